@@ -1,0 +1,103 @@
+# The one door. `make up` starts the broker, `make test` proves it; `make help` lists the rest.
+
+PYTHON ?= python3
+SEEDS ?= 2000
+KILLS ?= 30
+INPUTS ?= 1000000
+DATA ?= ./data
+# Further arguments: make up ARGS="--durability os", make test ARGS="-k journal".
+ARGS ?=
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(PY) -m pip
+# DRAGOMAN_PURE=1 asks for plain Python; each flavour has its own stamp, so that switching rebuilds.
+FLAVOUR := $(if $(filter 1,$(DRAGOMAN_PURE)),pure,native)
+BROKER := $(VENV)/.broker-$(FLAVOUR)
+TOOLS := $(VENV)/.tools
+PACKAGING := pyproject.toml setup.py constraints.txt
+SOURCES := $(PACKAGING) $(shell find src -name '*.py' -o -name py.typed)
+# Run once per `make test`, on the installed build; the pure run covers everything else.
+ONCE := eventmq or slow
+
+.DEFAULT_GOAL := help
+.PHONY: help setup up test test-installed test-pure check format docs bench sim chaos fuzz clean
+# One recipe at a time: several of them share .venv.
+.NOTPARALLEL:
+
+help: ## list the doors
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
+
+setup: $(BROKER) $(TOOLS) ## make .venv with the broker and every tool in it
+
+up: $(BROKER) ## start the broker in the foreground (data in ./data, listeners on 127.0.0.1)
+	@exec $(VENV)/bin/dragoman up --data $(DATA) $(ARGS)
+
+test: test-installed test-pure ## run the whole suite on the installed build, then on plain Python
+
+test-installed: setup
+	@$(PY) -c 'from dragoman.version import version_line; print("testing", version_line())'
+	$(PY) -m pytest $(ARGS)
+
+test-pure: setup
+	@if $(PY) -c 'import sys; from dragoman.version import build_flavour as f; sys.exit(f() != "compiled")'; then \
+		echo "testing plain Python (without: $(ONCE))"; \
+		PYTHONPATH=src $(PY) -m pytest -m 'not ($(ONCE))' $(ARGS); \
+	else echo "the installed build is plain Python already: no second run"; fi
+
+check: setup ## ruff, mypy --strict, import-linter
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	PYTHONPATH=src $(VENV)/bin/lint-imports --no-logo
+
+format: setup ## let ruff put the code in order
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+docs: setup ## rewrite the generated reference pages and contrib/dragoman.toml
+	PYTHONPATH=src $(PY) -m dragoman.runtime.config docs/reference/config.md contrib/dragoman.toml
+
+bench: setup ## measure against libzmq's proxy, a pyzmq loop and NATS
+	$(PY) -m bench $(ARGS)
+
+sim: setup ## run the simulator over SEEDS seeds (2000)
+	$(PY) -m dragoman.testing.simulator --seeds $(SEEDS) $(ARGS)
+
+chaos: setup ## kill -9 a loaded broker KILLS times (30) and count what was lost
+	$(PY) -m dragoman.testing.chaos --kills $(KILLS) $(ARGS)
+
+fuzz: setup ## INPUTS (1000000) random and mutated inputs through each codec
+	$(PY) -m tests.fuzz.zmtp --inputs $(INPUTS) $(ARGS)
+	$(PY) -m tests.fuzz.emqp --inputs $(INPUTS) $(ARGS)
+
+clean: ## remove what was built (never the data)
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -not -path './data/*' -prune -exec rm -rf {} +
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "dragoman needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." \
+		     "Name another one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# A regular install: the compiled modules live in .venv, never in src. build/ is kept, so only what changed is compiled.
+$(BROKER): $(VENV)/.made $(SOURCES)
+	@echo "building dragoman: $$($(PY) setup.py probe)"
+	@rm -rf $(VENV)/wheel
+	@$(PIP) wheel --quiet --no-deps --wheel-dir $(VENV)/wheel . || { \
+		echo "the compiled build failed; DRAGOMAN_PURE=1 make ... builds plain Python instead" >&2; exit 1; }
+	@$(PIP) uninstall --quiet --yes dragoman
+	@$(PIP) install --quiet $(VENV)/wheel/*.whl
+	@case "$$($(PY) setup.py probe)" in \
+		pure*) ;; \
+		*) $(PY) -c 'import sys; from dragoman.version import build_flavour as f; sys.exit(f() != "compiled")' || { \
+			echo "this machine can compile, but the installed dragoman is not compiled" >&2; exit 1; } ;; esac
+	@$(PY) -c 'from dragoman.version import version_line; print("installed", version_line())'
+	@rm -f $(VENV)/.broker-*; touch $@
+
+$(TOOLS): $(VENV)/.made pyproject.toml constraints.txt | $(BROKER)
+	@echo "installing the test, check and bench tools"
+	@$(PIP) install --quiet "$$(ls $(VENV)/wheel/*.whl)[test,check,bench]"
+	@touch $@

@@ -1,0 +1,86 @@
+"""`make bench`: the wire against libzmq's proxy and a pyzmq loop, the SDK against NATS, and the broker's footprint."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from bench import endpoint, footprint, report, rounds, sdk_vs_nats
+from bench.bars import Bar, wire_bars
+from bench.contenders import NAMES
+from bench.rounds import Plan
+
+PARTS = ("wire", "sdk", "footprint")
+WIDTH_MIN = 100  # columns: a log file has no width of its own, and a wrapped table cannot be read
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7, help="interleaved rounds (7)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="length of one measurement (1)")
+    parser.add_argument("--quick", action="store_true", help="two rounds of half a second: does it run, not how fast")
+    parser.add_argument("--only", action="append", choices=PARTS, help="run only this part (may be repeated)")
+    parser.add_argument("--contender", action="append", choices=NAMES, help="measure only these on the wire")
+    parser.add_argument("--processes", type=int, choices=(1, 2), default=1, help="2: workers in a process of their own")
+    parser.add_argument("--messages", type=int, default=1_000_000, help="waiting messages of the footprint (1000000)")
+    parser.add_argument("--huge", action="store_true", help="footprint: ten million waiting messages as well")
+    parser.add_argument("--out", type=Path, default=endpoint.OUT, help="where results and brokers' data go")
+    parser.add_argument("--strict", action="store_true", help="exit 1 when a bar is missed")
+    given = parser.parse_args()
+    if given.quick:
+        given.rounds, given.seconds, given.messages = 2, 0.5, min(given.messages, 100_000)
+    return given
+
+
+def main() -> int:
+    given = arguments()
+    console = Console(highlight=False)
+    console.width = max(console.width, WIDTH_MIN)
+    parts = given.only or PARTS
+    given.out.mkdir(parents=True, exist_ok=True)
+    data_root = given.out / "data"  # beside the results, because a temporary directory is often not a disk
+    result: dict[str, Any] = {"at_unix_s": int(time.time()), "machine": report.machine()}
+    bars: list[Bar] = []
+    faults: list[str] = []
+
+    def failed(text: str) -> None:
+        faults.append(text)
+        console.print(text, style="red", markup=False)
+
+    peer = endpoint.build()
+    with console.status("starting") as status:
+        if "wire" in parts:
+            plan = Plan(peer, data_root, rounds=given.rounds, seconds=given.seconds, processes=given.processes)
+            if given.contender:
+                plan.names = tuple(name for name in NAMES if name in given.contender)
+            figures = rounds.run(plan, status.update, failed)
+            report.show_wire(console, figures, plan)
+            result["wire"] = report.wire_json(figures, plan)
+            bars += wire_bars(figures)
+            if report.draw(given.out / "bench.png", figures, plan):
+                console.print(f"plot: {given.out / 'bench.png'}")
+        if "sdk" in parts:
+            compared = sdk_vs_nats.run(given.rounds, given.seconds, data_root, status.update, failed)
+            sdk_vs_nats.show(console, compared)
+            result["sdk"] = compared.to_json()
+            bars += sdk_vs_nats.bars(compared)
+        if "footprint" in parts:
+            prints = footprint.run(peer, data_root, given.messages, given.huge, status.update, failed)
+            footprint.show(console, prints)
+            result["footprint"] = [one.to_json() for one in prints]
+            bars += footprint.bars(prints)
+    report.show_bars(console, bars)
+    result["bars"], result["faults"] = [bar.to_json() for bar in bars], faults
+    report.write_json(given.out / "bench.json", result)
+    console.print(f"figures: {given.out / 'bench.json'}")
+    missed = any(bar.verdict == "missed" for bar in bars)
+    return 1 if faults or (given.strict and missed) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

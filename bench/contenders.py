@@ -1,0 +1,111 @@
+"""The contenders: each is a process of its own that says where it listens and is ended by its own pid."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+START_S = 60.0  # a broker that recovers ten million messages may take a while
+STOP_S = 20.0
+
+
+class ContenderFailed(RuntimeError):
+    """A contender did not start, or ended on its own."""
+
+
+@dataclass
+class Running:
+    """A started contender."""
+
+    name: str
+    mode: str  # the endpoint's --mode
+    process: subprocess.Popen[str]
+    pid: int  # the process whose processor time counts
+    client_address: str
+    worker_address: str
+    data: Path | None = None
+    started_s: float = 0.0  # from spawn to listening
+    keep_data: bool = field(default=False)
+
+    def kill(self) -> None:
+        """End at once, as a power cut of the process would."""
+        self.process.kill()
+        self.process.wait(STOP_S)
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        if self.data is not None and not self.keep_data:
+            shutil.rmtree(self.data, ignore_errors=True)
+
+
+def start_module(name: str, module: str, mode: str) -> Running:
+    """Start one of the yardsticks: a module here that prints its addresses as JSON."""
+    process = subprocess.Popen([sys.executable, "-m", module], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        raise ContenderFailed(f"{name} did not start")
+    addresses = json.loads(line)
+    return Running(name, mode, process, process.pid, addresses["client"], addresses["worker"])
+
+
+def start_broker(durability: str, data_root: Path, data: Path | None = None, extra: tuple[str, ...] = ()) -> Running:
+    """Start `dragoman up` on a fresh directory below `data_root`, or again on `data`; return once it listens."""
+    keep_data = data is not None
+    if data is None:
+        data_root.mkdir(parents=True, exist_ok=True)
+        data = Path(tempfile.mkdtemp(prefix=f"{durability}-", dir=data_root))
+    file = data / "broker.json"
+    file.unlink(missing_ok=True)  # a killed broker leaves its own behind
+    listen = ["emqp.client=tcp://127.0.0.1:0", "emqp.worker=tcp://127.0.0.1:0"]
+    listen += [f"emqp.{name}=off" for name in ("admin", "publish", "subscribe")]
+    command = [sys.executable, "-m", "dragoman", "up", "--data", str(data), "--durability", durability]
+    command += [part for value in listen for part in ("--listen", value)]
+    begun = time.monotonic()
+    with (data / "bench.log").open("a") as log:
+        process = subprocess.Popen([*command, *extra], cwd=ROOT, stdout=log, stderr=log, text=True)
+    while not file.exists():
+        if process.poll() is not None or time.monotonic() - begun > START_S:
+            process.kill()
+            tail = (data / "bench.log").read_text()[-2000:]
+            raise ContenderFailed(f"dragoman up --durability {durability} did not start:\n{tail}")
+        time.sleep(0.002)
+    started_s = time.monotonic() - begun
+    about = json.loads(file.read_text())
+    listeners = about["listeners"]
+    client, worker = listeners["emqp.client"], listeners["emqp.worker"]
+    return Running(durability, "emqp", process, about["pid"], client, worker, data, started_s, keep_data)
+
+
+NAMES = ("zmq.proxy", "pyzmq loop", "memory", "os", "disk")
+
+
+def start(name: str, data_root: Path) -> Running:
+    if name == "zmq.proxy":
+        return start_module(name, "bench.proxy", "proxy")
+    if name == "pyzmq loop":
+        return start_module(name, "bench.pyzmq_loop", "emqp")
+    return start_broker(name, data_root)
+
+
+def broker_flavour() -> str:
+    """What `dragoman --version` says: the version, and whether the hot rooms are compiled."""
+    command = [sys.executable, "-m", "dragoman", "--version"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=os.environ)
+    return done.stdout.strip() or "unknown"

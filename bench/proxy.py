@@ -1,0 +1,31 @@
+"""The yardstick: libzmq's own C proxy, which keeps nothing.
+
+ROUTER in front, DEALER behind. A request crosses to a worker with its client's routing frame; the worker sends the
+handed-over reply and the result back through the same envelope, so the proxy moves three messages in and three out per
+job, as the broker does. High-water marks are off on both sides: a ROUTER drops what is over its mark.
+"""
+
+from __future__ import annotations
+
+import json
+
+import zmq
+
+
+def main() -> None:
+    context = zmq.Context()
+    front, back = context.socket(zmq.ROUTER), context.socket(zmq.DEALER)
+    for socket in (front, back):
+        socket.set_hwm(0)
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.bind("tcp://127.0.0.1:0")
+    addresses = {
+        "client": front.getsockopt_string(zmq.LAST_ENDPOINT),
+        "worker": back.getsockopt_string(zmq.LAST_ENDPOINT),
+    }
+    print(json.dumps(addresses), flush=True)
+    zmq.proxy(front, back)
+
+
+if __name__ == "__main__":
+    main()

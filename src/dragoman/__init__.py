@@ -1,0 +1,1 @@
+"""dragoman: one message broker that speaks five broker/worker protocols."""

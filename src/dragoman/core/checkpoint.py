@@ -1,0 +1,326 @@
+"""The canonical encoding of the durable state: what a checkpoint holds, and what proves that a replay is exact.
+
+A checkpoint is a run of chunks, each `u8 section, …` (little endian), in one fixed order:
+
+    COUNTERS  i64 boot_no, i64 next_number, i64 accepted, i64 settled
+    QUEUE     i32 queue_no, u8 is_paused, i64 accepted, done, failed, released, wait_ns, wait_max_ns, name (the rest)
+    KEYS      i32 queue_no, then per dedupe key: i64 message_no, i64 until_ns, u8 n, key (n)
+    SCHEDULE  i64 schedule_no, i64 next_due_ns, i64 last_due_ns, i64 fired, i64 runs_left, text of its scheduled fact
+    MESSAGE   one that something has happened to: see `write_message`
+    LINE      i32 queue_no, u8 priority, u8 n, address (n), i32 count, then five columns of i64: number, place, accepted_ns,
+              expires_ns, id hash: messages that have only waited, in order
+
+The same state always gives the same bytes, whatever is in memory and whatever is on disk only.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from typing import Final, final
+
+from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, write_i64_le
+from mypy_extensions import i64
+
+from dragoman.core.lifecycle import LEASED, QUARANTINED, WAITING
+from dragoman.core.queue import Queue
+from dragoman.core.schedule import Schedule
+from dragoman.core.state import State, carried_at
+from dragoman.core.tail import Tail, id_hash
+from dragoman.limits import CHECKPOINT_ROWS_MAX
+from dragoman.model.message import IN_DELAYED, Message
+from dragoman.model.records import CHECKPOINT, read_accepted, schedule_text
+
+COUNTERS: Final = 1
+QUEUE: Final = 2
+KEYS: Final = 3
+SCHEDULE: Final = 4
+MESSAGE: Final = 5
+LINE: Final = 6
+
+
+def estimated_size(state: State) -> int:
+    """About how many bytes a checkpoint would take now."""
+    size = 1000 + len(state.messages) * 80 + len(state.schedules) * 500
+    for queue in state.queues.values():
+        size += 100 + queue.waiting * 40 + len(queue.dedupe) * 40
+    return size
+
+
+def encode(state: State, moved_place: Callable[[int], int]) -> list[bytes]:
+    """The state as checkpoint records. `moved_place` tells where a place lies now (a failed disk may have moved it)."""
+    chunks: list[bytes] = []
+    out = chunk(COUNTERS)
+    write_i64_le(out, state.boot_no)
+    write_i64_le(out, state.next_number)
+    write_i64_le(out, state.accepted)
+    write_i64_le(out, state.settled)
+    finish(out, chunks)
+    for queue in state.queues_by_no.values():
+        write_queue(queue, chunks)
+    for schedule in state.schedules.values():
+        write_schedule(schedule, chunks)
+    pristine: dict[tuple[int, int, bytes], list[Message]] = {}
+    for number in sorted(state.messages):
+        m = state.messages[number]
+        if m.state == WAITING and m.attempt == 0 and m.where != IN_DELAYED:
+            key = (m.queue_no, m.priority, m.address)
+            if key in pristine:
+                pristine[key].append(m)
+            else:
+                pristine[key] = [m]
+        else:
+            write_message(m, moved_place, chunks)
+    tails = all_tails(state)
+    for key in sorted(set(pristine) | set(tails)):
+        write_line(key, pristine.get(key, []), tails.get(key), moved_place, chunks)
+    return chunks
+
+
+def chunk(section: int) -> BytesWriter:
+    out = BytesWriter()
+    write_i32_le(out, 0)
+    out.append(CHECKPOINT)
+    out.append(section)
+    return out
+
+
+def finish(out: BytesWriter, chunks: list[bytes]) -> None:
+    """The size goes in front once it is known."""
+    size = len(out)
+    record = out.getvalue()
+    chunks.append(int(size).to_bytes(4, "little") + record[4:])
+
+
+def write_queue(queue: Queue, chunks: list[bytes]) -> None:
+    out = chunk(QUEUE)
+    write_i32_le(out, queue.number)
+    out.append(1 if queue.is_paused else 0)
+    write_i64_le(out, queue.accepted)
+    write_i64_le(out, queue.done)
+    write_i64_le(out, queue.failed)
+    write_i64_le(out, queue.released)
+    write_i64_le(out, queue.wait_ns)
+    write_i64_le(out, queue.wait_max_ns)
+    out.write(queue.name)
+    finish(out, chunks)
+    if queue.dedupe:
+        out = chunk(KEYS)
+        write_i32_le(out, queue.number)
+        for key, known in queue.dedupe.items():
+            write_i64_le(out, known[0])
+            write_i64_le(out, known[1])
+            out.append(len(key))
+            out.write(key)
+        finish(out, chunks)
+
+
+def write_schedule(schedule: Schedule, chunks: list[bytes]) -> None:
+    out = chunk(SCHEDULE)
+    write_i64_le(out, schedule.number)
+    write_i64_le(out, schedule.next_due_ns)
+    write_i64_le(out, schedule.last_due_ns)
+    write_i64_le(out, schedule.fired)
+    write_i64_le(out, schedule.runs_left)
+    out.write(schedule_text(schedule.template, schedule.interval_ns, schedule.cron, schedule.runs_left))
+    finish(out, chunks)
+
+
+def write_message(m: Message, moved_place: Callable[[int], int], chunks: list[bytes]) -> None:
+    """`i64 place, i32 queue_no, u8 state, u8 last_reason, u8 is_answerable, u8 is_delayed, i32 attempt, i32 retries_left, i64
+    due_ns, i64 accepted_ns, i64 first_leased_ns, i64 leased_ns, i64 worker_no of each worker that died with it`"""
+    out = chunk(MESSAGE)
+    write_i64_le(out, moved_place(m.place))
+    write_i32_le(out, m.queue_no)
+    out.append(m.state)
+    out.append(m.last_reason)
+    out.append(1 if m.is_answerable else 0)
+    out.append(1 if m.where == IN_DELAYED else 0)
+    write_i32_le(out, m.attempt)
+    write_i32_le(out, m.retries_left)
+    write_i64_le(out, m.due_ns)
+    write_i64_le(out, m.accepted_ns)
+    write_i64_le(out, m.first_leased_ns)
+    write_i64_le(out, m.leased_ns)
+    if m.died_with is not None:
+        for worker_no in m.died_with:
+            write_i64_le(out, worker_no)
+    finish(out, chunks)
+
+
+def all_tails(state: State) -> dict[tuple[int, int, bytes], Tail]:
+    tails: dict[tuple[int, int, bytes], Tail] = {}
+    for queue in state.queues.values():
+        for lane in queue.lanes:
+            for line in lane.lines.values():
+                if line.tail.live > 0:
+                    tails[(queue.number, lane.priority, line.key)] = line.tail
+    return tails
+
+
+def write_line(
+    key: tuple[int, int, bytes],
+    objects: list[Message],
+    tail: Tail | None,
+    moved_place: Callable[[int], int],
+    chunks: list[bytes],
+) -> None:
+    rows: list[tuple[int, int, int, int, int]] = []
+    for m in objects:
+        rows.append((m.number, m.place, m.accepted_ns, m.expires_ns, id_hash(m.client_id)))
+    if tail is not None:
+        for at in range(tail.head, len(tail.numbers)):
+            if tail.numbers[at] > 0:
+                rows.append(
+                    (tail.numbers[at], tail.places[at], tail.accepted[at], tail.expires[at], tail.hashes[at])
+                )
+        rows.sort()
+    for start in range(0, len(rows), CHECKPOINT_ROWS_MAX):
+        part = rows[start : start + CHECKPOINT_ROWS_MAX]
+        out = chunk(LINE)
+        write_i32_le(out, key[0])
+        out.append(key[1])
+        out.append(len(key[2]))
+        out.write(key[2])
+        write_i32_le(out, len(part))
+        for row in part:
+            write_i64_le(out, row[0])
+        for row in part:
+            write_i64_le(out, moved_place(row[1]))
+        for row in part:
+            write_i64_le(out, row[2])
+        for row in part:
+            write_i64_le(out, row[3])
+        for row in part:
+            write_i64_le(out, row[4])
+        finish(out, chunks)
+
+
+@final
+class CheckpointReader:
+    """Fills an empty state from a checkpoint's chunks, in their order."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.segments: set[int] = set()  # journal segments the checkpoint refers to: they stay while it is the newest
+
+    def chunk(self, data: bytes) -> None:
+        section = data[0]
+        if section == COUNTERS:
+            state = self.state
+            state.boot_no = read_i64_le(data, 1)
+            state.next_number = read_i64_le(data, 9)
+            state.accepted = read_i64_le(data, 17)
+            state.settled = read_i64_le(data, 25)
+        elif section == QUEUE:
+            self.queue(data)
+        elif section == KEYS:
+            self.keys(data)
+        elif section == SCHEDULE:
+            self.schedule(data)
+        elif section == MESSAGE:
+            self.message(data)
+        elif section == LINE:
+            self.line(data)
+
+    def queue(self, data: bytes) -> None:
+        queue = self.state.on_queue_named(read_i32_le(data, 1), data[54:])
+        queue.is_paused = data[5] == 1
+        queue.accepted = read_i64_le(data, 6)
+        queue.done = read_i64_le(data, 14)
+        queue.failed = read_i64_le(data, 22)
+        queue.released = read_i64_le(data, 30)
+        queue.wait_ns = read_i64_le(data, 38)
+        queue.wait_max_ns = read_i64_le(data, 46)
+
+    def keys(self, data: bytes) -> None:
+        queue = self.state.queues_by_no[read_i32_le(data, 1)]
+        at: i64 = 5
+        while at < len(data):
+            length: i64 = data[at + 16]
+            key = data[at + 17 : at + 17 + length]
+            queue.dedupe[key] = (read_i64_le(data, at), read_i64_le(data, at + 8))
+            at += 17 + length
+
+    def schedule(self, data: bytes) -> None:
+        schedule = read_schedule(self.state, read_i64_le(data, 1), data[41:])
+        schedule.next_due_ns = read_i64_le(data, 9)
+        schedule.last_due_ns = read_i64_le(data, 17)
+        schedule.fired = read_i64_le(data, 25)
+        schedule.runs_left = read_i64_le(data, 33)
+        self.state.schedules[schedule.number] = schedule
+        self.state.schedules_by_key[schedule.template.dedupe] = schedule
+
+    def message(self, data: bytes) -> None:
+        state = self.state
+        queue = state.queues_by_no[read_i32_le(data, 9)]
+        place: int = read_i64_le(data, 1)
+        self.segments.add(place >> 32)
+        record = state.load(place)
+        m = read_accepted(record, carried_at(record), queue.name, False)
+        m.place = place
+        m.last_reason = data[14]
+        m.is_answerable = data[15] == 1
+        m.attempt = read_i32_le(data, 17)
+        m.retries_left = read_i32_le(data, 21)
+        m.due_ns = read_i64_le(data, 25)
+        m.accepted_ns = read_i64_le(data, 33)
+        m.first_leased_ns = read_i64_le(data, 41)
+        m.leased_ns = read_i64_le(data, 49)
+        at: i64 = 57
+        while at < len(data):
+            state.count_death(m, read_i64_le(data, at))
+            at += 8
+        state.index(m)
+        self.put(m, queue, data[13], data[16] == 1)
+
+    def put(self, m: Message, queue: Queue, kind: int, is_delayed: bool) -> None:
+        m.state = kind
+        state = self.state
+        if kind == LEASED:
+            queue.leased += 1
+        elif kind == QUARANTINED:
+            queue.quarantined += 1
+            state.quarantine[m.number] = m
+        elif is_delayed:
+            state.delay(m, queue)
+        else:
+            state.enqueue_returned(m, queue)
+        if m.expires_ns != 0:
+            state.watch_expiry(m.number, m.expires_ns)
+
+    def line(self, data: bytes) -> None:
+        queue = self.state.queues_by_no[read_i32_le(data, 1)]
+        length: i64 = data[6]
+        line = queue.lane(data[5]).line(data[7 : 7 + length])
+        count: int = read_i32_le(data, 7 + length)
+        at: int = 11 + length
+        width = count * 8
+        tail = line.tail
+        tail.numbers.frombytes(data[at : at + width])
+        tail.places.frombytes(data[at + width : at + 2 * width])
+        self.segments.update([place >> 32 for place in tail.places[len(tail.places) - count :]])
+        tail.accepted.frombytes(data[at + 2 * width : at + 3 * width])
+        expires: array[int] = array("q")
+        expires.frombytes(data[at + 3 * width : at + 4 * width])
+        tail.expires.extend(expires)
+        tail.hashes.frombytes(data[at + 4 * width : at + 5 * width])
+        tail.live += count
+        line.size += count
+        queue.waiting += count
+        if max(expires) > 0:
+            start = len(tail.expires) - count
+            for i in range(count):
+                if expires[i] > 0:
+                    self.state.watch_expiry(tail.numbers[start + i], expires[i])
+
+
+def read_schedule(state: State, number: int, text: bytes) -> Schedule:
+    """The schedule of a scheduled fact's text (model/records.schedule_text)."""
+    interval_ns: int = read_i64_le(text, 0)
+    runs: int = read_i32_le(text, 8)
+    length = i64(read_i32_le(text, 12))
+    cron = text[16 : 16 + length].decode()
+    at: i64 = 16 + length
+    queue = state.queues_by_no[read_i32_le(text, at + 16)]
+    return Schedule(number, read_accepted(text, at, queue.name, True), interval_ns, cron, runs)

@@ -1,0 +1,192 @@
+"""Who gets what: free slots meet waiting messages.
+
+A worker's free slot takes from the queue of highest weight that waits, equal weights in turn, and a waiting queue that lost
+`starve_turns` times is served next whatever its weight. A message takes the worker that has been idle longest.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from dragoman.core.lines import Lane
+from dragoman.core.queue import Queue
+from dragoman.core.routes import Routes
+from dragoman.core.state import State
+from dragoman.limits import SLOTS_MAX
+from dragoman.model.message import NOWHERE, Message
+from dragoman.model.peer import Peer
+from dragoman.model.records import FactLog
+from dragoman.model.serving import Serving
+from dragoman.model.words import HANDOVER_WANTED
+
+
+@final
+class Dispatch:
+    """Leases, and nothing else."""
+
+    def __init__(self, state: State, log: FactLog, routes: Routes) -> None:
+        self.state = state
+        self.log = log
+        self.routes = routes
+        self.is_stopped: bool = False  # draining: nothing new is given out
+
+    def add_slots(self, peer: Peer, slots: int) -> None:
+        peer.slots = min(peer.slots + slots, SLOTS_MAX)
+        self.feed(peer)
+
+    def feed(self, peer: Peer) -> None:
+        """Use a worker's free slots; what stays free stands in the idle lines of its queues."""
+        serves = peer.serves
+        if peer.is_leaving or peer.is_blocked or self.is_stopped or not serves:
+            return
+        while peer.slots > 0:
+            serving = serves[0] if len(serves) == 1 else self.next_serving(peer)
+            if serving is None:
+                break
+            queue = self.state.queues_by_no[serving.queue_no]
+            if queue.waiting == 0 or queue.is_paused:
+                break
+            m = self.pop(queue, peer)
+            if m is None:
+                if len(serves) == 1:
+                    break
+                serving.passed_over = -1  # everything waiting there is unfit for this worker: look elsewhere
+                continue
+            self.lease(m, queue, peer)
+        has_room = peer.slots > 0
+        for serving in serves:
+            if has_room and not serving.is_idle:
+                self.state.queues_by_no[serving.queue_no].set_idle(serving)
+            if serving.passed_over < 0:
+                serving.passed_over = 0
+
+    def next_serving(self, peer: Peer) -> Serving | None:
+        """The queue this worker should serve now. Servings are sorted by weight, the highest first."""
+        starve_turns = self.state.settings.starve_turns
+        queues = self.state.queues_by_no
+        best: Serving | None = None
+        serves = peer.serves
+        count = len(serves)
+        peer.turn = (peer.turn + 1) % count
+        for i in range(count):
+            serving = serves[(peer.turn + i) % count]  # equal weights: begin one further each time
+            queue = queues[serving.queue_no]
+            if queue.waiting == 0 or queue.is_paused or serving.passed_over < 0:
+                continue
+            if serving.passed_over >= starve_turns:
+                best = serving
+                break
+            if best is None or serving.weight > best.weight:
+                best = serving
+        if best is None:
+            return None
+        for serving in serves:
+            if serving is not best and serving.passed_over >= 0 and queues[serving.queue_no].waiting > 0:
+                serving.passed_over += 1
+        best.passed_over = 0
+        return best
+
+    def offer(self, m: Message, queue: Queue) -> bool:
+        """Lease a message that is in no line to an idle worker, if there is one that takes it."""
+        if queue.is_paused or self.is_stopped:
+            return False
+        idle = queue.idle
+        for _ in range(len(idle)):
+            serving = idle[0]
+            peer = serving.peer
+            if peer.slots <= 0 or peer.is_leaving or peer.is_blocked:
+                idle.popleft()
+                serving.is_idle = False
+                continue
+            if peer.is_picky and not peer.accepts(m):
+                idle.rotate(-1)
+                continue
+            if len(idle) > 1:
+                idle.rotate(-1)
+            self.lease(m, queue, peer)
+            return True
+        return False
+
+    def drain(self, queue: Queue) -> None:
+        """Give what waits to whoever is idle: after a pause, a release, or a delay that came due."""
+        while queue.waiting > 0 and queue.idle and not queue.is_paused and not self.is_stopped:
+            serving = queue.idle.popleft()
+            serving.is_idle = False
+            peer = serving.peer
+            if peer.slots <= 0 or peer.is_leaving or peer.is_blocked:
+                continue
+            m = self.pop(queue, peer)
+            if m is None:  # nothing here is fit for this worker: the others may still want it
+                self.drain(queue)
+                queue.set_idle(serving)
+                return
+            self.lease(m, queue, peer)
+            if peer.slots > 0:
+                queue.set_idle(serving)
+
+    def pop(self, queue: Queue, peer: Peer) -> Message | None:
+        """The next message of a queue for this worker."""
+        if not peer.is_picky:
+            unfit = self.pop_lanes(queue, queue.unfit)
+            return unfit if unfit is not None else self.pop_lanes(queue, queue.lanes)
+        while True:
+            m = self.pop_lanes(queue, queue.lanes)
+            if m is None:
+                return None
+            self.state.ensure_body(m)
+            if peer.accepts(m):
+                return m
+            assert m.fitness == 0, "a worker that turns a message down says so on it"
+            self.state.enqueue_returned(m, queue)
+
+    def pop_lanes(self, queue: Queue, lanes: list[Lane]) -> Message | None:
+        for lane in lanes:
+            line = lane.current()
+            if line is None:
+                continue
+            m = line.pop()
+            if m is None:
+                self.state.refill(queue, line)
+                m = line.pop()
+                assert m is not None, "a line that counts messages must yield one"
+            lane.turn()
+            queue.waiting -= 1
+            return m
+        return None
+
+    def lease(self, m: Message, queue: Queue, peer: Peer) -> None:
+        """Put a message that is in no line into a worker's hands."""
+        state = self.state
+        assert m.where == NOWHERE
+        if not m.is_loaded:
+            state.ensure_body(m)
+        state.on_leased(m, queue)
+        self.log.leased(m, peer.number)
+        m.worker = peer
+        timeout_ns = m.timeout_ns
+        if timeout_ns == 0:
+            timeout_ns = peer.lease_ns if peer.lease_ns != 0 else state.settings.timeout_ns
+        if timeout_ns != 0:
+            m.lease_until_ns = state.now_ns + timeout_ns + peer.lease_grace_ns
+            peer.timed_leases += 1
+        else:
+            m.lease_until_ns = 0
+        peer.held[m.number] = m
+        peer.slots -= 1
+        peer.last_leased_ns = state.now_ns
+        peer.deliver(m)
+        if m.attempt == 1 and m.flags & HANDOVER_WANTED:
+            client = self.routes.client_of(m)
+            if client is not None:
+                client.handed_over(m)
+
+    def end_lease(self, m: Message) -> Peer | None:
+        """Take a message out of its holder's hands."""
+        peer = m.worker
+        if peer is not None:
+            peer.held.pop(m.number, None)
+            if m.lease_until_ns != 0:
+                m.lease_until_ns = 0
+                peer.timed_leases -= 1
+            m.worker = None
+        return peer

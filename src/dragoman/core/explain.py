@@ -1,0 +1,257 @@
+"""Why is it not moving? Answered in words, from the state, for a message, a queue or a worker.
+
+The first sentence is the reason; those behind it add what helps to act. Nothing here changes anything.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from dragoman.core.core import Core
+from dragoman.core.lifecycle import LEASED, QUARANTINED, STATE_NAMES
+from dragoman.core.lookup import place_of, worker_name
+from dragoman.core.phrases import count_of, duration, instant, number_text, shown
+from dragoman.core.queue import Queue
+from dragoman.model.message import IN_DELAYED, Message
+from dragoman.model.peer import Peer
+from dragoman.model.words import REASON_NAMES, REFUSAL_TEXTS, TAKEN, WORKERS_DIED
+
+
+@final
+class Workforce:
+    """The workers of a queue, counted by what keeps each from taking more."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.workers = len(queue.servings)
+        self.picky = 0
+        self.free_slots = 0  # of workers that could take something now
+        self.free_slots_for_anything = 0  # of those among them that take any body
+        self.leased = 0
+        self.without_slots: int = 0  # joined, hold nothing, and never said that they have room
+        self.blocked = 0
+        for serving in queue.servings:
+            peer = serving.peer
+            self.leased += len(peer.held)
+            if peer.is_picky:
+                self.picky += 1
+            if peer.is_blocked:
+                self.blocked += 1
+            elif peer.slots == 0 and not peer.held:
+                self.without_slots += 1
+            else:
+                self.free_slots += peer.slots
+                if not peer.is_picky:
+                    self.free_slots_for_anything += peer.slots
+
+
+def explain_message(core: Core, m: Message) -> list[str]:
+    """For an open message; of a settled one the journal tells."""
+    if m.state == LEASED:
+        return explain_leased(core, m)
+    if m.state == QUARANTINED:
+        return explain_quarantined(core, m)
+    if m.state > QUARANTINED:
+        return [f"settled: {STATE_NAMES[m.state]}"]
+    queue = core.state.queues_by_no[m.queue_no]
+    if m.where == IN_DELAYED:
+        lines = [delayed_line(core, m)]
+        if queue.is_paused:
+            lines.append(f"then it waits on: the queue `{shown(queue.name)}` is paused")
+        return lines
+    place = place_of(core, m)
+    lines = blocking_lines(core, queue, place.is_unfit)
+    if place.ahead > 0:
+        lines.append(f"waits behind {count_of(place.ahead, 'other')}")
+    elif not lines:
+        lines.append("waits, and is next: a worker with a free slot takes it in a moment")
+    if m.expires_ns != 0:
+        lines.append(f"expires {when(m.expires_ns, core.now_ns)} if nobody has taken it by then")
+    return lines
+
+
+def delayed_line(core: Core, m: Message) -> str:
+    until = f"waits: delayed until {instant(m.due_ns, core.now_ns)} ({duration(m.due_ns - core.now_ns)} from now; "
+    if m.attempt == 0:
+        return until + "its client asked for the delay)"
+    return until + f"backoff after {REASON_NAMES[m.last_reason]}, attempt {m.attempt + 1} is next)"
+
+
+def blocking_lines(core: Core, queue: Queue, is_unfit: bool) -> list[str]:
+    """What keeps a queue's head from a worker; empty when nothing does."""
+    name = shown(queue.name)
+    if queue.is_paused:
+        return [f"waits: the queue `{name}` is paused; `dragoman queues resume {name}` lets it go on"]
+    force = Workforce(queue)
+    if force.workers == 0:
+        return [no_worker_line(core, queue)]
+    if is_unfit and force.picky == force.workers:
+        return [
+            f"waits: not a JSON job; only original EventMQ workers serve `{name}`, and such a body would reset them"
+        ]
+    free = force.free_slots_for_anything if is_unfit else force.free_slots
+    if free > 0:
+        return []
+    return [busy_line(name, force, is_unfit)]
+
+
+def no_worker_line(core: Core, queue: Queue) -> str:
+    name = shown(queue.name)
+    if queue.last_worker_left_ns == 0:
+        return f"waits: no worker serves `{name}`, and none has since the broker started"
+    left = instant(queue.last_worker_left_ns, core.now_ns)
+    ago = duration(core.now_ns - queue.last_worker_left_ns)
+    reason = REASON_NAMES[queue.last_worker_left_reason]
+    return f"waits: no worker serves `{name}`; the last one left {left}, {ago} ago ({reason})"
+
+
+def busy_line(name: str, force: Workforce, is_unfit: bool) -> str:
+    verb = "serves" if force.workers == 1 else "serve"
+    who = f"{count_of(force.workers, 'worker')} {verb} `{name}`"
+    if force.blocked == force.workers:
+        return f"waits: {who}, but what is sent to them is not read"
+    if force.without_slots + force.blocked == force.workers:
+        return f"waits: {who}, but none has said that it has room (eMQP: no READY came)"
+    if is_unfit:
+        return f"waits: not a JSON job, and of the {who} no free one takes other bodies"
+    return f"waits: {who} and all their slots are taken ({force.leased} leased)"
+
+
+def explain_leased(core: Core, m: Message) -> list[str]:
+    peer = m.worker
+    attempt = f"(attempt {m.attempt})"
+    if peer is None:
+        return [f"leased {attempt}, but its worker's session has ended: it goes back to its queue"]
+    held = duration(core.now_ns - m.leased_ns)
+    bound = "no time bound"
+    if m.lease_until_ns > core.now_ns:
+        bound = f"time bound in {duration(m.lease_until_ns - core.now_ns)}"
+    elif m.lease_until_ns != 0:
+        bound = "its time bound has just passed"
+    lines = [f"leased to worker {worker_label(peer)} for {held} {attempt}, {bound}"]
+    if peer.is_leaving:
+        lines.append("that worker is leaving: it takes nothing new and may still answer")
+    if peer.is_blocked:
+        lines.append("that worker does not read what is sent to it")
+    lines.append(sign_line(core, peer))
+    if m.attempt > 1 and m.last_reason != 0:
+        lines.append(f"the attempt before ended as {REASON_NAMES[m.last_reason]}")
+    return lines
+
+
+def explain_quarantined(core: Core, m: Message) -> list[str]:
+    number = number_text(m.number)
+    if m.last_reason == WORKERS_DIED and m.died_with is not None:
+        names = ", ".join([f"w{number_text(worker_no)}" for worker_no in m.died_with])
+        died = f"{count_of(len(m.died_with), 'worker')} died holding it ({names})"
+        line = f"quarantined: {died}"
+    else:
+        line = (
+            f"quarantined: it is guaranteed and its retries are used up "
+            f"(attempt {m.attempt} ended as {REASON_NAMES[m.last_reason]})"
+        )
+    return [line, f"`dragoman quarantine retry {number}` tries it again, `dragoman quarantine drop {number}` ends it"]
+
+
+def explain_queue(core: Core, queue: Queue) -> list[str]:
+    lines: list[str] = []
+    if core.refusing != TAKEN:
+        lines.append(f"takes no new work: {REFUSAL_TEXTS[core.refusing]}")
+    if queue.waiting > 0:
+        unfit = 0
+        for lane in queue.unfit:
+            for line in lane.lines.values():
+                unfit += line.size
+        blocking = blocking_lines(core, queue, unfit == queue.waiting)
+        lines.extend(blocking)
+        if not blocking:
+            lines.append(f"moves: {count_of(queue.waiting, 'message')} waiting, and workers with free slots take them")
+        else:
+            lines.append(f"{count_of(queue.waiting, 'message')} waiting")
+        if 0 < unfit < queue.waiting:
+            lines.append(f"{unfit} of them are not JSON jobs: original EventMQ workers are not offered them")
+    else:
+        lines.append(idle_line(core, queue))
+    if queue.leased > 0:
+        lines.append(f"{count_of(queue.leased, 'message')} leased")
+    if queue.delayed > 0:
+        lines.append(delayed_count_line(core, queue))
+    if queue.quarantined > 0:
+        lines.append(f"{count_of(queue.quarantined, 'message')} quarantined: `dragoman quarantine list` shows them")
+    return lines
+
+
+def idle_line(core: Core, queue: Queue) -> str:
+    if queue.is_paused:
+        return "nothing waits, and the queue is paused"
+    force = Workforce(queue)
+    if force.workers == 0:
+        return no_worker_line(core, queue).replace("waits: ", "nothing waits; ", 1)
+    return f"nothing waits; {count_of(force.workers, 'worker')} with {count_of(force.free_slots, 'free slot')}"
+
+
+def delayed_count_line(core: Core, queue: Queue) -> str:
+    soonest = 0
+    for due_ns, number in core.state.delayed:
+        m = core.state.messages.get(number)
+        if m is not None and m.where == IN_DELAYED and m.queue_no == queue.number and m.due_ns == due_ns:
+            soonest = due_ns if soonest == 0 else min(soonest, due_ns)
+    text = f"{count_of(queue.delayed, 'message')} delayed"
+    return f"{text}, the next until {when(soonest, core.now_ns)}" if soonest else text
+
+
+def explain_worker(core: Core, peer: Peer) -> list[str]:
+    lines = [worker_line(core, peer)]
+    if peer.held:
+        lines.append(longest_line(core, peer))
+    for serving in peer.serves:
+        queue = core.state.queues_by_no[serving.queue_no]
+        lines.append(f"serves `{shown(queue.name)}` (weight {serving.weight}): {serving_text(queue)}")
+    if peer.is_picky:
+        lines.append("is an original EventMQ worker: it is offered JSON jobs only")
+    lines.append(sign_line(core, peer))
+    return lines
+
+
+def worker_line(core: Core, peer: Peer) -> str:
+    holding = f"{len(peer.held)} leased"
+    if peer.is_leaving:
+        return f"takes nothing new: it is leaving ({holding}; it may still answer them)"
+    if peer.is_blocked:
+        return f"takes nothing new: it does not read what is sent to it ({holding})"
+    if peer.slots == 0 and not peer.held:
+        return "takes nothing: it has joined but has not said that it has room (eMQP: no READY came)"
+    if peer.slots == 0:
+        return f"takes nothing new: all its slots are taken ({holding})"
+    for serving in peer.serves:
+        queue = core.state.queues_by_no[serving.queue_no]
+        if queue.waiting > 0 and not queue.is_paused:
+            return f"has {count_of(peer.slots, 'free slot')}; what waits in its queues is not for it or comes in a moment"
+    return f"has {count_of(peer.slots, 'free slot')}, and nothing that may be given out waits in its queues"
+
+
+def serving_text(queue: Queue) -> str:
+    paused = ", paused" if queue.is_paused else ""
+    return f"{queue.waiting} waiting, {queue.leased} leased{paused}"
+
+
+def longest_line(core: Core, peer: Peer) -> str:
+    longest: Message | None = None
+    for m in peer.held.values():
+        if longest is None or m.leased_ns < longest.leased_ns:
+            longest = m
+    assert longest is not None
+    label = shown(longest.client_id) if longest.client_id else number_text(longest.number)
+    return f"has held message {label} the longest: {duration(core.now_ns - longest.leased_ns)} (attempt {longest.attempt})"
+
+
+def sign_line(core: Core, peer: Peer) -> str:
+    return f"last sign of life from worker w{number_text(peer.number)} {duration(core.now_ns - peer.last_sign_ns)} ago"
+
+
+def worker_label(peer: Peer) -> str:
+    name = worker_name(peer)
+    return f"w{number_text(peer.number)} ({name})" if name else f"w{number_text(peer.number)}"
+
+
+def when(at_ns: int, now_ns: int) -> str:
+    return f"{instant(at_ns, now_ns)} (in {duration(at_ns - now_ns)})"

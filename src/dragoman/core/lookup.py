@@ -1,0 +1,159 @@
+"""Finding things without moving them: a question about a message must not change when it is served.
+
+`State.take` brings a message from disk into memory and to the front of its line; here a copy is read instead.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from dragoman.core.core import Core
+from dragoman.core.lifecycle import WAITING
+from dragoman.core.lines import Lane, Line
+from dragoman.core.phrases import read_number, shown
+from dragoman.core.queue import Queue
+from dragoman.core.schedule import Schedule
+from dragoman.core.state import State, carried_at, own_wire_id
+from dragoman.core.tail import Tail, id_hash
+from dragoman.model.message import IN_FRESH, IN_RETURNED, Message
+from dragoman.model.peer import Peer
+from dragoman.model.records import read_accepted
+
+
+def find_message(core: Core, key: str) -> Message | None:
+    """An open message by its client's id, its id towards workers, or its number; one that is on disk only comes as a copy."""
+    state = core.state
+    text = key.encode("utf-8", "surrogateescape")
+    m = state.by_wire_id.get(text)
+    if m is not None:
+        return m
+    m = peek_by_id(state, text)
+    if m is not None:
+        return m
+    number = read_number(key)
+    if number < 0:
+        return None
+    m = state.messages.get(number)
+    return m if m is not None else peek_by_number(state, number)
+
+
+def peek_by_number(state: State, number: int) -> Message | None:
+    for queue in state.queues.values():
+        for lane in queue.lanes:
+            for line in lane.lines.values():
+                at = line.tail.find(number) if line.tail.live > 0 else -1
+                if at >= 0:
+                    return peek(state, queue, line.tail, at)
+    return None
+
+
+def peek_by_id(state: State, client_id: bytes) -> Message | None:
+    hash_ = id_hash(client_id)
+    for queue in state.queues.values():
+        for lane in queue.lanes:
+            for line in lane.lines.values():
+                tail = line.tail
+                at = tail.find_hash(hash_, 0) if tail.live > 0 else -1
+                while at >= 0:
+                    m = peek(state, queue, tail, at)
+                    if m.client_id == client_id:
+                        return m
+                    at = tail.find_hash(hash_, at + 1)
+    return None
+
+
+def peek(state: State, queue: Queue, tail: Tail, at: int) -> Message:
+    """A copy of a message that is on disk only; it is in no index and in no line."""
+    record = state.load(tail.places[at])
+    m = read_accepted(record, carried_at(record), queue.name, False)
+    m.place = tail.places[at]
+    m.accepted_ns = tail.accepted[at]
+    m.state = WAITING
+    m.wire_id = m.client_id if m.client_id else own_wire_id(m.number)
+    return m
+
+
+def find_queue(core: Core, name: str) -> Queue | None:
+    return core.state.queues.get(name.encode("utf-8", "surrogateescape"))
+
+
+def find_worker(core: Core, key: str) -> Peer | None:
+    """A worker by its number (with or without a leading w) or by its identity."""
+    number = read_number(key.removeprefix("w"))
+    if number in core.workers:
+        return core.workers[number]
+    for peer in core.workers.values():
+        if peer.identity and worker_name(peer) == key:
+            return peer
+    return None
+
+
+def find_schedule(core: Core, key: str) -> Schedule | None:
+    number = read_number(key.removeprefix("s"))
+    return core.state.schedules.get(number)
+
+
+def worker_name(peer: Peer) -> str:
+    """Its identity as text; a binary one as hex, an anonymous one's remote address."""
+    if not peer.identity:
+        return peer.remote
+    name = shown(peer.identity)
+    return name if name.isprintable() and "\\x" not in name else peer.identity.hex()
+
+
+@final
+class Place:
+    """Where a waiting message stands."""
+
+    def __init__(self, ahead: int, is_unfit: bool) -> None:
+        self.ahead = ahead  # messages that will be served before it, if none of higher priority come
+        self.is_unfit = is_unfit
+
+
+def place_of(core: Core, m: Message) -> Place:
+    """Count who stands before a waiting message: higher priorities, its own line, and as many of each other client's line."""
+    queue = core.state.queues_by_no[m.queue_no]
+    is_unfit = m.fitness == 0
+    lanes = queue.unfit if is_unfit else queue.lanes
+    ahead = 0
+    for lane in lanes:
+        if lane.priority > m.priority:
+            ahead += lane_size(lane)
+        elif lane.priority == m.priority:
+            ahead += ahead_in_lane(lane, m)
+    return Place(ahead, is_unfit)
+
+
+def lane_size(lane: Lane) -> int:
+    size = 0
+    for line in lane.lines.values():
+        size += line.size
+    return size
+
+
+def ahead_in_lane(lane: Lane, m: Message) -> int:
+    own = lane.lines.get(m.address)
+    if own is None:
+        return 0
+    ahead = ahead_in_line(own, m)
+    total = ahead
+    for line in lane.lines.values():
+        if line is not own:  # clients take turns
+            total += min(line.size, ahead + 1)
+    return total
+
+
+def ahead_in_line(line: Line, m: Message) -> int:
+    ahead = 0
+    for other in line.returned:
+        if other is m:
+            return ahead
+        if other.where == IN_RETURNED:
+            ahead += 1
+    for other in line.fresh:
+        if other is m:
+            return ahead
+        if other.where == IN_FRESH:
+            ahead += 1
+    at = line.tail.find(m.number)
+    return ahead + max(at - line.tail.head, 0)

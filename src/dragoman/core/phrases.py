@@ -1,0 +1,73 @@
+"""Numbers as people read them: durations, instants, ids, counts. Instants are UTC: a sentence may be read anywhere."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND_NS: Final = 1_000
+MILLISECOND_NS: Final = 1_000_000
+SECOND_NS: Final = 1_000_000_000
+NEAR_NS: Final = 12 * 3600 * SECOND_NS  # an instant this close is told without its date
+BOOT_SHIFT: Final = 40  # numbers are boot_no << 40 | counter
+
+
+def duration(span_ns: int) -> str:
+    """`0.4 ms`, `320 ms`, `12.3 s`, `14 min`, `5.2 h`, `12 days`."""
+    span = abs(span_ns)
+    if span < 10 * MILLISECOND_NS:
+        return f"{span / MILLISECOND_NS:.1f} ms"
+    if span < SECOND_NS:
+        return f"{span // MILLISECOND_NS} ms"
+    seconds = span / SECOND_NS
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 172800:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 86400:.0f} days"
+
+
+def instant(at_ns: int, now_ns: int) -> str:
+    """`14:03:11 UTC`, with the date when that is not today's."""
+    moment = EPOCH + timedelta(microseconds=at_ns // MICROSECOND_NS)
+    if abs(at_ns - now_ns) < NEAR_NS:
+        return moment.strftime("%H:%M:%S UTC")
+    return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def number_text(number: int) -> str:
+    """A message's, worker's or schedule's number as `boot.counter`: 1099511627777 is 1.1."""
+    return f"{number >> BOOT_SHIFT}.{number & (1 << BOOT_SHIFT) - 1}"
+
+
+def read_number(text: str) -> int:
+    """Either form of a number, or an id of the broker's own in the shape of a uuid; -1 when it is none of them."""
+    boot, dot, counter = text.partition(".")
+    if dot and is_digits(boot) and is_digits(counter):
+        return int(boot) << BOOT_SHIFT | int(counter)
+    if is_digits(text):
+        return int(text)
+    digits = text.replace("-", "")
+    if len(text) == 36 and len(digits) == 32 and digits.startswith("0000000000000000") and is_hex(digits):
+        return int(digits, 16)
+    return -1
+
+
+def is_digits(text: str) -> bool:
+    return 0 < len(text) <= 19 and text.isascii() and text.isdigit()
+
+
+def is_hex(text: str) -> bool:
+    return not text.strip("0123456789abcdef")
+
+
+def count_of(count: int, noun: str) -> str:
+    """`1 worker`, `3 workers`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def shown(name: bytes) -> str:
+    return name.decode("utf-8", "backslashreplace")

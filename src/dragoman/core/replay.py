@@ -1,0 +1,141 @@
+"""Recovery: the journal's facts, read in order, through the same mutators that wrote them."""
+
+from __future__ import annotations
+
+from typing import final
+
+from librt.strings import read_i32_le, read_i64_le
+from mypy_extensions import i64
+
+from dragoman.core.checkpoint import CheckpointReader, read_schedule
+from dragoman.core.core import Core
+from dragoman.model.message import Message
+from dragoman.model.records import (
+    ACCEPTED,
+    CARRIED,
+    CHECKPOINT,
+    CLOSED,
+    FIRED,
+    LEASED,
+    PAUSED,
+    QUARANTINED,
+    QUEUE_NAMED,
+    RELEASED,
+    REQUEUED,
+    RESUMED,
+    SCHEDULED,
+    STARTED,
+    UNSCHEDULED,
+    WORKER_JOINED,
+    read_accepted,
+)
+
+
+@final
+class Replay:
+    """Feed it every block from the newest complete checkpoint on."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self.state = core.state
+        self.checkpoint = CheckpointReader(core.state)
+        self.facts: int = 0
+
+    def block(self, records: bytes, place: int, time_ns: int) -> None:
+        """Apply one block; `place` is where its first record lies."""
+        self.core.set_time(time_ns)
+        at: i64 = 0
+        end: i64 = len(records)
+        while at < end:
+            size = i64(read_i32_le(records, at))
+            kind: i64 = records[at + 4]
+            if kind == ACCEPTED:
+                self.accepted(records, at, place)
+            elif kind == LEASED:
+                self.leased(records, at)
+            elif kind == CLOSED:
+                self.closed(records, at)
+            elif kind == RELEASED:
+                self.released(records, at)
+            elif kind == CHECKPOINT:
+                self.checkpoint.chunk(records[at + 5 : at + size])
+            elif kind == CARRIED:
+                self.carried(records, at, place)
+            else:
+                self.rare(records, at, size, kind)
+            if kind < CHECKPOINT:
+                self.facts += 1
+            at += size
+
+    def accepted(self, records: bytes, at: i64, place: int) -> None:
+        state = self.state
+        queue = state.queues_by_no[read_i32_le(records, at + 16)]
+        m = read_accepted(records, at, queue.name, False)
+        m.place = place + at
+        state.on_accepted(m, queue)
+        state.enqueue(m, queue)
+
+    def carried(self, records: bytes, at: i64, place: int) -> None:
+        """A waiting message was copied out of an old segment: it lives here now."""
+        self.state.move(read_i64_le(records, at + 13 + 8), place + at)
+
+    def leased(self, records: bytes, at: i64) -> None:
+        m = self.state.take(read_i64_le(records, at + 5))
+        if m is not None:
+            self.state.on_leased(m, self.state.queues_by_no[m.queue_no])
+
+    def released(self, records: bytes, at: i64) -> None:
+        m = self.state.take(read_i64_le(records, at + 5))
+        if m is not None:
+            worker_no = read_i64_le(records, at + 13) if records[at + 38] else 0
+            queue = self.state.queues_by_no[m.queue_no]
+            self.state.on_released(
+                m, queue, read_i32_le(records, at + 25), read_i64_le(records, at + 29), records[at + 37], worker_no
+            )
+
+    def closed(self, records: bytes, at: i64) -> None:
+        m = self.state.take(read_i64_le(records, at + 5))
+        if m is not None:
+            self.state.on_closed(m, self.state.queues_by_no[m.queue_no], records[at + 69])
+
+    def rare(self, records: bytes, at: i64, size: i64, kind: i64) -> None:
+        """Facts of the one shape `i64 number, i64 small, text`."""
+        state = self.state
+        number: int = read_i64_le(records, at + 5)
+        small: int = read_i64_le(records, at + 13)
+        text = records[at + 21 : at + size]
+        if kind == STARTED:
+            state.on_started(number)
+        elif kind == QUEUE_NAMED:
+            state.on_queue_named(number, text)
+        elif kind == WORKER_JOINED:
+            if number >= state.next_number:
+                state.next_number = number + 1
+        elif kind == QUARANTINED or kind == REQUEUED:
+            m = state.take(number)
+            if m is not None:
+                self.isolated(m, kind, small, text)
+        elif kind == PAUSED or kind == RESUMED:
+            state.on_paused(state.queues_by_no[number], kind == PAUSED)
+        elif kind == SCHEDULED:
+            self.scheduled(number, small, text)
+        elif kind == UNSCHEDULED:
+            schedule = state.schedules.get(number)
+            if schedule is not None:
+                state.on_unscheduled(schedule)
+        elif kind == FIRED:
+            schedule = state.schedules.get(number)
+            if schedule is not None:
+                state.on_fired(schedule, small, read_i64_le(text, 8), read_i64_le(text, 16))
+
+    def isolated(self, m: Message, kind: i64, reason: int, text: bytes) -> None:
+        queue = self.state.queues_by_no[m.queue_no]
+        if kind == QUARANTINED:
+            self.state.on_quarantined(m, queue, reason, int(text))
+        else:
+            self.state.on_requeued(m, queue)
+
+    def scheduled(self, number: int, next_due_ns: int, text: bytes) -> None:
+        schedule = read_schedule(self.state, number, text)
+        schedule.next_due_ns = next_due_ns
+        self.state.on_scheduled(schedule)

@@ -1,0 +1,59 @@
+"""What becomes of a message whose attempt did not end in success.
+
+| how the attempt ended      | the client said `retries: N`            | the client said nothing                        |
+|----------------------------|-----------------------------------------|------------------------------------------------|
+| the worker answered failed | one retry used, backoff; none left: end | end (with GUARANTEED: again, backoff)          |
+| it timed out               | the same                                | end (with GUARANTEED: again, backoff)          |
+| the worker was lost        | the same, the first time without backoff| again, for as long as it takes                 |
+| the worker left or returned it, or the broker stopped | again at once, uncounted             | again at once, uncounted       |
+
+A message that outlived `quarantine_after` distinct workers is quarantined whatever it asked for: it may be what kills them.
+A guaranteed message that has used up its retries is quarantined too, never settled without a success.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from dragoman.core.settings import CoreSettings
+from dragoman.limits import BACKOFF_DOUBLINGS_MAX
+from dragoman.model.message import Message
+from dragoman.model.words import BROKER_STARTED, GUARANTEED, RETURNED, WORKER_LEFT, WORKER_LOST, WORKERS_DIED
+
+AGAIN: Final = 0
+END: Final = 1
+ISOLATE: Final = 2
+
+
+@final
+class Verdict:
+    def __init__(self, what: int, reason: int, retries_left: int, due_ns: int) -> None:
+        self.what = what
+        self.reason = reason
+        self.retries_left = retries_left
+        self.due_ns = due_ns
+
+
+def judge(m: Message, reason: int, deaths: int, settings: CoreSettings, now_ns: int) -> Verdict:
+    """`deaths`: distinct workers that died holding it, this one included."""
+    if reason == WORKER_LEFT or reason == RETURNED or reason == BROKER_STARTED:
+        return Verdict(AGAIN, reason, m.retries_left, 0)
+    is_death = reason == WORKER_LOST
+    if is_death and settings.quarantine_after > 0 and deaths >= settings.quarantine_after:
+        return Verdict(ISOLATE, WORKERS_DIED, m.retries_left, 0)
+    due_ns = now_ns + backoff_ns(m.attempt, settings)
+    if is_death and deaths <= 1:
+        due_ns = 0
+    if m.retries_left > 0:
+        return Verdict(AGAIN, reason, m.retries_left - 1, due_ns)
+    if m.retries_left == 0:
+        return Verdict(ISOLATE if m.flags & GUARANTEED else END, reason, 0, 0)
+    if is_death or m.flags & GUARANTEED:
+        return Verdict(AGAIN, reason, m.retries_left, due_ns)
+    return Verdict(END, reason, m.retries_left, 0)
+
+
+def backoff_ns(attempt: int, settings: CoreSettings) -> int:
+    """Doubles with each attempt, up to the ceiling. No jitter: the messages of a queue already come one by one."""
+    doublings = min(max(attempt - 1, 0), BACKOFF_DOUBLINGS_MAX)
+    return min(settings.backoff_initial_ns << doublings, settings.backoff_max_ns)

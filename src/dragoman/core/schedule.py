@@ -1,0 +1,47 @@
+"""A schedule: makes messages like its template, every interval or by a cron expression."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import final
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+from dragoman.core.settings import SECOND_NS
+from dragoman.model.message import Message
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@final
+class Schedule:
+    """Kept until it is unscheduled or has used up its runs."""
+
+    def __init__(self, number: int, template: Message, interval_ns: int, cron: str, runs_left: int) -> None:
+        self.number = number
+        self.template = template
+        self.interval_ns = interval_ns  # 0: by cron
+        self.cron = cron
+        self.runs_left = runs_left  # -1: for ever
+        self.next_due_ns: int = 0
+        self.last_due_ns: int = 0
+        self.fired: int = 0
+
+
+def next_due(schedule: Schedule, after_ns: int, zone: str) -> int:
+    """The first due instant after another one. Cron runs on the wall clock of its time zone."""
+    if schedule.interval_ns > 0:
+        return after_ns + schedule.interval_ns
+    after = (EPOCH + timedelta(microseconds=after_ns // 1000)).astimezone(ZoneInfo(zone))
+    due: datetime = next(CronSim(schedule.cron, after))
+    return int((due - EPOCH).total_seconds()) * SECOND_NS
+
+
+def is_cron(expression: str) -> bool:
+    """Whether a cron expression can be read and ever comes due."""
+    try:
+        next(CronSim(expression, EPOCH))
+    except (CronSimError, StopIteration):
+        return False
+    return True

@@ -1,0 +1,367 @@
+"""What the broker knows, and the mutators that change it.
+
+Durable state (messages, schedules, dedupe keys, quarantine, pauses, counters) changes only in `on_<fact>` below. A command decides,
+writes the fact and calls the mutator; recovery reads the fact and calls the same mutator. Sessions (peers, slots, routes) are
+not durable and are kept by core/dispatch and core/core.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import final
+
+from mypy_extensions import i64
+
+from dragoman.core.lifecycle import (
+    FIRST_END,
+    LEASE,
+    LEASED,
+    QUARANTINE,
+    QUARANTINED,
+    RELEASE,
+    REQUEUE,
+    WAITING,
+    moved,
+)
+from dragoman.core.lines import Line
+from dragoman.core.queue import Queue
+from dragoman.core.schedule import Schedule
+from dragoman.core.settings import CoreSettings
+from dragoman.core.tail import id_hash
+from dragoman.limits import REFILL_COUNT
+from dragoman.model.message import IN_DELAYED, NOWHERE, Message
+from dragoman.model.records import ACCEPTED, CARRIED, accepted_body, read_accepted
+
+BOOT_SHIFT = 40  # message_no = boot_no << 40 | counter: numbers never repeat
+EXPIRY_STEP_NS = 100_000_000  # expiries are kept by the tenth of a second
+
+
+@final
+class State:
+    """All durable state, and the in-memory index of it."""
+
+    def __init__(self, settings: CoreSettings, load: Callable[[int], bytes]) -> None:
+        self.settings = settings
+        self.load = load  # place → the record kept there
+        self.now_ns: int = 0
+        self.boot_no: int = 0
+        self.next_number: int = 1  # of messages, workers and schedules alike: one counter, one kind of id
+        self.queues: dict[bytes, Queue] = {}
+        self.queues_by_no: dict[int, Queue] = {}
+        self.messages: dict[int, Message] = {}  # open and in memory
+        self.by_wire_id: dict[bytes, Message] = {}
+        self.quarantine: dict[int, Message] = {}
+        self.schedules: dict[int, Schedule] = {}
+        self.schedules_by_key: dict[bytes, Schedule] = {}
+        self.delayed: list[tuple[int, int]] = []  # heap of (due_ns, number)
+        self.expiries: dict[int, list[int]] = {}  # tenth of a second → numbers
+        self.expiry_steps: list[int] = []  # heap of the keys above
+        self.settled: int = 0
+        self.accepted: int = 0
+
+    def take_number(self) -> int:
+        number = self.next_number
+        self.next_number = number + 1
+        return number
+
+    # -- mutators -------------------------------------------------------------------------------------------------------
+
+    def on_started(self, boot_no: int) -> None:
+        """Every session ended with the boot before: what was leased waits again, uncounted."""
+        self.boot_no = boot_no
+        self.next_number = (boot_no << BOOT_SHIFT) + 1
+        held = [m for m in self.messages.values() if m.state == LEASED]
+        held.sort(key=message_number)
+        for m in held:
+            queue = self.queues_by_no[m.queue_no]
+            m.state = moved(m.state, RELEASE)
+            queue.leased -= 1
+            self.enqueue_returned(m, queue)
+
+    def on_queue_named(self, number: int, name: bytes) -> Queue:
+        queue = Queue(number, name)
+        self.queues[name] = queue
+        self.queues_by_no[number] = queue
+        return queue
+
+    def on_accepted(self, m: Message, queue: Queue) -> None:
+        m.state = WAITING
+        m.accepted_ns = self.now_ns
+        if m.number >= self.next_number:
+            self.next_number = m.number + 1
+        self.index(m)
+        self.accepted += 1
+        queue.accepted += 1
+        if m.dedupe:
+            self.remember_key(queue, m.dedupe, m.number, self.now_ns + self.settings.dedupe_window_ns)
+        if m.expires_ns != 0:
+            self.watch_expiry(m.number, m.expires_ns)
+
+    def on_leased(self, m: Message, queue: Queue) -> None:
+        """The message has left its line (or leaves it now, in a replay)."""
+        if m.where != NOWHERE:
+            self.unline(m, queue)
+        m.state = moved(m.state, LEASE)
+        m.attempt += 1
+        m.leased_ns = self.now_ns
+        if m.first_leased_ns == 0:
+            m.first_leased_ns = self.now_ns
+            queue.count_wait(m)
+        queue.leased += 1
+
+    def on_released(self, m: Message, queue: Queue, retries_left: int, due_ns: int, reason: int, died_with: int) -> None:
+        m.state = moved(m.state, RELEASE)
+        m.retries_left = retries_left
+        m.due_ns = due_ns
+        m.last_reason = reason
+        queue.leased -= 1
+        queue.released += 1
+        if died_with != 0:
+            self.count_death(m, died_with)
+        if due_ns > self.now_ns:
+            self.delay(m, queue)
+        else:
+            self.enqueue_returned(m, queue)
+
+    def on_closed(self, m: Message, queue: Queue, outcome: int) -> None:
+        if m.state == LEASED:
+            queue.leased -= 1
+        elif m.state == QUARANTINED:
+            del self.quarantine[m.number]
+            queue.quarantined -= 1
+        elif m.where != NOWHERE:
+            self.unline(m, queue)
+        assert outcome >= FIRST_END
+        m.state = outcome
+        del self.messages[m.number]
+        if self.by_wire_id.get(m.wire_id) is m:
+            del self.by_wire_id[m.wire_id]
+        self.settled += 1
+        if outcome == FIRST_END:
+            queue.done += 1
+        else:
+            queue.failed += 1
+
+    def on_quarantined(self, m: Message, queue: Queue, reason: int, died_with: int) -> None:
+        m.state = moved(m.state, QUARANTINE)
+        m.last_reason = reason
+        if died_with != 0:
+            self.count_death(m, died_with)
+        m.is_answerable = False
+        queue.leased -= 1
+        queue.quarantined += 1
+        self.quarantine[m.number] = m
+        self.unload(m)
+
+    def on_requeued(self, m: Message, queue: Queue) -> None:
+        m.state = moved(m.state, REQUEUE)
+        m.died_with = None
+        del self.quarantine[m.number]
+        queue.quarantined -= 1
+        self.enqueue_returned(m, queue)
+
+    def on_paused(self, queue: Queue, is_paused: bool) -> None:
+        queue.is_paused = is_paused
+
+    def on_scheduled(self, schedule: Schedule) -> None:
+        earlier = self.schedules_by_key.get(schedule.template.dedupe)
+        if earlier is not None:
+            del self.schedules[earlier.number]
+        if schedule.number >= self.next_number:
+            self.next_number = schedule.number + 1
+        self.schedules[schedule.number] = schedule
+        self.schedules_by_key[schedule.template.dedupe] = schedule
+
+    def on_unscheduled(self, schedule: Schedule) -> None:
+        del self.schedules[schedule.number]
+        if self.schedules_by_key.get(schedule.template.dedupe) is schedule:
+            del self.schedules_by_key[schedule.template.dedupe]
+
+    def on_fired(self, schedule: Schedule, due_ns: int, next_due_ns: int, runs_left: int) -> None:
+        schedule.last_due_ns = due_ns
+        schedule.next_due_ns = next_due_ns
+        schedule.runs_left = runs_left
+        schedule.fired += 1
+
+    # -- the lines ------------------------------------------------------------------------------------------------------
+
+    def enqueue(self, m: Message, queue: Queue) -> None:
+        """A fresh message waits; beyond the head of its line only its 40 bytes stay in memory."""
+        if m.due_ns > self.now_ns:
+            self.delay(m, queue)
+            return
+        if m.fitness == 0:
+            self.enqueue_returned(m, queue)
+            return
+        queue.waiting += 1
+        if not queue.lane(m.priority).line(m.address).push(m, self.settings.head_max):
+            self.unindex(m)
+
+    def enqueue_returned(self, m: Message, queue: Queue) -> None:
+        queue.waiting += 1
+        lane = queue.unfit_lane(m.priority) if m.fitness == 0 else queue.lane(m.priority)
+        lane.line(m.address).push_returned(m)
+
+    def delay(self, m: Message, queue: Queue) -> None:
+        m.where = IN_DELAYED
+        queue.delayed += 1
+        heapq.heappush(self.delayed, (m.due_ns, m.number))
+        if len(self.delayed) > self.settings.head_max:
+            self.unload(m)
+
+    def unline(self, m: Message, queue: Queue) -> None:
+        """Take a message out of wherever it waits."""
+        if m.where == IN_DELAYED:
+            m.where = NOWHERE
+            queue.delayed -= 1
+            return
+        queue.waiting -= 1
+        lane = queue.unfit_lane(m.priority) if m.fitness == 0 else queue.lane(m.priority)
+        lane.line(m.address).remove(m)
+
+    def refill(self, queue: Queue, line: Line) -> None:
+        """Bring the next messages of a line back from disk; the body comes along."""
+        tail = line.tail
+        count = min(REFILL_COUNT, self.settings.head_max)
+        while count > 0:
+            at = tail.pop()
+            if at < 0:
+                break
+            m = self.revive(queue, tail.places[at], tail.accepted[at], True)
+            line.size -= 1
+            line.push_head(m)
+            count -= 1
+        tail.cut()
+
+    def revive(self, queue: Queue, place: int, accepted_ns: int, with_body: bool) -> Message:
+        """Rebuild a message nothing has happened to since it was accepted."""
+        record = self.load(place)
+        at: i64 = carried_at(record)
+        m = read_accepted(record, at, queue.name, with_body)
+        m.place = place
+        m.accepted_ns = accepted_ns
+        m.state = WAITING
+        self.index(m)
+        return m
+
+    def take(self, number: int) -> Message | None:
+        """The open message of this number; one from a tail is brought into memory, at the returned end of its line."""
+        m = self.messages.get(number)
+        if m is not None:
+            return m
+        for queue in self.queues.values():
+            for lane in queue.lanes:
+                for line in lane.lines.values():
+                    if line.tail.live > 0:
+                        at = line.tail.find(number)
+                        if at >= 0:
+                            return self.take_from_tail(queue, line, at)
+        return None
+
+    def move(self, number: int, place: int) -> None:
+        """A message's record lies elsewhere now."""
+        m = self.messages.get(number)
+        if m is not None:
+            m.place = place
+            return
+        for queue in self.queues.values():
+            for lane in queue.lanes:
+                for line in lane.lines.values():
+                    at = line.tail.find(number) if line.tail.live > 0 else -1
+                    if at >= 0:
+                        line.tail.places[at] = place
+                        return
+
+    def take_from_tail(self, queue: Queue, line: Line, at: int) -> Message:
+        tail = line.tail
+        m = self.revive(queue, tail.places[at], tail.accepted[at], False)
+        tail.remove(at)
+        line.size -= 1
+        line.push_returned(m)
+        return m
+
+    def find_by_client_id(self, client_id: bytes) -> Message | None:
+        """The open message a client or operator knows by this id, on disk or not."""
+        m = self.by_wire_id.get(client_id)
+        if m is not None:
+            return m
+        hash_ = id_hash(client_id)
+        for queue in self.queues.values():
+            for lane in queue.lanes:
+                for line in lane.lines.values():
+                    at = line.tail.find_hash(hash_, 0) if line.tail.live > 0 else -1
+                    while at >= 0:
+                        found = self.take_from_tail(queue, line, at)
+                        if found.client_id == client_id:
+                            return found
+                        at = line.tail.find_hash(hash_, at + 1)
+        return None
+
+    # -- small indexes --------------------------------------------------------------------------------------------------
+
+    def index(self, m: Message) -> None:
+        self.messages[m.number] = m
+        wire_id = m.client_id
+        if not wire_id or wire_id in self.by_wire_id:
+            wire_id = own_wire_id(m.number)
+        m.wire_id = wire_id
+        self.by_wire_id[wire_id] = m
+
+    def unindex(self, m: Message) -> None:
+        del self.messages[m.number]
+        if self.by_wire_id.get(m.wire_id) is m:
+            del self.by_wire_id[m.wire_id]
+
+    def unload(self, m: Message) -> None:
+        """Keep a body on disk only."""
+        if m.place != 0 and m.is_loaded:
+            m.body = b""
+            m.is_loaded = False
+
+    def ensure_body(self, m: Message) -> None:
+        if not m.is_loaded:
+            record = self.load(m.place)
+            at = carried_at(record)
+            m.body = accepted_body(record if at == 0 else record[at:])
+            m.is_loaded = True
+
+    def remember_key(self, queue: Queue, key: bytes, number: int, until_ns: int) -> None:
+        keys = queue.dedupe
+        keys.pop(key, None)
+        keys[key] = (number, until_ns)
+        while len(keys) > self.settings.dedupe_keys_max:
+            del keys[next(iter(keys))]
+
+    def watch_expiry(self, number: int, expires_ns: int) -> None:
+        step = expires_ns // EXPIRY_STEP_NS + 1
+        numbers = self.expiries.get(step)
+        if numbers is None:
+            self.expiries[step] = [number]
+            heapq.heappush(self.expiry_steps, step)
+        else:
+            numbers.append(number)
+
+    def count_death(self, m: Message, worker_no: int) -> None:
+        if m.died_with is None:
+            m.died_with = []
+        if worker_no not in m.died_with:
+            m.died_with.append(worker_no)
+
+
+def message_number(m: Message) -> int:
+    return m.number
+
+
+def own_wire_id(number: int) -> bytes:
+    """An id of the broker's own, in the shape of a uuid: some workers insist on text of that length."""
+    digits = b"%032x" % number
+    return b"-".join([digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]])
+
+
+def carried_at(record: bytes) -> int:
+    """Where the accepted record begins inside a record: a carried one wraps it (size, kind, accepted instant)."""
+    if record[4] == CARRIED:
+        return 13
+    assert record[4] == ACCEPTED, f"a record of kind {record[4]} where a message was expected"
+    return 0

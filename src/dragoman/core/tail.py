@@ -1,0 +1,92 @@
+"""The far end of a long line: waiting messages that live on disk only, 40 bytes each in flat arrays.
+
+A message is here only while nothing has happened to it since it was accepted, so its journal record tells the rest.
+Numbers rise along the arrays. A message taken out of the middle (cancelled, expired) leaves its number negated.
+"""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from typing import final
+
+from mypy_extensions import i64
+
+COMPACT_AT = 65536  # consumed entries kept before the arrays are cut: cutting costs a copy of the rest
+
+
+def id_hash(client_id: bytes) -> int:
+    """The same on every machine and in every run: kept in checkpoints."""
+    return zlib.crc32(client_id) << 30 ^ zlib.adler32(client_id)
+
+
+@final
+class Tail:
+    """Flat columns, first in first out."""
+
+    def __init__(self) -> None:
+        self.numbers: array[int] = array("q")
+        self.places: array[int] = array("q")
+        self.accepted: array[int] = array("q")
+        self.expires: array[int] = array("q")
+        self.hashes: array[int] = array("q")
+        self.head: int = 0
+        self.live: int = 0
+
+    def append(self, number: int, place: int, accepted_ns: int, expires_ns: int, hash_: int) -> None:
+        self.numbers.append(number)
+        self.places.append(place)
+        self.accepted.append(accepted_ns)
+        self.expires.append(expires_ns)
+        self.hashes.append(hash_)
+        self.live += 1
+
+    def pop(self) -> int:
+        """Index of the next live entry, taken out; -1 when there is none. Valid until the next call of `cut`."""
+        numbers = self.numbers
+        while self.head < len(numbers):
+            at = self.head
+            self.head += 1
+            if numbers[at] > 0:
+                self.live -= 1
+                return at
+        return -1
+
+    def cut(self) -> None:
+        """Give consumed entries back."""
+        n = self.head
+        if n >= COMPACT_AT or n == len(self.numbers):
+            del self.numbers[:n]
+            del self.places[:n]
+            del self.accepted[:n]
+            del self.expires[:n]
+            del self.hashes[:n]
+            self.head = 0
+
+    def find(self, number: int) -> int:
+        """Index of a number that still waits here, or -1."""
+        low: i64 = self.head
+        high: i64 = len(self.numbers)
+        numbers = self.numbers
+        while low < high:
+            mid = (low + high) // 2
+            if abs(numbers[mid]) < number:
+                low = mid + 1
+            else:
+                high = mid
+        if low < len(numbers) and numbers[low] == number:
+            return low
+        return -1
+
+    def remove(self, at: int) -> None:
+        self.numbers[at] = -self.numbers[at]
+        self.live -= 1
+
+    def find_hash(self, hash_: int, start: int) -> int:
+        """Index of the next live entry with this id hash from `start` on, or -1."""
+        hashes = self.hashes
+        numbers = self.numbers
+        for at in range(max(start, self.head), len(hashes)):
+            if hashes[at] == hash_ and numbers[at] > 0:
+                return at
+        return -1

@@ -1,0 +1,166 @@
+"""Time in the core has two questions: what is due at t (`sweep`), and when is something due next (`when_next`)?
+
+No timer object per message: delays are a heap, expiries stand by the tenth of a second, and leases with a time bound are looked
+through worker by worker.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import final
+
+from dragoman.core.core import Core
+from dragoman.core.lifecycle import EXPIRE, WAITING
+from dragoman.core.schedule import Schedule, next_due
+from dragoman.core.settings import CATCH_UP_ALL, CATCH_UP_NONE, SECOND_NS
+from dragoman.core.state import EXPIRY_STEP_NS
+from dragoman.limits import CATCH_UP_COUNT_MAX
+from dragoman.model.message import IN_DELAYED, Message
+from dragoman.model.records import CLOCK_STEPPED, FIRED, NOTED, PUBLISHED, UNSCHEDULED, fired_text
+from dragoman.model.words import INTERNAL, NO_REASON, PAST_EXPIRY, TAKEN, TIMED_OUT
+
+LEASE_SWEEP_NS = 100_000_000
+
+
+@final
+class Timers:
+    """Drives a core's time."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self.next_lease_sweep_ns: int = 0
+        self.next_count_ns: int = 0
+
+    def sweep(self, now_ns: int, wall_ns: int) -> None:
+        """Do everything that is due. Cron goes by the wall clock, everything else by the clock that never jumps."""
+        self.core.set_time(now_ns)
+        self.sweep_delayed(now_ns)
+        self.sweep_expiries(now_ns)
+        if now_ns >= self.next_lease_sweep_ns:
+            self.next_lease_sweep_ns = now_ns + LEASE_SWEEP_NS
+            self.sweep_leases(now_ns)
+        if self.core.refusing == TAKEN:
+            self.sweep_schedules(now_ns, wall_ns)
+        if now_ns >= self.next_count_ns:
+            self.next_count_ns = now_ns + SECOND_NS
+            self.write_counts()
+
+    def when_next(self) -> int:
+        """The next instant at which `sweep` has something to do."""
+        state = self.core.state
+        soonest = self.next_count_ns
+        for peer in self.core.workers.values():
+            if peer.timed_leases > 0:
+                soonest = min(soonest, self.next_lease_sweep_ns)
+                break
+        if state.delayed:
+            soonest = min(soonest, state.delayed[0][0])
+        if state.expiry_steps:
+            soonest = min(soonest, state.expiry_steps[0] * EXPIRY_STEP_NS)
+        for schedule in state.schedules.values():
+            soonest = min(soonest, schedule.next_due_ns)
+        return soonest
+
+    def sweep_delayed(self, now_ns: int) -> None:
+        state = self.core.state
+        delayed = state.delayed
+        while delayed and delayed[0][0] <= now_ns:
+            due_ns, number = heapq.heappop(delayed)
+            m = state.messages.get(number)
+            if m is None or m.where != IN_DELAYED or m.due_ns != due_ns:
+                continue  # it was cancelled or answered meanwhile
+            queue = state.queues_by_no[m.queue_no]
+            state.unline(m, queue)
+            if m.attempt == 0:
+                self.core.place(m, queue)
+            else:
+                state.enqueue_returned(m, queue)
+                self.core.dispatch.drain(queue)
+
+    def sweep_expiries(self, now_ns: int) -> None:
+        state = self.core.state
+        steps = state.expiry_steps
+        while steps and steps[0] * EXPIRY_STEP_NS <= now_ns:
+            for number in state.expiries.pop(heapq.heappop(steps)):
+                m = state.take(number)
+                if m is not None and m.state == WAITING:
+                    self.core.close(m, EXPIRE, PAST_EXPIRY, b"", None)
+
+    def sweep_leases(self, now_ns: int) -> None:
+        overdue: list[Message] = []
+        for peer in self.core.workers.values():
+            if peer.timed_leases > 0:
+                for m in peer.held.values():
+                    if m.lease_until_ns != 0 and m.lease_until_ns <= now_ns:
+                        overdue.append(m)
+        for m in overdue:
+            holder = m.worker
+            if holder is not None:
+                self.core.give_back(m, TIMED_OUT, b"")
+                holder.withdraw(m, TIMED_OUT)
+
+    def sweep_schedules(self, now_ns: int, wall_ns: int) -> None:
+        for schedule in list(self.core.state.schedules.values()):
+            clock_ns = now_ns if schedule.interval_ns > 0 else wall_ns
+            if schedule.next_due_ns <= clock_ns:
+                self.fire(schedule, clock_ns)
+
+    def fire(self, schedule: Schedule, now_ns: int) -> None:
+        """A due instant makes at most one message; missed ones collapse as `catch_up` says."""
+        core = self.core
+        zone = core.settings.timezone
+        due_ns = schedule.next_due_ns
+        following_ns = next_due(schedule, due_ns, zone)
+        missed = 0
+        while following_ns <= now_ns and core.settings.catch_up != CATCH_UP_ALL and missed < CATCH_UP_COUNT_MAX:
+            missed += 1
+            due_ns = following_ns
+            following_ns = next_due(schedule, due_ns, zone)
+        if missed == CATCH_UP_COUNT_MAX:
+            following_ns = next_due(schedule, now_ns, zone)
+        skips = missed > 0 and core.settings.catch_up == CATCH_UP_NONE
+        message = copy_template(schedule)
+        if skips:
+            message.number = 0
+        else:
+            message.number = core.state.take_number()
+            schedule.runs_left = schedule.runs_left - 1 if schedule.runs_left > 0 else schedule.runs_left
+        core.log.numbered(FIRED, schedule.number, due_ns, fired_text(message.number, following_ns, schedule.runs_left))
+        core.state.on_fired(schedule, due_ns, following_ns, schedule.runs_left)
+        if not skips:
+            queue = core.state.queues_by_no[message.queue_no]
+            core.log.accepted(message)
+            core.state.on_accepted(message, queue)
+            core.place(message, queue)
+        if schedule.runs_left == 0:
+            core.log.numbered(UNSCHEDULED, schedule.number, NO_REASON, b"")
+            core.state.on_unscheduled(schedule)
+
+    def write_counts(self) -> None:
+        """Once a second: publishes by topic, oddities by code."""
+        core = self.core
+        if core.topics.counts:
+            for topic, count in core.topics.take_counts().items():
+                core.log.numbered(PUBLISHED, count, 0, topic)
+        if core.notes:
+            notes = core.notes
+            core.notes = {}
+            for code, count in notes.items():
+                core.log.numbered(NOTED, count, 0, code.encode())
+
+    def clock_stepped(self, delta_ns: int) -> None:
+        """The wall clock jumped; cron goes by it, leases and delays do not."""
+        self.core.log.numbered(CLOCK_STEPPED, abs(delta_ns), 1 if delta_ns > 0 else 0, b"")
+
+
+def copy_template(schedule: Schedule) -> Message:
+    t = schedule.template
+    m = Message(INTERNAL, t.queue, b"", t.body)
+    m.headers = t.headers
+    m.flags = t.flags
+    m.priority = t.priority
+    m.retries_left = t.retries_left
+    m.timeout_ns = t.timeout_ns
+    m.queue_no = t.queue_no
+    m.schedule_no = schedule.number
+    return m

@@ -1,0 +1,62 @@
+"""Publish and subscribe: a topic reaches everyone who subscribed to a prefix of it.
+
+A publish is not a fact of its own; each second one `published` fact per topic tells how many there were.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from dragoman.limits import TOPICS_COUNTED_MAX
+from dragoman.model.peer import Peer
+
+
+@final
+class Topics:
+    """Prefix → subscribers, and the counts of the running second."""
+
+    def __init__(self) -> None:
+        self.prefixes: dict[bytes, dict[int, Peer]] = {}
+        self.lengths: list[int] = []  # lengths of the prefixes there are, so that a topic is looked up once per length
+        self.counts: dict[bytes, int] = {}
+        self.published: int = 0
+
+    def subscribe(self, peer: Peer, prefix: bytes) -> None:
+        peers = self.prefixes.get(prefix)
+        if peers is None:
+            peers = {}
+            self.prefixes[prefix] = peers
+            if len(prefix) not in self.lengths:
+                self.lengths.append(len(prefix))
+        peers[id(peer)] = peer
+
+    def unsubscribe(self, peer: Peer, prefix: bytes) -> None:
+        peers = self.prefixes.get(prefix)
+        if peers is None:
+            return
+        peers.pop(id(peer), None)
+        if not peers:
+            del self.prefixes[prefix]
+            self.lengths = sorted({len(p) for p in self.prefixes})
+
+    def publish(self, topic: bytes, body: bytes) -> int:
+        """A peer with several fitting prefixes gets it once."""
+        self.published += 1
+        if topic in self.counts or len(self.counts) < TOPICS_COUNTED_MAX:
+            self.counts[topic] = self.counts.get(topic, 0) + 1
+        else:
+            self.counts[b""] = self.counts.get(b"", 0) + 1
+        reached: dict[int, Peer] = {}
+        for length in self.lengths:
+            if length <= len(topic):
+                peers = self.prefixes.get(topic[:length])
+                if peers is not None:
+                    reached.update(peers)
+        for peer in reached.values():
+            peer.published(topic, body)
+        return len(reached)
+
+    def take_counts(self) -> dict[bytes, int]:
+        counts = self.counts
+        self.counts = {}
+        return counts

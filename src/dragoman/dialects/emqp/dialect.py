@@ -1,0 +1,58 @@
+"""What all eMQP sessions of a broker share: settings, ids, header meanings, and the beat."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from dragoman.dialects.emqp.headers import HeaderMeanings
+
+if TYPE_CHECKING:
+    from dragoman.dialects.emqp.session import EmqpSession
+
+SECOND_NS = 1_000_000_000
+
+
+@final
+class EmqpSettings:
+    """The original's numbers as defaults; docs/reference/config.md explains each."""
+
+    def __init__(self) -> None:
+        self.heartbeat_ns: int = 3 * SECOND_NS
+        self.worker_lost_ns: int = 5 * SECOND_NS
+        self.json_only: bool = True
+        self.external_scheduler: bool = False
+        self.default_queue: bytes = b"default"
+        self.default_weight: int = 10
+        # The original's worker says that a job ran out of time up to a second late, and its REPLY takes up to another.
+        self.timeout_grace_ns: int = 3 * SECOND_NS
+        # The original ends every job after this long by itself; a lease on it without a bound would outlive a crashed process.
+        self.original_timeout_ns: int = 300 * SECOND_NS
+
+
+@final
+class EmqpDialect:
+    """Shared by the sessions of all eMQP listeners."""
+
+    def __init__(self, settings: EmqpSettings, id_prefix: bytes) -> None:
+        self.settings = settings
+        self.id_prefix = id_prefix  # 24 bytes that begin every id of this boot
+        self.id_counter: int = 0
+        self.meanings = HeaderMeanings()
+        self.sessions: dict[int, EmqpSession] = {}
+        self.schedulers: dict[int, EmqpSession] = {}
+
+    def next_id(self) -> bytes:
+        """A message id of the broker's own, in the shape of a uuid4."""
+        self.id_counter += 1
+        return self.id_prefix + b"%012x" % self.id_counter
+
+    def sweep(self, now_ns: int) -> None:
+        """Ten times a second: send heartbeats that are due, lose workers that are silent."""
+        for session in list(self.sessions.values()):
+            session.beat(now_ns)
+
+
+def id_prefix_of(random: bytes) -> bytes:
+    """The first 24 characters of a uuid4, from 10 random bytes."""
+    digits = random.hex().encode()
+    return b"-".join([digits[:8], digits[8:12], b"4" + digits[12:15], b"a" + digits[15:18], b""])

@@ -1,0 +1,134 @@
+"""The headers of a request: one comma-separated text, and what it asks for.
+
+`reply-requested`, `guarantee`, `retry-count:N`, `timeout:seconds`, `nohaste` and `run_count:N` are EventMQ's own. Ours are
+`priority:0-9`, `delay:seconds`, `expires:seconds`, `dedupe:key`, `ack-requested` and `traceparent:…` (carried). Others are
+carried untouched.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import final
+
+from dragoman.limits import HEADER_MEANINGS_MAX, ID_SIZE_MAX, PRIORITY_MAX
+from dragoman.model.words import GUARANTEED, HANDOVER_WANTED, KEPT_WANTED, NO_HASTE, REPLY_WANTED
+
+SECOND_NS = 1_000_000_000
+SECONDS_MAX = 10 * 365 * 86400.0  # ten years: beyond is a mistake, and nanoseconds stay within 63 bits
+
+
+@final
+class Headers:
+    """What a header text means, and how it is said to workers."""
+
+    def __init__(self) -> None:
+        self.problem: str = ""  # why it could not be read; empty: it could
+        self.flags: int = HANDOVER_WANTED
+        self.retries: int = -1
+        self.timeout_ns: int = 0
+        self.delay_ns: int = 0
+        self.expires_ns: int = 0
+        self.priority: int = 0
+        self.dedupe: bytes = b""
+        self.runs: int = -1
+        self.to_worker: bytes = b""
+        self.to_original: bytes = b""
+
+
+def read_headers(text: bytes) -> Headers:
+    """Parse a header text. Towards a worker `reply-requested` is always added: its REPLY is what settles the job."""
+    h = Headers()
+    carried: list[bytes] = []
+    plain: list[bytes] = []
+    for raw in text.split(b","):
+        item = raw.strip()
+        if not item:
+            continue
+        name, _, value = item.partition(b":")
+        name = name.strip().lower()
+        value = value.strip()
+        if name == b"reply-requested":
+            h.flags |= REPLY_WANTED
+            continue
+        carried.append(item)
+        if name == b"timeout":
+            h.timeout_ns = seconds(h, name, value)
+            # The original reads whole seconds only; it resets itself on anything else that looks like a timeout.
+            plain.append(b"timeout:%d" % ((h.timeout_ns + SECOND_NS - 1) // SECOND_NS))
+        elif not read_own(h, name, value) and b"timeout:" not in item:
+            plain.append(item)
+    h.to_worker = b",".join([b"reply-requested", *carried])
+    h.to_original = b",".join([b"reply-requested", *plain])
+    return h
+
+
+def read_own(h: Headers, name: bytes, value: bytes) -> bool:
+    """Headers the broker acts on; True for those that only the broker needs."""
+    if name == b"guarantee":
+        h.flags |= GUARANTEED
+    elif name == b"retry-count":
+        h.retries = whole(h, name, value, 0, 1_000_000)
+    elif name == b"nohaste":
+        h.flags |= NO_HASTE
+    elif name == b"run_count":
+        h.runs = whole(h, name, value, 0, 1_000_000_000)
+    elif name == b"priority":
+        h.priority = whole(h, name, value, 0, PRIORITY_MAX)
+        return True
+    elif name == b"delay":
+        h.delay_ns = seconds(h, name, value)
+        return True
+    elif name == b"expires":
+        h.expires_ns = seconds(h, name, value)
+        return True
+    elif name == b"dedupe":
+        h.dedupe = value
+        if not value or len(value) > ID_SIZE_MAX:
+            h.problem = f"dedupe wants a key of 1 to {ID_SIZE_MAX} bytes"
+        return True
+    elif name == b"ack-requested":
+        h.flags |= KEPT_WANTED
+        return True
+    return False
+
+
+def seconds(h: Headers, name: bytes, value: bytes) -> int:
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not math.isfinite(number) or number < 0 or number > SECONDS_MAX:
+        h.problem = f"{shown(name)} wants seconds, not {shown(value)!r}"
+        return 0
+    return int(number * SECOND_NS)
+
+
+def whole(h: Headers, name: bytes, value: bytes, low: int, high: int) -> int:
+    number = low - 1
+    if value.isdigit() and len(value) < 12:
+        number = int(value)
+    if number < low or number > high:
+        h.problem = f"{shown(name)} wants a whole number from {low} to {high}, not {shown(value)!r}"
+        return low
+    return number
+
+
+def shown(value: bytes) -> str:
+    return value[:64].decode("utf-8", "replace")
+
+
+@final
+class HeaderMeanings:
+    """Remembers what header texts mean: a client's calls mostly share one."""
+
+    def __init__(self) -> None:
+        self.known: dict[bytes, Headers] = {}
+
+    def of(self, text: bytes) -> Headers:
+        h = self.known.get(text)
+        if h is None:
+            h = read_headers(text)
+            if len(self.known) >= HEADER_MEANINGS_MAX:
+                self.known.clear()
+            self.known[text] = h
+        return h

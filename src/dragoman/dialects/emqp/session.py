@@ -1,0 +1,366 @@
+"""One eMQP connection on a ROUTER port: client, worker, scheduler, admin or publisher, by what it says.
+
+The envelope (how many empty frames come before the version) is remembered and answered in kind: one from a DEALER, two from a REQ
+that adds its own, none from a peer that leaves it out.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from dragoman.dialects.emqp import jobs, status
+from dragoman.dialects.emqp.dialect import EmqpDialect
+from dragoman.dialects.emqp.words import (
+    ACK,
+    DISCONNECT,
+    HEARTBEAT,
+    INFORM,
+    KBAI,
+    KBYE,
+    PUBLISH,
+    READY,
+    REPLY,
+    REPLY_OPENING,
+    REQUEST,
+    REQUEST_OPENING,
+    SCHEDULE,
+    SCHEDULER,
+    SHOW_SCHEDULERS,
+    SHOW_WORKERS,
+    STATUS,
+    UNSCHEDULE,
+    VERSION,
+    VERSION_MAJOR,
+    is_failure,
+)
+from dragoman.dialects.session import Hub, ZmtpSession
+from dragoman.limits import INLINE_BODY_SIZE_MAX
+from dragoman.model.message import Message
+from dragoman.model.words import (
+    BAD_HEADER,
+    DUPLICATE,
+    EMQP,
+    HANDOVER_WANTED,
+    HEARTBEAT_LOST,
+    KEPT_WANTED,
+    REASON_NAMES,
+    REFUSAL_CODES,
+    REFUSAL_TEXTS,
+    REPLY_WANTED,
+    TAKEN,
+)
+from dragoman.wire.zmtp.frames import write_frame
+
+UNKNOWN = 0
+ORIGINAL = 1  # informed in the shape of the original program: takes JSON jobs only
+ANYTHING = 2  # informed as the document says, or said that it takes bytes
+
+
+@final
+class EmqpSession(ZmtpSession):
+    """Understands every eMQP command; the listener only decides what an unknown peer may do."""
+
+    def __init__(self, listener: str, listener_no: int, hub: Hub, dialect: EmqpDialect) -> None:
+        super().__init__(EMQP, listener, listener_no, hub, b"ROUTER")
+        self.emqp = dialect
+        self.envelope: int = 1
+        self.is_req: bool = False
+        self.is_plain: bool = True  # the usual envelope and frame form: the fast way out applies
+        self.informed: int = UNKNOWN
+        self.is_scheduler: bool = False
+        self.has_said_ready: bool = False
+        self.has_spoken: bool = False
+        self.was_freed: bool = False
+        self.next_beat_ns: int = 0
+        self.opened_ns: int = 0
+
+    def opened(self) -> None:
+        self.is_req = self.zmtp.peer_socket_type == b"REQ"
+        self.is_plain = not self.zmtp.is_v1
+        self.opened_ns = self.exchange.now_ns
+        self.emqp.sessions[self.connection_no] = self
+
+    def ended(self) -> None:
+        self.emqp.sessions.pop(self.connection_no, None)
+        self.emqp.schedulers.pop(self.connection_no, None)
+        self.exchange.goodbye(self)
+
+    # -- what the peer says ---------------------------------------------------------------------------------------------
+
+    def on_message(self, frames: list[bytes]) -> None:
+        at = 0
+        while at < len(frames) and at < 2 and not frames[at]:
+            at += 1
+        if at != self.envelope:
+            self.envelope = at
+            self.is_plain = at == 1 and not self.zmtp.is_v1
+        if len(frames) < at + 3:
+            self.exchange.note(self, "EMQP_SHORT_MESSAGE")
+            return
+        version = frames[at]
+        if version != VERSION and not version.startswith(VERSION_MAJOR):
+            self.exchange.note(self, "EMQP_VERSION")
+            return
+        self.has_spoken = True
+        command = frames[at + 1]
+        if command == REQUEST:
+            self.on_request(frames, at + 2)
+        elif command == REPLY:
+            self.on_reply(frames, at + 2)
+        elif command == READY:
+            self.on_ready()
+        else:
+            self.on_rarer(command.upper(), frames, at + 2)
+
+    def on_rarer(self, command: bytes, frames: list[bytes], at: int) -> None:
+        """`at` is where the message id stands."""
+        if command == HEARTBEAT:
+            self.on_heartbeat()
+        elif command == INFORM:
+            self.on_inform(frames, at)
+        elif command == SCHEDULE or command == UNSCHEDULE:
+            self.on_schedule(command, frames, at)
+        elif command == PUBLISH:
+            self.on_publish(frames, at)
+        elif command == KBYE or command == KBAI:
+            self.on_kbye()
+        elif command == DISCONNECT:
+            self.on_disconnect(frames[at])
+        elif command == STATUS or command == SHOW_WORKERS or command == SHOW_SCHEDULERS:
+            self.tell([REPLY, self.emqp.next_id(), status.answer(command, self.exchange, self.emqp)])
+        elif command == REQUEST:
+            self.on_request(frames, at)
+        elif command == REPLY:
+            self.on_reply(frames, at)
+        elif command == READY:
+            self.on_ready()
+        else:
+            self.exchange.note(self, "EMQP_UNKNOWN_COMMAND")
+
+    def on_request(self, frames: list[bytes], at: int) -> None:
+        count = len(frames)
+        queue = frames[at + 1] if count > at + 1 else b""
+        text = frames[at + 2] if count > at + 2 else b""
+        body = frames[at + 3] if count > at + 3 else b""
+        headers = self.emqp.meanings.of(text)
+        m = Message(EMQP, queue if queue else self.emqp.settings.default_queue, frames[at], body)
+        if headers.problem:
+            self.refuse(m, BAD_HEADER, headers.problem)
+            return
+        m.headers = text
+        m.flags = one_answer(headers.flags) if self.is_req else headers.flags
+        m.retries_left = headers.retries
+        m.timeout_ns = headers.timeout_ns
+        m.priority = headers.priority
+        m.dedupe = headers.dedupe
+        if headers.delay_ns:
+            m.due_ns = self.exchange.now_ns + headers.delay_ns
+        if headers.expires_ns:
+            m.expires_ns = self.exchange.now_ns + headers.expires_ns
+        m.client = self
+        m.address = self.address
+        refusal = self.exchange.submit(m)
+        if refusal == TAKEN:
+            return
+        if refusal == DUPLICATE and m.flags & KEPT_WANTED:
+            self.kept(m)
+        else:
+            self.refuse(m, refusal, REFUSAL_TEXTS[refusal])
+
+    def on_reply(self, frames: list[bytes], at: int) -> None:
+        """A worker's answer, matched by the request's id: the original may answer from an identity we have never seen."""
+        if len(frames) < at + 3:
+            self.exchange.note(self, "EMQP_SHORT_MESSAGE")
+            return
+        value = frames[at + 1]
+        m = self.exchange.find(frames[at + 2])
+        if m is None:
+            self.exchange.late(self, frames[at + 2])
+            return
+        self.exchange.reply(self, m, value, is_failure(value))
+
+    def on_ready(self) -> None:
+        self.has_said_ready = True
+        if self.is_worker:
+            self.exchange.ready(self, 1)
+        else:
+            # A worker that we took for lost, or that outlived a restart of ours: let it inform again.
+            self.tell_now([DISCONNECT, self.emqp.next_id()])
+
+    def on_heartbeat(self) -> None:
+        # Only a program past its ACK sends these; on the worker port it is a job manager, which takes DISCONNECT for "begin again".
+        if self.informed == UNKNOWN and self.listener == "emqp.worker":
+            self.tell_now([DISCONNECT, self.emqp.next_id()])
+
+    def on_inform(self, frames: list[bytes], at: int) -> None:
+        count = len(frames)
+        role = frames[at + 2] if count > at + 2 else b""
+        if role == SCHEDULER:
+            self.is_scheduler = True
+            self.emqp.schedulers[self.connection_no] = self
+        else:
+            settings = self.emqp.settings
+            queues = jobs.read_queues(frames[at + 1] if count > at + 1 else b"", settings)
+            self.informed = ORIGINAL if count == at + 3 else ANYTHING
+            self.is_picky = self.informed == ORIGINAL and settings.json_only
+            self.lease_grace_ns = settings.timeout_grace_ns if self.informed == ORIGINAL else 0
+            self.lease_ns = settings.original_timeout_ns if self.informed == ORIGINAL else 0
+            if self.exchange.join(self, queues) != TAKEN:
+                self.exchange.note(self, "EMQP_INFORM_REFUSED")
+                return
+        self.tell_now([ACK, self.emqp.next_id(), frames[at]])
+        self.send_heartbeat()  # the original starts its processes on it
+
+    def on_schedule(self, command: bytes, frames: list[bytes], at: int) -> None:
+        if self.emqp.settings.external_scheduler:
+            self.forward_schedule(command, frames, at)
+            return
+        m, refusal, problem = jobs.schedule(command == SCHEDULE, frames, at, self.exchange, self.emqp)
+        if refusal != TAKEN:
+            self.refuse(m, refusal, problem)
+        elif m.flags & KEPT_WANTED:
+            self.kept(m)
+
+    def forward_schedule(self, command: bytes, frames: list[bytes], at: int) -> None:
+        for scheduler in self.emqp.schedulers.values():
+            scheduler.tell([command, *frames[at:]])
+            return
+        self.exchange.note(self, "EMQP_NO_SCHEDULER")
+
+    def on_publish(self, frames: list[bytes], at: int) -> None:
+        if len(frames) < at + 3:
+            self.exchange.note(self, "EMQP_SHORT_MESSAGE")
+            return
+        self.exchange.publish(frames[at + 1], frames[at + 2])
+
+    def on_kbye(self) -> None:
+        if self.is_worker:
+            self.exchange.leave(self)
+        self.emqp.schedulers.pop(self.connection_no, None)
+
+    def on_disconnect(self, message_id: bytes) -> None:
+        if self.listener == "emqp.admin":
+            self.tell_now([ACK, self.emqp.next_id(), message_id])
+            self.hub.stop_requested = True
+        elif self.is_worker:
+            self.exchange.leave(self)
+        else:
+            self.exchange.note(self, "EMQP_ONLY_AN_ADMIN_MAY_STOP_THE_BROKER")
+
+    # -- the core's verbs -----------------------------------------------------------------------------------------------
+
+    def deliver(self, message: Message) -> None:
+        headers = self.emqp.meanings.of(message.headers)
+        text = headers.to_original if self.informed == ORIGINAL else headers.to_worker
+        if not self.is_plain:
+            self.tell([REQUEST, message.wire_id, message.queue, text, message.body])
+            return
+        out = self.held_out
+        out.write(REQUEST_OPENING)
+        write_frame(out, message.wire_id, True)
+        write_frame(out, message.queue, True)
+        write_frame(out, text, True)
+        body = message.body
+        if len(body) <= INLINE_BODY_SIZE_MAX:
+            write_frame(out, body, False)
+        else:
+            jobs.write_long_frame_head(out, len(body))
+            self.hold_part(body)
+        self.touch()
+
+    def handed_over(self, message: Message) -> None:
+        if self.is_plain:
+            out = self.held_out
+            out.write(REPLY_OPENING)
+            write_frame(out, self.emqp.next_id(), True)
+            write_frame(out, message.client_id, False)
+            self.touch()
+        else:
+            self.tell([REPLY, self.emqp.next_id(), message.client_id])
+
+    def answered(self, message: Message, value: bytes) -> None:
+        if not message.flags & REPLY_WANTED:
+            return
+        if self.is_plain:
+            out = self.held_out
+            out.write(REPLY_OPENING)
+            write_frame(out, self.emqp.next_id(), True)
+            write_frame(out, value, True)
+            write_frame(out, message.client_id, False)
+            self.touch()
+        else:
+            self.tell([REPLY, self.emqp.next_id(), value, message.client_id])
+
+    def kept(self, message: Message) -> None:
+        self.tell([ACK, self.emqp.next_id(), message.client_id])
+
+    def failed_for_good(self, message: Message, outcome: int, reason: int) -> None:
+        """Only a client that waits for an answer is told: a result it asked for, or any answer where a REQ peer has had none."""
+        if message.flags & REPLY_WANTED or (self.is_req and message.attempt == 0):
+            name = REASON_NAMES[reason]
+            self.tell([REPLY, self.emqp.next_id(), jobs.error_value(name.upper(), name.replace("_", " ")), message.client_id])
+
+    def refuse(self, message: Message, refusal: int, text: str) -> None:
+        """New work was not taken: said whatever the headers were, for nothing else will ever be said about it."""
+        self.tell([REPLY, self.emqp.next_id(), jobs.error_value(REFUSAL_CODES[refusal], text), message.client_id])
+
+    def withdraw(self, message: Message, reason: int) -> None:
+        """eMQP has no word for it; the late answer will be dropped."""
+
+    def accepts(self, message: Message) -> bool:
+        if message.fitness < 0:
+            message.fitness = 1 if jobs.is_original_job(message) else 0
+        return message.fitness == 1
+
+    def dismiss(self, reason: int) -> None:
+        self.informed = UNKNOWN
+        if self.has_said_ready:
+            self.tell_now([DISCONNECT, self.emqp.next_id()])
+
+    # -- time -----------------------------------------------------------------------------------------------------------
+
+    def beat(self, now_ns: int) -> None:
+        settings = self.emqp.settings
+        if self.is_worker or self.is_scheduler:
+            if self.is_worker and not self.is_leaving and now_ns - self.last_sign_ns > settings.worker_lost_ns:
+                self.exchange.lose(self, HEARTBEAT_LOST)
+                self.dismiss(HEARTBEAT_LOST)
+            elif now_ns >= self.next_beat_ns:
+                self.send_heartbeat()
+        elif (
+            not self.has_spoken
+            and not self.was_freed
+            and self.listener == "emqp.worker"
+            and now_ns - self.opened_ns > settings.worker_lost_ns
+        ):
+            # The original waits for ever for the ACK of an INFORM that our predecessor swallowed: any ACK sets it free.
+            self.was_freed = True
+            self.tell_now([ACK, self.emqp.next_id(), self.emqp.next_id()])
+
+    def send_heartbeat(self) -> None:
+        now_ns = self.exchange.now_ns
+        self.next_beat_ns = now_ns + self.emqp.settings.heartbeat_ns
+        stamp = b"%d.%06d" % (now_ns // 1_000_000_000, now_ns % 1_000_000_000 // 1000)
+        self.tell_now([HEARTBEAT, self.emqp.next_id(), stamp])
+
+    def say_goodbye(self) -> None:
+        """The broker stops."""
+        if self.is_worker or self.is_scheduler:
+            self.tell_now([KBYE, self.emqp.next_id()])
+
+    # -- envelopes ------------------------------------------------------------------------------------------------------
+
+    def tell(self, frames: list[bytes]) -> None:
+        self.say([b""] * self.envelope + [VERSION, *frames])
+
+    def tell_now(self, frames: list[bytes]) -> None:
+        self.say_now([b""] * self.envelope + [VERSION, *frames])
+
+
+def one_answer(flags: int) -> int:
+    """A REQ peer can take exactly one answer: the result if it asked for one, else the ACK, else the hand-over."""
+    if flags & REPLY_WANTED:
+        return flags & ~(HANDOVER_WANTED | KEPT_WANTED)
+    if flags & KEPT_WANTED:
+        return flags & ~HANDOVER_WANTED
+    return flags

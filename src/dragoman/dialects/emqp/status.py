@@ -1,0 +1,68 @@
+"""The admin's questions, answered in the original's JSON."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman.dialects.emqp.dialect import EmqpDialect
+from dragoman.dialects.emqp.words import SHOW_SCHEDULERS, SHOW_WORKERS
+from dragoman.model.exchange import Exchange
+from dragoman.model.peer import Peer
+
+SECOND_NS = 1_000_000_000
+
+
+def answer(command: bytes, exchange: Exchange, emqp: EmqpDialect) -> bytes:
+    if command == SHOW_WORKERS:
+        return msgspec.json.encode(workers(exchange))
+    if command == SHOW_SCHEDULERS:
+        found = {shown(s): {"hb": seconds(s.last_sign_ns)} for s in emqp.schedulers.values()}
+        return msgspec.json.encode({"connected_schedulers": found})
+    return msgspec.json.encode(counts(exchange))
+
+
+def counts(exchange: Exchange) -> dict[str, dict[str, int]]:
+    """Latencies are in milliseconds, from acceptance to the first lease, as the original counts them."""
+    inflight: dict[str, int] = {}
+    latency: dict[str, int] = {}
+    latency_max: dict[str, int] = {}
+    waiting: dict[str, int] = {}
+    processed: dict[str, int] = {}
+    for q in exchange.queue_counts():
+        if q.leased:
+            inflight[q.name] = q.leased
+        if q.waiting:
+            waiting[q.name] = q.waiting
+        if q.settled:
+            processed[q.name] = q.settled
+            latency[q.name] = q.wait_mean_ms
+            latency_max[q.name] = q.wait_max_ms
+    return {
+        "inflight_messages_by_queue": inflight,
+        "latency_messages_by_queue": latency,
+        "max_latency_messages_by_queue": latency_max,
+        "waiting_messages_by_queue": waiting,
+        "processed_messages_by_queue": processed,
+        "processed_messages_by_worker": {shown(p): p.settled for p in exchange.all_workers()},
+    }
+
+
+def workers(exchange: Exchange) -> dict[str, object]:
+    connected: dict[str, object] = {}
+    queues: dict[str, list[list[object]]] = {}
+    for peer in exchange.all_workers():
+        name = shown(peer)
+        served = [[s.weight, s.queue.decode("utf-8", "backslashreplace")] for s in peer.serves]
+        connected[name] = {"queues": served, "hb": seconds(peer.last_sign_ns), "available_slots": peer.slots}
+        for weight, queue in served:
+            queues.setdefault(str(queue), []).append([weight, name])
+    return {"connected_workers": connected, "connected_queues": queues}
+
+
+def shown(peer: Peer) -> str:
+    """An identity as text: the original's are uuids; a binary one is shown with escapes."""
+    return peer.identity.decode("utf-8", "backslashreplace") or peer.remote
+
+
+def seconds(instant_ns: int) -> float:
+    return instant_ns / SECOND_NS

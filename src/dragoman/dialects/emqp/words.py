@@ -1,0 +1,50 @@
+"""eMQP's words, and the frames that begin a message, ready as bytes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.wire.zmtp.frames import encode_message
+
+VERSION: Final = b"eMQP/1.0"
+VERSION_MAJOR: Final = b"eMQP/1."
+
+INFORM: Final = b"INFORM"
+ACK: Final = b"ACK"
+READY: Final = b"READY"
+REQUEST: Final = b"REQUEST"
+REPLY: Final = b"REPLY"
+SCHEDULE: Final = b"SCHEDULE"
+UNSCHEDULE: Final = b"UNSCHEDULE"
+HEARTBEAT: Final = b"HEARTBEAT"
+KBYE: Final = b"KBYE"
+KBAI: Final = b"KBAI"
+DISCONNECT: Final = b"DISCONNECT"
+PUBLISH: Final = b"PUBLISH"
+STATUS: Final = b"STATUS"
+SHOW_WORKERS: Final = b"ROUTER_SHOW_WORKERS"
+SHOW_SCHEDULERS: Final = b"ROUTER_SHOW_SCHEDULERS"
+
+WORKER: Final = b"worker"
+SCHEDULER: Final = b"scheduler"
+BYTES: Final = b"bytes"
+
+# `{"value": …}` is an answer, whatever happened; these two ways to say it mean that the job ran out of time.
+TIMEOUT_VALUES: Final = [b'{"value": "TimeoutError"}', b'{"value":"TimeoutError"}']
+ERROR_START: Final = b'{"error"'
+
+
+def opening(command: bytes) -> bytes:
+    """The frames `"", eMQP/1.0, command` in the form of ZMTP 2.0 and later, all with MORE."""
+    frames = encode_message([b"", VERSION, command, b""])
+    return frames[:-2]
+
+
+REQUEST_OPENING: Final = opening(REQUEST)
+REPLY_OPENING: Final = opening(REPLY)
+READY_OPENING: Final = opening(READY)
+
+
+def is_failure(value: bytes) -> bool:
+    """Whether a worker's answer means that the job did not succeed."""
+    return value.startswith(ERROR_START) or value in TIMEOUT_VALUES

@@ -1,0 +1,145 @@
+"""A session: one connection as a dialect speaks it, between the runtime's socket and the core's verbs.
+
+Bytes leave in two ways. *Held*: caused by a fact, sent once that fact is kept. *Free*: handshakes and signs of life, sent at
+once, because a slow disk must not make peers drop us.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from librt.strings import BytesWriter
+
+from dragoman.model.exchange import Exchange
+from dragoman.model.peer import Peer
+from dragoman.wire.zmtp.connection import ZmtpConnection
+from dragoman.wire.zmtp.frames import write_message
+
+
+@final
+class Hub:
+    """What all sessions of a broker share: the core, and the list of those with something to send."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self.dirty: list[Session] = []
+        self.boot_no: int = 0
+        self.connections: int = 0  # connections so far: numbers them
+        self.stop_requested: bool = False
+        self.message_size_max: int = 0
+
+
+class Session(Peer):
+    """The part every dialect shares; `receive` is a dialect's own."""
+
+    def __init__(self, dialect: int, listener: str, hub: Hub) -> None:
+        super().__init__(dialect, listener)
+        self.hub = hub
+        self.exchange = hub.exchange
+        hub.connections += 1
+        self.connection_no: int = hub.connections
+        self.held_out = BytesWriter()
+        self.held_parts: list[bytes] = []
+        self.free_out = BytesWriter()
+        self.is_dirty: bool = False
+        self.is_ending: bool = False  # the runtime ends the connection once what is written has gone out
+
+    def start(self) -> None:
+        """The connection is there: say what the protocol says first."""
+        raise NotImplementedError
+
+    def receive(self, data: bytes) -> None:
+        """Take bytes from the peer; raises a PeerError when it broke its protocol."""
+        raise NotImplementedError
+
+    def ended(self) -> None:
+        """The connection is gone."""
+        self.exchange.goodbye(self)
+
+    def touch(self) -> None:
+        """There is something to send at the end of this tick."""
+        if not self.is_dirty:
+            self.is_dirty = True
+            self.hub.dirty.append(self)
+
+    def hold_part(self, part: bytes) -> None:
+        """A large body is passed on as it is, not copied."""
+        self.held_parts.append(self.held_out.getvalue())
+        self.held_parts.append(part)
+        self.held_out = BytesWriter()
+
+    def take_held(self) -> list[bytes]:
+        parts = self.held_parts
+        if len(self.held_out) > 0:
+            parts.append(self.held_out.getvalue())
+            self.held_out = BytesWriter()
+        if parts:
+            self.held_parts = []
+        return parts
+
+    def take_free(self) -> bytes:
+        if len(self.free_out) == 0:
+            return b""
+        out = self.free_out.getvalue()
+        self.free_out = BytesWriter()
+        return out
+
+
+class ZmtpSession(Session):
+    """A session over ZMTP; `opened` and `on_message` are a dialect's own."""
+
+    def __init__(self, dialect: int, listener: str, listener_no: int, hub: Hub, socket_type: bytes) -> None:
+        super().__init__(dialect, listener, hub)
+        self.listener_no = listener_no
+        self.zmtp = ZmtpConnection(socket_type, True, b"", hub.message_size_max)
+        self.is_open: bool = False
+
+    def start(self) -> None:
+        self.free_out.write(self.zmtp.greeting())
+        self.touch()
+
+    def receive(self, data: bytes) -> None:
+        zmtp = self.zmtp
+        try:
+            messages = zmtp.receive(data)
+        finally:
+            out = zmtp.take_outgoing()
+            if out:
+                self.free_out.write(out)
+                self.touch()
+        self.last_sign_ns = self.exchange.now_ns
+        if not self.is_open and zmtp.is_ready:
+            self.is_open = True
+            self.identity = zmtp.peer_identity
+            self.address = address_of(self.listener_no, self.identity, self.hub.boot_no, self.connection_no)
+            self.exchange.hello(self)
+            self.opened()
+        for frames in messages:
+            self.on_message(frames)
+        if zmtp.fault is not None:
+            raise zmtp.fault
+
+    def opened(self) -> None:
+        """The handshake is done."""
+
+    def on_message(self, frames: list[bytes]) -> None:
+        raise NotImplementedError
+
+    def say(self, frames: list[bytes]) -> None:
+        """Send a message once the facts so far are kept."""
+        if self.is_connected:
+            write_message(self.held_out, frames, self.zmtp.is_v1)
+            self.touch()
+
+    def say_now(self, frames: list[bytes]) -> None:
+        """Send a message that no fact caused."""
+        if self.is_connected:
+            write_message(self.free_out, frames, self.zmtp.is_v1)
+            self.touch()
+
+
+def address_of(listener_no: int, identity: bytes, boot_no: int, connection_no: int) -> bytes:
+    """Where answers find a peer: its identity at its listener, or, for an anonymous one, just this connection."""
+    if not identity:
+        return b"%c\x00%d.%d" % (listener_no, boot_no, connection_no)
+    return b"%c%s" % (listener_no, identity[:254])

@@ -1,0 +1,183 @@
+"""Segments read as one journal.
+
+The law: block numbers run on without a hole from segment to segment. A segment's blocks end where any later segment
+begins: after a failed sync the uncommitted blocks are written again to a new segment, and what the suspect one still holds
+of them counts for nothing, whole or not. Numbers may jump only where a salvage left a gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dragoman.journal.disk import DiskFace
+from dragoman.journal.format import (
+    BLOCK_CHECKPOINT,
+    BLOCK_CHECKPOINT_BEGIN,
+    BLOCK_CHECKPOINT_END,
+    BLOCK_FILLER,
+    SEGMENT_CHECKPOINT,
+    SEGMENT_GAP,
+    SEGMENT_HEADER_SIZE,
+    block_seed,
+)
+from dragoman.journal.scan import Found, SegmentFile, SegmentWalk
+
+_NO_LIMIT = 1 << 64
+
+
+class Damage(NamedTuple):
+    """The first place where the journal is not what the law says."""
+
+    file: SegmentFile
+    offset: int
+    block_no: int
+    lsn: int
+    reason: str
+
+
+@dataclass
+class Reach:
+    """How far a segment's own blocks were followed: byte behind the last one, its lsn and time."""
+
+    end: int
+    last_lsn: int
+    last_time_ns: int
+    blocks: int = 0
+    facts: int = 0
+
+
+def block_limit(files: list[SegmentFile], index: int) -> int:
+    """The block number at which the blocks of `files[index]` stop counting."""
+    return min((f.header.first_block_no for f in files[index + 1 :] if f.header is not None), default=_NO_LIMIT)
+
+
+def has_complete_checkpoint(disk: DiskFace, file: SegmentFile, limit: int) -> bool:
+    """True when the segment starts with a checkpoint that was written to its end, below block number `limit`."""
+    if file.header is None or not file.header.flags & SEGMENT_CHECKPOINT:
+        return False
+    fd = disk.open(file.path, write=False)
+    try:
+        expected, begun = file.header.first_block_no, False
+        for found in SegmentWalk(disk, fd, block_seed(file.header.broker_id, file.segment_no)):
+            flags = found.header.flags
+            begun = begun or flags & BLOCK_CHECKPOINT_BEGIN != 0
+            if not flags & BLOCK_CHECKPOINT or not begun or found.header.block_no != expected or expected >= limit:
+                return False
+            if flags & BLOCK_CHECKPOINT_END:
+                return True
+            expected += 1
+        return False
+    finally:
+        disk.close(fd)
+
+
+def newest_checkpoint(disk: DiskFace, files: list[SegmentFile], before: int | None = None) -> int | None:
+    """The index of the newest segment (of those before index `before`) that starts with a complete checkpoint."""
+    for index in range(len(files) - 1 if before is None else before - 1, -1, -1):
+        if has_complete_checkpoint(disk, files[index], block_limit(files, index)):
+            return index
+    return None
+
+
+class ChainWalk:
+    """Iterate over every counting block of `files[start:]`. Afterwards `damage` is the first breach of the law or None;
+    `reach` tells per segment number how far its blocks go; the `synced` pair is the highest seen on the way."""
+
+    def __init__(self, disk: DiskFace, files: list[SegmentFile], start: int = 0) -> None:
+        self._disk, self._files, self._start = disk, files, start
+        self.damage: Damage | None = None
+        self.reach: dict[int, Reach] = {}
+        self.next_block_no = 1
+        self.next_lsn = 1
+        self.synced_lsn = 0
+        self.synced_block_no = 0
+        self.time_ns = 0
+        self._gap = False
+
+    def __iter__(self) -> Iterator[tuple[SegmentFile, Found]]:
+        for index in range(self._start, len(self._files)):
+            file, limit = self._files[index], block_limit(self._files, index)
+            if (header := file.header) is None:
+                if self.next_block_no >= limit:
+                    continue  # a later segment has all that could stand here
+                self.damage = Damage(file, 0, self.next_block_no, self.next_lsn, "the segment header is damaged")
+                return
+            if index == self._start or header.flags & SEGMENT_GAP or self._gap:
+                self.next_block_no = max(self.next_block_no, header.first_block_no)
+                self.next_lsn = max(self.next_lsn, header.first_lsn)
+                self._gap = bool(header.flags & SEGMENT_GAP)
+            self._saw_synced(header.synced_lsn, header.synced_block_no)
+            self.reach[file.segment_no] = Reach(SEGMENT_HEADER_SIZE, self.next_lsn - 1, header.created_ns)
+            if self.next_block_no >= limit:
+                continue
+            if header.first_block_no > self.next_block_no:
+                self.damage = self._missing(index)
+                return
+            yield from self._walk(file, header.broker_id, limit)
+            if self.damage is not None:
+                return
+
+    def _walk(self, file: SegmentFile, broker_id: bytes, limit: int) -> Iterator[tuple[SegmentFile, Found]]:
+        fd = self._disk.open(file.path, write=False)
+        reach = self.reach[file.segment_no]
+        try:
+            walk = SegmentWalk(self._disk, fd, block_seed(broker_id, file.segment_no))
+            for found in walk:
+                if found.header.block_no >= limit and not self._gap:
+                    break
+                if (reason := self._breach(found)) is not None:
+                    self.damage = Damage(file, found.offset, self.next_block_no, self.next_lsn, reason)
+                    return
+                self._take(found, reach)
+                yield file, found
+                if self.next_block_no >= limit:
+                    return
+            if walk.fault is not None:
+                self.damage = Damage(file, walk.end, self.next_block_no, self.next_lsn, walk.fault)
+            elif limit != _NO_LIMIT and not self._gap:
+                # Lost zeros look like the end of a segment; only the next segment's numbers tell.
+                nxt = next(f for f in self._files if f.header is not None and f.header.first_block_no == limit)
+                if not (nxt.header is not None and nxt.header.flags & SEGMENT_GAP):
+                    reason = f"blocks {self.next_block_no} to {limit - 1} are missing"
+                    self.damage = Damage(file, reach.end, self.next_block_no, self.next_lsn, reason)
+        finally:
+            self._disk.close(fd)
+
+    def _breach(self, found: Found) -> str | None:
+        block_no, first_lsn = found.header.block_no, found.header.first_lsn
+        if self._gap and block_no >= self.next_block_no and first_lsn >= self.next_lsn:
+            return None
+        if block_no != self.next_block_no:
+            return f"block {block_no} stands where block {self.next_block_no} belongs"
+        if first_lsn != self.next_lsn:
+            return f"a block begins with fact {first_lsn} where fact {self.next_lsn} belongs"
+        return None
+
+    def _take(self, found: Found, reach: Reach) -> None:
+        header = found.header
+        self._gap = header.flags & BLOCK_FILLER != 0
+        self.next_block_no = header.block_no + 1
+        self.next_lsn = header.first_lsn + header.facts
+        self._saw_synced(header.synced_lsn, header.synced_block_no)
+        self.time_ns = max(self.time_ns, header.time_ns)
+        reach.end, reach.last_lsn = found.end, self.next_lsn - 1
+        reach.last_time_ns = max(reach.last_time_ns, header.time_ns)
+        reach.blocks += 1
+        reach.facts += header.facts
+
+    def _saw_synced(self, lsn: int, block_no: int) -> None:
+        self.synced_lsn = max(self.synced_lsn, lsn)
+        self.synced_block_no = max(self.synced_block_no, block_no)
+
+    def _missing(self, index: int) -> Damage:
+        before = self._files[index - 1]
+        reach = self.reach.get(before.segment_no)
+        end = reach.end if reach is not None else 0
+        wanted = self._files[index].header
+        assert wanted is not None
+        reason = (
+            f"blocks {self.next_block_no} to {wanted.first_block_no - 1} are missing before {self._files[index].path}"
+        )
+        return Damage(before, end, self.next_block_no, self.next_lsn, reason)

@@ -1,0 +1,26 @@
+"""Checkpoint chunks cut into blocks whose flags tell a whole checkpoint from a broken-off one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.journal.format import BLOCK_CHECKPOINT, BLOCK_CHECKPOINT_BEGIN, BLOCK_CHECKPOINT_END
+
+# Small chunks share a block of about this size.
+CHECKPOINT_BLOCK_SIZE: Final = 1024 * 1024
+
+
+def checkpoint_blocks(chunks: list[bytes]) -> list[tuple[int, list[bytes]]]:
+    """(flags, chunks of one block) in order. An empty checkpoint is one empty block: it says "nothing is open"."""
+    groups: list[list[bytes]] = [[]]
+    size = 0
+    for chunk in chunks:
+        if size and size + len(chunk) > CHECKPOINT_BLOCK_SIZE:
+            groups.append([])
+            size = 0
+        groups[-1].append(chunk)
+        size += len(chunk)
+    flags = [BLOCK_CHECKPOINT] * len(groups)
+    flags[0] |= BLOCK_CHECKPOINT_BEGIN
+    flags[-1] |= BLOCK_CHECKPOINT_END
+    return list(zip(flags, groups, strict=True))

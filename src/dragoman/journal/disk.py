@@ -1,0 +1,115 @@
+"""The only place of the journal that calls the operating system; `dragoman.testing.disk.FakeDisk` has the same face.
+
+Every call either does all it was asked or raises OSError. Paths are plain strings, files are descriptors.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Protocol
+
+# One pwritev takes at most this many parts on Linux.
+_PARTS_MAX = 1024
+
+
+class DiskFace(Protocol):
+    """What the journal asks of a disk."""
+
+    def make_directory(self, path: str) -> None: ...
+    def list_names(self, path: str) -> list[str]: ...
+    def exists(self, path: str) -> bool: ...
+    def open(self, path: str, *, create: bool = False, write: bool = True) -> int: ...
+    def close(self, fd: int) -> None: ...
+    def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None: ...
+    def read(self, fd: int, size: int, offset: int) -> bytes: ...
+    def size(self, fd: int) -> int: ...
+    def sync(self, fd: int) -> None: ...
+    def allocate(self, fd: int, offset: int, size: int) -> None: ...
+    def truncate(self, fd: int, size: int) -> None: ...
+    def rename(self, source: str, target: str) -> None: ...
+    def link(self, source: str, target: str) -> None: ...
+    def unlink(self, path: str) -> None: ...
+    def sync_directory(self, path: str) -> None: ...
+    def free_space(self, path: str) -> int: ...
+
+
+class Disk:
+    """The real disk."""
+
+    def make_directory(self, path: str) -> None:
+        """Make the directory and what is missing above it, kept over power loss."""
+        if os.path.isdir(path):
+            return
+        parent = os.path.dirname(os.path.abspath(path))
+        self.make_directory(parent)
+        os.mkdir(path, 0o700)
+        self.sync_directory(parent)
+
+    def list_names(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def open(self, path: str, *, create: bool = False, write: bool = True) -> int:
+        flags = os.O_CLOEXEC | (os.O_RDWR if write else os.O_RDONLY)
+        if create:
+            flags |= os.O_CREAT | os.O_TRUNC
+        return os.open(path, flags, 0o600)
+
+    def close(self, fd: int) -> None:
+        os.close(fd)
+
+    def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
+        """Write all parts one behind the other; a short write is continued."""
+        size = sum(map(len, parts))
+        if len(parts) <= _PARTS_MAX and os.pwritev(fd, parts, offset) == size:
+            return
+        rest = memoryview(b"".join(parts))
+        while rest:
+            done = os.pwrite(fd, rest, offset)
+            rest, offset = rest[done:], offset + done
+
+    def read(self, fd: int, size: int, offset: int) -> bytes:
+        """Up to `size` bytes; fewer only at the end of the file."""
+        data = os.pread(fd, size, offset)
+        if len(data) == size or not data:
+            return data
+        parts, got = [data], len(data)
+        while got < size and (data := os.pread(fd, size - got, offset + got)):
+            parts.append(data)
+            got += len(data)
+        return b"".join(parts)
+
+    def size(self, fd: int) -> int:
+        return os.fstat(fd).st_size
+
+    def sync(self, fd: int) -> None:
+        os.fdatasync(fd)
+
+    def allocate(self, fd: int, offset: int, size: int) -> None:
+        os.posix_fallocate(fd, offset, size)
+
+    def truncate(self, fd: int, size: int) -> None:
+        os.ftruncate(fd, size)
+
+    def rename(self, source: str, target: str) -> None:
+        os.rename(source, target)
+
+    def link(self, source: str, target: str) -> None:
+        os.link(source, target)
+
+    def unlink(self, path: str) -> None:
+        os.unlink(path)
+
+    def sync_directory(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def free_space(self, path: str) -> int:
+        stat = os.statvfs(path)
+        return stat.f_bavail * stat.f_frsize

@@ -1,0 +1,194 @@
+"""The bytes of a journal: segment header, block header, record head. docs/reference/journal.md draws them.
+
+All integers are little-endian. A segment is one header and then blocks, one behind the other; what follows the last
+block is zeros (preallocated) or nothing. A block is the unit of write, of CRC and of truncation. The CRC of a block starts
+from a seed made of broker id and segment number, so that neither a block of another file nor bytes inside a message's
+body can pass for a block of this one.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+FORMAT_VERSION: Final = 1
+
+SEGMENT_MAGIC: Final = b"dragoman"
+SEGMENT_SUFFIX: Final = ".seg"
+SEGMENT_HEADER_SIZE: Final = 128
+# Magic and version keep their place in every version to come; all else may move.
+_SEGMENT_LEAD = struct.Struct("<8sI")
+_SEGMENT = struct.Struct("<8sIIIIQQQQQq16s")
+_SEGMENT_CRC_AT: Final = 12
+
+# The segment starts with a checkpoint (which may be incomplete).
+SEGMENT_CHECKPOINT: Final = 1
+# The segment may hold blocks whose records were promised another place (`origin` in the block header).
+SEGMENT_MOVED: Final = 2
+# Salvaged: facts before this segment are lost, so its first numbers may jump.
+SEGMENT_GAP: Final = 4
+
+BLOCK_MAGIC: Final = 0x4B424744  # "DGBK" in the file
+BLOCK_MAGIC_BYTES: Final = BLOCK_MAGIC.to_bytes(4, "little")
+_BLOCK = struct.Struct("<IIIIIIQQQQqQ")
+_BLOCK_REST = struct.Struct("<IIIIQQQQqQ")
+_BLOCK_LEAD = struct.Struct("<II")
+BLOCK_HEADER_SIZE: Final = 72
+assert _BLOCK.size == BLOCK_HEADER_SIZE == _BLOCK_LEAD.size + _BLOCK_REST.size
+
+BLOCK_CHECKPOINT: Final = 1
+BLOCK_CHECKPOINT_BEGIN: Final = 2
+BLOCK_CHECKPOINT_END: Final = 4
+# Says only how far is synced; written when the journal is closed in good order.
+BLOCK_MARK: Final = 8
+# Salvaged: stands where damaged bytes were; the numbers of the next block may jump.
+BLOCK_FILLER: Final = 16
+
+# Records of these kinds are storage: they consume no lsn and are never facts.
+KIND_STORAGE_MIN: Final = 200
+KIND_CHECKPOINT: Final = 200
+KIND_CARRIED: Final = 201
+
+RECORD_HEAD_SIZE: Final = 5
+PLACE_SHIFT: Final = 32
+_OFFSET_MASK: Final = (1 << PLACE_SHIFT) - 1
+
+
+class SegmentHeader(NamedTuple):
+    """What the first 128 bytes of a segment say."""
+
+    version: int
+    flags: int
+    segment_no: int
+    first_lsn: int
+    first_block_no: int
+    synced_lsn: int
+    synced_block_no: int
+    created_ns: int
+    broker_id: bytes
+
+
+class BlockHeader(NamedTuple):
+    """What the 72 bytes before a block's records say, in the order of the bytes."""
+
+    magic: int
+    crc: int
+    size: int
+    facts: int
+    flags: int
+    reserved: int
+    block_no: int
+    first_lsn: int
+    synced_lsn: int
+    synced_block_no: int
+    time_ns: int
+    origin: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block as its readers see it; `place` is that of its first record."""
+
+    place: int
+    first_lsn: int
+    count: int
+    time_ns: int
+    records: bytes
+    flags: int = 0
+
+    @property
+    def is_checkpoint(self) -> bool:
+        return self.flags & BLOCK_CHECKPOINT != 0
+
+
+def segment_name(segment_no: int) -> str:
+    return f"{segment_no:010d}{SEGMENT_SUFFIX}"
+
+
+def segment_no_of(name: str) -> int | None:
+    """The number in a segment's file name; None when it is no segment's name."""
+    digits = name.removesuffix(SEGMENT_SUFFIX)
+    return int(digits) if len(digits) == 10 and digits.isdecimal() and name.endswith(SEGMENT_SUFFIX) else None
+
+
+def place_of(segment_no: int, offset: int) -> int:
+    assert 0 <= offset <= _OFFSET_MASK, "a segment ends below 4 GiB"
+    return segment_no << PLACE_SHIFT | offset
+
+
+def split_place(place: int) -> tuple[int, int]:
+    return place >> PLACE_SHIFT, place & _OFFSET_MASK
+
+
+def block_seed(broker_id: bytes, segment_no: int) -> int:
+    """Where the CRC of every block of one segment starts from."""
+    return zlib.crc32(broker_id + segment_no.to_bytes(8, "little"))
+
+
+def pack_segment_header(header: SegmentHeader) -> bytes:
+    fields = (
+        header.flags,
+        0,
+        header.segment_no,
+        header.first_lsn,
+        header.first_block_no,
+        header.synced_lsn,
+        header.synced_block_no,
+        header.created_ns,
+        header.broker_id,
+    )
+    blank = _SEGMENT.pack(SEGMENT_MAGIC, header.version, 0, *fields).ljust(SEGMENT_HEADER_SIZE, b"\0")
+    crc = zlib.crc32(blank)
+    return blank[:_SEGMENT_CRC_AT] + crc.to_bytes(4, "little") + blank[_SEGMENT_CRC_AT + 4 :]
+
+
+def segment_version(data: bytes) -> int | None:
+    """The format version a file claims; None when it does not even start like a segment."""
+    if len(data) < _SEGMENT_LEAD.size:
+        return None
+    magic, version = _SEGMENT_LEAD.unpack_from(data)
+    return int(version) if magic == SEGMENT_MAGIC else None
+
+
+def unpack_segment_header(data: bytes) -> SegmentHeader | None:
+    """The header, or None when its bytes are short, foreign or damaged."""
+    if len(data) < SEGMENT_HEADER_SIZE:
+        return None
+    head = data[:SEGMENT_HEADER_SIZE]
+    blank = head[:_SEGMENT_CRC_AT] + b"\0\0\0\0" + head[_SEGMENT_CRC_AT + 4 :]
+    magic, version, crc, flags, _reserved, *rest = _SEGMENT.unpack_from(head)
+    if magic != SEGMENT_MAGIC or crc != zlib.crc32(blank):
+        return None
+    return SegmentHeader._make((version, flags, *rest))
+
+
+def pack_block_header(
+    seed: int,
+    parts: list[bytes],
+    size: int,
+    count: int,
+    flags: int,
+    block_no: int,
+    first_lsn: int,
+    synced_lsn: int,
+    synced_block_no: int,
+    time_ns: int,
+    origin: int,
+) -> bytes:
+    """The 72 bytes that go before `parts`, whose sizes sum up to `size`; the records themselves are not copied."""
+    rest = _BLOCK_REST.pack(size, count, flags, 0, block_no, first_lsn, synced_lsn, synced_block_no, time_ns, origin)
+    crc = zlib.crc32(rest, seed)
+    for part in parts:
+        crc = zlib.crc32(part, crc)
+    return _BLOCK_LEAD.pack(BLOCK_MAGIC, crc) + rest
+
+
+def unpack_block_header(data: bytes | memoryview, offset: int) -> BlockHeader:
+    return BlockHeader._make(_BLOCK.unpack_from(data, offset))
+
+
+def block_is_whole(data: memoryview, offset: int, size: int, crc: int, seed: int) -> bool:
+    """True when the block of `size` record bytes at `offset` of `data` has the CRC its header claims."""
+    return zlib.crc32(data[offset + _BLOCK_LEAD.size : offset + BLOCK_HEADER_SIZE + size], seed) == crc

@@ -1,0 +1,291 @@
+"""The journal of one broker: facts in, blocks on disk, and everything asked of them later.
+
+Life: `open` proves what is there, cuts a torn tail and begins a new segment; `replay` hands out the newest complete checkpoint
+and all blocks after it; then per tick `next_place`, `append`, `commit`. `upkeep`, in a thread, does what needs no tick:
+syncs in `os`, the spare segment, coming back after a full or failing disk.
+
+In `memory` nothing is written and nothing can be read back.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+
+from dragoman import limits
+from dragoman.errors import JournalFailing, JournalMisplaced, JournalUnavailable
+from dragoman.journal import retention
+from dragoman.journal.chain import ChainWalk
+from dragoman.journal.disk import Disk, DiskFace
+from dragoman.journal.format import (
+    BLOCK_FILLER,
+    BLOCK_HEADER_SIZE,
+    BLOCK_MARK,
+    SEGMENT_HEADER_SIZE,
+    Block,
+    place_of,
+    segment_no_of,
+    split_place,
+)
+from dragoman.journal.reader import JournalReader, block_of
+from dragoman.journal.recovery import Recovered, recover
+from dragoman.journal.scan import read_segment_file
+from dragoman.journal.segments import SegmentInfo
+from dragoman.journal.settings import JournalSettings
+from dragoman.journal.shelf import Shelf, shelve
+from dragoman.journal.writer import Writer
+
+
+class Journal:
+    """Made by `Journal.open`. `append`, `roll`, `read_record` and `drop` belong to one thread; `commit`, `sync` and `upkeep` may run
+    in others meanwhile."""
+
+    def __init__(
+        self, settings: JournalSettings, disk: DiskFace, broker_id: bytes, found: Recovered, time_ns: int
+    ) -> None:
+        self.settings, self.broker_id = settings, broker_id
+        self._disk, self._found, self._moves = disk, found, found.moves
+        self._shelf: Shelf = shelve(disk, found.files, found.reach)
+        self._memory_lsn = 0
+        self._upkeep_ns = time_ns
+        self._writer: Writer | None = None
+        if settings.durability != "memory":
+            self._writer = Writer(settings, disk, self._shelf, broker_id, found, time_ns)
+            if found.has_checkpoint:
+                self._writer.checkpoint_no = found.files[found.start].segment_no
+            self._writer.written_size = sum(reach.end for reach in found.reach.values())
+            self._first_no, self._replay_end = self._writer.live_no, self._writer.next_block_no
+
+    @classmethod
+    def open(
+        cls,
+        settings: JournalSettings,
+        disk: DiskFace | None = None,
+        *,
+        now_ns: int = 0,
+        new_broker_id: bytes | None = None,
+    ) -> Journal:
+        """Take over the directory. The broker id lives in the segment headers; `new_broker_id` (else a random one) is for a
+        journal that has none yet."""
+        disk = disk if disk is not None else Disk()
+        fresh_id = new_broker_id if new_broker_id is not None else uuid.uuid4().bytes
+        if settings.durability == "memory":
+            _refuse_kept_facts(disk, settings.directory)
+            return cls(settings, disk, fresh_id, Recovered(), now_ns)
+        disk.make_directory(settings.directory)
+        found = recover(disk, settings.directory)
+        journal = cls(settings, disk, found.broker_id or fresh_id, found, max(now_ns, found.time_ns))
+        journal._tidy()
+        return journal
+
+    @property
+    def next_lsn(self) -> int:
+        return self._writer.next_lsn if self._writer is not None else self._memory_lsn + 1
+
+    @property
+    def synced_lsn(self) -> int:
+        return self._writer.synced_lsn if self._writer is not None else self._memory_lsn
+
+    @property
+    def uncommitted_size(self) -> int:
+        """Bytes appended and not yet synced; the runtime pauses clients above `limits.UNCOMMITTED_SIZE_MAX`."""
+        return self._writer.held.size if self._writer is not None else 0
+
+    @property
+    def trouble(self) -> JournalUnavailable | None:
+        """Why new work must be refused now, as the error to show for it; None when all is well."""
+        writer = self._writer
+        if writer is None:
+            return None
+        if writer.failing is not None:
+            return JournalFailing(self.settings.directory, writer.failing)
+        return writer.room.unavailable(self.settings.segment_size) if writer.room.error is not None else None
+
+    @property
+    def accepts_new_work(self) -> bool:
+        """False while the disk is full or failing: only facts that settle work should be made then."""
+        return self._writer is None or (self._writer.failing is None and self._writer.room.error is None)
+
+    def replay(self) -> Iterator[Block]:
+        """The newest complete checkpoint's blocks, then every block after it, as found at `open`."""
+        if self._writer is None:
+            return
+        found = self._found
+        files = [*found.files, read_segment_file(self._disk, self.settings.directory, self._first_no)]
+        walk = ChainWalk(self._disk, files, found.start)
+        for file, block in walk:
+            flags = block.header.flags
+            if block.header.block_no >= self._replay_end:
+                return
+            if flags & (BLOCK_MARK | BLOCK_FILLER):
+                continue
+            result = block_of(file, block)
+            # A later checkpoint than the one chosen is one that was never finished.
+            if result.is_checkpoint and not (found.has_checkpoint and file is files[found.start]):
+                continue
+            yield result
+        assert walk.damage is None, f"recovery proved these blocks: {walk.damage}"
+
+    def next_place(self) -> int:
+        """Where the first record of the next block will lie. Kept until the next `append` or `roll`; a caller that hands
+        blocks to another thread may reckon on: the block after one of n record bytes begins n + BLOCK_HEADER_SIZE later."""
+        if self._writer is None:
+            return place_of(1, SEGMENT_HEADER_SIZE + BLOCK_HEADER_SIZE)
+        return self._writer.next_place()
+
+    def append(
+        self, records: bytes, count: int, time_ns: int, *, settling: bool = False, place: int | None = None
+    ) -> int:
+        """Write one block of `count` facts; the lsn of the last. `settling`: the block makes no new work, so it may use the
+        reserve of a full disk. `place`: what its records were told, when that is older than the last `next_place`."""
+        assert len(records) <= limits.BLOCK_SIZE_MAX, "one tick gathers less than this"
+        if self._writer is None:
+            self._memory_lsn += count
+            return self._memory_lsn
+        return self._writer.append(records, count, time_ns, settling, place)
+
+    def commit(self) -> int:
+        """Make all that was appended as safe as the durability says; the highest lsn that is. In `os` the append's write
+        was it. Raises `JournalUnavailable` when it cannot; the blocks stay held, call again later."""
+        if self._writer is None or self.settings.durability == "os":
+            return self.next_lsn - 1
+        return self._writer.sync()
+
+    def sync(self) -> int:
+        """Sync whatever the durability; the highest synced lsn."""
+        return self._writer.sync() if self._writer is not None else self._memory_lsn
+
+    def wants_upkeep(self, now_ns: int) -> bool:
+        """Cheap, for every tick: True when `upkeep` has something to do."""
+        writer = self._writer
+        if writer is None:
+            return False
+        if writer.room.wants_work(self.settings.zero_fill and self.settings.durability == "disk"):
+            return writer.room.error is None or now_ns - self._upkeep_ns >= limits.SYNC_INTERVAL_NS
+        if self.settings.durability == "os" and writer.held.size >= limits.UNSYNCED_SIZE_SOON:
+            return True
+        idle = not writer.has_unsynced and writer.failing is None
+        return not idle and now_ns - self._upkeep_ns >= limits.SYNC_INTERVAL_NS
+
+    def upkeep(self, now_ns: int) -> None:
+        """Sync what is due, have a spare segment, try to leave trouble behind. May take long: run it in a thread, and in
+        `disk` not in the one that commits. Never raises `JournalUnavailable`; see `trouble`."""
+        self._upkeep_ns = now_ns
+        if self._writer is None:
+            return
+        with suppress(JournalUnavailable):
+            self._writer.make_spare()
+            if self.settings.durability == "os" or self._writer.failing is not None:
+                self._writer.sync()
+
+    def wants_roll(self, size: int = 0) -> bool:
+        """True when a block of `size` record bytes would fill the segment. Ask before `next_place`."""
+        return self._writer is not None and self._writer.wants_roll(size)
+
+    def roll(self, checkpoint: list[bytes] | None = None) -> None:
+        """Seal the segment and begin the next, with a checkpoint if one is given and there is room for it. Syncs nothing:
+        the next commit or upkeep syncs both."""
+        if self._writer is not None:
+            self._writer.roll(checkpoint)
+
+    def wants_checkpoint(self, estimated_size: int) -> bool:
+        """True when there is none, or enough was written since the last that another costs little beside it."""
+        writer = self._writer
+        if writer is None or not self.accepts_new_work:
+            return False
+        return not writer.has_checkpoint or writer.written_size >= limits.CHECKPOINT_AMORTISE * estimated_size
+
+    def read_record(self, place: int) -> bytes:
+        """The one record at `place`, by the place it was promised or the place replay gave it."""
+        assert self._writer is not None, "nothing lives on disk in durability memory"
+        if len(self._moves):
+            place = self._moves.translate(place)
+        if self._writer.failing is not None and (record := self._writer.held.record(place)) is not None:
+            return record
+        return self._shelf.read_record(*split_place(place))
+
+    def place_now(self, place: int) -> int:
+        """Where a promised place lies in truth: a failed disk may have moved it."""
+        return self._moves.translate(place) if len(self._moves) else place
+
+    def read(self, from_lsn: int) -> Iterator[Block]:
+        """Blocks with facts from `from_lsn` on, as far as they are written."""
+        return (
+            JournalReader(self.settings.directory, self._disk).read(from_lsn) if self._writer is not None else iter(())
+        )
+
+    def segments(self) -> list[SegmentInfo]:
+        return self._shelf.infos()
+
+    def size(self) -> int:
+        """Used bytes of all segments."""
+        return self._shelf.size()
+
+    def over_limit(self, live_size: int) -> bool:
+        """True when live data alone is over `size_max`: no dropping helps, new work must be refused."""
+        return live_size > self.settings.size_max
+
+    def droppable(self, live_segments: Collection[int], now_ns: int, copied_lsn: int | None = None) -> list[int]:
+        """Segments that should go now by size or age; see `retention.droppable`."""
+        return retention.droppable(
+            self.segments(),
+            self._checkpoint_no(),
+            live_segments,
+            size_max=self.settings.size_max,
+            age_max_ns=self.settings.age_max_s * 1_000_000_000,
+            now_ns=now_ns,
+            copied_lsn=copied_lsn,
+        )
+
+    def worth_carrying(self, live_sizes: Mapping[int, int]) -> list[int]:
+        """Segments whose few live records should be appended again (as kind 201), given live bytes by segment number."""
+        return retention.worth_carrying(
+            self.segments(), self._checkpoint_no(), live_sizes, size_max=self.settings.size_max
+        )
+
+    def drop(self, segment_nos: Iterable[int]) -> int:
+        """Delete these segments; the bytes that came free."""
+        size = 0
+        for segment_no in segment_nos:
+            size += self._shelf.drop(segment_no)
+            self._moves.forget(segment_no)
+        return size
+
+    def trim(self, before_lsn: int) -> int:
+        """Delete sealed segments whose facts all lie below `before_lsn` and that recovery does not need; how many went. Waiting
+        bodies are the caller's care."""
+        infos = retention.unneeded(self.segments(), self._checkpoint_no(), ())
+        numbers = [info.segment_no for info in infos if info.last_lsn < before_lsn]
+        self.drop(numbers)
+        return len(numbers)
+
+    def close(self) -> None:
+        """Sync and leave the directory in good order."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def _tidy(self) -> None:
+        """After a start has synced all that counts: segments of which nothing counts go, and the newest of the others gives
+        back its preallocated tail."""
+        found = self._found
+        while found.files and (header := found.files[-1].header) and header.first_block_no > found.synced_block_no:
+            self._shelf.drop(found.files.pop().segment_no)
+        if found.files:
+            segment = self._shelf.segments[found.files[-1].segment_no]
+            with suppress(OSError):  # only room is at stake
+                fd = self._disk.open(segment.path)
+                self._disk.truncate(fd, segment.end)
+                self._disk.close(fd)
+
+    def _checkpoint_no(self) -> int | None:
+        return self._writer.checkpoint_no if self._writer is not None else None
+
+
+def _refuse_kept_facts(disk: DiskFace, directory: str) -> None:
+    if not disk.exists(directory) or not any(segment_no_of(name) is not None for name in disk.list_names(directory)):
+        return
+    raise JournalMisplaced(
+        f"{directory} holds a journal, which durability `memory` would neither read nor keep up: "
+        f"choose durability `os` or `disk`, or another data directory"
+    )

@@ -1,0 +1,48 @@
+"""Where records lie that were promised one place and got another, because a failed sync made their segment suspect."""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from typing import NamedTuple
+
+from dragoman.journal.format import PLACE_SHIFT
+
+
+class _Move(NamedTuple):
+    promised: int
+    size: int
+    actual: int
+
+
+class Moves:
+    """A small ordered table of ranges. Moves are as rare as failing disks, so a list is enough."""
+
+    def __init__(self) -> None:
+        self._moves: list[_Move] = []
+
+    def __len__(self) -> int:
+        return len(self._moves)
+
+    def add(self, promised: int, size: int, actual: int) -> None:
+        """Records of `size` bytes promised to begin at `promised` begin at `actual`; a later move replaces an earlier."""
+        index = bisect_right(self._moves, promised, key=lambda move: move.promised)
+        if index and self._moves[index - 1].promised == promised:
+            self._moves[index - 1] = _Move(promised, size, actual)
+        else:
+            insort(self._moves, _Move(promised, size, actual))
+
+    def update(self, moves: Moves) -> None:
+        for move in moves._moves:
+            self.add(*move)
+
+    def translate(self, place: int) -> int:
+        index = bisect_right(self._moves, place, key=lambda move: move.promised)
+        if index:
+            move = self._moves[index - 1]
+            if place < move.promised + move.size:
+                return move.actual + (place - move.promised)
+        return place
+
+    def forget(self, segment_no: int) -> None:
+        """The segment was dropped; nothing lies there any more."""
+        self._moves = [move for move in self._moves if move.actual >> PLACE_SHIFT != segment_no]

@@ -1,0 +1,82 @@
+"""Reading a journal that somebody may be writing: the sealer, the trace, a backup, in this process or another.
+
+A reader changes nothing and locks nothing. Of the newest segment it reads as far as whole blocks go; a block just being
+written is simply not there yet. A segment trimmed under its feet is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dragoman.errors import JournalDamaged
+from dragoman.journal.chain import ChainWalk
+from dragoman.journal.disk import Disk, DiskFace
+from dragoman.journal.format import BLOCK_HEADER_SIZE, Block, place_of
+from dragoman.journal.scan import Found, SegmentFile, list_segments
+from dragoman.journal.segments import SegmentInfo
+from dragoman.journal.shelf import shelve
+
+_TRIES_MAX = 8
+
+
+class JournalReader:
+    """Read-only face of the journal in `directory`."""
+
+    def __init__(self, directory: str, disk: DiskFace | None = None) -> None:
+        self._directory = directory
+        self._disk: DiskFace = disk if disk is not None else Disk()
+
+    def segments(self) -> list[SegmentInfo]:
+        """All segments; only the newest counts as not sealed."""
+        files = [file for file in list_segments(self._disk, self._directory) if file.header is not None]
+        return shelve(self._disk, files, {}, newest_sealed=False).infos()
+
+    def read(self, from_lsn: int) -> Iterator[Block]:
+        """Blocks with facts from `from_lsn` on, as far as they are written now."""
+        for _ in range(_TRIES_MAX):
+            try:
+                for block in self._read(from_lsn):
+                    yield block
+                    from_lsn = block.first_lsn + block.count
+                return
+            except FileNotFoundError:
+                continue  # trimmed between listing and opening: list again, go on behind what was handed out
+        raise JournalDamaged(self._directory, 0, from_lsn, "segments vanish faster than they can be read")
+
+    def _read(self, from_lsn: int) -> Iterator[Block]:
+        files = list_segments(self._disk, self._directory)
+        for run in _runs(files):
+            last = run[-1] is files[-1]
+            start = max((i for i, f in enumerate(run) if f.header and f.header.first_lsn <= from_lsn), default=0)
+            if not last and _ends_before(files, run, from_lsn):
+                continue
+            walk = ChainWalk(self._disk, run, start)
+            for file, found in walk:
+                if found.header.facts and found.header.first_lsn + found.header.facts > from_lsn:
+                    yield block_of(file, found)
+            # The newest segment may end in a block that is being written; anywhere else a stop is damage.
+            if walk.damage is not None and not (last and walk.damage.file.segment_no == run[-1].segment_no):
+                damage = walk.damage
+                raise JournalDamaged(damage.file.path, damage.offset, damage.lsn, damage.reason)
+
+
+def block_of(file: SegmentFile, found: Found) -> Block:
+    header = found.header
+    place = place_of(file.segment_no, found.offset + BLOCK_HEADER_SIZE)
+    return Block(place, header.first_lsn, header.facts, header.time_ns, found.records, header.flags)
+
+
+def _runs(files: list[SegmentFile]) -> list[list[SegmentFile]]:
+    """Segments without a number missing between them: what lies between two runs was dropped, not damaged."""
+    runs: list[list[SegmentFile]] = []
+    for file in files:
+        if runs and runs[-1][-1].segment_no + 1 == file.segment_no:
+            runs[-1].append(file)
+        else:
+            runs.append([file])
+    return runs
+
+
+def _ends_before(files: list[SegmentFile], run: list[SegmentFile], from_lsn: int) -> bool:
+    after = files[files.index(run[-1]) + 1]
+    return after.header is not None and after.header.first_lsn <= from_lsn

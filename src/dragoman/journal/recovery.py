@@ -1,0 +1,209 @@
+"""What the files say after a stop of any kind, and what may be cut.
+
+The law: a block that was ever committed in `disk` is whole on disk, and a later block or header usually says so
+(`synced_block_no`). So damage at or below the highest synced number seen anywhere is damage of kept facts: refuse, change
+nothing, name the place. Damage above it is a torn tail that nobody was told about: cut it.
+
+Whole blocks above it are kept, but not trusted to be on disk: a sync may have failed just before the stop, and then the cache
+shows what the disk never got. They are written again into the segment that the start begins.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from dragoman.errors import JournalDamaged, JournalMisplaced
+from dragoman.journal.chain import ChainWalk, Damage, Reach, newest_checkpoint
+from dragoman.journal.disk import DiskFace
+from dragoman.journal.format import (
+    BLOCK_CHECKPOINT,
+    BLOCK_FILLER,
+    BLOCK_HEADER_SIZE,
+    BLOCK_MAGIC_BYTES,
+    BLOCK_MARK,
+    SEGMENT_GAP,
+    SEGMENT_HEADER_SIZE,
+    SEGMENT_MOVED,
+    block_seed,
+    place_of,
+)
+from dragoman.journal.held import Held, HeldBlocks
+from dragoman.journal.moves import Moves
+from dragoman.journal.scan import READ_SIZE, SegmentFile, SegmentWalk, list_segments, next_whole_block
+
+
+@dataclass
+class Recovered:
+    """The journal as found: replay starts at `files[start]`, with the checkpoint there if `has_checkpoint`. The numbers
+    are the next ones; `unsynced` are whole blocks that nothing says were synced."""
+
+    files: list[SegmentFile] = field(default_factory=list)
+    start: int = 0
+    has_checkpoint: bool = False
+    broker_id: bytes | None = None
+    next_lsn: int = 1
+    next_block_no: int = 1
+    next_segment_no: int = 1
+    synced_lsn: int = 0
+    synced_block_no: int = 0
+    time_ns: int = 0
+    reach: dict[int, Reach] = field(default_factory=dict)
+    moves: Moves = field(default_factory=Moves)
+    unsynced: HeldBlocks = field(default_factory=HeldBlocks)
+
+
+def recover(disk: DiskFace, directory: str) -> Recovered:
+    """Prove every block from the newest synced checkpoint on, cut a torn tail, refuse damage of what was synced."""
+    files = list_segments(disk, directory)
+    next_segment_no = files[-1].segment_no + 1 if files else 1
+    files = _without_stillborn(disk, files)
+    broker_id = broker_id_of(files, directory)
+    found = Recovered(files, broker_id=broker_id, next_segment_no=next_segment_no)
+    if not files:
+        return found
+    checkpoint = newest_checkpoint(disk, files)
+    while True:
+        if checkpoint is None and (breach := starts_too_late(files[0])) is not None:
+            _refuse(breach)
+        walk = _prove(disk, found, checkpoint or 0)
+        header = files[found.start].header
+        if checkpoint is None or (header is not None and header.first_block_no <= walk.synced_block_no):
+            break
+        # Whole, but maybe never synced: its blocks are not kept, so an older one is the one to start from.
+        checkpoint = newest_checkpoint(disk, files, checkpoint)
+    found.has_checkpoint = checkpoint is not None
+    if walk.damage is not None:
+        if max(walk.synced_block_no, _synced_behind(disk, files, walk.damage, broker_id)) >= walk.damage.block_no:
+            _refuse(walk.damage)
+        found.files = _cut(disk, directory, files, walk.damage)
+    _drop_headless(disk, found)
+    _moves_before(disk, found)
+    return found
+
+
+def _prove(disk: DiskFace, found: Recovered, start: int) -> ChainWalk:
+    """Walk from `files[start]`, noting numbers, moves and the blocks that nothing says were synced."""
+    found.start, found.moves, found.unsynced = start, Moves(), HeldBlocks()
+    walk = ChainWalk(disk, found.files, start)
+    unsynced: deque[tuple[int, Held]] = deque()
+    for file, block in walk:
+        header = block.header
+        place = place_of(file.segment_no, block.offset + BLOCK_HEADER_SIZE)
+        if header.origin:
+            found.moves.add(header.origin, header.size, place)
+        if not header.flags & (BLOCK_CHECKPOINT | BLOCK_MARK | BLOCK_FILLER):
+            held = Held(block.records, header.facts, header.time_ns, header.first_lsn, header.origin or place)
+            unsynced.append((header.block_no, held))
+        while unsynced and unsynced[0][0] <= walk.synced_block_no:
+            unsynced.popleft()
+    for block_no, held in unsynced:
+        if block_no > walk.synced_block_no:  # a later segment's header may have said more
+            found.unsynced.add(held)
+    found.next_lsn, found.next_block_no, found.time_ns = walk.next_lsn, walk.next_block_no, walk.time_ns
+    found.synced_lsn, found.synced_block_no = walk.synced_lsn, walk.synced_block_no
+    found.reach = walk.reach
+    return walk
+
+
+def broker_id_of(files: list[SegmentFile], directory: str) -> bytes | None:
+    """The one broker id all headers agree on; None when there is no header to ask."""
+    ids = {file.header.broker_id for file in files if file.header is not None}
+    if len(ids) > 1:
+        raise JournalMisplaced(f"{directory} holds segments of {len(ids)} brokers; one journal belongs to one broker")
+    return next(iter(ids), None)
+
+
+def starts_too_late(first: SegmentFile) -> Damage | None:
+    """Without a checkpoint the first segment must be the very first, or follow a gap that a salvage admitted."""
+    header = first.header
+    if header is None or header.first_block_no == 1 or header.flags & SEGMENT_GAP:
+        return None
+    return Damage(first, 0, 1, 1, "the segments before it are missing and no whole checkpoint stands for them")
+
+
+def _refuse(damage: Damage) -> None:
+    raise JournalDamaged(damage.file.path, damage.offset, damage.lsn, damage.reason)
+
+
+def _without_stillborn(disk: DiskFace, files: list[SegmentFile]) -> list[SegmentFile]:
+    """Leave out the only segment when its very creation was interrupted: no header, and no block behind it."""
+    if len(files) != 1 or files[0].header is not None:
+        return files
+    fd, offset = disk.open(files[0].path, write=False), 0
+    try:
+        while data := disk.read(fd, READ_SIZE + 3, offset):
+            if BLOCK_MAGIC_BYTES in data:
+                return files
+            offset += READ_SIZE
+    finally:
+        disk.close(fd)
+    return []
+
+
+def _synced_behind(disk: DiskFace, files: list[SegmentFile], damage: Damage, broker_id: bytes | None) -> int:
+    """The highest synced block number that any whole header or block behind the damage speaks of."""
+    highest = 0
+    for file in files:
+        if file.segment_no < damage.file.segment_no or broker_id is None:
+            continue
+        if file.header is not None:
+            highest = max(highest, file.header.synced_block_no)
+        seed, fd = block_seed(broker_id, file.segment_no), disk.open(file.path, write=False)
+        offset = damage.offset if file.segment_no == damage.file.segment_no else SEGMENT_HEADER_SIZE
+        try:
+            while (found := next_whole_block(disk, fd, seed, offset)) is not None:
+                highest = max(highest, found.header.synced_block_no)
+                walk = SegmentWalk(disk, fd, seed, found.end)
+                for more in walk:
+                    highest = max(highest, more.header.synced_block_no)
+                offset = walk.end
+        finally:
+            disk.close(fd)
+    return highest
+
+
+def _cut(disk: DiskFace, directory: str, files: list[SegmentFile], damage: Damage) -> list[SegmentFile]:
+    """Cut the journal off at the damage: later segments first, so that a crash meanwhile leaves the same question."""
+    kept = [file for file in files if file.segment_no < damage.file.segment_no]
+    for file in reversed(files[len(kept) + 1 :]):
+        disk.unlink(file.path)
+    if damage.offset <= SEGMENT_HEADER_SIZE:
+        disk.unlink(damage.file.path)
+    else:
+        fd = disk.open(damage.file.path)
+        try:
+            disk.truncate(fd, damage.offset)
+            disk.sync(fd)
+        finally:
+            disk.close(fd)
+        kept.append(damage.file._replace(size=damage.offset))
+    disk.sync_directory(directory)
+    return kept
+
+
+def _drop_headless(disk: DiskFace, found: Recovered) -> None:
+    """The walk passed over a segment without a header because a later one has all that could stand in it: delete it. One
+    before the walk is damage of history, for all there was synced."""
+    for file in found.files[: found.start]:
+        if file.header is None:
+            _refuse(Damage(file, 0, 0, 0, "the segment header is damaged"))
+    for file in found.files[found.start :]:
+        if file.header is None:
+            disk.unlink(file.path)
+    found.files = [file for file in found.files if file.header is not None]
+
+
+def _moves_before(disk: DiskFace, found: Recovered) -> None:
+    """Places in a checkpoint may point into older segments whose blocks had moved; learn those moves too."""
+    for file in found.files[: found.start]:
+        if file.header is None or not file.header.flags & SEGMENT_MOVED:
+            continue
+        fd = disk.open(file.path, write=False)
+        try:
+            for block in SegmentWalk(disk, fd, block_seed(file.header.broker_id, file.segment_no)):
+                if block.header.origin:
+                    place = place_of(file.segment_no, block.offset + BLOCK_HEADER_SIZE)
+                    found.moves.add(block.header.origin, block.header.size, place)
+        finally:
+            disk.close(fd)

@@ -1,0 +1,146 @@
+"""Room on disk, had before it is needed.
+
+The spare is a whole segment's room held back. It becomes the next segment at a roll. While no new spare can be made the
+journal is full: the segment just begun is what is left for settling the work at hand, and nothing new is taken.
+"""
+
+from __future__ import annotations
+
+import errno
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from dragoman.errors import JournalFailing, JournalFull, JournalUnavailable
+from dragoman.journal.disk import DiskFace
+from dragoman.journal.format import SegmentHeader, block_seed, pack_segment_header, segment_name
+from dragoman.journal.segments import Segment
+
+SPARE_NAME: Final = "spare.tmp"
+FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+# Zeros are written over the spare in pieces of this size, so that an append never waits long for the lock.
+FILL_SIZE: Final = 1024 * 1024
+_ZEROS: Final = bytes(FILL_SIZE)
+
+
+@dataclass
+class Spare:
+    """An allocated file without a number yet; bytes below `filled` are written zeros."""
+
+    path: str
+    fd: int
+    size: int
+    filled: int = 0
+
+
+class Room:
+    """The spare of one journal directory. `error` is what stood in the way of having one."""
+
+    def __init__(self, disk: DiskFace, directory: str, segment_size: int) -> None:
+        self._disk, self._directory, self._segment_size = disk, directory, segment_size
+        self.spare: Spare | None = None
+        self.error: OSError | None = None
+
+    def make(self) -> bool:
+        """Have a spare, over whatever an earlier run left of one; True when there is one now."""
+        if self.spare is not None:
+            return True
+        path = f"{self._directory}/{SPARE_NAME}"
+        try:
+            fd = self._disk.open(path, create=True)
+        except OSError as error:
+            self.error = error
+            return False
+        try:
+            self._disk.allocate(fd, 0, self._segment_size)
+        except OSError as error:
+            self.error = error
+            self._remove(path, fd)
+            return False
+        self.spare, self.error = Spare(path, fd, self._segment_size), None
+        return True
+
+    def wants_work(self, zero_fill: bool) -> bool:
+        """True while there is no spare, or one that is not yet written over with zeros although it should be."""
+        spare = self.spare
+        return spare is None or (zero_fill and spare.filled < spare.size)
+
+    def take(self) -> Spare:
+        if not self.make():
+            raise self.unavailable(self._segment_size)
+        spare, self.spare = self.spare, None
+        assert spare is not None
+        return spare
+
+    def give_up(self, error: OSError) -> bool:
+        """Delete the spare so that something dearer finds room; False when there was none."""
+        spare, self.spare = self.spare, None
+        if spare is None:
+            return False
+        self.error = error
+        self._remove(spare.path, spare.fd)
+        return True
+
+    def abandon(self, spare: Spare, segment_no: int) -> None:
+        """A spare on its way to becoming a segment failed; leave no trace of it that can be helped."""
+        self._remove(spare.path, spare.fd)
+        with suppress(OSError):
+            self._disk.unlink(f"{self._directory}/{segment_name(segment_no)}")
+
+    def fill_step(self, spare: Spare) -> bool:
+        """Write the next piece of zeros; False when the spare is full of them or has become a segment meanwhile."""
+        if self.spare is not spare or spare.filled >= spare.size:
+            return False
+        size = min(FILL_SIZE, spare.size - spare.filled)
+        self._disk.write(spare.fd, [_ZEROS[:size]], spare.filled)
+        spare.filled += size
+        return True
+
+    def extend(self, segment: Segment, total: int) -> None:
+        """Allocate for a block that hangs over the segment's end; if need be the spare's room is given up for it."""
+        assert segment.fd is not None
+        while True:
+            try:
+                self._disk.allocate(segment.fd, segment.allocated, segment.end + total - segment.allocated)
+            except OSError as error:
+                if error.errno not in FULL_ERRNOS or not self.give_up(error):
+                    self.error = error
+                    raise self.unavailable(total) from error
+            else:
+                segment.allocated = segment.end + total
+                return
+
+    def unavailable(self, needed: int) -> JournalUnavailable:
+        """What to raise about `error`."""
+        if self.error is None or self.error.errno in FULL_ERRNOS:
+            return JournalFull(self._directory, needed, self._disk.free_space(self._directory))
+        return JournalFailing(self._directory, str(self.error))
+
+    def _remove(self, path: str, fd: int) -> None:
+        with suppress(OSError):
+            self._disk.close(fd)
+        with suppress(OSError):
+            self._disk.unlink(path)
+
+
+def begin_segment(disk: DiskFace, spare: Spare, header: SegmentHeader) -> None:
+    """Write the header into the spare; it is no segment before `publish`."""
+    disk.write(spare.fd, [pack_segment_header(header)], 0)
+
+
+def publish(disk: DiskFace, directory: str, spare: Spare, header: SegmentHeader) -> Segment:
+    """Give the spare its segment name. The rename is what makes it part of the journal, at once and whole."""
+    path = f"{directory}/{segment_name(header.segment_no)}"
+    disk.rename(spare.path, path)
+    return Segment(
+        header.segment_no,
+        path,
+        header.first_lsn,
+        header.first_block_no,
+        header.created_ns,
+        block_seed(header.broker_id, header.segment_no),
+        spare.fd,
+        allocated=spare.size,
+        last_lsn=header.first_lsn - 1,
+        last_time_ns=header.created_ns,
+    )

@@ -1,0 +1,163 @@
+"""Walking one segment: block after block, each proved by its CRC, until the end or the first thing that is not a block.
+
+A walk never decides what a bad block means; it says where it stopped and why. `recovery` judges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from dragoman import limits
+from dragoman.errors import JournalTooNew
+from dragoman.journal.disk import DiskFace
+from dragoman.journal.format import (
+    BLOCK_HEADER_SIZE,
+    BLOCK_MAGIC,
+    BLOCK_MAGIC_BYTES,
+    FORMAT_VERSION,
+    SEGMENT_HEADER_SIZE,
+    BlockHeader,
+    SegmentHeader,
+    block_is_whole,
+    segment_name,
+    segment_no_of,
+    segment_version,
+    unpack_block_header,
+    unpack_segment_header,
+)
+
+# Bytes read at once: few system calls, and it stays in the processor's cache between read and CRC.
+READ_SIZE: Final = 1024 * 1024
+_ZEROS: Final = bytes(BLOCK_HEADER_SIZE)
+
+
+class Found(NamedTuple):
+    """A whole block: where its header lies, what it says, its records."""
+
+    offset: int
+    header: BlockHeader
+    records: bytes
+
+    @property
+    def end(self) -> int:
+        return self.offset + BLOCK_HEADER_SIZE + self.header.size
+
+
+class SegmentFile(NamedTuple):
+    """A segment file found in a directory, with its header; None for one that is damaged."""
+
+    segment_no: int
+    path: str
+    size: int
+    header: SegmentHeader | None
+
+
+class SegmentWalk:
+    """Iterate over the whole blocks of a segment from `offset`. Afterwards `end` is the first byte behind the last whole
+    block and `fault` says what stands there instead of a block (None: nothing, the segment ends)."""
+
+    def __init__(self, disk: DiskFace, fd: int, seed: int, offset: int = SEGMENT_HEADER_SIZE) -> None:
+        self._disk, self._fd, self._seed = disk, fd, seed
+        self.end = offset
+        self.fault: str | None = None
+
+    def __iter__(self) -> Iterator[Found]:
+        data, view, base = b"", memoryview(b""), self.end
+        while True:
+            at = self.end - base
+            if len(data) - at < BLOCK_HEADER_SIZE:
+                data, base, at = self._disk.read(self._fd, READ_SIZE, self.end), self.end, 0
+                view = memoryview(data)
+                if len(data) < BLOCK_HEADER_SIZE:
+                    self.fault = "the file ends inside a block header" if data.strip(b"\0") else None
+                    return
+            header = unpack_block_header(data, at)
+            if header.magic != BLOCK_MAGIC:
+                self.fault = None if data[at : at + BLOCK_HEADER_SIZE] == _ZEROS else "no block header here"
+                return
+            total = BLOCK_HEADER_SIZE + header.size
+            if header.size > limits.BLOCK_SIZE_MAX:
+                self.fault = f"a block of {header.size} bytes"
+                return
+            if len(data) - at < total:
+                data, base, at = self._disk.read(self._fd, max(total, READ_SIZE), self.end), self.end, 0
+                view = memoryview(data)
+                if len(data) < total:
+                    self.fault = "the file ends inside a block"
+                    return
+            if not block_is_whole(view, at, header.size, header.crc, self._seed):
+                self.fault = "the block's CRC does not match"
+                return
+            found = Found(self.end, header, data[at + BLOCK_HEADER_SIZE : at + total])
+            # Moved on before the block is handed out: a reader that stops here can walk on from `end` later.
+            self.end += total
+            yield found
+
+
+def next_whole_block(disk: DiskFace, fd: int, seed: int, offset: int) -> Found | None:
+    """The first whole block at or behind `offset`, which lies in damaged bytes; None when there is none."""
+    hop = unpack_block_header_at(disk, fd, offset)
+    if hop is not None and (found := block_at(disk, fd, seed, offset + BLOCK_HEADER_SIZE + hop.size)) is not None:
+        return found
+    overlap = len(BLOCK_MAGIC_BYTES) - 1
+    while data := disk.read(fd, READ_SIZE + overlap, offset):
+        at = data.find(BLOCK_MAGIC_BYTES)
+        while at >= 0:
+            if (found := block_at(disk, fd, seed, offset + at)) is not None:
+                return found
+            at = data.find(BLOCK_MAGIC_BYTES, at + 1)
+        offset += READ_SIZE
+    return None
+
+
+def unpack_block_header_at(disk: DiskFace, fd: int, offset: int) -> BlockHeader | None:
+    """A believable block header at `offset`, not yet proved by its CRC."""
+    data = disk.read(fd, BLOCK_HEADER_SIZE, offset)
+    if len(data) < BLOCK_HEADER_SIZE:
+        return None
+    header = unpack_block_header(data, 0)
+    return header if header.magic == BLOCK_MAGIC and header.size <= limits.BLOCK_SIZE_MAX else None
+
+
+def block_at(disk: DiskFace, fd: int, seed: int, offset: int) -> Found | None:
+    """The whole block whose header lies at `offset`, or None."""
+    header = unpack_block_header_at(disk, fd, offset)
+    if header is None or offset + BLOCK_HEADER_SIZE + header.size > disk.size(fd):
+        return None
+    data = disk.read(fd, BLOCK_HEADER_SIZE + header.size, offset)
+    if len(data) < BLOCK_HEADER_SIZE + header.size:
+        return None
+    if not block_is_whole(memoryview(data), 0, header.size, header.crc, seed):
+        return None
+    return Found(offset, header, data[BLOCK_HEADER_SIZE:])
+
+
+def read_segment_file(disk: DiskFace, directory: str, segment_no: int) -> SegmentFile:
+    """Look at one segment's header; a newer format is refused here, before any other byte is believed."""
+    path = f"{directory}/{segment_name(segment_no)}"
+    fd = disk.open(path, write=False)
+    try:
+        data, size = disk.read(fd, SEGMENT_HEADER_SIZE, 0), disk.size(fd)
+    finally:
+        disk.close(fd)
+    header = unpack_segment_header(data)
+    version = segment_version(data)
+    if version is not None and version > FORMAT_VERSION:
+        raise JournalTooNew(path, version, FORMAT_VERSION)
+    if header is not None and header.segment_no != segment_no:
+        header = None
+    return SegmentFile(segment_no, path, size, header)
+
+
+def list_segments(disk: DiskFace, directory: str) -> list[SegmentFile]:
+    """Every segment of a directory in order; one that vanishes meanwhile (trimmed) is left out."""
+    files = []
+    for name in disk.list_names(directory):
+        if (segment_no := segment_no_of(name)) is None:
+            continue
+        try:
+            files.append(read_segment_file(disk, directory, segment_no))
+        except FileNotFoundError:
+            continue
+    return files

@@ -1,0 +1,28 @@
+"""What an operator chooses about the journal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from dragoman import limits
+
+Durability = Literal["memory", "os", "disk"]
+DURABILITIES: Final = ("memory", "os", "disk")
+
+
+@dataclass(frozen=True, slots=True)
+class JournalSettings:
+    """`directory` is the journal's own, `<data>/journal`; `age_max_s` 0 keeps history until `size_max` asks for room."""
+
+    directory: str
+    durability: Durability = "disk"
+    segment_size: int = limits.SEGMENT_SIZE
+    size_max: int = limits.JOURNAL_SIZE_MAX
+    age_max_s: int = 0
+    # Write zeros over the spare segment ahead of time: a sync then has no extent to convert and takes about a third less.
+    zero_fill: bool = True
+
+    def __post_init__(self) -> None:
+        assert self.durability in DURABILITIES, self.durability
+        assert self.segment_size >= limits.SEGMENT_SIZE_MIN, "settings are checked before they come here"

@@ -1,0 +1,343 @@
+"""The writing end: one live segment, one spare, and the blocks that are appended but not yet synced.
+
+Laws. A place that was promised is kept, or the move is written down. A sync is never tried twice on a file: after one that
+failed, all uncommitted blocks go to a new segment, and only when that one is synced are they committed. An append that
+raises has taken nothing.
+
+`append` and `roll` belong to one thread; `sync` and `fill_spare` may run in others meanwhile. `_lock` guards the state and is
+held over a write, never over a sync; `_sync_lock` keeps syncs apart.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+
+from dragoman import limits
+from dragoman.errors import JournalFailing, JournalUnavailable
+from dragoman.journal.checkpoint import checkpoint_blocks
+from dragoman.journal.disk import DiskFace
+from dragoman.journal.format import (
+    BLOCK_HEADER_SIZE,
+    BLOCK_MARK,
+    SEGMENT_CHECKPOINT,
+    SEGMENT_HEADER_SIZE,
+    SEGMENT_MOVED,
+    SegmentHeader,
+    pack_block_header,
+    place_of,
+)
+from dragoman.journal.held import Held
+from dragoman.journal.recovery import Recovered
+from dragoman.journal.room import FULL_ERRNOS, Room, begin_segment, publish
+from dragoman.journal.segments import Segment, new_header
+from dragoman.journal.settings import JournalSettings
+from dragoman.journal.shelf import Shelf
+
+
+class Writer:
+    def __init__(
+        self, settings: JournalSettings, disk: DiskFace, shelf: Shelf, broker_id: bytes, found: Recovered, time_ns: int
+    ) -> None:
+        self._settings, self._disk, self._shelf, self._broker_id = settings, disk, shelf, broker_id
+        self._moves, self.held = found.moves, found.unsynced
+        self.next_lsn, self.next_block_no = found.next_lsn, found.next_block_no
+        self._next_segment_no = found.next_segment_no
+        self.synced_lsn, self._synced_block_no = found.synced_lsn, found.synced_block_no
+        self.time_ns = time_ns
+        self.room = Room(disk, settings.directory, settings.segment_size)
+        self.failing: str | None = None
+        # Bytes written since the newest checkpoint; that one's segment once synced; one whose sync is still to come.
+        self.written_size = 0
+        self.checkpoint_no: int | None = None
+        self._checkpoint_waiting: tuple[int, int] | None = None
+        self._promised: int | None = None
+        self._dirty: list[Segment] = []
+        self._directory_dirty = False
+        self._relocations = 0
+        self._lock, self._sync_lock = threading.Lock(), threading.Lock()
+        self._live = self._first_segment()
+
+    @property
+    def live_no(self) -> int:
+        return self._live.segment_no
+
+    @property
+    def has_unsynced(self) -> bool:
+        return (
+            len(self.held) > 0 or len(self._dirty) > 1 or self._directory_dirty or self._checkpoint_waiting is not None
+        )
+
+    @property
+    def has_checkpoint(self) -> bool:
+        return self.checkpoint_no is not None or self._checkpoint_waiting is not None
+
+    def next_place(self) -> int:
+        self._promised = place = place_of(self._live.segment_no, self._live.end + BLOCK_HEADER_SIZE)
+        return place
+
+    def wants_roll(self, size: int) -> bool:
+        live = self._live
+        if live.suspect or live.end == SEGMENT_HEADER_SIZE or (self.room.spare is None and self.room.error is not None):
+            return False
+        return live.end + BLOCK_HEADER_SIZE + size >= self._settings.segment_size
+
+    def append(self, records: bytes, count: int, time_ns: int, settling: bool, place: int | None) -> int:
+        """Write one block; the lsn of its last fact. In `os` a broken segment is left at once, for written is the promise;
+        in `disk` the block may wait in memory, for the promise is the sync."""
+        if self.held.size > limits.UNCOMMITTED_SIZE_MAX:
+            if self.failing is not None:
+                raise JournalFailing(self._settings.directory, self.failing)
+            self.sync()
+        with self._lock:
+            if self.room.error is not None and not settling and not self.room.make():
+                raise self.room.unavailable(self._settings.segment_size)
+            promised = place if place is not None else self._promised
+            for _ in range(2):
+                if self._live.suspect and self._settings.durability == "os":
+                    self._relocate()
+                actual = place_of(self._live.segment_no, self._live.end + BLOCK_HEADER_SIZE)
+                promised = promised or actual
+                assert promised == actual or self._relocations, "a place changes only over a failed sync"
+                origin = promised if promised != actual else 0
+                if self._live.suspect or self._write([records], len(records), count, 0, time_ns, origin):
+                    break
+            else:
+                raise JournalFailing(self._settings.directory, self.failing or "a write failed")
+            self.held.add(Held(records, count, time_ns, self.next_lsn, promised))
+            if origin:
+                self._moves.add(promised, len(records), actual)
+            self._promised = None
+            self._advance(len(records), count, time_ns)
+            return self.next_lsn - 1
+
+    def _write(self, parts: list[bytes], size: int, count: int, flags: int, time_ns: int, origin: int) -> bool:
+        """Write a block at the live segment's end; False when the disk failed and the segment is now suspect."""
+        live, total = self._live, BLOCK_HEADER_SIZE + size
+        numbers = (self.next_block_no, self.next_lsn, self.synced_lsn, self._synced_block_no)
+        header = pack_block_header(live.seed, parts, size, count, flags, *numbers, time_ns, origin)
+        if live.end + total > live.allocated:
+            self.room.extend(live, total)
+        assert live.fd is not None
+        try:
+            self._disk.write(live.fd, [header, *parts], live.end)
+        except OSError as error:
+            if error.errno in FULL_ERRNOS:
+                self.room.error = error
+                with suppress(OSError):  # a part of the block may have got in; it would read as a torn tail
+                    self._disk.truncate(live.fd, live.end)
+                    live.allocated = live.end
+                raise self.room.unavailable(total) from error
+            self._suspect(error)
+            return False
+        return True
+
+    def _advance(self, size: int, count: int, time_ns: int) -> None:
+        live = self._live
+        live.end += BLOCK_HEADER_SIZE + size
+        live.last_time_ns = self.time_ns = time_ns
+        self.next_block_no += 1
+        self.next_lsn += count
+        live.last_lsn = self.next_lsn - 1
+        self.written_size += BLOCK_HEADER_SIZE + size
+
+    def sync(self) -> int:
+        """Sync all that was appended before the call; the highest synced lsn. Holds up no append while it waits."""
+        with self._sync_lock:
+            with self._lock:
+                if self._live.suspect:
+                    self._relocate()
+                if not self.has_unsynced:
+                    return self.synced_lsn
+                dirty, sealed = [*self._dirty], [segment for segment in self._dirty if segment.sealed]
+                upto, held_count = (self.next_lsn - 1, self.next_block_no - 1), len(self.held)
+                directory_dirty, self._directory_dirty = self._directory_dirty, False
+                checkpoint, relocations = self._checkpoint_waiting, self._relocations
+            failure: OSError | None = None
+            try:
+                for segment in dirty:
+                    assert segment.fd is not None
+                    self._disk.sync(segment.fd)
+                if directory_dirty:
+                    self._disk.sync_directory(self._settings.directory)
+            except OSError as error:
+                failure = error
+            with self._lock:
+                # An append may have met a failing write meanwhile and moved all that was held: then nothing here counts.
+                if relocations == self._relocations:
+                    if failure is None:
+                        self._synced(upto, held_count, sealed, checkpoint)
+                    else:
+                        self._suspect(failure)
+                        self._relocate()
+                return self.synced_lsn
+
+    def _synced(
+        self, upto: tuple[int, int], held_count: int, sealed: list[Segment], checkpoint: tuple[int, int] | None
+    ) -> None:
+        self.synced_lsn, self._synced_block_no = upto
+        self.held.release(held_count)
+        for segment in sealed:
+            self._dirty.remove(segment)
+            self._give_back(segment)
+        if checkpoint is not None:
+            self.checkpoint_no = checkpoint[0]
+            if self._checkpoint_waiting == checkpoint:
+                self._checkpoint_waiting = None
+
+    def _give_back(self, segment: Segment) -> None:
+        """A sealed and synced segment gives back its unused room and its file."""
+        assert segment.fd is not None
+        with suppress(OSError):  # then the room comes back when the segment is dropped
+            if segment.allocated > segment.end:
+                self._disk.truncate(segment.fd, segment.end)
+        self._disk.close(segment.fd)
+        segment.fd = None
+
+    def _suspect(self, error: OSError) -> None:
+        self.failing = str(error)
+        for segment in self._dirty:
+            segment.suspect = segment.sealed = True
+
+    def _relocate(self) -> None:
+        """Write every uncommitted block to a new segment and leave the suspect ones for good."""
+        # In `os` kill -9 is what must be survived: the rename comes after the writes, and that is enough.
+        is_disk = self._settings.durability == "disk"
+        segment, next_block_no = self._write_again(synced=is_disk)
+        self._leave_suspects(segment.first_block_no)
+        self._live, self._dirty, self.next_block_no = segment, [segment], next_block_no
+        if self._checkpoint_waiting is not None:
+            self.written_size += self._checkpoint_waiting[1]
+        self._checkpoint_waiting, self._directory_dirty = None, not is_disk
+        self._relocations += 1
+        self.failing = None
+        if is_disk:
+            self._synced((self.next_lsn - 1, next_block_no - 1), len(self.held), [], None)
+        self.room.make()
+
+    def _write_again(self, *, synced: bool) -> tuple[Segment, int]:
+        """A new segment that begins with all held blocks, behind the last synced one; and the next block number."""
+        flags = SEGMENT_MOVED if len(self.held) else 0
+        header = self._header(flags, (self.synced_lsn + 1, self._synced_block_no + 1))
+        spare = self.room.take()
+        try:
+            begin_segment(self._disk, spare, header)
+            end, next_block_no, moves = self.held.write_again(self._disk, spare.fd, header)
+            if synced:
+                self._disk.sync(spare.fd)
+            segment = publish(self._disk, self._settings.directory, spare, header)
+            if synced:
+                self._disk.sync_directory(self._settings.directory)
+        except OSError as error:
+            self.room.abandon(spare, header.segment_no)
+            self.failing = str(error)
+            raise JournalFailing(self._settings.directory, str(error)) from error
+        self._moves.update(moves)
+        segment.end, segment.allocated = end, max(end, spare.size)
+        segment.last_lsn, segment.last_time_ns = self.next_lsn - 1, self.time_ns
+        self._shelf.add(segment)
+        return segment, next_block_no
+
+    def _leave_suspects(self, first_block_no: int) -> None:
+        for segment in self._dirty:
+            segment.last_lsn = min(segment.last_lsn, self.synced_lsn)
+            if segment.first_block_no >= first_block_no:
+                with suppress(OSError):  # nothing in it counts; if it cannot be deleted, recovery passes over it
+                    self._shelf.drop(segment.segment_no)
+            elif segment.fd is not None:
+                with suppress(OSError):
+                    self._disk.close(segment.fd)
+                segment.fd = None
+
+    def _header(self, flags: int, first: tuple[int, int]) -> SegmentHeader:
+        segment_no, self._next_segment_no = self._next_segment_no, self._next_segment_no + 1
+        if self._relocations or len(self._moves):
+            flags |= SEGMENT_MOVED
+        synced = (self.synced_lsn, self._synced_block_no)
+        return new_header(self._broker_id, segment_no, flags, first, synced, self.time_ns)
+
+    def _first_segment(self) -> Segment:
+        """A start never writes into an old segment. What it found and cannot trust it writes again, and syncs, before
+        anything is promised."""
+        segment, self.next_block_no = self._write_again(synced=True)
+        self._dirty.append(segment)
+        self._synced((self.next_lsn - 1, self.next_block_no - 1), len(self.held), [], None)
+        self.room.make()
+        return segment
+
+    def roll(self, checkpoint: list[bytes] | None) -> None:
+        with self._lock:
+            if self._live.suspect:
+                self._relocate()
+                return
+            if checkpoint is not None and not self._has_room_for(checkpoint):
+                checkpoint = None
+            spare = self.room.take()
+            flags = SEGMENT_CHECKPOINT if checkpoint is not None else 0
+            header = self._header(flags, (self.next_lsn, self.next_block_no))
+            try:
+                begin_segment(self._disk, spare, header)
+                segment = publish(self._disk, self._settings.directory, spare, header)
+            except OSError as error:
+                self.room.abandon(spare, header.segment_no)
+                raise JournalFailing(self._settings.directory, str(error)) from error
+            self._live.sealed, self._live = True, segment
+            self._shelf.add(segment)
+            self._dirty.append(segment)
+            self._directory_dirty, self._promised = True, None
+            if checkpoint is not None:
+                self._write_checkpoint(checkpoint)
+            self.room.make()
+
+    def _write_checkpoint(self, chunks: list[bytes]) -> None:
+        """All or nothing for the reader: without its last block a checkpoint counts for nothing, and that is no fault."""
+        written_before = self.written_size
+        for flags, parts in checkpoint_blocks(chunks):
+            size = sum(map(len, parts))
+            try:
+                if not self._write(parts, size, 0, flags, self.time_ns, 0):
+                    return
+            except JournalUnavailable:
+                return
+            self._advance(size, 0, self.time_ns)
+        self._checkpoint_waiting, self.written_size = (self._live.segment_no, written_before), 0
+
+    def _has_room_for(self, checkpoint: list[bytes]) -> bool:
+        needed = sum(map(len, checkpoint)) + 2 * self._settings.segment_size
+        return self.room.error is None and self._disk.free_space(self._settings.directory) >= needed
+
+    def make_spare(self) -> None:
+        """Have a spare again, and in `disk` write zeros over it ahead of time. For a thread of its own."""
+        with self._lock:
+            spare = self.room.spare if self.room.make() else None
+        if spare is None or not self._settings.zero_fill or self._settings.durability != "disk":
+            return
+        try:
+            while True:
+                with self._lock:
+                    if not self.room.fill_step(spare):
+                        return
+                self._disk.sync(spare.fd)
+        except OSError as error:
+            # A file that failed a sync is never trusted again, not even with zeros.
+            with self._lock:
+                if self.room.spare is spare:
+                    self.room.give_up(error)
+                elif self._live.fd == spare.fd:
+                    self._suspect(error)
+
+    def close(self) -> None:
+        """Sync, say so in a mark, and leave the files as small as what they hold."""
+        try:
+            self.sync()
+            if self._live.end > SEGMENT_HEADER_SIZE and self._write([], 0, 0, BLOCK_MARK, self.time_ns, 0):
+                self._advance(0, 0, self.time_ns)
+            live = self._live
+            assert live.fd is not None
+            with suppress(OSError):
+                self._disk.truncate(live.fd, live.end)
+                self._disk.sync(live.fd)
+        finally:
+            if self.room.spare is not None:
+                self.room.give_up(OSError())
+            self._shelf.close()

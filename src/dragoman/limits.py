@@ -1,0 +1,83 @@
+"""Every bound of the broker that is not a setting, and the default of those that are: unit in the name, reason beside it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# One message, all frames together. A setting (`limits.message_size_max`); 64 MiB carries any sane job and bounds a hostile one.
+MESSAGE_SIZE_MAX: Final = 64 * 1024 * 1024
+# Frames in one message. The longest legal one of the five dialects has 9; routing stacks add a few.
+FRAMES_MAX: Final = 64
+# Entries of a line whose messages are elsewhere by now, before the line is rebuilt: bounds the memory a flood of cancels leaves.
+STALE_ENTRIES_MAX: Final = 1024
+# A message's priority: 0 (the usual) to 9 (first). Ten lanes are what people can reason about.
+PRIORITY_MAX: Final = 9
+# Bytes of a client's message id, of an address, of a dedupe key: each has a one-byte length in the journal.
+ID_SIZE_MAX: Final = 255
+# Bytes of a queue's or topic's name.
+NAME_SIZE_MAX: Final = 255
+# Bytes of one message's headers.
+HEADERS_SIZE_MAX: Final = 65535
+# Queues a broker keeps. A name costs about 1 kB for ever, and names come from peers.
+QUEUES_MAX: Final = 100_000
+# Durable schedules; each is checked when it is due and written whole into every checkpoint.
+SCHEDULES_MAX: Final = 10_000
+# Slots one worker may hold open: READYs beyond are counted, not served, so a flood of READY cannot claim a whole queue.
+SLOTS_MAX: Final = 100_000
+# Messages brought back from disk at a time when a line's head runs short: about 3 ms of the loop.
+REFILL_COUNT: Final = 1000
+# Retry backoff doubles up to this many times before the setting's ceiling takes over (2**20 initial steps).
+BACKOFF_DOUBLINGS_MAX: Final = 20
+# A ZMTP identity (RFC 37).
+IDENTITY_SIZE_MAX: Final = 255
+# One ZMTP command after the handshake: room for any topic prefix, far below what would hurt to buffer.
+COMMAND_SIZE_MAX: Final = 64 * 1024
+# One ZMTP command of the handshake: a stranger's bytes, so less. READY needs about 50.
+HANDSHAKE_COMMAND_SIZE_MAX: Final = 8 * 1024
+# Properties in one READY. libzmq sends 2 and the user's own.
+METADATA_COUNT_MAX: Final = 64
+
+# One journal segment. A setting (`journal.segment_size`); big enough that rolls are rare, small enough to drop history in steps.
+SEGMENT_SIZE: Final = 64 * 1024 * 1024
+# Smallest segment worth its header and its directory entry.
+SEGMENT_SIZE_MIN: Final = 64 * 1024
+# All journal files together. A setting (`journal.size_max`).
+JOURNAL_SIZE_MAX: Final = 10 * 1024 * 1024 * 1024
+# Records in one block; its size field has 32 bits and one tick never gathers more than the uncommitted bound and one message.
+BLOCK_SIZE_MAX: Final = 1024 * 1024 * 1024
+# Bytes appended and not yet synced; they are held in memory too, for a sync that fails.
+UNCOMMITTED_SIZE_MAX: Final = 64 * 1024 * 1024
+# Durability `os` asks for a sync when this much is unsynced, long before the bound above is met.
+UNSYNCED_SIZE_SOON: Final = 16 * 1024 * 1024
+# Durability `os` syncs this often, so that power loss costs at most about a second.
+SYNC_INTERVAL_NS: Final = 1_000_000_000
+# A checkpoint is written when this many times its size was journaled since the last: at most a quarter more bytes.
+CHECKPOINT_AMORTISE: Final = 4
+# Records of a segment are carried forward when less than this part of it is live.
+CARRY_LIVE_PERCENT: Final = 25
+# Segment files held open for reading bodies; the rest are opened again when needed.
+OPEN_SEGMENTS_MAX: Final = 256
+# Topics counted one by one in a second's `published` facts; the rest share one nameless count.
+TOPICS_COUNTED_MAX: Final = 1000
+# Prefixes one subscriber may hold.
+SUBSCRIPTIONS_MAX: Final = 10_000
+# Kinds of oddities (unknown commands, late replies …) counted one by one per second.
+NOTES_MAX: Final = 256
+# Missed due instants looked at one by one after a long stop; beyond, the schedule goes on from now.
+CATCH_UP_COUNT_MAX: Final = 100_000
+# Waiting messages in one record of a checkpoint: 800 kB.
+CHECKPOINT_ROWS_MAX: Final = 20_000
+# A body up to this many bytes is copied into the output beside its neighbours; a larger one is passed on by reference.
+INLINE_BODY_SIZE_MAX: Final = 16384
+# Distinct header texts whose meaning is remembered: a client's calls mostly share one.
+HEADER_MEANINGS_MAX: Final = 1024
+# Bytes that may wait in one connection's socket buffer before its peer counts as not reading.
+WRITE_BUFFER_SIZE: Final = 1024 * 1024
+# Live records carried out of an old segment per sweep: about 5 ms of the loop.
+CARRY_STEP_COUNT: Final = 1000
+# How often retention is looked at when nothing rolls (age, a full journal).
+RETENTION_INTERVAL_NS: Final = 5_000_000_000
+# The wall clock moved by more than this against the monotonic one: a fact.
+CLOCK_STEP_NS: Final = 1_000_000_000
+# Log lines about peers' faults per second; the rest are counted and told once.
+FAULT_LOGS_PER_SECOND: Final = 10

@@ -1,0 +1,107 @@
+"""What a dialect may ask of the core. The core implements it; a dialect sees nothing else of it.
+
+Commands answer with a refusal code of `model.words` (0 is "taken"). Time is `now_ns`, set once per tick.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+if TYPE_CHECKING:
+    from dragoman.model.message import Message
+    from dragoman.model.peer import Peer
+
+
+class Exchange:
+    """The core's face towards dialects."""
+
+    now_ns: int
+
+    def hello(self, peer: Peer) -> None:
+        """A peer with an address arrived: answers to what that address asked before a restart may go to it."""
+        raise NotImplementedError
+
+    def submit(self, message: Message) -> int:
+        """Take a message from its client."""
+        raise NotImplementedError
+
+    def cancel(self, message: Message, reason: int) -> int:
+        """End a message that is not settled."""
+        raise NotImplementedError
+
+    def find(self, wire_id: bytes) -> Message | None:
+        """The open message known to workers by this id."""
+        raise NotImplementedError
+
+    def join(self, peer: Peer, queues: list[tuple[int, bytes]]) -> int:
+        """A worker serves these (weight, queue) pairs from now on; a second call replaces the first."""
+        raise NotImplementedError
+
+    def ready(self, peer: Peer, slots: int) -> None:
+        """A worker has room for so many more messages."""
+        raise NotImplementedError
+
+    def reply(self, peer: Peer, message: Message, value: bytes, is_failure: bool) -> None:
+        """A worker's answer to a message it holds or held."""
+        raise NotImplementedError
+
+    def late(self, peer: Peer, wire_id: bytes) -> None:
+        """A worker's answer to something settled already, or never asked: recorded, dropped."""
+        raise NotImplementedError
+
+    def leave(self, peer: Peer) -> None:
+        """A worker takes nothing new; what it holds it may still answer."""
+        raise NotImplementedError
+
+    def lose(self, peer: Peer, reason: int) -> None:
+        """A worker is gone: everything it holds goes back to the line."""
+        raise NotImplementedError
+
+    def goodbye(self, peer: Peer) -> None:
+        """The connection ended, whatever its roles were."""
+        raise NotImplementedError
+
+    def unblock(self, peer: Peer) -> None:
+        """A worker reads again: feed it."""
+        raise NotImplementedError
+
+    def schedule(self, template: Message, interval_ns: int, cron: str, runs: int) -> int:
+        """Keep a schedule that makes messages like `template`; its key is the template's `dedupe`, and replaces an earlier one."""
+        raise NotImplementedError
+
+    def unschedule(self, key: bytes) -> int:
+        """Forget the schedule with this key."""
+        raise NotImplementedError
+
+    def publish(self, topic: bytes, body: bytes) -> int:
+        """Give a topic's news to its subscribers; returns how many there were."""
+        raise NotImplementedError
+
+    def subscribe(self, peer: Peer, prefix: bytes) -> None:
+        raise NotImplementedError
+
+    def unsubscribe(self, peer: Peer, prefix: bytes) -> None:
+        raise NotImplementedError
+
+    def note(self, peer: Peer, code: str) -> None:
+        """Count something odd a peer did (an unknown command, a late reply); kept as a count, not as a fact each."""
+        raise NotImplementedError
+
+    def queue_counts(self) -> list[QueueCount]:
+        raise NotImplementedError
+
+    def all_workers(self) -> list[Peer]:
+        raise NotImplementedError
+
+
+@final
+class QueueCount:
+    """A queue in numbers, for a dialect's own status words."""
+
+    def __init__(self, name: str, waiting: int, leased: int, settled: int, wait_mean_ms: int, wait_max_ms: int) -> None:
+        self.name = name
+        self.waiting = waiting
+        self.leased = leased
+        self.settled = settled
+        self.wait_mean_ms = wait_mean_ms
+        self.wait_max_ms = wait_max_ms

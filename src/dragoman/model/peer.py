@@ -1,0 +1,84 @@
+"""A peer: one connection and the roles it plays, as the core sees it.
+
+The core decides and calls the verbs below; a dialect turns each into bytes of its own protocol. A verb never blocks,
+never fails and never calls back into the core: it only writes to the peer's outbox.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dragoman.model.message import Message
+    from dragoman.model.serving import Serving
+
+
+class Peer:
+    """One connection. Dialects subclass it; the worker's part stays unused for a peer that never serves a queue."""
+
+    def __init__(self, dialect: int, listener: str) -> None:
+        self.dialect = dialect
+        self.listener = listener
+        self.number: int = 0  # worker_no once it serves; unique for ever
+        self.identity: bytes = b""
+        # Listener and identity, or the connection itself for an anonymous peer: where answers go, and whose line its messages
+        # stand in (fairness between clients).
+        self.address: bytes = b""
+        self.remote: str = ""
+        self.is_connected: bool = True
+        self.joined_ns: int = 0
+        self.last_sign_ns: int = 0
+
+        self.is_worker: bool = False
+        self.is_leaving: bool = False  # no new work; what it holds may still be answered
+        self.is_blocked: bool = False  # it does not read what we send: no new work until it does
+        self.is_picky: bool = False  # `accepts` must be asked before a message is given to it
+        self.slots: int = 0
+        self.serves: list[Serving] = []
+        self.turn: int = 0
+        self.held: dict[int, Message] = {}
+        self.lease_grace_ns: int = 0  # added to a message's own time bound: what this worker needs to say that it ran out
+        self.lease_ns: int = 0  # bound on a lease whose message has none; 0: the setting's
+        self.timed_leases: int = 0  # how many of `held` have a time bound
+        self.settled: int = 0
+        self.failed: int = 0
+        self.last_leased_ns: int = 0
+
+    # Towards a worker.
+    def deliver(self, message: Message) -> None:
+        """Give it a message: it has a lease on it now."""
+        raise NotImplementedError
+
+    def withdraw(self, message: Message, reason: int) -> None:
+        """Its lease ended without its answer (cancelled, timed out, answered by another)."""
+        raise NotImplementedError
+
+    def accepts(self, message: Message) -> bool:
+        """Whether a message can be said to it at all; asked only of a picky peer."""
+        raise NotImplementedError
+
+    def dismiss(self, reason: int) -> None:
+        """It is no longer a worker here (silent for too long, or sent away by the operator)."""
+        raise NotImplementedError
+
+    # Towards a client.
+    def kept(self, message: Message) -> None:
+        """The message is accepted; said after the commit."""
+        raise NotImplementedError
+
+    def handed_over(self, message: Message) -> None:
+        """A worker has the message, for the first time."""
+        raise NotImplementedError
+
+    def answered(self, message: Message, value: bytes) -> None:
+        """The worker's value, success or failure alike."""
+        raise NotImplementedError
+
+    def failed_for_good(self, message: Message, outcome: int, reason: int) -> None:
+        """The message ended without an answer."""
+        raise NotImplementedError
+
+    # Towards a subscriber.
+    def published(self, topic: bytes, body: bytes) -> None:
+        """A topic it subscribed to has news."""
+        raise NotImplementedError

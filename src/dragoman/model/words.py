@@ -1,0 +1,117 @@
+"""The vocabulary: every small number that a fact, a table or a screen shows, with its one word.
+
+Numbers are kept for ever in journals and lakes: add at the end, never renumber, never reuse.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Dialects, both as a client's and as a worker's side of a message. INTERNAL is the broker itself (a schedule's firing).
+INTERNAL: Final = 0
+SCALE0: Final = 1
+PINGPONG: Final = 2
+EMQP: Final = 3
+EBUS: Final = 4
+RQ: Final = 5
+DIALECT_NAMES: Final = ["internal", "scale0", "pingpong", "emqp", "ebus", "rq"]
+
+# What a client asked for, as bits of `Message.flags`.
+REPLY_WANTED: Final = 1  # the worker's value goes back to the client
+HANDOVER_WANTED: Final = 2  # the client is told once a worker has the message
+KEPT_WANTED: Final = 4  # the client is told once the message is kept at the configured durability
+GUARANTEED: Final = 8  # not settled before a success: failures and timeouts are tried again
+NO_HASTE: Final = 16  # of a schedule: the first run waits for the first due instant
+
+# Why something happened: the `reason` of closed, released and left facts.
+NO_REASON: Final = 0
+ANSWERED: Final = 1
+FAILED: Final = 2
+TIMED_OUT: Final = 3
+WORKER_LOST: Final = 4
+WORKER_LEFT: Final = 5
+RETURNED: Final = 6
+RETRIES_USED_UP: Final = 7
+PAST_EXPIRY: Final = 8
+BY_CLIENT: Final = 9
+BY_OPERATOR: Final = 10
+PURGED: Final = 11
+REPLY_UNDELIVERABLE: Final = 12
+WORKERS_DIED: Final = 13
+BROKER_STARTED: Final = 14
+HEARTBEAT_LOST: Final = 15
+CONNECTION_ENDED: Final = 16
+PROTOCOL_FAULT: Final = 17
+REFUSED_BY_WORKER: Final = 18
+ANSWERED_LATE: Final = 19  # answered by an earlier holder while another one held it
+DROPPED: Final = 20
+SUPERSEDED: Final = 21
+REASON_NAMES: Final = [
+    "none",
+    "answered",
+    "failed",
+    "timed_out",
+    "worker_lost",
+    "worker_left",
+    "returned",
+    "retries_used_up",
+    "past_expiry",
+    "by_client",
+    "by_operator",
+    "purged",
+    "reply_undeliverable",
+    "workers_died",
+    "broker_started",
+    "heartbeat_lost",
+    "connection_ended",
+    "protocol_fault",
+    "refused_by_worker",
+    "answered_late",
+    "dropped",
+    "superseded",
+]
+
+# A refusal is a value: why the core did not take a command. Zero is "taken".
+TAKEN: Final = 0
+DRAINING: Final = 1
+JOURNAL_FULL: Final = 2
+JOURNAL_FAILING: Final = 3
+QUEUE_FULL: Final = 4
+DUPLICATE: Final = 5
+BAD_HEADER: Final = 6
+BAD_SCHEDULE: Final = 7
+TOO_LONG: Final = 8
+NOT_FOUND: Final = 9
+WRONG_STATE: Final = 10
+QUEUES_MAX: Final = 11
+SCHEDULES_MAX: Final = 12
+REFUSAL_CODES: Final = [
+    "TAKEN",
+    "DRAINING",
+    "JOURNAL_FULL",
+    "JOURNAL_FAILING",
+    "QUEUE_FULL",
+    "DUPLICATE",
+    "BAD_HEADER",
+    "BAD_SCHEDULE",
+    "TOO_LONG",
+    "NOT_FOUND",
+    "WRONG_STATE",
+    "TOO_MANY_QUEUES",
+    "TOO_MANY_SCHEDULES",
+]
+REFUSAL_TEXTS: Final = [
+    "taken",
+    "the broker is draining and takes no new work",
+    "the journal is full; work already accepted goes on and new work is taken again when there is room",
+    "the journal cannot be written to; nothing new is accepted until it can",
+    "the queue holds as many messages as its limit allows",
+    "a message with this dedupe key was accepted already",
+    "a header could not be read",
+    "the schedule could not be read",
+    "a name, id or header is longer than its limit",
+    "there is no such thing",
+    "it is not in a state that allows this",
+    "there are as many queues as the limit allows",
+    "there are as many schedules as the limit allows",
+]

@@ -1,0 +1,283 @@
+"""The composition root: core, dialect, journal and connections, driven by one tick.
+
+The tick: everything that has arrived is decoded and decided while it is read; then the facts are committed as one block, and
+what they caused is sent. One clock read per tick, one write per connection per tick.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from typing import TypeVar
+
+import structlog
+
+from dragoman.core.core import Core
+from dragoman.core.timers import Timers
+from dragoman.dialects.emqp.dialect import EmqpDialect, EmqpSettings, id_prefix_of
+from dragoman.dialects.registry import make_session
+from dragoman.dialects.session import Hub, Session
+from dragoman.errors import JournalFull, PeerError
+from dragoman.journal.journal import Journal
+from dragoman.limits import CLOCK_STEP_NS, FAULT_LOGS_PER_SECOND
+from dragoman.model.words import DRAINING, JOURNAL_FAILING, JOURNAL_FULL, TAKEN
+from dragoman.runtime.clock import Clock
+from dragoman.runtime.committer import KEPT, STARTED, Committer
+from dragoman.runtime.config import Config
+from dragoman.runtime.connection import Connection
+from dragoman.runtime.settings import apply_core, apply_emqp, ns
+from dragoman.runtime.upkeep import Upkeep
+
+SWEEP_S = 0.1
+SETTLE_S = 5.0
+SECOND_NS = 1_000_000_000
+T = TypeVar("T")
+
+log = structlog.get_logger("dragoman")
+
+
+class Broker:
+    """Everything of one broker that lives on its loop."""
+
+    def __init__(self, config: Config, journal: Journal, core: Core, clock: Clock, upkeep: Upkeep) -> None:
+        self.config, self.journal, self.core, self.clock, self.upkeep = config, journal, core, clock, upkeep
+        self.loop = asyncio.get_running_loop()
+        self.timers = Timers(core)
+        self.hub = Hub(core)
+        self.hub.boot_no = core.state.boot_no
+        self.emqp = EmqpDialect(EmqpSettings(), id_prefix_of(secrets.token_bytes(10)))
+        self.committer = Committer(core, journal, self.loop, self._on_synced, upkeep.on_appended)
+        self.connections: dict[Session, Connection] = {}
+        self.on_stop: Callable[[], None] = lambda: None
+        self.is_draining = False
+        self.out_buffer_max = 0
+        self._handshaking: set[Connection] = set()
+        self._holding: dict[Session, None] = {}  # sessions with something that waits for a commit
+        self._batch: list[tuple[Session, list[bytes]]] = []  # bytes that wait for the sync under way
+        self._waiters: list[asyncio.Future[None]] = []
+        self._batch_waiters: list[asyncio.Future[None]] = []
+        self._is_awake = False
+        self._is_congested = False
+        self._faults_this_second = 0
+        self._next_second_ns = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self.apply(config)
+
+    def apply(self, config: Config) -> None:
+        """Take over settings, at the start and at a reload."""
+        self.config = config
+        self.hub.message_size_max = config.limits.message_size_max
+        self.out_buffer_max = config.limits.out_buffer_max
+        apply_core(config, self.core.settings)
+        apply_emqp(config, self.emqp.settings)
+
+    # -- the tick -------------------------------------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """Something arrived: there will be a tick once all that is there has been read."""
+        if not self._is_awake:
+            self._is_awake = True
+            self.core.set_time(self.clock.now_ns())
+            self.loop.call_soon(self.tick)
+
+    def tick(self) -> None:
+        self._is_awake = False
+        dirty = self.hub.dirty
+        if dirty:
+            self.hub.dirty = []
+            for session in dirty:
+                session.is_dirty = False
+                free = session.take_free()
+                if free:
+                    self._send(session, free)
+                self._holding[session] = None
+        self._commit()
+        if self.hub.stop_requested:
+            self.hub.stop_requested = False
+            self.on_stop()
+
+    def _commit(self) -> None:
+        found = self.committer.commit()
+        if found == KEPT:
+            for session in self._holding:
+                parts = session.take_held()
+                if parts:
+                    self._send(session, parts[0] if len(parts) == 1 else b"".join(parts))
+            self._holding.clear()
+            _tell(self._waiters)
+        elif found == STARTED:
+            for session in self._holding:
+                parts = session.take_held()
+                if parts:
+                    self._batch.append((session, parts))
+            self._holding.clear()
+            self._batch_waiters += self._waiters
+            self._waiters.clear()
+        self._check_congestion()
+
+    def _on_synced(self) -> None:
+        """All that the batch was held for is kept: send it, and go on with what has gathered meanwhile."""
+        batch, self._batch = self._batch, []
+        for session, parts in batch:
+            self._send(session, parts[0] if len(parts) == 1 else b"".join(parts))
+        _tell(self._batch_waiters)
+        self._commit()
+
+    def _send(self, session: Session, data: bytes) -> None:
+        connection = self.connections.get(session)
+        if connection is not None:
+            connection.send(data)
+
+    async def act(self, change: Callable[[Core], T]) -> T:
+        """Let the operator change something; returns once the facts of it are kept."""
+        self.wake()
+        result = change(self.core)
+        waiter: asyncio.Future[None] = self.loop.create_future()
+        self._waiters.append(waiter)
+        await waiter
+        return result
+
+    # -- connections ----------------------------------------------------------------------------------------------------
+
+    def admit(self, connection: Connection) -> Session | None:
+        """A session for a new connection, or None at the limit."""
+        self.core.set_time(self.clock.now_ns())
+        if len(self.connections) >= self.config.limits.connections_max:
+            self._log_fault("connection refused", listener=connection.listener, code="TOO_MANY_CONNECTIONS")
+            return None
+        session = make_session(connection.listener, self.hub, self.emqp)
+        connection.opened_ns = self.core.now_ns
+        self.connections[session] = connection
+        self._handshaking.add(connection)
+        return session
+
+    def forget(self, connection: Connection, session: Session) -> None:
+        self.connections.pop(session, None)
+        self._handshaking.discard(connection)
+
+    def on_fault(self, connection: Connection, fault: PeerError) -> None:
+        """A peer broke its protocol: it is told what its protocol can tell, and its connection ends."""
+        session = connection.session
+        if session is None:
+            return
+        self.core.note(session, fault.code)
+        self._log_fault("peer fault", peer=session.remote, listener=session.listener, code=fault.code, fault=str(fault))
+        free = session.take_free()
+        if free:
+            connection.send(free)
+        connection.end()
+
+    def on_overflow(self, connection: Connection) -> None:
+        self._log_fault("peer does not read, connection ended", listener=connection.listener, code="OUT_BUFFER_FULL")
+        connection.abort()
+
+    def _log_fault(self, event: str, **fields: object) -> None:
+        self._faults_this_second += 1
+        if self._faults_this_second <= FAULT_LOGS_PER_SECOND:
+            log.warning(event, **fields)
+
+    def balance(self, connection: Connection) -> None:
+        """A peer that does not read, or everybody while too much is uncommitted, is not read from; one that holds leases always
+        is: its replies drain us."""
+        session = connection.session
+        if session is not None:
+            connection.set_paused((session.is_blocked or self._is_congested) and not session.held)
+
+    def _check_congestion(self) -> None:
+        size = self.committer.uncommitted_size
+        most = self.config.limits.uncommitted_max
+        if self._is_congested != (size > (most // 2 if self._is_congested else most)):
+            self._is_congested = not self._is_congested
+            for connection in list(self.connections.values()):
+                self.balance(connection)
+
+    # -- time -----------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._sweep()
+
+    def _sweep(self) -> None:
+        now_ns = self.clock.now_ns()
+        self.wake()
+        self.timers.sweep(now_ns, self.clock.wall_ns())
+        self.emqp.sweep(now_ns)
+        self.upkeep.sweep(now_ns)
+        self._check_trouble()
+        if now_ns >= self._next_second_ns:
+            self._next_second_ns = now_ns + SECOND_NS
+            self._each_second(now_ns)
+        wait_s = (self.timers.when_next() - self.clock.now_ns()) / SECOND_NS
+        self._timer = self.loop.call_later(min(max(wait_s, 0.001), SWEEP_S), self._sweep)
+
+    def _each_second(self, now_ns: int) -> None:
+        if self._faults_this_second > FAULT_LOGS_PER_SECOND:
+            log.warning("more peer faults", count=self._faults_this_second - FAULT_LOGS_PER_SECOND)
+        self._faults_this_second = 0
+        step_ns = self.clock.step_ns(CLOCK_STEP_NS)
+        if step_ns:
+            log.warning("the wall clock stepped", seconds=step_ns / SECOND_NS)
+            self.timers.clock_stepped(step_ns)
+        patience_ns = ns(self.config.limits.handshake_s)
+        for connection in list(self._handshaking):
+            session = connection.session
+            if session is None or session.address:
+                self._handshaking.discard(connection)
+            elif now_ns - connection.opened_ns > patience_ns:
+                self._log_fault("no handshake in time", listener=connection.listener, code="HANDSHAKE_TIMEOUT")
+                connection.abort()
+
+    def _check_trouble(self) -> None:
+        """Refuse new work while the journal cannot keep it; take it again when it can."""
+        committer = self.committer
+        if committer.trouble is not None and not committer.is_stuck and self.journal.accepts_new_work:
+            committer.trouble = None
+        trouble = committer.trouble or self.journal.trouble
+        refusing = TAKEN
+        if self.is_draining:
+            refusing = DRAINING
+        elif trouble is not None:
+            refusing = JOURNAL_FULL if isinstance(trouble, JournalFull) else JOURNAL_FAILING
+        elif self.upkeep.is_full:
+            refusing = JOURNAL_FULL
+        if refusing != self.core.refusing:
+            was, self.core.refusing = self.core.refusing, refusing
+            if trouble is not None:
+                log.error("new work is refused", code=trouble.code, trouble=str(trouble))
+            elif was in (JOURNAL_FULL, JOURNAL_FAILING):
+                log.info("new work is taken again")
+
+    def drain(self) -> None:
+        """No new work from now on; what workers hold they may finish."""
+        self.is_draining = True
+        self.core.refusing = DRAINING
+        self.core.dispatch.is_stopped = True
+
+    @property
+    def leases(self) -> int:
+        return sum(len(worker.held) for worker in self.core.workers.values())
+
+    def say_goodbye(self) -> None:
+        for session in list(self.emqp.sessions.values()):
+            session.say_goodbye()
+        self.wake()
+
+    async def settle(self) -> None:
+        """Wait until everything decided so far is kept and sent, for as long as the journal can keep it."""
+        await asyncio.wait([asyncio.ensure_future(self.act(lambda core: None))], timeout=SETTLE_S)
+
+    def stop(self) -> None:
+        """End every connection; the journal is closed by its owner afterwards."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for connection in list(self.connections.values()):
+            connection.end()
+        self.committer.close()
+        self.upkeep.close()
+
+
+def _tell(waiters: list[asyncio.Future[None]]) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)
+    waiters.clear()

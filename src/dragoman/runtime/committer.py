@@ -1,0 +1,135 @@
+"""From facts to their durability, and only then to the peers.
+
+One block per commit. `memory` and `os` commit on the loop, in the tick that made the facts. `disk` appends on the loop and syncs in
+a thread: while one sync runs, decoding goes on and the next block fills, so the batch grows with the load by itself.
+
+A block the journal cannot take is kept and tried again; what it caused stays held, new work is refused, and nothing is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+from dragoman.core.core import Core
+from dragoman.errors import JournalUnavailable
+from dragoman.journal.format import BLOCK_HEADER_SIZE
+from dragoman.journal.journal import Journal
+
+
+@dataclass(slots=True)
+class Block:
+    records: bytes
+    count: int
+    time_ns: int
+    place: int
+
+
+# What `commit` found.
+KEPT: Final = 0  # everything so far is kept: send what it caused
+STARTED: Final = 1  # a sync of everything so far has begun: `on_synced` will say
+WAITING: Final = 2  # an earlier sync still runs, or the journal is in trouble: ask again
+
+
+class Committer:
+    """Owns the journal's writing side. `on_synced` follows each STARTED; `on_appended` comes while the log is empty."""
+
+    def __init__(
+        self,
+        core: Core,
+        journal: Journal,
+        loop: asyncio.AbstractEventLoop,
+        on_synced: Callable[[], None],
+        on_appended: Callable[[], None],
+    ) -> None:
+        self._core, self._journal, self._loop = core, journal, loop
+        self._on_synced, self._on_appended = on_synced, on_appended
+        self._has_places = journal.settings.durability != "memory"
+        self._thread = ThreadPoolExecutor(1, "commit") if journal.settings.durability == "disk" else None
+        self._stuck: Block | None = None
+        self._is_unsynced = False
+        self.is_busy = False
+        self.trouble: JournalUnavailable | None = None
+        self._set_base()
+
+    def _set_base(self) -> None:
+        """Tell the log where its next record will lie. Only while it is empty."""
+        self._core.log.base_place = self._journal.next_place() if self._has_places else 0
+
+    @property
+    def uncommitted_size(self) -> int:
+        return self._core.log.size() + self._journal.uncommitted_size + (len(self._stuck.records) if self._stuck else 0)
+
+    @property
+    def is_stuck(self) -> bool:
+        return self._stuck is not None or (self._is_unsynced and not self.is_busy)
+
+    def commit(self) -> int:
+        """Commit what the log holds: KEPT, STARTED or WAITING."""
+        if self.is_busy or not self._append():
+            return WAITING
+        if not self._is_unsynced:
+            return KEPT
+        assert self._thread is not None
+        self.is_busy = True
+        self._thread.submit(self._sync)
+        return STARTED
+
+    def _append(self) -> bool:
+        """Hand the waiting blocks to the journal; False while it cannot take them."""
+        while True:
+            block = self._stuck if self._stuck is not None else self._next_block()
+            if block is None:
+                return True
+            try:
+                self._write(block, settling=self.trouble is not None)
+            except JournalUnavailable as trouble:
+                had_reserve = self.trouble is not None
+                self.trouble = trouble
+                self._stuck = block
+                if had_reserve:
+                    return False
+                continue  # once more, with the reserve kept for work that is under way
+            self._stuck = None
+            self._is_unsynced = self._thread is not None
+            if self._core.log.size() == 0:
+                self._on_appended()
+                self._set_base()
+
+    def _next_block(self) -> Block | None:
+        log = self._core.log
+        if log.size() == 0:
+            return None
+        count, place = log.count, log.base_place
+        block = Block(log.take(), count, self._core.now_ns, place)
+        if self._has_places:  # until the journal has it, later records are told that they lie right behind it
+            log.base_place = place + len(block.records) + BLOCK_HEADER_SIZE
+        return block
+
+    def _write(self, block: Block, settling: bool) -> None:
+        place = block.place if self._has_places else None
+        self._journal.append(block.records, block.count, block.time_ns, settling=settling, place=place)
+
+    def _sync(self) -> None:
+        """In the commit thread."""
+        trouble: JournalUnavailable | None = None
+        try:
+            self._journal.commit()
+        except JournalUnavailable as failed:
+            trouble = failed
+        self._loop.call_soon_threadsafe(self._synced, trouble)
+
+    def _synced(self, trouble: JournalUnavailable | None) -> None:
+        self.is_busy = False
+        self._is_unsynced = trouble is not None
+        if trouble is None:
+            self._on_synced()
+        else:
+            self.trouble = trouble
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._thread.shutdown()

@@ -1,0 +1,149 @@
+"""What kinds of value a setting can have: each kind says what it expects, reads a value and writes it as TOML.
+
+A value from the environment or a flag is always text; one from a TOML file has a type, and a number in quotes is
+then a mistake worth saying. Only sizes and addresses are text in a file, too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+UNITS: Final = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+BINARY_UNITS: Final = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How one setting is read (`ValueError` when it cannot be) and written."""
+
+    expected: str
+    read: Callable[[object, bool], Any]
+    write: Callable[[Any], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting as its section declares it."""
+
+    kind: Kind
+    about: str
+    reloadable: bool
+
+
+def setting(default: object, kind: Kind, about: str, *, reloadable: bool = False) -> Any:
+    """Declare a field of a section. `Any`, so that the field's own annotation is its type."""
+    return dataclasses.field(default=default, metadata={"setting": Setting(kind, about, reloadable)})
+
+
+def integer(least: int, most: int | None = None) -> Kind:
+    bounds = f"a whole number of at least {least}" if most is None else f"a whole number from {least} to {most}"
+
+    def read(value: object, is_text: bool) -> int:
+        number = int(value.replace("_", "")) if is_text and isinstance(value, str) else value
+        if type(number) is not int or number < least or (most is not None and number > most):
+            raise ValueError
+        return number
+
+    return Kind(bounds, read, lambda number: f"{number:_}")
+
+
+def seconds(least: float = 0.0, *, more_than_zero: bool = False) -> Kind:
+    def read(value: object, is_text: bool) -> float:
+        number = float(value) if is_text and isinstance(value, str) else value
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise ValueError
+        if not least <= number < 10**10 or (more_than_zero and number == 0):
+            raise ValueError
+        return float(number)
+
+    text = "a number of seconds greater than 0" if more_than_zero else f"a number of seconds, at least {least:g}"
+    return Kind(text, read, lambda number: f"{number:g}" if number < 10**6 else repr(number))
+
+
+def size(least: int = 1) -> Kind:
+    def read(value: object, is_text: bool) -> int:
+        if isinstance(value, str):
+            match = re.fullmatch(r"(\d[\d_]*)\s*([A-Za-z]*)", value.strip())
+            if match is None:
+                raise ValueError
+            value = int(match[1].replace("_", "")) * (UNITS | BINARY_UNITS)[match[2]]
+        if type(value) is not int or value < least:
+            raise ValueError
+        return value
+
+    return Kind(f'a size such as "64MiB" or a number of bytes, at least {size_text(least)}', read, _write_size)
+
+
+def size_text(size_bytes: int) -> str:
+    """Return a size as an operator would write it: `64MiB`, or plain bytes when no unit divides it."""
+    for unit, scale in BINARY_UNITS.items():
+        if size_bytes and size_bytes % scale == 0:
+            return f"{size_bytes // scale}{unit}"
+    return str(size_bytes)
+
+
+def _write_size(size_bytes: int) -> str:
+    text = size_text(size_bytes)
+    return text if text.isdigit() else f'"{text}"'
+
+
+def one_of(*words: str) -> Kind:
+    def read(value: object, is_text: bool) -> str:
+        if value not in words:
+            raise ValueError
+        return str(value)
+
+    return Kind("one of " + ", ".join(f'"{word}"' for word in words), read, write_text)
+
+
+def switch() -> Kind:
+    def read(value: object, is_text: bool) -> bool:
+        if is_text and isinstance(value, str):
+            value = {"true": True, "false": False}[value.lower()]
+        if not isinstance(value, bool):
+            raise ValueError
+        return value
+
+    return Kind("true or false", read, lambda value: "true" if value else "false")
+
+
+def name() -> Kind:
+    def read(value: object, is_text: bool) -> str:
+        if not isinstance(value, str) or not value or not value.isprintable():
+            raise ValueError
+        return value
+
+    return Kind("a name, not empty", read, write_text)
+
+
+def timezone() -> Kind:
+    def read(value: object, is_text: bool) -> str:
+        if not isinstance(value, str) or not value:
+            raise ValueError
+        try:
+            return ZoneInfo(value).key
+        except OSError as error:  # a directory of the zone database, such as "Europe"
+            raise ValueError from error
+
+    return Kind('a time zone such as "UTC" or "Europe/Prague"', read, write_text)
+
+
+def directory() -> Kind:
+    def read(value: object, is_text: bool) -> Path:
+        if not isinstance(value, str | Path) or not str(value):
+            raise ValueError
+        return Path(value).expanduser()
+
+    return Kind("a directory", read, lambda path: write_text(str(path)))
+
+
+def write_text(text: str) -> str:
+    """Return `text` as a TOML basic string (JSON's escapes are a subset of TOML's)."""
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,64 @@
+"""The listeners: their names, where each binds by default, and how an address is read.
+
+tcp://127.0.0.1:47291    an IPv4 address and a port; 0 takes a free port
+tcp://[::1]:47291        an IPv6 address
+tcp://*:47291            every interface (refused unless security.insecure = true)
+off                      leaves the listener out
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Final
+
+LISTENERS: Final = {
+    "emqp.client": ("tcp://127.0.0.1:47291", "clients: EventMQ programs and the SDK send requests and schedules here"),
+    "emqp.worker": ("tcp://127.0.0.1:47290", "workers (EventMQ's job managers) and schedulers"),
+    "emqp.admin": ("tcp://127.0.0.1:47293", "EventMQ's administration commands"),
+    "emqp.publish": ("tcp://127.0.0.1:47298", "publishers, who send PUBLISH"),
+    "emqp.subscribe": ("tcp://127.0.0.1:47299", "subscribers, who listen with SUB sockets"),
+}
+EXPECTED_ADDRESS: Final = '"tcp://HOST:PORT" (port 0 takes a free one) or "off"'
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Where one listener binds. A taken default port switches it off; an explicit one that is taken is fatal."""
+
+    name: str
+    address: str
+    host: str
+    port: int
+    is_off: bool
+    is_explicit: bool
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it. A host name other than localhost counts as reachable."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def parse_listener(name: str, address: object, *, is_explicit: bool) -> Listener:
+    """Read one listener's address; `ValueError` when it is none."""
+    if address == "off":
+        return Listener(name, "off", "", 0, True, is_explicit)
+    match = re.fullmatch(r"tcp://(\[[0-9a-fA-F:.]+\]|\*|[A-Za-z0-9._-]+):([0-9]{1,5})", str(address))
+    if match is None or not isinstance(address, str) or int(match[2]) > 65535:
+        raise ValueError
+    host = match[1]
+    if host == "*":
+        host = "0.0.0.0"
+    elif host.startswith("["):
+        host = str(ip_address(host[1:-1]))
+    return Listener(name, address, host, int(match[2]), False, is_explicit)
+
+
+def default_listeners() -> dict[str, Listener]:
+    return {name: parse_listener(name, address, is_explicit=False) for name, (address, _) in LISTENERS.items()}

@@ -1,0 +1,154 @@
+"""From given values to a `Config`: the stronger source wins, every value is read by its kind, then the whole is judged."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import BindNotLoopback, ConfigError
+from dragoman.runtime.config.listeners import EXPECTED_ADDRESS, LISTENERS, Listener, default_listeners, parse_listener
+from dragoman.runtime.config.sections import SECTIONS, Config, all_settings
+from dragoman.runtime.config.sources import Flags, Given, from_environment, from_file, from_flags, known_keys
+
+NO_FLAGS = Flags()
+
+
+def load(
+    config_file: str | Path | None = None, environ: Mapping[str, str] | None = None, flags: Flags = NO_FLAGS
+) -> Config:
+    """Return the settings: defaults < `config_file` (or DRAGOMAN_CONFIG) < `environ` < `flags`; `ConfigError` if wrong."""
+    environ = environ or {}
+    path = config_file or environ.get("DRAGOMAN_CONFIG") or None
+    given = from_file(Path(path)) if path else {}
+    given |= from_environment(environ)
+    given |= from_flags(flags)
+    config = _build(given)
+    _judge(config)
+    return config
+
+
+def _build(given: Mapping[str, Given]) -> Config:
+    declared = all_settings()
+    listeners = default_listeners()
+    values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    data = Config().data
+    for key, what in given.items():
+        section, _, name = key.partition(".")
+        if section == "listen" and name in LISTENERS:
+            listeners[name] = _read_listener(name, what)
+        elif key == "data":
+            data = _read(key, declared[key].kind, what)
+        elif key in declared:
+            values[section][name] = _read(key, declared[key].kind, what)
+        else:
+            raise ConfigError(key, what.source, _unknown(key))
+    sections: dict[str, Any] = {section: SECTIONS[section](**values[section]) for section in SECTIONS}
+    return Config(data=data, listen=listeners, sources={k: w.source for k, w in given.items()}, **sections)
+
+
+def _read(key: str, kind: Any, what: Given) -> Any:
+    try:
+        return kind.read(what.value, what.is_text)
+    except (ValueError, KeyError) as error:
+        raise ConfigError(key, what.source, f"expected {kind.expected}, got {_shown(what.value)}") from error
+
+
+def _read_listener(name: str, what: Given) -> Listener:
+    try:
+        return parse_listener(name, what.value, is_explicit=True)
+    except ValueError as error:
+        problem = f"expected {EXPECTED_ADDRESS}, got {_shown(what.value)}"
+        raise ConfigError(f"listen.{name}", what.source, problem) from error
+
+
+def _shown(value: object) -> str:
+    text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _unknown(key: str) -> str:
+    keys = known_keys()
+    near = difflib.get_close_matches(key, keys, n=1, cutoff=0.6)
+    if not near:
+        # The right word in the wrong section is the other common slip.
+        near = [known for known in keys if known.rpartition(".")[2] == key.rpartition(".")[2]][:1]
+    return f"there is no such setting; did you mean {near[0]}?" if near else "there is no such setting"
+
+
+def _judge(config: Config) -> None:
+    """Check what no single value can tell."""
+    _at_least(config, "queues.backoff_max_s", "queues.backoff_initial_s")
+    if config.journal.size_max < 2 * config.journal.segment_size:
+        problem = "expected room for two files of journal.segment_size: the one being written and the spare one"
+        raise ConfigError("journal.size_max", _source(config, "journal.size_max", "journal.segment_size"), problem)
+    if config.emqp.worker_lost_s <= config.emqp.heartbeat_s:
+        problem = (
+            f"expected more than emqp.heartbeat_s ({config.emqp.heartbeat_s:g}), got {config.emqp.worker_lost_s:g}"
+        )
+        raise ConfigError("emqp.worker_lost_s", _source(config, "emqp.worker_lost_s", "emqp.heartbeat_s"), problem)
+    if not config.security.insecure:
+        for listener in config.listen.values():
+            if not listener.is_off and not listener.is_loopback:
+                key = f"listen.{listener.name}"
+                problem = (
+                    f"{listener.address} can be reached from other machines and nobody is asked who they are; "
+                    "bind to 127.0.0.1, or allow it with security.insecure = true"
+                )
+                raise BindNotLoopback(key, _source(config, key), problem)
+
+
+def _at_least(config: Config, key: str, floor_key: str) -> None:
+    value, floor = value_of(config, key), value_of(config, floor_key)
+    if value < floor:
+        raise ConfigError(key, _source(config, key, floor_key), f"expected at least {floor_key} ({floor}), got {value}")
+
+
+def _source(config: Config, *keys: str) -> str:
+    """Return where the first of `keys` that was given came from."""
+    return next((config.sources[key] for key in keys if key in config.sources), "defaults")
+
+
+def value_of(config: Config, key: str) -> Any:
+    """Return the value of a setting by its full key (`journal.durability`, `listen.emqp.client`)."""
+    section, _, name = key.partition(".")
+    if section == "listen":
+        return config.listen[name]
+    held = getattr(config, section)
+    return getattr(held, name) if name else held
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a reload does: `effective` has the `applied` keys' new values and, for `needs_restart`, the old ones."""
+
+    effective: Config
+    applied: tuple[str, ...]
+    needs_restart: tuple[str, ...]
+
+
+def _compared(config: Config, key: str) -> Any:
+    """Return what counts as a change; writing a default address down is none."""
+    value = value_of(config, key)
+    return value.address if isinstance(value, Listener) else value
+
+
+def reloadable_changes(old: Config, new: Config) -> Changes:
+    """Compare the running settings with newly loaded ones."""
+    changed = [key for key in known_keys() if _compared(old, key) != _compared(new, key)]
+    declared = all_settings()
+    applied = tuple(key for key in changed if key in declared and declared[key].reloadable)
+    sections: dict[str, dict[str, Any]] = {}
+    for key in applied:
+        section, _, name = key.partition(".")
+        sections.setdefault(section, {})[name] = value_of(new, key)
+    replaced: dict[str, Any] = {
+        section: dataclasses.replace(getattr(old, section), **values) for section, values in sections.items()
+    }
+    sources = {key: source for key, source in old.sources.items() if key not in applied}
+    sources |= {key: new.sources[key] for key in applied if key in new.sources}
+    effective = dataclasses.replace(old, sources=sources, **replaced)
+    return Changes(effective, applied, tuple(key for key in changed if key not in applied))

@@ -1,0 +1,240 @@
+"""Every setting of the broker: name with its unit, default, what values it takes, what it is for.
+
+This file is the only place where a setting is declared; `dragoman config show`, docs/reference/config.md and the
+error messages are made from it. Listeners are in `listeners`: their keys are names, not fields.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+from dragoman import limits
+from dragoman.runtime.config import kinds
+from dragoman.runtime.config.kinds import setting
+from dragoman.runtime.config.listeners import Listener, default_listeners
+
+
+@dataclass(frozen=True, slots=True)
+class JournalConfig:
+    """What the broker keeps, and how sure it is of it."""
+
+    durability: Literal["memory", "os", "disk"] = setting(
+        "disk",
+        kinds.one_of("memory", "os", "disk"),
+        "What must have happened to a fact before anything it caused leaves the broker: disk = on stable storage "
+        "(survives power loss), os = written to the file (survives kill -9), memory = nothing is kept.",
+    )
+    segment_size: int = setting(limits.SEGMENT_SIZE, kinds.size(limits.SEGMENT_SIZE_MIN), "Bytes in one journal file.")
+    size_max: int = setting(
+        limits.JOURNAL_SIZE_MAX,
+        kinds.size(2**20),
+        "Bytes of all journal files. Over it, the oldest settled ones go; when live messages alone fill it, new work "
+        "is refused with JOURNAL_FULL.",
+        reloadable=True,
+    )
+    age_max_s: float = setting(
+        0.0, kinds.seconds(), "Settled journal files older than this go. 0 = kept until size_max.", reloadable=True
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsConfig:
+    """What peers may take from the broker; memory is bounded by these."""
+
+    connections_max: int = setting(
+        10_000, kinds.integer(1), "Open connections on all listeners together.", reloadable=True
+    )
+    message_size_max: int = setting(
+        limits.MESSAGE_SIZE_MAX,
+        kinds.size(),
+        "Bytes of one message, all frames together; checked when announced, before anything is buffered.",
+        reloadable=True,
+    )
+    handshake_s: float = setting(
+        10.0, kinds.seconds(more_than_zero=True), "A connection that is not ready by then is closed.", reloadable=True
+    )
+    out_buffer_max: int = setting(
+        64 * 2**20,
+        kinds.size(2**10),
+        "Bytes waiting to be sent to one connection. A reader slower than that is paused, then closed.",
+        reloadable=True,
+    )
+    uncommitted_max: int = setting(
+        limits.UNCOMMITTED_SIZE_MAX,
+        kinds.size(2**10),
+        "Bytes of facts not yet committed. Above it client sockets are not read; workers that hold jobs still are.",
+        reloadable=True,
+    )
+    queue_messages_max: int = setting(
+        0,
+        kinds.integer(0),
+        "Waiting messages in one queue; more are refused with QUEUE_FULL. 0 = no limit.",
+        reloadable=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class QueuesConfig:
+    """How queues treat their messages when the client does not say."""
+
+    head_max: int = setting(
+        100_000, kinds.integer(1), "Messages of one queue kept whole in memory; the rest live on disk.", reloadable=True
+    )
+    retries: int = setting(0, kinds.integer(0), "Further attempts after a failed or timed out one.", reloadable=True)
+    timeout_s: float = setting(
+        0.0, kinds.seconds(), "Hard bound on one attempt, whatever the worker says. 0 = no limit.", reloadable=True
+    )
+    backoff_initial_s: float = setting(
+        1.0, kinds.seconds(), "Wait before the second attempt; doubles with each further one.", reloadable=True
+    )
+    backoff_max_s: float = setting(60.0, kinds.seconds(), "The longest such wait.", reloadable=True)
+    quarantine_after: int = setting(
+        3,
+        kinds.integer(0),
+        "A message whose holders died this often (distinct workers) is set aside with the evidence. 0 = never.",
+        reloadable=True,
+    )
+    starve_turns: int = setting(
+        10, kinds.integer(1), "A low weight is served at least once in so many turns.", reloadable=True
+    )
+    dedupe_window_s: float = setting(
+        600.0, kinds.seconds(), "How long a dedupe key is remembered, also over restarts.", reloadable=True
+    )
+    dedupe_keys_max: int = setting(
+        100_000, kinds.integer(0), "Dedupe keys remembered per queue; the oldest goes first.", reloadable=True
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EmqpConfig:
+    """The eMQP dialect (EventMQ's protocol); defaults are EventMQ's own."""
+
+    heartbeat_s: float = setting(
+        3.0, kinds.seconds(more_than_zero=True), "The broker sends HEARTBEAT this often.", reloadable=True
+    )
+    worker_lost_s: float = setting(
+        5.0,
+        kinds.seconds(more_than_zero=True),
+        "A worker silent for so long is lost and its jobs go elsewhere. More than heartbeat_s.",
+        reloadable=True,
+    )
+    json_only: bool = setting(
+        True,
+        kinds.switch(),
+        "Offer workers that INFORMed in EventMQ's own shape only bodies that are UTF-8 JSON; any other body resets "
+        "EventMQ's job manager.",
+        reloadable=True,
+    )
+    scheduler: Literal["builtin", "external"] = setting(
+        "builtin",
+        kinds.one_of("builtin", "external"),
+        "Who keeps schedules: the broker, or EventMQ's scheduler program that has INFORMed.",
+    )
+    default_queue: str = setting("default", kinds.name(), "The queue meant by an empty name.")
+    default_weight: int = setting(10, kinds.integer(0, 10**9), "The weight of a queue that INFORM gives none.")
+    timeout_grace_s: float = setting(
+        3.0,
+        kinds.seconds(),
+        "Added to a job's own timeout on EventMQ's workers, which say up to 2 s late that it ran out.",
+        reloadable=True,
+    )
+    original_timeout_s: float = setting(
+        300.0,
+        kinds.seconds(),
+        "Bound on a job without a timeout on EventMQ's workers, which end every job by then themselves; a crashed one "
+        "of theirs is never answered. 0 = queues.timeout_s.",
+        reloadable=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulesConfig:
+    """Messages that come by themselves."""
+
+    timezone: str = setting("UTC", kinds.timezone(), "The zone in which cron expressions are read.")
+    catch_up: Literal["one", "none", "all"] = setting(
+        "one",
+        kinds.one_of("one", "none", "all"),
+        "Instants missed while the broker was down make one message, none, or one each.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DrainConfig:
+    """The way out."""
+
+    limit_s: float = setting(
+        30.0, kinds.seconds(), "After SIGTERM, how long workers may finish what they hold.", reloadable=True
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityConfig:
+    """Who may reach the broker."""
+
+    insecure: bool = setting(
+        False,
+        kinds.switch(),
+        "Allow listeners that other machines can reach although nobody is asked who they are.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """What the broker says on stderr: its life and its faults, never single messages."""
+
+    level: Literal["debug", "info", "warning", "error"] = setting(
+        "info",
+        kinds.one_of("debug", "info", "warning", "error"),
+        "The least important line that is written.",
+        reloadable=True,
+    )
+    format: Literal["auto", "text", "json"] = setting(
+        "auto", kinds.one_of("auto", "text", "json"), "auto = text on a terminal, JSON otherwise.", reloadable=True
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything an operator decided, or left to the defaults. `sources` says for each given key where it came from."""
+
+    data: Path = setting(Path("./data"), kinds.directory(), "The data directory; one broker at a time uses it.")
+    listen: Mapping[str, Listener] = field(default_factory=default_listeners)
+    journal: JournalConfig = field(default_factory=JournalConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    queues: QueuesConfig = field(default_factory=QueuesConfig)
+    emqp: EmqpConfig = field(default_factory=EmqpConfig)
+    schedules: SchedulesConfig = field(default_factory=SchedulesConfig)
+    drain: DrainConfig = field(default_factory=DrainConfig)
+    security: SecurityConfig = field(default_factory=SecurityConfig)
+    log: LogConfig = field(default_factory=LogConfig)
+    sources: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+
+SECTIONS: Final = {
+    "journal": JournalConfig,
+    "limits": LimitsConfig,
+    "queues": QueuesConfig,
+    "emqp": EmqpConfig,
+    "schedules": SchedulesConfig,
+    "drain": DrainConfig,
+    "security": SecurityConfig,
+    "log": LogConfig,
+}
+
+
+def settings_of(section: type) -> dict[str, kinds.Setting]:
+    """Return a section's settings by name, in their order."""
+    return {f.name: f.metadata["setting"] for f in dataclasses.fields(section) if "setting" in f.metadata}
+
+
+def all_settings() -> dict[str, kinds.Setting]:
+    """Return every setting by its full key (`journal.durability`); listeners are not among them."""
+    found = {"data": settings_of(Config)["data"]}
+    for section, section_type in SECTIONS.items():
+        found |= {f"{section}.{key}": declared for key, declared in settings_of(section_type).items()}
+    return found

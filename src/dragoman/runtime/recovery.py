@@ -1,0 +1,46 @@
+"""From a journal on disk to a core that goes on where it stopped."""
+
+from __future__ import annotations
+
+import time
+
+import structlog
+
+from dragoman.core.core import Core
+from dragoman.core.replay import Replay
+from dragoman.core.settings import CoreSettings
+from dragoman.errors import JournalUnavailable
+from dragoman.journal.disk import DiskFace
+from dragoman.journal.journal import Journal
+from dragoman.journal.settings import JournalSettings
+from dragoman.version import VERSION
+
+log = structlog.get_logger("dragoman")
+
+
+def open_journal(settings: JournalSettings, disk: DiskFace | None = None) -> Journal:
+    return Journal.open(settings, disk, now_ns=time.time_ns())
+
+
+def recover(journal: Journal, settings: CoreSettings) -> tuple[Core, set[int]]:
+    """The core as the journal tells it, and the segments its checkpoint refers to."""
+    core = Core(settings, journal.read_record)
+    replay = Replay(core)
+    for block in journal.replay():
+        replay.block(block.records, block.place, block.time_ns)
+    return core, replay.checkpoint.segments
+
+
+def begin_boot(core: Core, journal: Journal, now_ns: int) -> None:
+    """Number this boot and keep the number before anything is numbered by it."""
+    core.set_time(now_ns)
+    is_kept = journal.settings.durability != "memory"
+    core.log.base_place = journal.next_place() if is_kept else 0
+    core.start(core.state.boot_no + 1, VERSION.encode())
+    count = core.log.count
+    try:
+        journal.append(core.log.take(), count, core.now_ns)
+        journal.sync()
+    except JournalUnavailable as trouble:
+        log.error("the journal cannot take the start of this boot", code=trouble.code, trouble=str(trouble))
+        raise

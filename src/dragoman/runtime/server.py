@@ -1,0 +1,211 @@
+"""The broker's process: takes the data directory, recovers, listens, and leaves in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+
+import structlog
+import uvloop
+
+from dragoman.core.settings import CoreSettings
+from dragoman.errors import ListenerTaken, NoListener
+from dragoman.journal.settings import JournalSettings
+from dragoman.runtime import logs
+from dragoman.runtime.admin import AdminServer
+from dragoman.runtime.broker import Broker
+from dragoman.runtime.clock import Clock
+from dragoman.runtime.config import Config, Listener, reloadable_changes
+from dragoman.runtime.connection import Connection
+from dragoman.runtime.home import Home
+from dragoman.runtime.recovery import begin_boot, open_journal, recover
+from dragoman.runtime.settings import apply_core
+from dragoman.runtime.upkeep import Upkeep
+from dragoman.version import VERSION, build_flavour
+
+log = structlog.get_logger("dragoman")
+
+DRAIN_STEP_S = 0.05
+BACKLOG = 1024
+
+
+def run(config: Config, reload: Callable[[], Config] | None = None) -> int:
+    """Run a broker until it is told to stop; the process's exit code."""
+    logs.configure(config)
+    home = Home(config.data)
+    home.enter()
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(Server(config, home, reload).run())
+    finally:
+        home.leave()
+    return 0
+
+
+class Server:
+    """One life of a broker process."""
+
+    def __init__(self, config: Config, home: Home, reload: Callable[[], Config] | None) -> None:
+        self.config = config
+        self.home = home
+        self.version = VERSION
+        self.listeners: dict[str, str] = {}
+        self._load_config = reload
+        self._servers: list[asyncio.Server] = []
+        self._stopping = asyncio.Event()
+        self._hurry = asyncio.Event()
+
+    async def run(self) -> None:
+        began_s = time.monotonic()
+        journal = open_journal(journal_settings(self.config, self.home))
+        settings = CoreSettings()
+        apply_core(self.config, settings)
+        core, checkpoint_segments = recover(journal, settings)
+        clock = Clock(core.now_ns)
+        begin_boot(core, journal, clock.now_ns())
+        self.journal, self.core = journal, core
+        self.broker = Broker(self.config, journal, core, clock, Upkeep(core, journal, checkpoint_segments))
+        self.broker.on_stop = self.request_stop
+        admin = AdminServer(self)
+        try:
+            await self._listen()
+            await admin.start(self.home.admin_socket)
+            self._handle_signals()
+            self.broker.start()
+            self.home.announce(self.listeners)
+            self._greet(time.monotonic() - began_s)
+            notify("READY=1")
+            await self._stopping.wait()
+            notify("STOPPING=1")
+            await self._drain()
+        finally:
+            await admin.stop()
+            for server in self._servers:
+                server.close()
+            self.broker.stop()
+            journal.close()
+        log.info("stopped")
+
+    async def _listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        for listener in self.config.listen.values():
+            if listener.is_off:
+                continue
+            try:
+                sock = bind(listener)
+            except OSError as error:
+                if listener.is_explicit:
+                    raise ListenerTaken(listener.name, listener.address, error) from error
+                log.error(
+                    f"LISTENER OFF: {listener.name} cannot bind {listener.address} ({error.strerror}); "
+                    f"choose another address with --listen {listener.name}=tcp://127.0.0.1:PORT",
+                    code="LISTENER_TAKEN",
+                )
+                continue
+            server = await loop.create_server(self._factory(listener.name), sock=sock, backlog=BACKLOG)
+            self._servers.append(server)
+            host, port = sock.getsockname()[:2]
+            self.listeners[listener.name] = f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
+        if not self._servers:
+            raise NoListener
+
+    def _factory(self, name: str) -> Callable[[], Connection]:
+        return lambda: Connection(self.broker, name)
+
+    def _greet(self, seconds: float) -> None:
+        waiting = sum(queue.waiting + queue.delayed for queue in self.core.state.queues.values())
+        log.info(
+            "ready",
+            version=VERSION,
+            build=build_flavour(),
+            data=str(self.home.path),
+            durability=self.config.journal.durability,
+            waiting=waiting,
+            started_in_s=round(seconds, 3),
+        )
+        for name, address in self.listeners.items():
+            log.info("listening", listener=name, address=address)
+
+    def _handle_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.request_stop)
+        loop.add_signal_handler(signal.SIGHUP, self.reload)
+
+    def request_stop(self) -> None:
+        """Once: drain. Twice: at once."""
+        (self._hurry if self._stopping.is_set() else self._stopping).set()
+
+    def reload(self) -> dict[str, list[str]]:
+        """Read the settings again; what cannot change in a running broker is named and left."""
+        if self._load_config is None:
+            return {"applied": [], "needs_restart": []}
+        notify(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        try:
+            changes = reloadable_changes(self.config, self._load_config())
+        except Exception as error:  # a broken file must not end a running broker
+            log.error("reload failed, settings unchanged", error=str(error))
+            notify("READY=1")
+            raise
+        self.config = changes.effective
+        self.broker.apply(changes.effective)
+        logs.configure(changes.effective)
+        log.info("reloaded", applied=list(changes.applied), needs_restart=list(changes.needs_restart))
+        notify("READY=1")
+        return {"applied": list(changes.applied), "needs_restart": list(changes.needs_restart)}
+
+    async def _drain(self) -> None:
+        broker = self.broker
+        broker.drain()
+        limit_s = self.config.drain.limit_s
+        log.info("draining", leases=broker.leases, limit_s=limit_s)
+        end_s = time.monotonic() + limit_s
+        while broker.leases and time.monotonic() < end_s and not self._hurry.is_set():
+            try:
+                await asyncio.wait_for(self._hurry.wait(), DRAIN_STEP_S)
+            except TimeoutError:
+                continue
+        broker.say_goodbye()
+        await broker.settle()
+        if broker.leases:
+            log.warning("stopped before all work was answered; it will be given out again", leases=broker.leases)
+
+
+def journal_settings(config: Config, home: Home) -> JournalSettings:
+    journal = config.journal
+    return JournalSettings(
+        directory=str(home.journal),
+        durability=journal.durability,
+        segment_size=journal.segment_size,
+        size_max=journal.size_max,
+        age_max_s=int(journal.age_max_s),
+    )
+
+
+def bind(listener: Listener) -> socket.socket:
+    family, _, _, _, address = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)[0]
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def notify(state: str) -> None:
+    """Tell systemd (Type=notify), when it asked to be told."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if not address:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.sendto(state.encode(), "\0" + address[1:] if address[0] == "@" else address)
+        except OSError as error:
+            print(f"cannot notify systemd: {error}", file=sys.stderr)

@@ -1,0 +1,92 @@
+"""Keeping the journal in shape while it runs: rolling, checkpoints, dropping old segments, carrying live records out of them.
+
+Segments that the newest checkpoint refers to stay until a newer one does without them: a carried record's old place must be
+readable if the broker dies before the next checkpoint.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import structlog
+
+from dragoman.core.carry import Carrier, live_counts
+from dragoman.core.checkpoint import encode, estimated_size
+from dragoman.limits import CARRY_STEP_COUNT, RETENTION_INTERVAL_NS
+
+if TYPE_CHECKING:
+    from dragoman.core.core import Core
+    from dragoman.journal.journal import Journal
+
+log = structlog.get_logger("dragoman.journal")
+
+
+class Upkeep:
+    """All of it on the loop, in small steps, except what waits for the disk."""
+
+    def __init__(self, core: Core, journal: Journal, checkpoint_segments: set[int]) -> None:
+        self._core = core
+        self._journal = journal
+        self._checkpoint_segments = [checkpoint_segments]  # of the newest two: the newest may not be synced yet
+        self._carrier: Carrier | None = None
+        self._carry_list: list[int] = []
+        self._next_retention_ns = 0
+        self._thread: threading.Thread | None = None
+        self.is_full = False  # live messages alone fill the journal
+
+    def on_appended(self) -> None:
+        """The log is empty, so the state is exactly what the journal holds: the moment to roll."""
+        journal = self._journal
+        if not journal.wants_roll():
+            return
+        checkpoint: list[bytes] | None = None
+        if journal.wants_checkpoint(estimated_size(self._core.state)):
+            checkpoint = encode(self._core.state, journal.place_now)
+            self._checkpoint_segments = [self._checkpoint_segments[-1], set(live_counts(self._core.state))]
+        journal.roll(checkpoint)
+        self._next_retention_ns = 0
+
+    def sweep(self, now_ns: int) -> None:
+        """Ten times a second."""
+        journal = self._journal
+        if journal.wants_upkeep(now_ns) and (self._thread is None or not self._thread.is_alive()):
+            self._thread = threading.Thread(target=journal.upkeep, args=(now_ns,), name="upkeep", daemon=True)
+            self._thread.start()
+        if self._carrier is not None:
+            if not self._carrier.step(CARRY_STEP_COUNT):
+                self._carrier = None
+                self._next_retention_ns = 0
+        elif self._carry_list:
+            self._carrier = Carrier(self._core.state, self._core.log, self._carry_list.pop(0))
+        elif now_ns >= self._next_retention_ns:
+            self._next_retention_ns = now_ns + RETENTION_INTERVAL_NS
+            self._retain(now_ns)
+
+    def _retain(self, now_ns: int) -> None:
+        journal = self._journal
+        segments = journal.segments()
+        if len(segments) < 2:
+            self.is_full = False
+            return
+        counts = live_counts(self._core.state)
+        needed = set(counts).union(*self._checkpoint_segments)
+        dropped = journal.droppable(needed, now_ns)
+        if dropped:
+            freed = journal.drop(dropped)
+            log.info("segments dropped", count=len(dropped), bytes=freed)
+        sizes = {s.segment_no: counts.get(s.segment_no, 0) * _message_size(s.size, s.first_lsn, s.last_lsn) for s in segments}
+        self._carry_list = journal.worth_carrying(sizes)
+        was_full = self.is_full
+        self.is_full = journal.size() > journal.settings.size_max and not self._carry_list and not dropped
+        if self.is_full and not was_full:
+            log.error("the journal is full: new work is refused", code="JOURNAL_FULL", size=journal.size())
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+
+
+def _message_size(size: int, first_lsn: int, last_lsn: int) -> int:
+    """About the bytes of one message in a segment: most leave three facts there."""
+    return 3 * size // max(last_lsn - first_lsn + 1, 1)

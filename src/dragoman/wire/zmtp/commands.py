@@ -1,0 +1,135 @@
+"""Bodies of ZMTP commands: name, then what the name calls for.
+
+    command   name size(1)  name  data
+    READY     metadata: any number of  name size(1)  name  value size(4, big endian)  value
+    ERROR     reason size(1)  reason
+    PING      time to live in tenths of a second (2, big endian)  context (up to 16 bytes)
+    PONG      the PING's context
+    SUBSCRIBE, CANCEL   topic prefix
+
+Readers raise `BadCommand`; builders assert, because what we build is ours to get right.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter, read_i32_be, write_i16_be, write_i32_be
+from mypy_extensions import i64
+
+from dragoman.errors import BadCommand
+from dragoman.limits import METADATA_COUNT_MAX
+
+READY: Final = b"READY"
+ERROR: Final = b"ERROR"
+PING: Final = b"PING"
+PONG: Final = b"PONG"
+SUBSCRIBE: Final = b"SUBSCRIBE"
+CANCEL: Final = b"CANCEL"
+
+# Metadata names are case-insensitive; ours are kept and looked up in lower case.
+SOCKET_TYPE: Final = b"socket-type"
+IDENTITY: Final = b"identity"
+
+PING_TTL_SIZE: Final = 2
+PING_CONTEXT_SIZE_MAX: Final = 16
+REASON_SIZE_MAX: Final = 255
+
+
+def name_of(command: bytes) -> bytes:
+    """The command's name; the data begins right behind it (`data_of`)."""
+    if not command:
+        raise BadCommand("it is empty")
+    size = command[0]
+    if size == 0 or len(command) < 1 + size:
+        raise BadCommand("its name is cut short")
+    return command[1 : 1 + size]
+
+
+def data_of(command: bytes) -> bytes:
+    """What follows the name, of a command whose name was read before."""
+    return command[1 + command[0] :]
+
+
+def build(name: bytes, data: bytes) -> bytes:
+    """A command's body."""
+    out = BytesWriter()
+    out.append(len(name))
+    out.write(name)
+    out.write(data)
+    return out.getvalue()
+
+
+def write_property(out: BytesWriter, name: bytes, value: bytes) -> None:
+    """Append one property of a READY's metadata."""
+    out.append(len(name))
+    out.write(name)
+    write_i32_be(out, len(value))
+    out.write(value)
+
+
+def read_metadata(data: bytes) -> dict[bytes, bytes]:
+    """All properties, names in lower case; of one named twice the first counts."""
+    properties: dict[bytes, bytes] = {}
+    end: i64 = len(data)
+    at: i64 = 0
+    count = 0
+    while at < end:
+        value_at: i64 = at + 1 + data[at]
+        if value_at == at + 1 or value_at + 4 > end:
+            raise BadCommand("a property's name is cut short")
+        value_size: i64 = i64(read_i32_be(data, value_at))
+        next_at: i64 = value_at + 4 + value_size
+        if value_size < 0 or next_at > end:
+            raise BadCommand("a property's value is cut short")
+        count += 1
+        if count > METADATA_COUNT_MAX:
+            raise BadCommand(f"it has more than {METADATA_COUNT_MAX} properties")
+        name = data[at + 1 : value_at].lower()
+        if name not in properties:
+            properties[name] = data[value_at + 4 : next_at]
+        at = next_at
+    return properties
+
+
+def build_error(reason: str) -> bytes:
+    """An ERROR command's body; the reason is cut to what its size byte can say."""
+    text = reason.encode("ascii", "replace")[:REASON_SIZE_MAX]
+    return build(ERROR, bytes([len(text)]) + text)
+
+
+def reason_of(data: bytes) -> str:
+    """The reason in an ERROR's data, fit to be printed."""
+    if not data or len(data) < 1 + data[0]:
+        raise BadCommand("its reason is cut short")
+    return printable(data[1 : 1 + data[0]])
+
+
+def printable(text: bytes) -> str:
+    """A peer's bytes as ASCII that cannot steer a terminal or forge a log line."""
+    return ascii(text.decode("latin-1"))[1:-1]
+
+
+def build_ping(ttl_ds: int, context: bytes) -> bytes:
+    """A PING command's body."""
+    assert 0 <= ttl_ds <= 0xFFFF
+    assert len(context) <= PING_CONTEXT_SIZE_MAX
+    out = BytesWriter()
+    out.append(len(PING))
+    out.write(PING)
+    # The field is unsigned, the writer's is not.
+    write_i16_be(out, ttl_ds - 0x10000 if ttl_ds > 0x7FFF else ttl_ds)
+    out.write(context)
+    return out.getvalue()
+
+
+def build_pong(ping_data: bytes) -> bytes:
+    """The answer to a PING; a context that is too long is cut, as libzmq does."""
+    return build(PONG, ping_data[PING_TTL_SIZE : PING_TTL_SIZE + PING_CONTEXT_SIZE_MAX])
+
+
+def ttl_ds_of(ping_data: bytes) -> int:
+    """How long a PING's sender lets us wait for its next sign of life, in tenths of a second; 0 is for ever."""
+    if len(ping_data) < PING_TTL_SIZE:
+        raise BadCommand("its time to live is cut short")
+    return ping_data[0] << 8 | ping_data[1]

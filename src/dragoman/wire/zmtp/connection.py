@@ -1,0 +1,279 @@
+"""One ZMTP connection as a machine of bytes: what the peer sends goes in, messages and our own bytes come out.
+
+    GREETING ── 64 bytes, same mechanism ──────► HANDSHAKE ── mechanism done, types fit ──► TRAFFIC     3.0, 3.1
+        │ ──── 12 bytes, types fit ────────────► IDENTITY ─── one frame ──────────────────► TRAFFIC     2.0
+        │ ──── no signature ───────────────────► IDENTITY ─── one frame ──────────────────► TRAFFIC     1.0
+        any fault, from any state ─────────────► FAILED
+
+`receive` raises the fault, except when whole messages came before it in the same buffer: then they are returned, `fault`
+is set, and the next `receive` raises. So the messages a peer got across never depend on how the stream was cut.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import BytesWriter
+
+from dragoman.errors import (
+    BadCommand,
+    BadGreeting,
+    IdentityTooLong,
+    MechanismMismatch,
+    PeerError,
+    PeerRefused,
+    SocketTypeMismatch,
+)
+from dragoman.limits import COMMAND_SIZE_MAX, IDENTITY_SIZE_MAX, MESSAGE_SIZE_MAX
+from dragoman.wire.zmtp import commands, greeting, sockets
+from dragoman.wire.zmtp.frames import encode_command, encode_message
+from dragoman.wire.zmtp.mechanism import Mechanism, NullMechanism
+from dragoman.wire.zmtp.reader import FrameReader
+
+GREETING: Final = 0
+HANDSHAKE: Final = 1
+IDENTITY: Final = 2
+TRAFFIC: Final = 3
+FAILED: Final = 4
+
+V1: Final = 1
+V2: Final = 2
+V3_0: Final = 30
+V3_1: Final = 31
+
+
+@final
+class ZmtpConnection:
+    """One peer's ZMTP stream: bytes in, messages out. No sockets, no clock."""
+
+    def __init__(
+        self,
+        socket_type: bytes,
+        as_server: bool,
+        identity: bytes = b"",
+        message_size_max: int = MESSAGE_SIZE_MAX,
+        mechanism: Mechanism | None = None,
+    ) -> None:
+        assert socket_type in sockets.PEERS
+        assert len(identity) <= IDENTITY_SIZE_MAX
+        self.socket_type = socket_type
+        self.as_server = as_server
+        self.identity = identity
+        self.is_ready = False
+        self.is_v1 = False
+        self.peer_version = 0
+        self.peer_socket_type = b""
+        self.peer_identity = b""
+        self.peer_metadata: dict[bytes, bytes] = {}
+        self.peer_ttl_ds = 0
+        self.fault: PeerError | None = None
+        self._state = GREETING
+        self._heard = b""
+        self._out = BytesWriter()
+        self._mechanism: Mechanism = NullMechanism() if mechanism is None else mechanism
+        self._reader = FrameReader(message_size_max)
+        self._forwards_subscriptions = True
+
+    def greeting(self) -> bytes:
+        """The bytes to send at connect; the rest follows through `take_outgoing` when the peer has shown its age."""
+        return greeting.signature(self.identity)
+
+    def take_outgoing(self) -> bytes:
+        """Bytes to send at once, never behind a commit: handshake, PONG, ERROR. Never longer than what came in, plus 1 KiB."""
+        if len(self._out) == 0:
+            return b""
+        out = self._out.getvalue()
+        self._out = BytesWriter()
+        return out
+
+    def receive(self, data: bytes) -> list[list[bytes]]:
+        """Take the next bytes of the stream and return the messages they complete, each a list of frames."""
+        if self.fault is not None:
+            raise self.fault.with_traceback(None)
+        messages: list[list[bytes]] = []
+        try:
+            if self._state == GREETING:
+                data = self._hear_greeting(data)
+                if self._state == GREETING:
+                    return messages
+            reader = self._reader
+            reader.feed(data)
+            control = reader.walk(messages)
+            while control is not None:
+                self._on_control(control, messages)
+                control = reader.walk(messages)
+        except PeerError as error:
+            self._fail(error)
+            if not messages:
+                raise
+        return messages
+
+    def ping(self, ttl_ds: int, context: bytes = b"") -> bytes:
+        """A PING that asks for a PONG and lets the peer drop us after `ttl_ds` of silence; nothing for peers before 3.1."""
+        if not self.is_ready or self.peer_version < V3_1:
+            return b""
+        return encode_command(commands.build_ping(ttl_ds, context))
+
+    def subscribe_bytes(self, prefix: bytes) -> bytes:
+        """A subscription in the form this peer understands; nothing for a 1.0 publisher, which sends everything."""
+        return self._subscription(commands.SUBSCRIBE, b"\x01", prefix)
+
+    def cancel_bytes(self, prefix: bytes) -> bytes:
+        """The end of a subscription in the form this peer understands."""
+        return self._subscription(commands.CANCEL, b"\x00", prefix)
+
+    def _subscription(self, name: bytes, mark: bytes, prefix: bytes) -> bytes:
+        assert self.is_ready
+        assert sockets.is_subscriber(self.socket_type)
+        if self.peer_version >= V3_1:
+            return encode_command(commands.build(name, prefix))
+        if not self._forwards_subscriptions:
+            return b""
+        return encode_message([mark + prefix], self.is_v1)
+
+    def _fail(self, error: PeerError) -> None:
+        # Only 3.x has ERROR, only its handshake has a place for it, and one ERROR is not answered by another.
+        if self._state == HANDSHAKE and not isinstance(error, PeerRefused):
+            self._send_command(commands.build_error(f"{error.code}: {error}"))
+        self._state = FAILED
+        self.fault = error
+        self._heard = b""
+        self._reader = FrameReader(0)
+
+    # The greeting, in the order its bytes come.
+
+    def _hear_greeting(self, data: bytes) -> bytes:
+        """Take greeting bytes; return those behind it once it is whole, which `_state` tells."""
+        before = len(self._heard)
+        heard = self._heard + data[: greeting.GREETING_SIZE_V3 - before]
+        if not heard:
+            return b""
+        if greeting.is_unversioned(heard):
+            data = self._heard + data
+            self._heard = b""
+            self._meet_unversioned()
+            return data
+        self._heard = heard
+        if before < greeting.SIGNATURE_SIZE <= len(heard):
+            self._out.append(greeting.VERSION_BYTE)
+        if len(heard) <= greeting.VERSION_AT:
+            return b""
+        version = heard[greeting.VERSION_AT]
+        is_old = version < greeting.VERSION_BYTE
+        if before <= greeting.VERSION_AT:
+            if is_old:
+                self._out.append(sockets.TYPES.index(self.socket_type))
+            else:
+                self._out.write(greeting.rest_of_greeting(self._mechanism.name, self._mechanism.says_as_server))
+        size = greeting.GREETING_SIZE_V2 if is_old else greeting.GREETING_SIZE_V3
+        if len(heard) < size:
+            return b""
+        if is_old:
+            self._meet_old(version, heard[greeting.MINOR_AT])
+        else:
+            self._meet_current(heard)
+        self._heard = b""
+        return data[size - before :]
+
+    def _meet_unversioned(self) -> None:
+        """A 1.0 peer: it took our signature for the header of our identity frame, so the identity's bytes follow."""
+        self._out.write(self.identity)
+        self._forwards_subscriptions = False
+        self._await_identity(V1)
+
+    def _meet_old(self, version: int, socket_code: int) -> None:
+        """A 2.0 peer, or one of the few with a version byte of 0 and frames of 1.0."""
+        if socket_code >= len(sockets.TYPES):
+            raise BadGreeting(f"socket type {socket_code} does not exist")
+        self._check_socket_type(sockets.TYPES[socket_code])
+        self._await_identity(V2 if version > 0 else V1)
+        self._out.write(encode_message([self.identity], self.is_v1))
+
+    def _await_identity(self, version: int) -> None:
+        # Before 3.0 there was no security; an old greeting must not be a way around ours.
+        if self._mechanism.name != b"NULL":
+            raise MechanismMismatch(self._mechanism.name, b"NULL")
+        self.peer_version = version
+        self.is_v1 = version == V1
+        self._reader.is_v1 = self.is_v1
+        self._reader.control_size_max = IDENTITY_SIZE_MAX
+        self._state = IDENTITY
+
+    def _meet_current(self, heard: bytes) -> None:
+        """A 3.x peer; minors above ours speak ours."""
+        self.peer_version = V3_0 if heard[greeting.VERSION_AT] == 3 and heard[greeting.MINOR_AT] == 0 else V3_1
+        self._state = HANDSHAKE
+        self._reader.has_commands = True
+        theirs = greeting.mechanism_of(heard)
+        if theirs != self._mechanism.name:
+            raise MechanismMismatch(self._mechanism.name, theirs)
+        self._send_command(self._mechanism.start(self._metadata()))
+
+    def _metadata(self) -> bytes:
+        out = BytesWriter()
+        commands.write_property(out, b"Socket-Type", self.socket_type)
+        if sockets.sends_identity(self.socket_type):
+            commands.write_property(out, b"Identity", self.identity)
+        return out.getvalue()
+
+    def _send_command(self, body: bytes) -> None:
+        if body:
+            self._out.write(encode_command(body))
+
+    def _check_socket_type(self, theirs: bytes) -> None:
+        if not sockets.can_talk(self.socket_type, theirs):
+            raise SocketTypeMismatch(self.socket_type, theirs)
+        self.peer_socket_type = theirs
+
+    # Control frames: identity, handshake commands, traffic commands.
+
+    def _on_control(self, body: bytes, messages: list[list[bytes]]) -> None:
+        if self._state == IDENTITY:
+            self._on_identity(body, messages)
+        elif self._state == HANDSHAKE:
+            self._on_handshake(body)
+        else:
+            self._on_command(body, messages)
+
+    def _on_identity(self, identity: bytes, messages: list[list[bytes]]) -> None:
+        self.peer_identity = identity
+        self._open()
+        if not self._forwards_subscriptions and sockets.is_publisher(self.socket_type):
+            # A 1.0 subscriber filters at its own end and says nothing: it wants everything.
+            messages.append([b"\x01"])
+
+    def _on_handshake(self, command: bytes) -> None:
+        if commands.name_of(command) == commands.ERROR:
+            raise PeerRefused(commands.reason_of(commands.data_of(command)))
+        self._send_command(self._mechanism.step(command))
+        if self._mechanism.is_done:
+            self.peer_metadata = commands.read_metadata(self._mechanism.peer_metadata)
+            self._check_socket_type(self.peer_metadata.get(commands.SOCKET_TYPE, b""))
+            identity = self.peer_metadata.get(commands.IDENTITY, b"")
+            if len(identity) > IDENTITY_SIZE_MAX:
+                raise IdentityTooLong(len(identity), IDENTITY_SIZE_MAX)
+            self.peer_identity = identity
+            self._open()
+
+    def _open(self) -> None:
+        self._state = TRAFFIC
+        self.is_ready = True
+        self._reader.is_open = True
+        self._reader.control_size_max = COMMAND_SIZE_MAX
+
+    def _on_command(self, command: bytes, messages: list[list[bytes]]) -> None:
+        """A command between messages, or between the frames of one: libzmq slips its PINGs in there."""
+        name = commands.name_of(command)
+        data = commands.data_of(command)
+        if name == commands.PING:
+            self.peer_ttl_ds = commands.ttl_ds_of(data)
+            self._send_command(commands.build_pong(data))
+        elif name == commands.SUBSCRIBE or name == commands.CANCEL:
+            if not sockets.is_publisher(self.socket_type):
+                raise BadCommand("a subscription reached a socket that publishes nothing")
+            messages.append([(b"\x01" if name == commands.SUBSCRIBE else b"\x00") + data])
+        elif name == commands.ERROR:
+            raise PeerRefused(commands.reason_of(data))
+        elif name == commands.READY:
+            raise BadCommand("READY came twice")
+        # PONG is a sign of life by having come; names of later versions are let pass, as libzmq does.

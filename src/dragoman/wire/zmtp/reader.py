@@ -1,0 +1,190 @@
+"""Frames out of a byte stream cut anywhere. The law: what a frame announces is checked before one byte of it is kept.
+
+The reader walks each buffer once, by offset. Messages gather in the caller's list; a *control frame* (any command, and
+every frame until `is_open`) ends the walk and is handed over alone, because it may change how the bytes behind it are read.
+Between two buffers it keeps one of three things: nothing, a header cut short (at most 9 bytes), or a body cut short. Such a
+body grows in a bytearray as its bytes come: no byte is moved more than a constant number of times however finely the stream
+is cut, and a peer that announces much but sends little holds little.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import read_i64_be
+from mypy_extensions import i64
+
+from dragoman.errors import (
+    BadFrameFlags,
+    BadFrameSize,
+    CommandTooLarge,
+    HandshakeFailed,
+    IdentityTooLong,
+    MessageTooLarge,
+    TooManyFrames,
+)
+from dragoman.limits import FRAMES_MAX, HANDSHAKE_COMMAND_SIZE_MAX
+from dragoman.wire.zmtp.frames import COMMAND, LONG, MORE
+
+HEADER_SIZE_LONG: Final = 9
+HEADER_SIZE_LONG_V1: Final = 10
+
+
+@final
+class FrameReader:
+    """One peer's frames, in the form of 1.0 (`is_v1`) or of 2.0 and 3.x."""
+
+    def __init__(self, message_size_max: int) -> None:
+        self.is_v1 = False
+        self.is_open = False
+        self.has_commands = False
+        self.control_size_max: i64 = HANDSHAKE_COMMAND_SIZE_MAX
+        self._message_size_max: i64 = message_size_max
+        self._data = b""
+        self._at: i64 = 0
+        self._frames: list[bytes] = []
+        self._size: i64 = 0
+        self._body: bytearray | None = None
+        self._body_flags: i64 = 0
+        self._missing: i64 = 0
+
+    def feed(self, data: bytes) -> None:
+        """Give the next bytes; the ones before must have been walked to their end."""
+        # What is left over here is a header cut short, so this copies the new bytes once and a few old ones.
+        self._data = self._data + data if self._data else data
+        self._at = 0
+
+    def walk(self, messages: list[list[bytes]]) -> bytes | None:
+        """Append the complete messages; return the next control frame, or None when the bytes are used up."""
+        if self._body is not None:
+            whole = self._gather()
+            if whole is None:
+                return None
+            if not self.is_open or self._body_flags & COMMAND:
+                return whole
+            self._add(whole, self._body_flags, messages)
+        data = self._data
+        end: i64 = len(data)
+        at: i64 = self._at
+        frames = self._frames
+        size: i64 = self._size
+        size_max: i64 = self._message_size_max
+        is_v1 = self.is_v1
+        flags_max: i64 = MORE | LONG if self.is_open else -1
+        while end - at >= 2:
+            flags: i64
+            body_at: i64
+            body_size: i64
+            if is_v1:
+                header_size: i64 = HEADER_SIZE_LONG_V1 if data[at] == 0xFF else 2
+                if end - at < header_size:
+                    break
+                body_at = at + header_size
+                body_size = size_of_body_v1(data, at)
+                # Old libzmq leaves rubbish in the other bits of a 1.0 frame's flags.
+                flags = data[body_at - 1] & MORE
+            else:
+                flags = data[at]
+                if flags & LONG:
+                    if end - at < HEADER_SIZE_LONG:
+                        break
+                    body_at = at + HEADER_SIZE_LONG
+                    body_size = read_i64_be(data, at + 1)
+                else:
+                    body_at = at + 2
+                    body_size = data[at + 1]
+            if flags > flags_max:
+                self._check_control(flags, body_size)
+                self._frames = frames
+                self._size = size
+                return self._control(data, flags, body_at, body_size)
+            if body_size < 0 or body_size > size_max - size:
+                raise MessageTooLarge(int(size) + unsigned(body_size), size_max)
+            size += body_size
+            if len(frames) >= FRAMES_MAX:
+                raise TooManyFrames(FRAMES_MAX)
+            at = body_at + body_size
+            if at > end:
+                self._begin(data, flags, body_at, body_size)
+                at = end
+                break
+            frames.append(data[body_at:at])
+            if not flags & MORE:
+                messages.append(frames)
+                frames = []
+                size = 0
+        # Not the whole buffer: an idle connection must not hold the last one it read.
+        self._data = data[at:]
+        self._at = 0
+        self._frames = frames
+        self._size = size
+        return None
+
+    def _check_control(self, flags: i64, size: i64) -> None:
+        """What is neither a frame of a message in its time nor a lawful control frame ends here."""
+        if flags & ~(MORE | LONG | COMMAND):
+            raise BadFrameFlags(flags)
+        if self.has_commands and not flags & COMMAND:
+            raise HandshakeFailed("a message came before the handshake was done")
+        if flags & COMMAND and not self.has_commands:
+            raise BadFrameFlags(flags)
+        # 1.0 identities excepted: see the rubbish above.
+        if flags & MORE and not self.is_v1:
+            raise BadFrameFlags(flags)
+        if size < 0 or size > self.control_size_max:
+            if self.has_commands:
+                raise CommandTooLarge(unsigned(size), self.control_size_max)
+            raise IdentityTooLong(unsigned(size), self.control_size_max)
+
+    def _control(self, data: bytes, flags: i64, body_at: i64, body_size: i64) -> bytes | None:
+        stop: i64 = body_at + body_size
+        if stop > len(data):
+            self._begin(data, flags, body_at, body_size)
+            self._data = b""
+            return None
+        self._at = stop
+        return data[body_at:stop]
+
+    def _begin(self, data: bytes, flags: i64, body_at: i64, body_size: i64) -> None:
+        """Keep the part of a body that has come."""
+        self._body = bytearray(data[body_at:])
+        self._body_flags = flags
+        self._missing = body_at + body_size - len(data)
+
+    def _gather(self) -> bytes | None:
+        """Add what has come to the body cut short; the body once it is whole."""
+        body = self._body
+        assert body is not None
+        data = self._data
+        if len(data) < self._missing:
+            body += data
+            self._missing -= len(data)
+            self._data = b""
+            return None
+        body += data[: self._missing]
+        self._at = self._missing
+        self._body = None
+        return bytes(body)
+
+    def _add(self, frame: bytes, flags: i64, messages: list[list[bytes]]) -> None:
+        self._frames.append(frame)
+        if not flags & MORE:
+            messages.append(self._frames)
+            self._frames = []
+            self._size = 0
+
+
+def size_of_body_v1(data: bytes, at: i64) -> i64:
+    """The body size that a whole 1.0 header announces."""
+    size: i64 = data[at]
+    if size == 0xFF:
+        size = read_i64_be(data, at + 1)
+    if size == 0:
+        raise BadFrameSize(0)
+    # A size with its top bit set reads as negative; it stays so and is refused as too large.
+    return size - 1 if size > 0 else size
+
+
+def unsigned(size: i64) -> int:
+    """The size that a header's eight bytes meant."""
+    return int(size) if size >= 0 else int(size) + (1 << 64)
