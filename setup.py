@@ -76,6 +76,12 @@ def remove_leftovers(library: Path) -> None:
             path.unlink()
 
 
+def is_current(made: Path, source: Path) -> bool:
+    """Whether an object file is newer than its C file and every header (mypyc touches only what it changes)."""
+    inputs = [source, Path("setup.py"), *source.parent.glob("*.h"), *Path("build").glob("*.h")]
+    return made.exists() and made.stat().st_mtime > max(path.stat().st_mtime for path in inputs)
+
+
 def main() -> None:
     if sys.argv[1:] == ["probe"]:
         reason = why_not_compiled()
@@ -92,14 +98,21 @@ def main() -> None:
             super().run()
 
     class BuildOnEveryCore(build_ext):
-        """mypyc writes one C file per module; setuptools alone would compile them one after another."""
+        """mypyc writes one C file per module; setuptools alone would compile all of them, one after another."""
 
         def build_extensions(self) -> None:
             compile_serially = self.compiler.compile
 
-            def compile_all(sources: list[str], *args: Any, **options: Any) -> list[str]:
+            def compile_one(source: str, output_dir: str, options: dict[str, Any]) -> list[str]:
+                objects: list[str] = self.compiler.object_filenames([source], output_dir=output_dir)
+                if all(is_current(Path(name), Path(source)) for name in objects):
+                    return objects
+                done: list[str] = compile_serially([source], output_dir=output_dir, **options)
+                return done
+
+            def compile_all(sources: list[str], output_dir: str, **options: Any) -> list[str]:
                 with ThreadPoolExecutor(os.cpu_count()) as pool:
-                    done = pool.map(lambda source: compile_serially([source], *args, **options), sources)
+                    done = pool.map(lambda source: compile_one(source, output_dir, options), sources)
                     return [name for names in done for name in names]
 
             self.compiler.compile = compile_all

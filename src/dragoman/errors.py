@@ -201,7 +201,7 @@ class JournalDamaged(OperatorError):
     """Bytes that were once safely on disk are no longer what was written."""
 
     code = "JOURNAL_DAMAGED"
-    exit_code = 3
+    exit_code = 5
 
     def __init__(self, file: str, offset: int, lsn: int, reason: str) -> None:
         super().__init__(
@@ -215,7 +215,7 @@ class JournalTooNew(OperatorError):
     """A journal file was written by a later dragoman."""
 
     code = "JOURNAL_TOO_NEW"
-    exit_code = 3
+    exit_code = 5
 
     def __init__(self, file: str, version: int, version_known: int) -> None:
         super().__init__(
@@ -229,7 +229,7 @@ class JournalMisplaced(OperatorError):
     """A directory is not fit for what was asked: not empty, not a journal, not a finished backup, of two brokers."""
 
     code = "JOURNAL_MISPLACED"
-    exit_code = 3
+    exit_code = 5
 
 
 class DataDirectoryBusy(OperatorError):
@@ -269,3 +269,87 @@ class NoListener(OperatorError):
 
     def __init__(self) -> None:
         super().__init__("no listener is on: every one is switched off or its port is taken")
+
+
+class ClientError(DragomanError):
+    """A call through the SDK did not end with its result."""
+
+    code = "CLIENT_ERROR"
+
+
+class JobFailed(ClientError):
+    """The job ended without a result: it raised, ran out of time, expired, was cancelled or quarantined."""
+
+    code = "JOB_FAILED"
+
+    def __init__(self, type: str, message: str) -> None:  # noqa: A002 - the word of the wire
+        super().__init__(f"{type}: {message}" if message else type)
+        self.type, self.message = type, message
+
+
+class Refused(ClientError):
+    """The broker did not take the work; `refusal` is its stable code (docs/reference/errors.md)."""
+
+    code = "REFUSED"
+
+    def __init__(self, refusal: str, message: str) -> None:
+        super().__init__(f"{refusal}: {message}")
+        self.refusal, self.message = refusal, message
+
+
+class BrokerUnreachable(ClientError):
+    """No connection to the broker came up in time."""
+
+    code = "BROKER_UNREACHABLE"
+
+    def __init__(self, address: str, waited_s: float, reason: str) -> None:
+        super().__init__(f"no broker at {address} within {waited_s:g} s: {reason}")
+        self.address, self.waited_s, self.reason = address, waited_s, reason
+
+
+class NoAnswer(ClientError):
+    """The broker has the call, but nothing came back in the time the caller was willing to wait."""
+
+    code = "NO_ANSWER"
+
+    def __init__(self, message_id: str, waited_s: float) -> None:
+        super().__init__(f"no answer to {message_id} within {waited_s:g} s")
+        self.message_id, self.waited_s = message_id, waited_s
+
+
+class AnswerLost(ClientError):
+    """The job has ended, but its answer went down with an earlier connection; answers are not kept."""
+
+    code = "ANSWER_LOST"
+
+    def __init__(self, message_id: str, state: str) -> None:
+        super().__init__(f"{message_id} is {state}, but its answer was lost with the connection")
+        self.message_id, self.state = message_id, state
+
+
+class AppClosed(ClientError):
+    """The App was closed while the call was under way, or before it began."""
+
+    code = "APP_CLOSED"
+
+
+class BadAddress(OperatorError):
+    """An App's address cannot be understood, or does not name what is needed."""
+
+    code = "BAD_ADDRESS"
+    exit_code = 2
+
+    def __init__(self, address: str, problem: str) -> None:
+        super().__init__(f"{address!r}: {problem}")
+        self.address, self.problem = address, problem
+
+
+class BadTarget(OperatorError):
+    """`dragoman worker` was given something that does not lead to an App."""
+
+    code = "BAD_TARGET"
+    exit_code = 2
+
+    def __init__(self, target: str, problem: str) -> None:
+        super().__init__(f"{target!r}: {problem}")
+        self.target, self.problem = target, problem

@@ -81,3 +81,19 @@ RETENTION_INTERVAL_NS: Final = 5_000_000_000
 CLOCK_STEP_NS: Final = 1_000_000_000
 # Log lines about peers' faults per second; the rest are counted and told once.
 FAULT_LOGS_PER_SECOND: Final = 10
+# One request line on the admin socket: an id or a name, never a body.
+ADMIN_REQUEST_SIZE_MAX: Final = 64 * 1024
+# Connections on the admin socket: the command line, the web page, an operator's scripts.
+ADMIN_CONNECTIONS_MAX: Final = 64
+# Entries in one page of an admin list: about 1 MB of JSON and a few ms of the loop.
+ADMIN_PAGE_MAX: Final = 1000
+# Messages one step of an admin's bulk command (purge, quarantine retry) touches before others get their turn.
+ADMIN_STEP_COUNT: Final = 500
+
+# The SDK: calls under way on one connection, and their bytes, which are kept for sending again. Further callers wait their turn.
+CALLS_MAX: Final = 100_000
+CALLS_SIZE_MAX: Final = 64 * 1024 * 1024
+# Bytes of news an SDK holds for a publish port that is away or does not read. Further publishers wait their turn.
+NEWS_SIZE_MAX: Final = 16 * 1024 * 1024
+# Ended requests whose outcome is remembered for a client that asks (about 15 MB); older ones are in the journal.
+ENDED_REMEMBERED_MAX: Final = 100_000

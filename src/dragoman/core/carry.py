@@ -5,14 +5,14 @@ A carried record is storage: `u32 size, u8 201, i64 accepted_ns`, then the accep
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from dragoman.core.state import State, carried_at
 from dragoman.core.tail import Tail
 from dragoman.model.message import Message
 from dragoman.model.records import FactLog
 
-PLACE_SHIFT = 32  # a place is segment number << 32 | offset
+PLACE_SHIFT: Final = 32  # a place is segment number << 32 | offset
 
 
 def live_counts(state: State) -> dict[int, int]:

@@ -171,9 +171,7 @@ def write_line(
     if tail is not None:
         for at in range(tail.head, len(tail.numbers)):
             if tail.numbers[at] > 0:
-                rows.append(
-                    (tail.numbers[at], tail.places[at], tail.accepted[at], tail.expires[at], tail.hashes[at])
-                )
+                rows.append((tail.numbers[at], tail.places[at], tail.accepted[at], tail.expires[at], tail.hashes[at]))
         rows.sort()
     for start in range(0, len(rows), CHECKPOINT_ROWS_MAX):
         part = rows[start : start + CHECKPOINT_ROWS_MAX]

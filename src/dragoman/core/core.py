@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import final
 
 from dragoman.core.dispatch import Dispatch
-from dragoman.core.lifecycle import ANSWER, CANCEL, DONE, EXPIRE, LEASED, REJECT, moved
+from dragoman.core.lifecycle import ANSWER, CANCEL, DONE, EXPIRE, LEASED, REJECT, STATE_NAMES, moved
 from dragoman.core.queue import Queue
 from dragoman.core.retries import AGAIN, END, judge
 from dragoman.core.routes import Routes
@@ -18,7 +18,15 @@ from dragoman.core.schedule import Schedule, is_cron, next_due
 from dragoman.core.settings import CoreSettings
 from dragoman.core.state import State
 from dragoman.core.topics import Topics
-from dragoman.limits import HEADERS_SIZE_MAX, ID_SIZE_MAX, NAME_SIZE_MAX, NOTES_MAX, QUEUES_MAX, SCHEDULES_MAX
+from dragoman.limits import (
+    ENDED_REMEMBERED_MAX,
+    HEADERS_SIZE_MAX,
+    ID_SIZE_MAX,
+    NAME_SIZE_MAX,
+    NOTES_MAX,
+    QUEUES_MAX,
+    SCHEDULES_MAX,
+)
 from dragoman.model.exchange import Exchange, QueueCount
 from dragoman.model.message import NOWHERE, Message
 from dragoman.model.peer import Peer
@@ -57,12 +65,16 @@ from dragoman.model.words import (
     REPLY_UNDELIVERABLE,
     REPLY_WANTED,
     RETRIES_USED_UP,
-    SCHEDULES_MAX as TOO_MANY_SCHEDULES,
-    QUEUES_MAX as TOO_MANY_QUEUES,
     TAKEN,
     TOO_LONG,
     WORKER_LOST,
     WRONG_STATE,
+)
+from dragoman.model.words import (
+    QUEUES_MAX as TOO_MANY_QUEUES,
+)
+from dragoman.model.words import (
+    SCHEDULES_MAX as TOO_MANY_SCHEDULES,
 )
 from dragoman.model.words import WORKER_LEFT as REASON_LEFT
 
@@ -80,6 +92,7 @@ class Core(Exchange):
         self.topics = Topics()
         self.workers: dict[int, Peer] = {}
         self.notes: dict[str, int] = {}
+        self.ended: dict[bytes, int] = {}  # how kept requests ended, by their client's id, the latest ones
         self.refusing: int = TAKEN  # why new work is refused at the moment
         self.now_ns = 0
 
@@ -163,6 +176,22 @@ class Core(Exchange):
 
     def find(self, wire_id: bytes) -> Message | None:
         return self.state.by_wire_id.get(wire_id)
+
+    def lookup(self, client_id: bytes) -> Message | None:
+        return self.state.find_by_client_id(client_id)
+
+    def state_name(self, message: Message) -> str:
+        return STATE_NAMES[message.state]
+
+    def settled_state(self, client_id: bytes) -> str:
+        outcome = self.ended.get(client_id, -1)
+        return STATE_NAMES[outcome] if outcome >= 0 else "unknown"
+
+    def remember_end(self, message: Message, outcome: int) -> None:
+        ended = self.ended
+        if len(ended) >= ENDED_REMEMBERED_MAX:
+            del ended[next(iter(ended))]
+        ended[message.client_id] = outcome
 
     def cancel(self, message: Message, reason: int) -> int:
         if message.state > LEASED and reason != BY_OPERATOR and reason != DROPPED:
@@ -300,6 +329,8 @@ class Core(Exchange):
         worker_dialect = by.dialect if by is not None else 0
         self.log.closed(message, worker_no, worker_dialect, len(value), outcome, reason)
         state.on_closed(message, queue, outcome)
+        if message.flags & KEPT_WANTED:
+            self.remember_end(message, outcome)
         if holder is not None and holder is not by:
             holder.withdraw(message, reason)
         if client is None or not message.is_answerable:
@@ -370,7 +401,9 @@ class Core(Exchange):
             schedule.next_due_ns = self.now_ns
         else:
             schedule.next_due_ns = next_due(schedule, self.now_ns, self.settings.timezone)
-        self.log.numbered(SCHEDULED, schedule.number, schedule.next_due_ns, schedule_text(template, interval_ns, cron, runs))
+        self.log.numbered(
+            SCHEDULED, schedule.number, schedule.next_due_ns, schedule_text(template, interval_ns, cron, runs)
+        )
         self.state.on_scheduled(schedule)
         return TAKEN
 
@@ -406,7 +439,9 @@ class Core(Exchange):
             name = queue.name.decode("utf-8", "backslashreplace")
             mean_ms = queue.wait_ns // leased_ever // 1_000_000
             settled = queue.done + queue.failed
-            counts.append(QueueCount(name, queue.waiting, queue.leased, settled, mean_ms, queue.wait_max_ns // 1_000_000))
+            counts.append(
+                QueueCount(name, queue.waiting, queue.leased, settled, mean_ms, queue.wait_max_ns // 1_000_000)
+            )
         return counts
 
     def all_workers(self) -> list[Peer]:

@@ -79,6 +79,8 @@ def delayed_line(core: Core, m: Message) -> str:
 def blocking_lines(core: Core, queue: Queue, is_unfit: bool) -> list[str]:
     """What keeps a queue's head from a worker; empty when nothing does."""
     name = shown(queue.name)
+    if core.dispatch.is_stopped:
+        return ["waits: the broker is draining and gives nothing to workers; it is served after the next start"]
     if queue.is_paused:
         return [f"waits: the queue `{name}` is paused; `dragoman queues resume {name}` lets it go on"]
     force = Workforce(queue)
@@ -112,7 +114,7 @@ def busy_line(name: str, force: Workforce, is_unfit: bool) -> str:
     if force.without_slots + force.blocked == force.workers:
         return f"waits: {who}, but none has said that it has room (eMQP: no READY came)"
     if is_unfit:
-        return f"waits: not a JSON job, and of the {who} no free one takes other bodies"
+        return f"waits: not a JSON job, and of {count_of(force.workers, 'worker')} on `{name}` no free one takes other bodies"
     return f"waits: {who} and all their slots are taken ({force.leased} leased)"
 
 
@@ -225,7 +227,9 @@ def worker_line(core: Core, peer: Peer) -> str:
     for serving in peer.serves:
         queue = core.state.queues_by_no[serving.queue_no]
         if queue.waiting > 0 and not queue.is_paused:
-            return f"has {count_of(peer.slots, 'free slot')}; what waits in its queues is not for it or comes in a moment"
+            return (
+                f"has {count_of(peer.slots, 'free slot')}; what waits in its queues is not for it or comes in a moment"
+            )
     return f"has {count_of(peer.slots, 'free slot')}, and nothing that may be given out waits in its queues"
 
 
@@ -241,7 +245,9 @@ def longest_line(core: Core, peer: Peer) -> str:
             longest = m
     assert longest is not None
     label = shown(longest.client_id) if longest.client_id else number_text(longest.number)
-    return f"has held message {label} the longest: {duration(core.now_ns - longest.leased_ns)} (attempt {longest.attempt})"
+    return (
+        f"has held message {label} the longest: {duration(core.now_ns - longest.leased_ns)} (attempt {longest.attempt})"
+    )
 
 
 def sign_line(core: Core, peer: Peer) -> str:

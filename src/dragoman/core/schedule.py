@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
-from typing import final
+from datetime import UTC, datetime, timedelta
+from typing import Final, final
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-from dragoman.core.settings import SECOND_NS
 from dragoman.model.message import Message
+from dragoman.model.units import SECOND_NS
 
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @final

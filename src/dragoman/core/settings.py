@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-SECOND_NS: Final = 1_000_000_000
+from dragoman.model.units import SECOND_NS
 
 CATCH_UP_NONE: Final = 0
 CATCH_UP_ONE: Final = 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from typing import final
+from typing import Final, final
 
 from mypy_extensions import i64
 
@@ -33,8 +33,8 @@ from dragoman.limits import REFILL_COUNT
 from dragoman.model.message import IN_DELAYED, NOWHERE, Message
 from dragoman.model.records import ACCEPTED, CARRIED, accepted_body, read_accepted
 
-BOOT_SHIFT = 40  # message_no = boot_no << 40 | counter: numbers never repeat
-EXPIRY_STEP_NS = 100_000_000  # expiries are kept by the tenth of a second
+BOOT_SHIFT: Final = 40  # message_no = boot_no << 40 | counter: numbers never repeat
+EXPIRY_STEP_NS: Final = 100_000_000  # expiries are kept by the tenth of a second
 
 
 @final
@@ -110,7 +110,9 @@ class State:
             queue.count_wait(m)
         queue.leased += 1
 
-    def on_released(self, m: Message, queue: Queue, retries_left: int, due_ns: int, reason: int, died_with: int) -> None:
+    def on_released(
+        self, m: Message, queue: Queue, retries_left: int, due_ns: int, reason: int, died_with: int
+    ) -> None:
         m.state = moved(m.state, RELEASE)
         m.retries_left = retries_left
         m.due_ns = due_ns

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import zlib
 from array import array
-from typing import final
+from typing import Final, final
 
 from mypy_extensions import i64
 
-COMPACT_AT = 65536  # consumed entries kept before the arrays are cut: cutting costs a copy of the rest
+COMPACT_AT: Final = 65536  # consumed entries kept before the arrays are cut: cutting costs a copy of the rest
 
 
 def id_hash(client_id: bytes) -> int:

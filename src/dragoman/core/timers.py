@@ -7,19 +7,20 @@ through worker by worker.
 from __future__ import annotations
 
 import heapq
-from typing import final
+from typing import Final, final
 
 from dragoman.core.core import Core
 from dragoman.core.lifecycle import EXPIRE, WAITING
 from dragoman.core.schedule import Schedule, next_due
-from dragoman.core.settings import CATCH_UP_ALL, CATCH_UP_NONE, SECOND_NS
+from dragoman.core.settings import CATCH_UP_ALL, CATCH_UP_NONE
 from dragoman.core.state import EXPIRY_STEP_NS
 from dragoman.limits import CATCH_UP_COUNT_MAX
 from dragoman.model.message import IN_DELAYED, Message
 from dragoman.model.records import CLOCK_STEPPED, FIRED, NOTED, PUBLISHED, UNSCHEDULED, fired_text
+from dragoman.model.units import SECOND_NS
 from dragoman.model.words import INTERNAL, NO_REASON, PAST_EXPIRY, TAKEN, TIMED_OUT
 
-LEASE_SWEEP_NS = 100_000_000
+LEASE_SWEEP_NS: Final = 100_000_000
 
 
 @final

@@ -15,9 +15,8 @@ from dragoman.core.schedule import Schedule
 from dragoman.model.decode import flag_words
 from dragoman.model.message import IN_DELAYED, NOWHERE, Message
 from dragoman.model.peer import Peer
+from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DIALECT_NAMES, REASON_NAMES, REFUSAL_CODES
-
-SECOND_NS = 1_000_000_000
 
 
 def counters(core: Core) -> dict[str, object]:
@@ -114,10 +113,7 @@ def workers(core: Core, offset: int, limit: int, queue: str) -> dict[str, object
 
 
 def serves(peer: Peer, name: bytes) -> bool:
-    for serving in peer.serves:
-        if serving.queue == name:
-            return True
-    return False
+    return name in [serving.queue for serving in peer.serves]
 
 
 def worker_view(peer: Peer) -> dict[str, object]:
@@ -219,6 +215,18 @@ def quarantined_numbers(core: Core, queue: str, most: int) -> list[int]:
         if not name or m.queue == name:
             numbers.append(m.number)
     return numbers
+
+
+def delayed_messages(core: Core, queue_no: int, most: int) -> list[Message]:
+    """For a purge, which changes them; up to `most` delayed messages of a queue."""
+    found: list[Message] = []
+    for due_ns, number in core.state.delayed:
+        m = core.state.messages.get(number)
+        if m is not None and m.where == IN_DELAYED and m.queue_no == queue_no and m.due_ns == due_ns:
+            if len(found) >= most:
+                break
+            found.append(m)
+    return found
 
 
 def schedules(core: Core, offset: int, limit: int) -> dict[str, object]:

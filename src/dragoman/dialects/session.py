@@ -141,5 +141,6 @@ class ZmtpSession(Session):
 def address_of(listener_no: int, identity: bytes, boot_no: int, connection_no: int) -> bytes:
     """Where answers find a peer: its identity at its listener, or, for an anonymous one, just this connection."""
     if not identity:
-        return b"%c\x00%d.%d" % (listener_no, boot_no, connection_no)
+        # A listener number of its own: a peer may claim any identity, and must not reach an anonymous one's answers by it.
+        return b"%c%d.%d" % (listener_no | 0x80, boot_no, connection_no)
     return b"%c%s" % (listener_no, identity[:254])

@@ -53,6 +53,15 @@ def block_limit(files: list[SegmentFile], index: int) -> int:
     return min((f.header.first_block_no for f in files[index + 1 :] if f.header is not None), default=_NO_LIMIT)
 
 
+def counting(files: list[SegmentFile]) -> list[SegmentFile]:
+    """Without the segments of which no block counts, because a later one begins at or before their first."""
+    return [
+        file
+        for index, file in enumerate(files)
+        if file.header is None or file.header.first_block_no < block_limit(files, index)
+    ]
+
+
 def has_complete_checkpoint(disk: DiskFace, file: SegmentFile, limit: int) -> bool:
     """True when the segment starts with a checkpoint that was written to its end, below block number `limit`."""
     if file.header is None or not file.header.flags & SEGMENT_CHECKPOINT:

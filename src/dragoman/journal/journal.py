@@ -196,11 +196,14 @@ class Journal:
             return False
         return not writer.has_checkpoint or writer.written_size >= limits.CHECKPOINT_AMORTISE * estimated_size
 
+    def place_now(self, place: int) -> int:
+        """Where a record lies whose place was promised; another one only after a sync failed."""
+        return self._moves.translate(place) if len(self._moves) else place
+
     def read_record(self, place: int) -> bytes:
         """The one record at `place`, by the place it was promised or the place replay gave it."""
         assert self._writer is not None, "nothing lives on disk in durability memory"
-        if len(self._moves):
-            place = self._moves.translate(place)
+        place = self.place_now(place)
         if self._writer.failing is not None and (record := self._writer.held.record(place)) is not None:
             return record
         return self._shelf.read_record(*split_place(place))
@@ -231,7 +234,7 @@ class Journal:
         return retention.droppable(
             self.segments(),
             self._checkpoint_no(),
-            live_segments,
+            {*live_segments, *self._moves.segments_behind(live_segments)},
             size_max=self.settings.size_max,
             age_max_ns=self.settings.age_max_s * 1_000_000_000,
             now_ns=now_ns,

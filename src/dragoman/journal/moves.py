@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
+from collections.abc import Collection
 from typing import NamedTuple
 
 from dragoman.journal.format import PLACE_SHIFT
@@ -42,6 +43,10 @@ class Moves:
             if place < move.promised + move.size:
                 return move.actual + (place - move.promised)
         return place
+
+    def segments_behind(self, segment_nos: Collection[int]) -> set[int]:
+        """Where records really lie that were promised to lie in these segments."""
+        return {m.actual >> PLACE_SHIFT for m in self._moves if m.promised >> PLACE_SHIFT in segment_nos}
 
     def forget(self, segment_no: int) -> None:
         """The segment was dropped; nothing lies there any more."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dragoman.errors import JournalDamaged
-from dragoman.journal.chain import ChainWalk
+from dragoman.journal.chain import ChainWalk, counting
 from dragoman.journal.disk import Disk, DiskFace
 from dragoman.journal.format import BLOCK_HEADER_SIZE, Block, place_of
 from dragoman.journal.scan import Found, SegmentFile, list_segments
@@ -44,7 +44,7 @@ class JournalReader:
         raise JournalDamaged(self._directory, 0, from_lsn, "segments vanish faster than they can be read")
 
     def _read(self, from_lsn: int) -> Iterator[Block]:
-        files = list_segments(self._disk, self._directory)
+        files = counting(list_segments(self._disk, self._directory))
         for run in _runs(files):
             last = run[-1] is files[-1]
             start = max((i for i, f in enumerate(run) if f.header and f.header.first_lsn <= from_lsn), default=0)

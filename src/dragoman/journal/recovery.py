@@ -14,7 +14,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from dragoman.errors import JournalDamaged, JournalMisplaced
-from dragoman.journal.chain import ChainWalk, Damage, Reach, newest_checkpoint
+from dragoman.journal.chain import ChainWalk, Damage, Reach, counting, newest_checkpoint
 from dragoman.journal.disk import DiskFace
 from dragoman.journal.format import (
     BLOCK_CHECKPOINT,
@@ -55,9 +55,9 @@ class Recovered:
 
 def recover(disk: DiskFace, directory: str) -> Recovered:
     """Prove every block from the newest synced checkpoint on, cut a torn tail, refuse damage of what was synced."""
-    files = list_segments(disk, directory)
-    next_segment_no = files[-1].segment_no + 1 if files else 1
-    files = _without_stillborn(disk, files)
+    listed = list_segments(disk, directory)
+    next_segment_no = listed[-1].segment_no + 1 if listed else 1
+    files = counting(_without_stillborn(disk, listed))
     broker_id = broker_id_of(files, directory)
     found = Recovered(files, broker_id=broker_id, next_segment_no=next_segment_no)
     if not files:
@@ -78,6 +78,9 @@ def recover(disk: DiskFace, directory: str) -> Recovered:
             _refuse(walk.damage)
         found.files = _cut(disk, directory, files, walk.damage)
     _drop_headless(disk, found)
+    for file in listed:
+        if file not in files and disk.exists(file.path):
+            disk.unlink(file.path)
     _moves_before(disk, found)
     return found
 
@@ -183,14 +186,17 @@ def _cut(disk: DiskFace, directory: str, files: list[SegmentFile], damage: Damag
 
 
 def _drop_headless(disk: DiskFace, found: Recovered) -> None:
-    """The walk passed over a segment without a header because a later one has all that could stand in it: delete it. One
-    before the walk is damage of history, for all there was synced."""
-    for file in found.files[: found.start]:
-        if file.header is None:
-            _refuse(Damage(file, 0, 0, 0, "the segment header is damaged"))
-    for file in found.files[found.start :]:
-        if file.header is None:
-            disk.unlink(file.path)
+    """A segment without a header of which nothing can count, because the segments around it lack no block, was outlived
+    before it was ever synced: delete it. Any other is damage of what was synced."""
+    headless = [index for index, file in enumerate(found.files) if file.header is None]
+    if headless and headless[0] < found.start:
+        walk = ChainWalk(disk, found.files[: found.start + 1], max(0, headless[0] - 1))
+        deque(walk, maxlen=0)
+        if walk.damage is not None:
+            _refuse(walk.damage)
+    for index in headless:
+        disk.unlink(found.files[index].path)
+    found.start -= sum(index < found.start for index in headless)
     found.files = [file for file in found.files if file.header is not None]
 
 

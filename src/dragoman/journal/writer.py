@@ -54,6 +54,8 @@ class Writer:
         self._promised: int | None = None
         self._dirty: list[Segment] = []
         self._directory_dirty = False
+        # Suspect segments of which nothing counts once the one that took over is synced.
+        self._outlived: list[int] = []
         self._relocations = 0
         self._lock, self._sync_lock = threading.Lock(), threading.Lock()
         self._live = self._first_segment()
@@ -180,6 +182,9 @@ class Writer:
         for segment in sealed:
             self._dirty.remove(segment)
             self._give_back(segment)
+        while self._outlived:
+            with suppress(OSError):  # if it cannot be deleted, recovery passes over it
+                self._shelf.drop(self._outlived.pop())
         if checkpoint is not None:
             self.checkpoint_no = checkpoint[0]
             if self._checkpoint_waiting == checkpoint:
@@ -242,9 +247,8 @@ class Writer:
         for segment in self._dirty:
             segment.last_lsn = min(segment.last_lsn, self.synced_lsn)
             if segment.first_block_no >= first_block_no:
-                with suppress(OSError):  # nothing in it counts; if it cannot be deleted, recovery passes over it
-                    self._shelf.drop(segment.segment_no)
-            elif segment.fd is not None:
+                self._outlived.append(segment.segment_no)
+            if segment.fd is not None:
                 with suppress(OSError):
                     self._disk.close(segment.fd)
                 segment.fd = None

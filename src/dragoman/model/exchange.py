@@ -33,6 +33,17 @@ class Exchange:
         """The open message known to workers by this id."""
         raise NotImplementedError
 
+    def lookup(self, client_id: bytes) -> Message | None:
+        """The open message its client knows by this id, on disk or not."""
+        raise NotImplementedError
+
+    def state_name(self, message: Message) -> str:
+        raise NotImplementedError
+
+    def settled_state(self, client_id: bytes) -> str:
+        """How a request ended that asked to be told when it was kept; "unknown" for any other."""
+        raise NotImplementedError
+
     def join(self, peer: Peer, queues: list[tuple[int, bytes]]) -> int:
         """A worker serves these (weight, queue) pairs from now on; a second call replaces the first."""
         raise NotImplementedError

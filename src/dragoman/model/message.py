@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 if TYPE_CHECKING:
     from dragoman.model.peer import Peer
 
 # `Message.where`: which line of its queue holds an entry for it. A line's entry that no longer agrees is stale and skipped.
-NOWHERE = 0
-IN_FRESH = 1
-IN_RETURNED = 2
-IN_DELAYED = 3
+NOWHERE: Final = 0
+IN_FRESH: Final = 1
+IN_RETURNED: Final = 2
+IN_DELAYED: Final = 3
 
 
 @final

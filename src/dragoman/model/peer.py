@@ -37,7 +37,9 @@ class Peer:
         self.serves: list[Serving] = []
         self.turn: int = 0
         self.held: dict[int, Message] = {}
-        self.lease_grace_ns: int = 0  # added to a message's own time bound: what this worker needs to say that it ran out
+        self.lease_grace_ns: int = (
+            0  # added to a message's own time bound: what this worker needs to say that it ran out
+        )
         self.lease_ns: int = 0  # bound on a lease whose message has none; 0: the setting's
         self.timed_leases: int = 0  # how many of `held` have a time bound
         self.settled: int = 0

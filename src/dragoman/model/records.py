@@ -123,7 +123,9 @@ class FactLog:
         out.append(1 if is_death else 0)
         self.count += 1
 
-    def closed(self, m: Message, worker_no: int, worker_dialect: int, reply_size: int, outcome: int, reason: int) -> None:
+    def closed(
+        self, m: Message, worker_no: int, worker_dialect: int, reply_size: int, outcome: int, reason: int
+    ) -> None:
         out = self.out
         write_i32_le(out, 73)
         out.append(CLOSED)
@@ -167,9 +169,7 @@ class FactLog:
 def write_accepted(out: BytesWriter, m: Message) -> None:
     """Pack an accepted record; a schedule's template is kept in the same shape."""
     headers = m.headers
-    write_i32_le(
-        out, ACCEPTED_FIXED + len(m.client_id) + len(m.address) + len(m.dedupe) + len(headers) + len(m.body)
-    )
+    write_i32_le(out, ACCEPTED_FIXED + len(m.client_id) + len(m.address) + len(m.dedupe) + len(headers) + len(m.body))
     out.append(ACCEPTED)
     out.append(m.dialect)
     out.append(m.flags)

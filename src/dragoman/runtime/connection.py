@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from dragoman.dialects.session import Session
 from dragoman.errors import PeerError
@@ -26,13 +26,12 @@ class Connection(asyncio.Protocol):
         self.is_paused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's own kind, with the same face
         self.session = self.broker.admit(self)
         if self.session is None:
-            transport.abort()
+            self.transport.abort()
             return
-        transport.set_write_buffer_limits(high=WRITE_BUFFER_SIZE)
+        self.transport.set_write_buffer_limits(high=WRITE_BUFFER_SIZE)
         sock = transport.get_extra_info("socket")
         if sock is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

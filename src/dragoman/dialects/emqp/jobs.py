@@ -9,9 +9,10 @@ import msgspec
 from librt.strings import BytesWriter, write_i64_be
 
 from dragoman.dialects.emqp.dialect import EmqpDialect, EmqpSettings
-from dragoman.dialects.emqp.headers import SECOND_NS, SECONDS_MAX
+from dragoman.dialects.emqp.headers import SECONDS_MAX
 from dragoman.model.exchange import Exchange
 from dragoman.model.message import Message
+from dragoman.model.units import SECOND_NS
 from dragoman.model.words import BAD_HEADER, BAD_SCHEDULE, EMQP, REFUSAL_TEXTS, TAKEN
 from dragoman.wire.zmtp.frames import LONG
 
@@ -30,7 +31,9 @@ def read_queues(frame: bytes, settings: EmqpSettings) -> list[tuple[int, bytes]]
     for item in items:
         if isinstance(item, str):
             queues[item.encode()] = settings.default_weight
-        elif isinstance(item, list) and len(item) == 2 and isinstance(item[0], (int, float)) and isinstance(item[1], str):
+        elif (
+            isinstance(item, list) and len(item) == 2 and isinstance(item[0], (int, float)) and isinstance(item[1], str)
+        ):
             weight = item[0]
             queues[item[1].encode()] = int(weight) if math.isfinite(weight) else settings.default_weight
     if not queues:

@@ -6,12 +6,13 @@ that adds its own, none from a peer that leaves it out.
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from dragoman.dialects.emqp import jobs, status
 from dragoman.dialects.emqp.dialect import EmqpDialect
 from dragoman.dialects.emqp.words import (
     ACK,
+    CANCEL,
     DISCONNECT,
     HEARTBEAT,
     INFORM,
@@ -27,6 +28,7 @@ from dragoman.dialects.emqp.words import (
     SCHEDULER,
     SHOW_SCHEDULERS,
     SHOW_WORKERS,
+    STATE,
     STATUS,
     UNSCHEDULE,
     VERSION,
@@ -38,6 +40,7 @@ from dragoman.limits import INLINE_BODY_SIZE_MAX
 from dragoman.model.message import Message
 from dragoman.model.words import (
     BAD_HEADER,
+    BY_CLIENT,
     DUPLICATE,
     EMQP,
     HANDOVER_WANTED,
@@ -51,9 +54,9 @@ from dragoman.model.words import (
 )
 from dragoman.wire.zmtp.frames import write_frame
 
-UNKNOWN = 0
-ORIGINAL = 1  # informed in the shape of the original program: takes JSON jobs only
-ANYTHING = 2  # informed as the document says, or said that it takes bytes
+UNKNOWN: Final = 0
+ORIGINAL: Final = 1  # informed in the shape of the original program: takes JSON jobs only
+ANYTHING: Final = 2  # informed as the document says, or said that it takes bytes
 
 
 @final
@@ -122,6 +125,8 @@ class EmqpSession(ZmtpSession):
             self.on_schedule(command, frames, at)
         elif command == PUBLISH:
             self.on_publish(frames, at)
+        elif command == STATE or command == CANCEL:
+            self.on_question(command, frames, at)
         elif command == KBYE or command == KBAI:
             self.on_kbye()
         elif command == DISCONNECT:
@@ -233,6 +238,16 @@ class EmqpSession(ZmtpSession):
             return
         self.exchange.publish(frames[at + 1], frames[at + 2])
 
+    def on_question(self, command: bytes, frames: list[bytes], at: int) -> None:
+        """Extensions: `id, the request's id` is answered `value, id`."""
+        asked = frames[at + 1] if len(frames) > at + 1 else b""
+        value = b'{"value":%s}' % (status.state_of(asked, self.exchange) if command == STATE else self.cancel(asked))
+        self.tell([REPLY, self.emqp.next_id(), value, frames[at]])
+
+    def cancel(self, client_id: bytes) -> bytes:
+        m = self.exchange.lookup(client_id)
+        return b"true" if m is not None and self.exchange.cancel(m, BY_CLIENT) == TAKEN else b"false"
+
     def on_kbye(self) -> None:
         if self.is_worker:
             self.exchange.leave(self)
@@ -298,7 +313,9 @@ class EmqpSession(ZmtpSession):
         """Only a client that waits for an answer is told: a result it asked for, or any answer where a REQ peer has had none."""
         if message.flags & REPLY_WANTED or (self.is_req and message.attempt == 0):
             name = REASON_NAMES[reason]
-            self.tell([REPLY, self.emqp.next_id(), jobs.error_value(name.upper(), name.replace("_", " ")), message.client_id])
+            self.tell(
+                [REPLY, self.emqp.next_id(), jobs.error_value(name.upper(), name.replace("_", " ")), message.client_id]
+            )
 
     def refuse(self, message: Message, refusal: int, text: str) -> None:
         """New work was not taken: said whatever the headers were, for nothing else will ever be said about it."""

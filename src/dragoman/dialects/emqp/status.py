@@ -8,8 +8,7 @@ from dragoman.dialects.emqp.dialect import EmqpDialect
 from dragoman.dialects.emqp.words import SHOW_SCHEDULERS, SHOW_WORKERS
 from dragoman.model.exchange import Exchange
 from dragoman.model.peer import Peer
-
-SECOND_NS = 1_000_000_000
+from dragoman.model.units import SECOND_NS
 
 
 def answer(command: bytes, exchange: Exchange, emqp: EmqpDialect) -> bytes:
@@ -19,6 +18,15 @@ def answer(command: bytes, exchange: Exchange, emqp: EmqpDialect) -> bytes:
         found = {shown(s): {"hb": seconds(s.last_sign_ns)} for s in emqp.schedulers.values()}
         return msgspec.json.encode({"connected_schedulers": found})
     return msgspec.json.encode(counts(exchange))
+
+
+def state_of(client_id: bytes, exchange: Exchange) -> bytes:
+    """The JSON of one request's state; settled ones are remembered for a while."""
+    m = exchange.lookup(client_id)
+    if m is None:
+        return msgspec.json.encode({"state": exchange.settled_state(client_id)})
+    queue = m.queue.decode("utf-8", "backslashreplace")
+    return msgspec.json.encode({"state": exchange.state_name(m), "attempt": m.attempt, "queue": queue})
 
 
 def counts(exchange: Exchange) -> dict[str, dict[str, int]]:

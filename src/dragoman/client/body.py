@@ -1,0 +1,192 @@
+"""The bodies of jobs and of answers: JSON in EventMQ's own shape.
+
+    ["run", {"path": "shop.mail", "callable": "send", "class_args": [], "class_kwargs": {}, "args": [], "kwargs": {"to": "a@b.c"}}]
+    {"value": 7}                                                   an answer
+    {"error": {"type": "ValueError", "message": "no such box"}}    a failure, as our workers and the broker say it
+
+So a job manager of EventMQ can run our jobs and our worker those of an EventMQ client. Arguments are decoded to the annotations
+of the function. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from dragoman.errors import ClientError, JobFailed, Refused
+from dragoman.model.words import REFUSAL_CODES
+
+encode: Final = msgspec.json.Encoder().encode
+REFUSALS: Final = frozenset(REFUSAL_CODES)
+# How EventMQ's own worker says that a job ran out of time; anything else it answers is a value.
+TIMEOUT_VALUE: Final = "TimeoutError"
+VALUE_START: Final = b'{"value":'
+NO_ARGS: Final = b"[]"
+
+
+class Run(msgspec.Struct):
+    """What a request asks to be run."""
+
+    path: str
+    callable: str
+    args: msgspec.Raw = msgspec.Raw(NO_ARGS)
+    kwargs: msgspec.Raw = msgspec.Raw(b"{}")
+    class_args: list[Any] = []
+    class_kwargs: dict[str, Any] = {}
+
+
+class Problem(msgspec.Struct):
+    """Why there is no value."""
+
+    type: str = "Error"
+    message: str = ""
+
+
+_decode_run: Final = msgspec.json.Decoder(tuple[str, Run]).decode
+
+
+def decode_run(body: bytes) -> Run:
+    """Read a request's body; raises msgspec.DecodeError."""
+    return _decode_run(body)[1]
+
+
+def value_of(result: object) -> bytes:
+    """Say a result; raises TypeError for what JSON cannot carry."""
+    return VALUE_START + encode(result) + b"}"
+
+
+def failure_of(error: BaseException) -> bytes:
+    """Say an exception."""
+    return encode({"error": {"type": type(error).__name__, "message": str(error)}})
+
+
+class Arguments:
+    """A function's parameters: checked and encoded by the caller, decoded to their annotations by the worker."""
+
+    def __init__(self, function: Callable[..., Any], path: str, name: str) -> None:
+        self._signature = inspect.signature(function)
+        hints = _hints(function)
+        parameters = list(self._signature.parameters.values())
+        by_name = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        self._order = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        self._names = frozenset(p.name for p in by_name)
+        self._required = frozenset(p.name for p in by_name if p.default is p.empty)
+        self._is_plain = len(by_name) == len(parameters)
+        self._types = {p.name: hints.get(p.name, Any) for p in parameters}
+        self._head = encode(["run", {"path": path, "callable": name, "class_args": [], "class_kwargs": {}}])[:-2]
+        self._decode_kwargs: Callable[[msgspec.Raw], Any] | None = None
+        if self._is_plain:
+            fields = [_field(p, self._types[p.name]) for p in by_name]
+            shape = msgspec.defstruct("Arguments", fields, forbid_unknown_fields=True, kw_only=True)
+            self._decode_kwargs = msgspec.json.Decoder(shape).decode
+
+    def body(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """A request's body; raises TypeError as a direct call with these arguments would."""
+        if self._is_plain:
+            if args:
+                kwargs = self._named(args, kwargs)
+                args = ()
+            if not self._required <= kwargs.keys() <= self._names:
+                self._signature.bind(**kwargs)
+        else:
+            self._signature.bind(*args, **kwargs)
+        return b'%s,"args":%s,"kwargs":%s}]' % (self._head, encode(args), encode(kwargs))
+
+    def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        if len(args) > len(self._order) or not kwargs.keys().isdisjoint(self._order[: len(args)]):
+            self._signature.bind(*args, **kwargs)
+        return dict(zip(self._order, args, strict=False)) | kwargs
+
+    def decode(self, run: Run) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments to call the function with; raises msgspec.ValidationError and TypeError."""
+        if self._decode_kwargs is not None and bytes(run.args) == NO_ARGS:
+            return [], msgspec.structs.asdict(self._decode_kwargs(run.kwargs))
+        args = msgspec.json.decode(run.args, type=list[Any])
+        kwargs = msgspec.json.decode(run.kwargs, type=dict[str, Any])
+        bound = self._signature.bind(*args, **kwargs)
+        for name, value in bound.arguments.items():
+            kind = self._signature.parameters[name].kind
+            wanted = self._types[name]
+            if kind is inspect.Parameter.VAR_POSITIONAL:
+                wanted = tuple[wanted, ...]
+            elif kind is inspect.Parameter.VAR_KEYWORD:
+                wanted = dict[str, wanted]
+            bound.arguments[name] = msgspec.convert(value, wanted)
+        return list(bound.args), bound.kwargs
+
+
+class Answers:
+    """A function's result: decoded to its annotation, or raised as what went wrong."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        result = _hints(function).get("return", Any)
+        fields: list[tuple[str, Any, Any]] = [
+            ("value", typing.Union[result, msgspec.UnsetType], msgspec.UNSET),  # noqa: UP007 - `result` is a variable
+            ("error", Problem | msgspec.UnsetType, msgspec.UNSET),
+        ]
+        self._decode = msgspec.json.Decoder(msgspec.defstruct("Answer", fields)).decode
+
+    def read(self, value: bytes) -> Any:
+        """The result, or an exception that tells why there is none."""
+        try:
+            answer = self._decode(value)
+        except msgspec.DecodeError as error:
+            raise problem_of(value, str(error)) from None
+        if answer.value is msgspec.UNSET:
+            raise problem_of(value, "neither a value nor an error")
+        return answer.value
+
+
+class AnyAnswer(msgspec.Struct):
+    """An answer whose value is of no declared type."""
+
+    value: Any = msgspec.UNSET
+    error: Problem | msgspec.UnsetType = msgspec.UNSET
+
+
+_decode_any: Final = msgspec.json.Decoder(AnyAnswer).decode
+
+
+def problem_of(value: bytes, otherwise: str) -> ClientError:
+    """The exception for an answer that is not the result; `otherwise` is what is wrong with a value that came instead."""
+    try:
+        answer = _decode_any(value)
+    except msgspec.DecodeError as error:
+        return JobFailed("BadAnswer", str(error))
+    problem = answer.error
+    if isinstance(problem, Problem):
+        kind = Refused if problem.type in REFUSALS else JobFailed
+        return kind(problem.type, problem.message)
+    if answer.value == TIMEOUT_VALUE:
+        return JobFailed(TIMEOUT_VALUE, "the job ran out of time")
+    return JobFailed("BadAnswer", f"{otherwise}: {str(answer.value)[:500]}")
+
+
+def plain_value(value: bytes) -> Any:
+    """The value of an answer of any type; raises Refused or JobFailed."""
+    try:
+        answer = _decode_any(value)
+    except msgspec.DecodeError as error:
+        raise JobFailed("BadAnswer", str(error)) from None
+    if answer.value is msgspec.UNSET:
+        raise problem_of(value, "neither a value nor an error")
+    return answer.value
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function)
+    except (NameError, TypeError):
+        # Names that exist only for the type checker: the values stay as JSON gives them.
+        return {}
+
+
+def _field(parameter: inspect.Parameter, wanted: Any) -> tuple[str, Any] | tuple[str, Any, Any]:
+    if parameter.default is parameter.empty:
+        return (parameter.name, wanted)
+    default = parameter.default
+    return (parameter.name, wanted, msgspec.field(default_factory=lambda: default))

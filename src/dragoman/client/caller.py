@@ -1,0 +1,199 @@
+"""Calls of one event loop: many under way on one connection, one future each, matched by message id.
+
+The connection may be lost and come back: the client keeps its identity, so answers to what the broker has accepted find it, and
+every call still open is sent again. A call that carries a dedupe key (all jobs' calls do) is accepted only once; the broker says
+DUPLICATE to the second sending, and the first one's answer is awaited if it can still come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from dragoman.client.address import CLIENT, Address
+from dragoman.client.line import Line
+from dragoman.client.link import Link
+from dragoman.dialects.emqp.client_side import KEPT, STATE, ClientSide, MessageIds, encode_question
+from dragoman.dialects.emqp.dialect import id_prefix_of
+from dragoman.errors import AnswerLost, AppClosed, BrokerUnreachable, ClientError, NoAnswer
+from dragoman.limits import CALLS_MAX, CALLS_SIZE_MAX, MESSAGE_SIZE_MAX
+
+SWEEP_S: Final = 0.25
+DUPLICATE: Final = b'{"error":{"type":"DUPLICATE"'
+# States of a request from which an answer still comes.
+OPEN_STATES: Final = ("waiting", "delayed", "leased", "delivered")
+
+
+class Call:
+    """One call under way."""
+
+    __slots__ = ("future", "id", "is_again", "is_sent", "message", "until", "wait_s", "wants_answer")
+
+    def __init__(self, id: bytes, message: bytes, future: asyncio.Future[bytes], wants_answer: bool, wait_s: float) -> None:  # noqa: A002 - its name
+        self.id = id
+        self.message = message
+        self.future = future
+        self.wants_answer = wants_answer  # False: KEPT is enough
+        self.wait_s = wait_s
+        self.until = 0.0
+        self.is_sent = False
+        self.is_again = False
+
+
+class Caller:
+    """The client role on the loop it was made in."""
+
+    def __init__(self, address: Address, calls_max: int = CALLS_MAX, size_max: int = CALLS_SIZE_MAX) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.ids = MessageIds(id_prefix_of(os.urandom(10)))
+        self.is_full = False
+        self._address = address
+        self._identity = str(uuid.uuid4()).encode()
+        self._calls: dict[bytes, Call] = {}
+        self._size = 0
+        self._calls_max = calls_max
+        self._size_max = size_max
+        self._waiters: list[asyncio.Future[None]] = []
+        self._line = Line(address, CLIENT, self._make, self._up, self._down)
+        self._link: Link | None = None
+        self._side: ClientSide | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    # -- calls ----------------------------------------------------------------------------------------------------------
+
+    def call(self, id: bytes, message: bytes, wants_answer: bool, wait_s: float) -> asyncio.Future[bytes]:  # noqa: A002 - its name
+        """Send a message; the future holds the answer's value, or b"" for a call that only wants to be kept."""
+        if self._is_closed:
+            raise AppClosed("the App is closed")
+        loop = self.loop
+        future: asyncio.Future[bytes] = loop.create_future()
+        call = Call(id, message, future, wants_answer, wait_s)
+        call.until = loop.time() + wait_s
+        self._calls[id] = call
+        self._size += len(message)
+        if self._size >= self._size_max or len(self._calls) >= self._calls_max:
+            self.is_full = True
+        link = self._link
+        if link is not None:
+            call.is_sent = True
+            link.send(message)
+        else:
+            self._line.start()
+        if self._sweeper is None:
+            self._sweeper = loop.call_later(SWEEP_S, self._sweep)
+        return future
+
+    async def room(self) -> None:
+        """Wait until another call may begin: backpressure for callers."""
+        while self.is_full and not self._is_closed:
+            waiter = self.loop.create_future()
+            self._waiters.append(waiter)
+            await waiter
+
+    def _settle(self, call: Call) -> None:
+        del self._calls[call.id]
+        self._size -= len(call.message)
+        if self.is_full and self._size < self._size_max and len(self._calls) < self._calls_max:
+            self.is_full = False
+            self._wake()
+
+    def _wake(self) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()
+
+    def _fail(self, call: Call, error: ClientError) -> None:
+        self._settle(call)
+        if not call.future.done():
+            call.future.set_exception(error)
+
+    # -- the connection -------------------------------------------------------------------------------------------------
+
+    def _make(self) -> Link:
+        self._side = ClientSide(self._identity, MESSAGE_SIZE_MAX)
+        return Link(self._side.zmtp, self._hear)
+
+    def _up(self, link: Link) -> None:
+        self._link = link
+        for call in self._calls.values():
+            call.is_again = call.is_sent
+            call.is_sent = True
+            link.send(call.message)
+
+    def _down(self) -> None:
+        self._link = None
+
+    def _hear(self, data: bytes) -> None:
+        assert self._side is not None
+        calls = self._calls
+        for what, request_id, value in self._side.receive(data):
+            call = calls.get(request_id)
+            if call is None or (what == KEPT and call.wants_answer):
+                continue
+            if call.is_again and call.wants_answer and value.startswith(DUPLICATE):
+                self._ask_about(call)
+                continue
+            self._settle(call)
+            future = call.future
+            if not future.done():
+                future.set_result(value)
+
+    def _ask_about(self, call: Call) -> None:
+        """The broker had the call already: does it still hold it, or is the answer gone?"""
+        question_id = self.ids.take()
+        question = self.call(question_id, encode_question(STATE, question_id, call.id), True, call.wait_s)
+        question.add_done_callback(_Inquiry(self._calls, call, self._fail))
+
+    # -- time -----------------------------------------------------------------------------------------------------------
+
+    def _sweep(self) -> None:
+        """One look at all calls instead of a timer each."""
+        now = self.loop.time()
+        self._sweeper = self.loop.call_later(SWEEP_S, self._sweep) if self._calls else None
+        for call in [call for call in self._calls.values() if call.until <= now or call.future.cancelled()]:
+            if call.is_sent:
+                self._fail(call, NoAnswer(call.id.decode(), call.wait_s))
+            else:
+                self._fail(call, BrokerUnreachable(self._address.text, call.wait_s, self._line.problem))
+
+    async def close(self) -> None:
+        self._is_closed = True
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for call in list(self._calls.values()):
+            self._fail(call, AppClosed("the App was closed"))
+        self._wake()
+        await self._line.close()
+
+
+class _Inquiry:
+    """What the broker's word about a call's state means for the call."""
+
+    __slots__ = ("call", "calls", "fail")
+
+    def __init__(self, calls: dict[bytes, Call], call: Call, fail: Callable[[Call, ClientError], None]) -> None:
+        self.calls, self.call, self.fail = calls, call, fail
+
+    def __call__(self, answer: asyncio.Future[bytes]) -> None:
+        call = self.call
+        if self.calls.get(call.id) is not call or answer.cancelled() or answer.exception() is not None:
+            return
+        state = state_in(answer.result())
+        if state not in OPEN_STATES:
+            self.fail(call, AnswerLost(call.id.decode(), state))
+
+
+def state_in(value: bytes) -> str:
+    """The state word in an answer to STATE."""
+    try:
+        state = msgspec.json.decode(value)["value"]["state"]
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return "unknown"
+    return str(state)

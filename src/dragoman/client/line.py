@@ -1,0 +1,104 @@
+"""A line to the broker: one connection that is made again whenever it is lost.
+
+    wait (0.05 s, doubling to 5 s, each shortened by chance) ──► connect and shake hands (5 s) ──► up ──► lost ──► wait …
+
+Alternates are tried in turn. The wait starts small again once a connection has stayed up for a second, so a broker that accepts
+and drops is not hammered. Chance spreads the clients of a restarted broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Final
+
+from dragoman.client.address import Address
+from dragoman.client.link import Link
+from dragoman.errors import BadAddress
+
+WAIT_FIRST_S: Final = 0.05
+WAIT_MAX_S: Final = 5.0
+CONNECT_S: Final = 5.0
+STEADY_S: Final = 1.0
+
+
+class Line:
+    """Keeps one role's connection. `make` gives a fresh link with a fresh codec; `up` and `down` tell the owner."""
+
+    def __init__(
+        self,
+        address: Address,
+        role: str,
+        make: Callable[[], Link],
+        up: Callable[[Link], None],
+        down: Callable[[], None],
+    ) -> None:
+        self.link: Link | None = None
+        self.problem = "no connection was tried yet"
+        self._address = address
+        self._role = role
+        self._make = make
+        self._up = up
+        self._down = down
+        self._turn = 0
+        self._chance = random.Random()  # noqa: S311 - spreads reconnects, guards nothing
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._keep(), name=f"dragoman {self._role} line")
+
+    async def _keep(self) -> None:
+        wait_s = WAIT_FIRST_S
+        loop = asyncio.get_running_loop()
+        while True:
+            link = await self._connect()
+            if link is not None:
+                up_at = loop.time()
+                self.link = link
+                self._up(link)
+                await link.lost
+                self.link = None
+                self.problem = link.reason
+                self._down()
+                if loop.time() - up_at >= STEADY_S:
+                    wait_s = WAIT_FIRST_S
+            await asyncio.sleep(wait_s * (0.5 + 0.5 * self._chance.random()))
+            wait_s = min(wait_s * 2, WAIT_MAX_S)
+
+    async def _connect(self) -> Link | None:
+        """One try at the next alternate."""
+        link: Link | None = None
+        where = self._address.text
+        try:
+            places = self._address.places(self._role)
+            host, port = places[self._turn % len(places)]
+            self._turn += 1
+            where = f"{host}:{port}"
+            async with asyncio.timeout(CONNECT_S):
+                _, link = await asyncio.get_running_loop().create_connection(self._make, host, port)
+                await link.opened
+            return link
+        except TimeoutError:
+            self.problem = f"{where} did not answer in {CONNECT_S:g} s"
+        except (OSError, BadAddress) as error:
+            self.problem = str(error) if where in str(error) else f"{where}: {error}"
+        if link is not None:
+            link.abort(self.problem)
+        return None
+
+    async def close(self) -> None:
+        """Say what is still to be said, then end. Nothing is connected again."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        link, self.link = self.link, None
+        if link is not None:
+            link.close()
+            try:
+                async with asyncio.timeout(CONNECT_S):
+                    await link.lost
+            except TimeoutError:
+                link.abort("the broker did not take the last bytes")

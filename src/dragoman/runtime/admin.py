@@ -1,0 +1,136 @@
+"""The admin socket: one JSON request per line, one JSON answer per line, on a unix socket only its owner can open.
+
+    → {"v":1,"id":1,"op":"status","args":{}}
+    ← {"id":1,"progress":{"done":3,"total":10}}                              any number of these, for long work
+    ← {"id":1,"ok":true,"result":{…}}
+    ← {"id":1,"ok":false,"error":{"code":"NOT_FOUND","message":"…"}}
+
+Requests of one connection are answered in their order. A request that cannot be read, is too long or fails in a way nobody
+thought of is answered with an error; the broker goes on. docs/reference/admin.md lists the operations.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from dragoman.errors import DragomanError
+from dragoman.limits import ADMIN_CONNECTIONS_MAX, ADMIN_REQUEST_SIZE_MAX
+from dragoman.runtime.operations import OPERATIONS, BrokerFace, OperationRefused
+from dragoman.runtime.unix_path import bind_private
+
+VERSION: Final = 1
+
+log = structlog.get_logger("dragoman.admin")
+
+
+class Request(msgspec.Struct):
+    """One line. `id` is the asker's own and comes back with the answer."""
+
+    op: str
+    v: int = VERSION
+    id: int | str = 0
+    args: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class AdminServer:
+    """Serves the operations of one broker."""
+
+    def __init__(self, face: BrokerFace) -> None:
+        self._face = face
+        self._server: asyncio.Server | None = None
+        self._path: Path | None = None
+        self._open: set[asyncio.Task[None]] = set()
+
+    async def start(self, path: Path) -> None:
+        sock = bind_private(path)
+        self._path = path
+        self._server = await asyncio.start_unix_server(self._serve, sock=sock, limit=ADMIN_REQUEST_SIZE_MAX)
+
+    async def stop(self) -> None:
+        if self._server is None or self._path is None:
+            return
+        self._server.close()
+        for task in list(self._open):
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+        self._path.unlink(missing_ok=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if len(self._open) >= ADMIN_CONNECTIONS_MAX:
+            writer.write(_refusal(0, "TOO_MANY_CONNECTIONS", f"at most {ADMIN_CONNECTIONS_MAX} admin connections"))
+            writer.close()
+            return
+        self._open.add(task)
+        try:
+            await self._converse(reader, writer)
+        except (ConnectionError, asyncio.CancelledError):
+            pass  # the asker, or the broker, has gone
+        finally:
+            self._open.discard(task)
+            writer.close()
+            with suppress(ConnectionError, asyncio.CancelledError):
+                await writer.wait_closed()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            try:
+                line = await reader.readline()
+            except ValueError:  # no line end within the limit: where the next request begins is unknown
+                writer.write(_refusal(0, "REQUEST_TOO_LONG", f"a request has at most {ADMIN_REQUEST_SIZE_MAX} bytes"))
+                await writer.drain()
+                return
+            if not line:
+                return
+            if line.strip():
+                writer.write(await self._answer(line, writer.write))
+                await writer.drain()
+
+    async def _answer(self, line: bytes, write: Callable[[bytes], object]) -> bytes:
+        try:
+            request = _decoder.decode(line)
+        except (msgspec.DecodeError, RecursionError) as error:
+            return _refusal(0, "BAD_REQUEST", f"not a request: {error}")
+        if request.v != VERSION:
+            return _refusal(request.id, "BAD_VERSION", f"version {VERSION} is spoken here, not {request.v}")
+        kind = OPERATIONS.get(request.op)
+        if kind is None:
+            return _refusal(request.id, "UNKNOWN_OPERATION", f"there is no operation {request.op!r}")
+
+        def tell(done: int, total: int) -> None:
+            write(_line({"id": request.id, "progress": {"done": done, "total": total}}))
+
+        try:
+            operation = msgspec.convert(request.args, kind)
+            return _line({"id": request.id, "ok": True, "result": await operation.run(self._face, tell)})
+        except msgspec.ValidationError as error:
+            return _refusal(request.id, "BAD_ARGUMENT", str(error))
+        except OperationRefused as refused:
+            return _refusal(request.id, refused.code, str(refused))
+        except DragomanError as error:
+            return _refusal(request.id, error.code, str(error))
+        except OSError as error:
+            return _refusal(request.id, "OS_ERROR", str(error))
+        except Exception as error:
+            # Our own fault, but one question's: the broker and the other askers must not pay for it.
+            log.exception("an admin operation failed", op=request.op)
+            return _refusal(request.id, "INTERNAL", f"{type(error).__name__}: {error}")
+
+
+_decoder = msgspec.json.Decoder(Request)
+
+
+def _line(answer: dict[str, object]) -> bytes:
+    return msgspec.json.encode(answer) + b"\n"
+
+
+def _refusal(request_id: int | str, code: str, message: str) -> bytes:
+    return _line({"id": request_id, "ok": False, "error": {"code": code, "message": message}})

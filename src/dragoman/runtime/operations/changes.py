@@ -1,0 +1,225 @@
+"""Operations that change something. Bulk ones go in steps, so that no peer waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from dragoman.core import lookup, views
+from dragoman.core.core import Core
+from dragoman.limits import ADMIN_STEP_COUNT
+from dragoman.model.message import Message
+from dragoman.model.words import BY_OPERATOR, DROPPED, PURGED
+from dragoman.runtime.operations.face import (
+    BrokerFace,
+    Name,
+    Operation,
+    OperationRefused,
+    Tell,
+    act,
+    check,
+    held_message,
+    not_found,
+    open_message,
+)
+
+PROGRESS_INTERVAL_S: Final = 0.1
+
+
+class Cancel(Operation):
+    """End an open message; a worker that holds it loses its lease."""
+
+    id: Name
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        def change(core: Core) -> object:
+            m = held_message(core, self.id)
+            view = views.message_view(core, m)
+            check(core.cancel(m, BY_OPERATOR))
+            return view
+
+        return {"cancelled": await act(face, change)}
+
+
+class QuarantineRetry(Operation):
+    """Give quarantined messages another try: by ids, of one queue, or all."""
+
+    ids: tuple[str, ...] = ()
+    queue: str = ""
+    all: bool = False
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        return {"retried": await each_quarantined(face, tell, self, _requeue)}
+
+
+class QuarantineDrop(Operation):
+    """End quarantined messages: by ids, of one queue, or all."""
+
+    ids: tuple[str, ...] = ()
+    queue: str = ""
+    all: bool = False
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        return {"dropped": await each_quarantined(face, tell, self, _drop)}
+
+
+def _requeue(core: Core, m: Message) -> int:
+    return core.requeue(m)
+
+
+def _drop(core: Core, m: Message) -> int:
+    return core.cancel(m, DROPPED)
+
+
+async def each_quarantined(
+    face: BrokerFace, tell: Tell, which: QuarantineRetry | QuarantineDrop, do: Callable[[Core, Message], int]
+) -> int:
+    if which.ids:
+        numbers = [open_message(face.core, key).number for key in which.ids]
+    elif which.queue or which.all:
+        if which.queue and lookup.find_queue(face.core, which.queue) is None:
+            raise not_found("queue", which.queue)
+        numbers = views.quarantined_numbers(face.core, which.queue, len(face.core.state.quarantine))
+    else:
+        raise OperationRefused("BAD_ARGUMENT", "say which: ids, a queue, or all")
+
+    def step(part: list[int], core: Core) -> int:
+        count = 0
+        for number in part:
+            m = core.state.quarantine.get(number)
+            if m is not None:
+                check(do(core, m))
+                count += 1
+        return count
+
+    if which.ids and not all(number in face.core.state.quarantine for number in numbers):
+        raise OperationRefused("WRONG_STATE", "not all of these messages are quarantined; nothing was changed")
+    done = 0
+    for start in range(0, len(numbers), ADMIN_STEP_COUNT):
+        part = numbers[start : start + ADMIN_STEP_COUNT]
+        done += await act(face, partial(step, part))
+        tell(start + len(part), len(numbers))
+    return done
+
+
+class Unschedule(Operation):
+    """Forget a schedule; messages it already made go on."""
+
+    id: Name
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        def change(core: Core) -> object:
+            schedule = lookup.find_schedule(core, self.id)
+            if schedule is None:
+                raise not_found("schedule", self.id)
+            view = views.schedule_view(schedule)
+            check(core.unschedule(schedule.template.dedupe))
+            return view
+
+        return {"unscheduled": await act(face, change)}
+
+
+async def set_paused(face: BrokerFace, queue: str, is_paused: bool) -> object:
+    if lookup.find_queue(face.core, queue) is None:
+        raise not_found("queue", queue)
+    check(await act(face, lambda core: core.set_paused(queue.encode("utf-8", "surrogateescape"), is_paused)))
+    return {"queue": queue, "is_paused": is_paused}
+
+
+class Pause(Operation):
+    """A paused queue takes and keeps messages and gives none out; survives restarts."""
+
+    queue: Name
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        return await set_paused(face, self.queue, True)
+
+
+class Resume(Operation):
+    """End a pause."""
+
+    queue: Name
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        return await set_paused(face, self.queue, False)
+
+
+class Purge(Operation):
+    """Cancel everything that waits in a queue now, and with `delayed` what is delayed too; what is leased goes on."""
+
+    queue: Name
+    delayed: bool = False
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        queue = lookup.find_queue(face.core, self.queue)
+        if queue is None:
+            raise not_found("queue", self.queue)
+        total = queue.waiting + (queue.delayed if self.delayed else 0)
+        done = 0
+        # Bounded by what waited at the beginning: a busy client must not keep the purge going for ever.
+        while done < total:
+            step = min(ADMIN_STEP_COUNT, total - done)
+            count = await act(face, partial(_purge_waiting, queue.name, step))
+            if count == 0 and self.delayed:
+                count = await act(face, partial(_purge_delayed, queue.number, step))
+            if count == 0:
+                break
+            done += count
+            tell(done, total)
+        return {"queue": self.queue, "purged": done}
+
+
+def _purge_waiting(name: bytes, most: int, core: Core) -> int:
+    return core.purge(name, most)
+
+
+def _purge_delayed(queue_no: int, most: int, core: Core) -> int:
+    found = views.delayed_messages(core, queue_no, most)
+    for m in found:
+        check(core.cancel(m, PURGED))
+    return len(found)
+
+
+class Backup(Operation):
+    """Copy the journal, as it is now, into a new directory on the broker's machine."""
+
+    target: Name
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        from dragoman.journal.backup import backup
+
+        if not Path(self.target).is_absolute():
+            raise OperationRefused("BAD_ARGUMENT", "the target is an absolute path on the broker's machine")
+        if face.config.journal.durability == "memory":
+            raise OperationRefused("NOTHING_KEPT", "durability `memory` keeps nothing that could be copied")
+        loop = asyncio.get_running_loop()
+        last_s = 0.0
+
+        def progress(done: int, total: int) -> None:
+            nonlocal last_s
+            now_s = loop.time()
+            if now_s - last_s >= PROGRESS_INTERVAL_S or done >= total:
+                last_s = now_s
+                loop.call_soon_threadsafe(tell, done, total)
+
+        return msgspec.to_builtins(await asyncio.to_thread(backup, str(face.config.data), self.target, progress))
+
+
+class Stop(Operation):
+    """Drain and exit; a second time: at once."""
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        face.request_stop()
+        return {"stopping": True}
+
+
+class Reload(Operation):
+    """Read the settings again, as SIGHUP does."""
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        return face.reload()

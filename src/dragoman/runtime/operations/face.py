@@ -1,0 +1,104 @@
+"""What an operation sees of the broker, and what every operation shares.
+
+Questions read the core between ticks. Changes go through `act`, which answers once their facts are kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any, Final, Protocol, TypeVar
+
+import msgspec
+
+from dragoman.core import lookup
+from dragoman.core.core import Core
+from dragoman.errors import DragomanError
+from dragoman.journal import Journal
+from dragoman.limits import ADMIN_PAGE_MAX
+from dragoman.model.message import Message
+from dragoman.model.words import REFUSAL_CODES, REFUSAL_TEXTS, TAKEN
+from dragoman.runtime.config import Config
+
+ACT_PATIENCE_S: Final = 30.0
+
+T = TypeVar("T")
+Tell = Callable[[int, int], None]  # done, total
+Offset = Annotated[int, msgspec.Meta(ge=0)]
+Limit = Annotated[int, msgspec.Meta(ge=0, le=ADMIN_PAGE_MAX)]
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class Acting(Protocol):
+    """The part of a broker that changes things."""
+
+    @property
+    def connections(self) -> Mapping[Any, Any]: ...
+
+    def act(self, change: Callable[[Core], T], /) -> Awaitable[T]: ...
+
+
+class BrokerFace(Protocol):
+    """What the admin socket may see of a broker process."""
+
+    config: Config
+    version: str
+    listeners: dict[str, str]
+
+    @property
+    def core(self) -> Core: ...
+    @property
+    def journal(self) -> Journal: ...
+    @property
+    def broker(self) -> Acting: ...
+
+    def request_stop(self) -> None: ...
+    def reload(self) -> dict[str, list[str]]: ...
+
+
+class OperationRefused(DragomanError):
+    """An operation's answer is no; the code says which."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code  # type: ignore[misc]  # one class carries every refusal of the core
+
+
+def not_found(what: str, key: str) -> OperationRefused:
+    return OperationRefused("NOT_FOUND", f"there is no {what} {key!r}")
+
+
+def check(refusal: int) -> None:
+    if refusal != TAKEN:
+        raise OperationRefused(REFUSAL_CODES[refusal], REFUSAL_TEXTS[refusal])
+
+
+async def act(face: BrokerFace, change: Callable[[Core], T]) -> T:
+    """Change something and wait until it is kept; a journal that cannot keep it must not hang the asker."""
+    try:
+        async with asyncio.timeout(ACT_PATIENCE_S):
+            return await face.broker.act(change)
+    except TimeoutError as error:
+        message = f"done, but the journal has not kept it within {ACT_PATIENCE_S:g} s: a crash now would undo it"
+        raise OperationRefused("NOT_YET_KEPT", message) from error
+
+
+def open_message(core: Core, key: str) -> Message:
+    m = lookup.find_message(core, key)
+    if m is None:
+        raise not_found("open message", key)
+    return m
+
+
+def held_message(core: Core, key: str) -> Message:
+    """The message itself, brought into memory where it was on disk only: it is about to change."""
+    m = core.state.take(open_message(core, key).number)
+    assert m is not None, "found a moment ago"
+    return m
+
+
+class Operation(msgspec.Struct, forbid_unknown_fields=True):
+    """One question or change: its fields are the request's arguments, `run` gives the answer."""
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        raise NotImplementedError

@@ -1,0 +1,141 @@
+"""Operations that only ask."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from dragoman.core import explain, lookup, views
+from dragoman.runtime.config import render_toml
+from dragoman.runtime.operations.face import (
+    BrokerFace,
+    Limit,
+    Name,
+    Offset,
+    Operation,
+    Tell,
+    not_found,
+    open_message,
+)
+from dragoman.version import build_flavour
+
+
+class Status(Operation):
+    """The broker as a whole: version, listeners, journal, counters."""
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        journal = face.journal
+        trouble = journal.trouble
+        return {
+            "version": face.version,
+            "build": build_flavour(),
+            "pid": os.getpid(),
+            "data": str(face.config.data),
+            "durability": face.config.journal.durability,
+            "listeners": face.listeners,
+            "boot_no": face.core.state.boot_no,
+            "connections": len(face.broker.connections),
+            "memory_bytes": _resident_size(),
+            "journal": {
+                "segments": len(journal.segments()),
+                "size": journal.size(),
+                "next_lsn": journal.next_lsn,
+                "synced_lsn": journal.synced_lsn,
+                "uncommitted_size": journal.uncommitted_size,
+                "trouble": str(trouble) if trouble is not None else "",
+            },
+            "counters": views.counters(face.core),
+        }
+
+
+class Counters(Operation):
+    """The counters alone: cheap enough for every second."""
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        return views.counters(face.core)
+
+
+class Queues(Operation):
+    """Queues with their counts, in the order they were named."""
+
+    offset: Offset = 0
+    limit: Limit = 100
+    prefix: str = ""
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        return views.queues(face.core, self.offset, self.limit, self.prefix)
+
+
+class Workers(Operation):
+    """Workers with their slots and leases; `queue` names one queue's."""
+
+    offset: Offset = 0
+    limit: Limit = 100
+    queue: str = ""
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        return views.workers(face.core, self.offset, self.limit, self.queue)
+
+
+class MessageView(Operation):
+    """One open message, by client's id, wire id or number, without its body."""
+
+    id: Name
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        return views.message_view(face.core, open_message(face.core, self.id))
+
+
+class Explain(Operation):
+    """Why it is not moving, in sentences. `of` is an id, `queue:NAME` or `worker:ID`."""
+
+    of: Name
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        core = face.core
+        kind, colon, key = self.of.partition(":")
+        if colon and kind == "queue":
+            queue = lookup.find_queue(core, key)
+            if queue is None:
+                raise not_found("queue", key)
+            return {"of": self.of, "kind": "queue", "lines": explain.explain_queue(core, queue)}
+        if colon and kind == "worker":
+            peer = lookup.find_worker(core, key)
+            if peer is None:
+                raise not_found("worker", key)
+            return {"of": self.of, "kind": "worker", "lines": explain.explain_worker(core, peer)}
+        m = open_message(core, self.of)
+        return {"of": self.of, "kind": "message", "lines": explain.explain_message(core, m)}
+
+
+class QuarantineList(Operation):
+    """Messages set aside, oldest first."""
+
+    offset: Offset = 0
+    limit: Limit = 100
+    queue: str = ""
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        return views.quarantine(face.core, self.offset, self.limit, self.queue)
+
+
+class Schedules(Operation):
+    """Durable schedules with their next due instants."""
+
+    offset: Offset = 0
+    limit: Limit = 100
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        return views.schedules(face.core, self.offset, self.limit)
+
+
+class ConfigShow(Operation):
+    """The settings in force, as a commented TOML file."""
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        return {"toml": render_toml(face.config)}
+
+
+def _resident_size() -> int:
+    fields = Path("/proc/self/statm").read_text().split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")

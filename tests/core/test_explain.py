@@ -1,0 +1,445 @@
+"""Every sentence `explain` can say, provoked by peers and time alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.core import explain, lookup, phrases, views
+from dragoman.core.settings import SECOND_NS, CoreSettings
+from dragoman.model.words import DRAINING
+from tests.core.harness import START_NS, Client, House, Worker
+
+JOB = b'["run", {}]'
+
+
+@pytest.fixture
+def house() -> House:
+    return House()
+
+
+def message_lines(house: House, message_id: bytes) -> list[str]:
+    m = lookup.find_message(house.core, message_id.decode())
+    assert m is not None
+    return explain.explain_message(house.core, m)
+
+
+def queue_lines(house: House, name: str) -> list[str]:
+    queue = lookup.find_queue(house.core, name)
+    assert queue is not None
+    return explain.explain_queue(house.core, queue)
+
+
+def worker_lines(house: House, name: str) -> list[str]:
+    peer = lookup.find_worker(house.core, name)
+    assert peer is not None
+    return explain.explain_worker(house.core, peer)
+
+
+def serve(house: House, queue: bytes, slots: int, identity: bytes = b"worker") -> Worker:
+    worker = house.worker(identity)
+    worker.inform((10, queue))
+    worker.ready(slots)
+    return worker
+
+
+# Messages.
+
+
+def test_a_message_nobody_ever_served_says_so(house: House) -> None:
+    job = house.client().request(b"thumbs")
+    assert message_lines(house, job) == ["waits: no worker serves `thumbs`, and none has since the broker started"]
+
+
+def test_a_message_whose_last_worker_was_lost_says_when_it_left(house: House) -> None:
+    worker = serve(house, b"thumbs", 0)
+    house.pass_time(2)
+    worker.leave()
+    job = house.client().request(b"thumbs")
+    house.pass_time(3)
+    [line] = message_lines(house, job)
+    assert line.startswith("waits: no worker serves `thumbs`; the last one left 22:13:22 UTC, 3.0 s ago (")
+
+
+def test_a_message_in_a_draining_broker_says_that_it_will_be_served_after_the_next_start(house: House) -> None:
+    serve(house, b"mail", 1)
+    house.core.dispatch.is_stopped = True
+    job = house.client().request(b"mail")
+    assert message_lines(house, job) == [
+        "waits: the broker is draining and gives nothing to workers; it is served after the next start"
+    ]
+
+
+def test_a_message_in_a_paused_queue_says_how_to_resume(house: House) -> None:
+    serve(house, b"mail", 1)
+    house.core.set_paused(b"mail", True)
+    job = house.client().request(b"mail")
+    assert message_lines(house, job) == [
+        "waits: the queue `mail` is paused; `dragoman queues resume mail` lets it go on"
+    ]
+
+
+def test_a_message_behind_busy_workers_counts_their_leases_and_those_before_it(house: House) -> None:
+    for identity in (b"a", b"b", b"c"):
+        serve(house, b"mail", 8, identity)
+    client = house.client()
+    jobs = [client.request(b"mail") for _ in range(30)]
+    assert message_lines(house, jobs[-1]) == [
+        "waits: 3 workers serve `mail` and all their slots are taken (24 leased)",
+        "waits behind 5 others",
+    ]
+    assert message_lines(house, jobs[24])[1:] == []
+
+
+def test_clients_take_turns_so_another_clients_line_counts_only_as_far_as_ones_own(house: House) -> None:
+    for _ in range(100):
+        house.client(b"greedy").request(b"mail")
+    modest = Client(house, "emqp.client", b"modest")
+    modest.request(b"mail")
+    job = modest.request(b"mail")
+    assert message_lines(house, job)[-1] == "waits behind 3 others"
+
+
+def test_higher_priorities_stand_before_a_message(house: House) -> None:
+    client = house.client()
+    job = client.request(b"mail")
+    for _ in range(4):
+        client.request(b"mail", headers=b"priority:5")
+    assert message_lines(house, job)[-1] == "waits behind 4 others"
+
+
+def test_a_worker_that_never_said_ready_is_named_as_the_reason(house: House) -> None:
+    serve(house, b"mail", 0)
+    job = house.client().request(b"mail")
+    assert message_lines(house, job) == [
+        "waits: 1 worker serves `mail`, but none has said that it has room (eMQP: no READY came)"
+    ]
+
+
+def test_a_worker_that_does_not_read_is_named_as_the_reason(house: House) -> None:
+    worker = serve(house, b"mail", 1)
+    worker.session.is_blocked = True
+    job = house.client().request(b"mail")
+    assert message_lines(house, job) == ["waits: 1 worker serves `mail`, but what is sent to them is not read"]
+
+
+def test_a_body_that_only_original_workers_could_get_waits_and_says_why(house: House) -> None:
+    worker = house.worker()
+    worker.inform_as_original((10, b"mail"))
+    worker.ready(1)
+    job = house.client().request(b"mail", body=b"\xff\xfe not json")
+    worker.ready(1)
+    assert worker.jobs() == []
+    assert message_lines(house, job) == [
+        "waits: not a JSON job; only original EventMQ workers serve `mail`, and such a body would reset them"
+    ]
+
+
+def test_a_body_that_only_a_busy_worker_takes_says_so(house: House) -> None:
+    original = house.worker(b"original")
+    original.inform_as_original((10, b"mail"))
+    original.ready(2)
+    ours = serve(house, b"mail", 1, b"ours")
+    client = house.client()
+    first = client.request(b"mail", body=b"\xff 1")
+    assert ours.jobs() == [first]
+    job = client.request(b"mail", body=b"\xff 2")
+    original.ready(1)
+    assert message_lines(house, job) == [
+        "waits: not a JSON job, and of 2 workers on `mail` no free one takes other bodies"
+    ]
+
+
+def test_a_delay_its_client_asked_for_is_told_with_its_end(house: House) -> None:
+    job = house.client().request(b"mail", headers=b"delay:90")
+    house.pass_time(30)
+    assert message_lines(house, job) == [
+        "waits: delayed until 22:14:50 UTC (60.0 s from now; its client asked for the delay)"
+    ]
+
+
+def test_a_backoff_is_told_with_its_cause_and_the_coming_attempt(house: House) -> None:
+    worker = serve(house, b"mail", 1)
+    job = house.client().request(b"mail", headers=b"retry-count:3")
+    worker.reply(job, b'{"error":{"type":"X","message":"no"}}')
+    assert message_lines(house, job) == [
+        "waits: delayed until 22:13:21 UTC (1.0 s from now; backoff after failed, attempt 2 is next)"
+    ]
+
+
+def test_a_delayed_message_of_a_paused_queue_says_that_it_will_wait_on(house: House) -> None:
+    job = house.client().request(b"mail", headers=b"delay:5")
+    house.core.set_paused(b"mail", True)
+    assert message_lines(house, job)[1] == "then it waits on: the queue `mail` is paused"
+
+
+def test_an_expiry_is_told_while_it_waits(house: House) -> None:
+    job = house.client().request(b"mail", headers=b"expires:60")
+    assert message_lines(house, job)[-1] == "expires 22:14:20 UTC (in 60.0 s) if nobody has taken it by then"
+
+
+def test_a_leased_message_names_its_worker_its_age_and_its_time_bound(house: House) -> None:
+    worker = serve(house, b"mail", 1)
+    job = house.client().request(b"mail", headers=b"timeout:30")
+    house.pass_time(2)
+    worker.heartbeat()
+    house.pass_time(0.3)
+    number = worker.session.number
+    assert message_lines(house, job) == [
+        f"leased to worker w{phrases.number_text(number)} (worker) for 2.3 s (attempt 1), time bound in 27.7 s",
+        f"last sign of life from worker w{phrases.number_text(number)} 300 ms ago",
+    ]
+
+
+def test_a_leased_message_without_a_bound_says_so(house: House) -> None:
+    serve(house, b"mail", 1)
+    job = house.client().request(b"mail")
+    assert message_lines(house, job)[0].endswith("(attempt 1), no time bound")
+
+
+def test_a_bound_that_has_passed_but_is_not_swept_yet_is_told(house: House) -> None:
+    serve(house, b"mail", 1)
+    job = house.client().request(b"mail", headers=b"timeout:1")
+    house.core.set_time(START_NS + 2 * SECOND_NS)
+    assert message_lines(house, job)[0].endswith("its time bound has just passed")
+
+
+def test_a_message_held_by_a_leaving_worker_says_that_it_may_still_answer(house: House) -> None:
+    worker = serve(house, b"mail", 1)
+    job = house.client().request(b"mail")
+    worker.say(b"KBYE", b"k")
+    assert "that worker is leaving: it takes nothing new and may still answer" in message_lines(house, job)
+
+
+def test_a_message_held_by_a_worker_that_does_not_read_says_so(house: House) -> None:
+    worker = serve(house, b"mail", 1)
+    job = house.client().request(b"mail")
+    worker.session.is_blocked = True
+    assert "that worker does not read what is sent to it" in message_lines(house, job)
+
+
+def test_a_second_attempt_tells_how_the_first_ended(house: House) -> None:
+    worker = serve(house, b"mail", 2)
+    job = house.client().request(b"mail", headers=b"retry-count:3")
+    worker.reply(job, b'{"error":{}}')
+    house.pass_time(1.1)
+    assert worker.jobs() == [job, job]
+    lines = message_lines(house, job)
+    assert "(attempt 2)" in lines[0]
+    assert lines[-1] == "the attempt before ended as failed"
+
+
+def test_a_message_that_killed_its_workers_names_them(house: House) -> None:
+    job = house.client().request(b"mail", body=JOB)
+    numbers = []
+    for name in (b"a", b"b", b"c"):
+        worker = serve(house, b"mail", 1, name)
+        house.pass_time(3)
+        worker.heartbeat()
+        house.pass_time(1)
+        assert worker.jobs() == [job]
+        numbers.append(worker.session.number)
+        worker.leave()
+    names = ", ".join(f"w{phrases.number_text(number)}" for number in numbers)
+    lines = message_lines(house, job)
+    assert lines[0] == f"quarantined: 3 workers died holding it ({names})"
+    assert lines[1].startswith("`dragoman quarantine retry 1.")
+
+
+def test_a_guaranteed_message_without_retries_left_says_why_it_is_quarantined(house: House) -> None:
+    worker = serve(house, b"mail", 1)
+    job = house.client().request(b"mail", headers=b"guarantee,retry-count:0")
+    worker.reply(job, b'{"error":{}}')
+    assert message_lines(house, job)[0] == (
+        "quarantined: it is guaranteed and its retries are used up (attempt 1 ended as failed)"
+    )
+
+
+def test_a_message_on_disk_only_is_explained_without_moving_it() -> None:
+    settings = CoreSettings()
+    settings.head_max = 2
+    house = House(settings)
+    client = house.client()
+    jobs = [client.request(b"mail") for _ in range(6)]
+    assert message_lines(house, jobs[5])[-1] == "waits behind 5 others"
+    m = lookup.find_message(house.core, jobs[4].decode())
+    assert m is not None
+    view = views.message_view(house.core, m)
+    assert view["is_on_disk_only"] is True
+    assert view["ahead"] == 4
+    worker = serve(house, b"mail", 6)
+    assert worker.jobs() == jobs
+
+
+def test_a_message_is_found_by_number_in_both_forms_and_by_its_own_wire_id(house: House) -> None:
+    client = house.client()
+    first = client.request(b"mail", message_id=b"twin")
+    client.request(b"mail", message_id=b"twin")
+    m = lookup.find_message(house.core, first.decode())
+    assert m is not None
+    second = lookup.find_message(house.core, str(m.number + 1))
+    assert second is not None
+    assert second is lookup.find_message(house.core, phrases.number_text(m.number + 1))
+    assert second is lookup.find_message(house.core, second.wire_id.decode())
+    assert lookup.find_message(house.core, "nobody") is None
+    assert lookup.find_message(house.core, "99.99") is None
+
+
+# Queues.
+
+
+def test_an_idle_queue_counts_its_workers_and_their_free_slots(house: House) -> None:
+    serve(house, b"mail", 3)
+    assert queue_lines(house, "mail") == ["nothing waits; 1 worker with 3 free slots"]
+
+
+def test_an_idle_queue_without_workers_says_since_when(house: House) -> None:
+    serve(house, b"mail", 0).leave()
+    house.pass_time(60)
+    [line] = queue_lines(house, "mail")
+    assert line.startswith("nothing waits; no worker serves `mail`; the last one left 22:13:20 UTC, 60.0 s ago (")
+
+
+def test_a_queue_that_waits_says_why_and_what_else_is_in_it(house: House) -> None:
+    worker = serve(house, b"mail", 1)
+    client = house.client()
+    client.request(b"mail")
+    client.request(b"mail")
+    client.request(b"mail", headers=b"delay:10")
+    assert worker.jobs()
+    assert queue_lines(house, "mail") == [
+        "waits: 1 worker serves `mail` and all their slots are taken (1 leased)",
+        "1 message waiting",
+        "1 message leased",
+        "1 message delayed, the next until 22:13:30 UTC (in 10.0 s)",
+    ]
+
+
+def test_a_paused_queue_says_so_empty_or_not(house: House) -> None:
+    serve(house, b"mail", 1)
+    house.core.set_paused(b"mail", True)
+    assert queue_lines(house, "mail") == ["nothing waits, and the queue is paused"]
+    house.client().request(b"mail")
+    assert queue_lines(house, "mail")[0].startswith("waits: the queue `mail` is paused")
+
+
+def test_a_queue_counts_the_bodies_original_workers_are_not_offered(house: House) -> None:
+    worker = house.worker()
+    worker.inform_as_original((10, b"mail"))
+    client = house.client()
+    client.request(b"mail", body=b"\xff")
+    client.request(b"mail", body=JOB)
+    worker.ready(1)
+    client.request(b"mail", body=JOB)
+    lines = queue_lines(house, "mail")
+    assert "1 of them are not JSON jobs: original EventMQ workers are not offered them" in lines
+
+
+def test_a_queue_counts_its_quarantined_messages(house: House) -> None:
+    worker = serve(house, b"mail", 1)
+    job = house.client().request(b"mail", headers=b"guarantee,retry-count:0")
+    worker.reply(job, b'{"error":{}}')
+    assert queue_lines(house, "mail")[-1] == "1 message quarantined: `dragoman quarantine list` shows them"
+
+
+def test_a_draining_broker_is_the_first_thing_a_queue_tells(house: House) -> None:
+    serve(house, b"mail", 1)
+    house.core.refusing = DRAINING
+    assert queue_lines(house, "mail")[0] == "takes no new work: the broker is draining and takes no new work"
+
+
+def test_a_queue_whose_workers_have_room_moves(house: House) -> None:
+    worker = serve(house, b"mail", 1)
+    worker.session.is_blocked = True
+    house.client().request(b"mail")
+    worker.session.is_blocked = False
+    assert queue_lines(house, "mail") == ["moves: 1 message waiting, and workers with free slots take them"]
+
+
+# Workers.
+
+
+def test_an_idle_worker_says_that_nothing_waits_for_it(house: House) -> None:
+    serve(house, b"mail", 2, b"w")
+    lines = worker_lines(house, "w")
+    assert lines[0] == "has 2 free slots, and nothing that may be given out waits in its queues"
+    assert lines[1] == "serves `mail` (weight 10): 0 waiting, 0 leased"
+    assert lines[-1].startswith("last sign of life from worker w1.")
+
+
+def test_a_full_worker_says_what_it_has_held_the_longest(house: House) -> None:
+    serve(house, b"mail", 2, b"w")
+    client = house.client()
+    job = client.request(b"mail")
+    house.pass_time(1.5)
+    client.request(b"mail")
+    lines = worker_lines(house, "w")
+    assert lines[0] == "takes nothing new: all its slots are taken (2 leased)"
+    assert lines[1] == f"has held message {job.decode()} the longest: 1.5 s (attempt 1)"
+
+
+def test_a_worker_without_ready_says_so(house: House) -> None:
+    serve(house, b"mail", 0, b"w")
+    assert worker_lines(house, "w")[0].startswith("takes nothing: it has joined but has not said that it has room")
+
+
+def test_a_leaving_worker_says_so(house: House) -> None:
+    worker = serve(house, b"mail", 1, b"w")
+    house.client().request(b"mail")
+    worker.say(b"KBYE", b"k")
+    assert worker_lines(house, "w")[0] == "takes nothing new: it is leaving (1 leased; it may still answer them)"
+
+
+def test_a_worker_that_does_not_read_says_so(house: House) -> None:
+    worker = serve(house, b"mail", 1, b"w")
+    worker.session.is_blocked = True
+    assert worker_lines(house, "w")[0] == "takes nothing new: it does not read what is sent to it (0 leased)"
+
+
+def test_an_original_worker_with_unfit_work_says_what_it_is_offered(house: House) -> None:
+    worker = house.worker(b"w")
+    worker.inform_as_original((10, b"mail"))
+    worker.ready(1)
+    house.client().request(b"mail", body=b"\xff")
+    lines = worker_lines(house, "w")
+    assert lines[0] == "has 1 free slot; what waits in its queues is not for it or comes in a moment"
+    assert "is an original EventMQ worker: it is offered JSON jobs only" in lines
+
+
+def test_a_worker_of_a_paused_queue_shows_the_pause(house: House) -> None:
+    serve(house, b"mail", 1, b"w")
+    house.core.set_paused(b"mail", True)
+    assert "serves `mail` (weight 10): 0 waiting, 0 leased, paused" in worker_lines(house, "w")
+
+
+def test_workers_are_found_by_number_and_identity_and_binary_ones_by_hex(house: House) -> None:
+    worker = serve(house, b"mail", 1, b"\x00\xff\x01")
+    number = worker.session.number
+    assert lookup.find_worker(house.core, f"w{phrases.number_text(number)}") is worker.session
+    assert lookup.find_worker(house.core, str(number)) is worker.session
+    assert lookup.find_worker(house.core, "00ff01") is worker.session
+    assert lookup.find_worker(house.core, "somebody") is None
+
+
+@pytest.mark.parametrize(
+    ("span_ns", "text"),
+    [
+        (400_000, "0.4 ms"),
+        (320_000_000, "320 ms"),
+        (12_340_000_000, "12.3 s"),
+        (840 * SECOND_NS, "14 min"),
+        (5 * 3600 * SECOND_NS, "5.0 h"),
+        (12 * 86400 * SECOND_NS, "12 days"),
+    ],
+)
+def test_durations_read_as_people_say_them(span_ns: int, text: str) -> None:
+    assert phrases.duration(span_ns) == text
+
+
+def test_an_instant_far_away_comes_with_its_date() -> None:
+    assert phrases.instant(START_NS, START_NS + SECOND_NS) == "22:13:20 UTC"
+    assert phrases.instant(START_NS, START_NS + 86400 * SECOND_NS) == "2023-11-14 22:13:20 UTC"
+
+
+@pytest.mark.parametrize("text", ["", "1.", ".1", "x", "1.2.3", "-1", "12345678901234567890123", "²"])
+def test_what_is_no_number_is_not_read_as_one(text: str) -> None:
+    assert phrases.read_number(text) == -1
