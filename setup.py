@@ -78,7 +78,7 @@ def remove_leftovers(library: Path) -> None:
 
 def is_current(made: Path, source: Path) -> bool:
     """Whether an object file is newer than its C file and every header (mypyc touches only what it changes)."""
-    inputs = [source, Path("setup.py"), *source.parent.glob("*.h"), *Path("build").glob("*.h")]
+    inputs = [source, *source.parent.glob("*.h"), *Path("build").glob("*.h")]
     return made.exists() and made.stat().st_mtime > max(path.stat().st_mtime for path in inputs)
 
 

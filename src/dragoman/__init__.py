@@ -1,1 +1,19 @@
 """dragoman: one message broker that speaks five broker/worker protocols."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dragoman.client.app import App as App
+
+__all__ = ["App"]
+
+
+def __getattr__(name: str) -> Any:
+    # Looked up when first used: the broker and the command line import this package and need no SDK.
+    if name == "App":
+        from dragoman.client.app import App
+
+        return App
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -353,3 +353,31 @@ class BadTarget(OperatorError):
     def __init__(self, target: str, problem: str) -> None:
         super().__init__(f"{target!r}: {problem}")
         self.target, self.problem = target, problem
+
+
+class AdminUnreachable(OperatorError):
+    """No broker answers at the admin socket of a data directory."""
+
+    code = "BROKER_NOT_REACHABLE"
+    exit_code = 3
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"no broker answers at {path}: {reason}. `dragoman up --data DIR` starts one")
+        self.path, self.reason = path, reason
+
+
+class AdminRefused(DragomanError):
+    """The broker answered an admin request with no; `refusal` is its code."""
+
+    code = "ADMIN_REFUSED"
+
+    def __init__(self, refusal: str, message: str) -> None:
+        super().__init__(message)
+        self.refusal = refusal
+
+
+class TraceNotFound(OperatorError):
+    """No fact in the journal tells of this message."""
+
+    code = "NOT_FOUND"
+    exit_code = 4

@@ -19,6 +19,7 @@ class Link(asyncio.Protocol):
         self.lost: asyncio.Future[None] = self.loop.create_future()
         self.reason = ""
         self.heard_at = 0.0
+        self.resumed: Callable[[], None] | None = None  # called when a blocked link takes bytes again
         self._zmtp = zmtp
         self._hear = hear
         self._transport: asyncio.Transport | None = None
@@ -97,6 +98,8 @@ class Link(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._is_paused = False
         self._flush()
+        if self.resumed is not None:
+            self.resumed()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.reason:

@@ -215,6 +215,7 @@ class Core(Exchange):
             peer.joined_ns = self.now_ns
             self.workers[peer.number] = peer
         peer.is_leaving = False
+        peer.slots = 0
         names: list[bytes] = []
         for weight, name in queues:
             queue = self.state.queues.get(name)
@@ -250,8 +251,11 @@ class Core(Exchange):
         self.close(message, ANSWER, reason, value, peer)
 
     def late(self, peer: Peer, wire_id: bytes) -> None:
-        """An answer to something settled already, or never asked: recorded, dropped."""
-        self.log.numbered(LATE, peer.number, peer.dialect, wire_id)
+        """An answer to something settled already, or never asked: recorded, dropped. A stranger's is only counted."""
+        if peer.is_worker:
+            self.log.numbered(LATE, peer.number, peer.dialect, wire_id)
+        else:
+            self.note(peer, "LATE_FROM_A_STRANGER")
 
     def leave(self, peer: Peer) -> None:
         peer.is_leaving = True

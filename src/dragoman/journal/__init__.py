@@ -1,6 +1,7 @@
 """facts → disk: blocks of records in segment files, committed, recovered, kept within bounds.
 
 The journal sees records only as bytes: `u32 size`, `u8 kind`, the rest opaque. See docs/reference/journal.md.
+For operators there are `backup`, `verify` and `salvage`, each a module of its own.
 """
 
 from dragoman.journal.contract import FactLog

@@ -185,6 +185,11 @@ def pack_block_header(
     return _BLOCK_LEAD.pack(BLOCK_MAGIC, crc) + rest
 
 
+def repack_block_header(header: BlockHeader) -> bytes:
+    """The very bytes a header was read from."""
+    return _BLOCK.pack(*header)
+
+
 def unpack_block_header(data: bytes | memoryview, offset: int) -> BlockHeader:
     return BlockHeader._make(_BLOCK.unpack_from(data, offset))
 

@@ -208,10 +208,6 @@ class Journal:
             return record
         return self._shelf.read_record(*split_place(place))
 
-    def place_now(self, place: int) -> int:
-        """Where a promised place lies in truth: a failed disk may have moved it."""
-        return self._moves.translate(place) if len(self._moves) else place
-
     def read(self, from_lsn: int) -> Iterator[Block]:
         """Blocks with facts from `from_lsn` on, as far as they are written."""
         return (

@@ -62,6 +62,8 @@ def recover(disk: DiskFace, directory: str) -> Recovered:
     found = Recovered(files, broker_id=broker_id, next_segment_no=next_segment_no)
     if not files:
         return found
+    if broker_id is None:
+        _refuse(Damage(files[0], 0, 1, 1, "the segment header is damaged"))
     checkpoint = newest_checkpoint(disk, files)
     while True:
         if checkpoint is None and (breach := starts_too_late(files[0])) is not None:
@@ -74,7 +76,7 @@ def recover(disk: DiskFace, directory: str) -> Recovered:
         checkpoint = newest_checkpoint(disk, files, checkpoint)
     found.has_checkpoint = checkpoint is not None
     if walk.damage is not None:
-        if max(walk.synced_block_no, _synced_behind(disk, files, walk.damage, broker_id)) >= walk.damage.block_no:
+        if max(walk.synced_block_no, synced_behind(disk, files, walk.damage, broker_id)) >= walk.damage.block_no:
             _refuse(walk.damage)
         found.files = _cut(disk, directory, files, walk.damage)
     _drop_headless(disk, found)
@@ -144,7 +146,7 @@ def _without_stillborn(disk: DiskFace, files: list[SegmentFile]) -> list[Segment
     return []
 
 
-def _synced_behind(disk: DiskFace, files: list[SegmentFile], damage: Damage, broker_id: bytes | None) -> int:
+def synced_behind(disk: DiskFace, files: list[SegmentFile], damage: Damage, broker_id: bytes | None) -> int:
     """The highest synced block number that any whole header or block behind the damage speaks of."""
     highest = 0
     for file in files:

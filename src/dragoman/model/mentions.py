@@ -10,6 +10,7 @@ from dragoman.model.records import (
     ACCEPTED,
     ACCEPTED_FIXED,
     CARRIED,
+    CHECKPOINT,
     CLOSED,
     DELIVERED,
     FIRED,
@@ -24,30 +25,34 @@ from dragoman.model.records import (
 )
 
 
-def find_mentions(records: bytes, numbers: set[int], client_id: bytes, found: list[int]) -> None:
-    """Offsets of the records of a block that tell of these messages. An accepted (or carried) record with `client_id`, where that
-    is not empty, adds its message to `numbers`. Facts that tell of other things are found too where a life may need them: a
-    start of the broker, workers that join, names of queues."""
+def find_mentions(records: bytes, numbers: set[int], client_id: bytes, found: list[tuple[int, int]]) -> None:
+    """Fill `found` with the records of a block that tell of these messages: each one's offset, and how many facts come before it.
+
+    An accepted (or carried) record with `client_id`, where that is not empty, adds its message to `numbers`. Facts that tell of
+    other things are found too where a life may need them: starts of the broker, workers that join, names of queues, late
+    answers."""
     at: i64 = 0
     end: i64 = len(records)
+    ordinal = 0
     while at < end:
         kind: i64 = records[at + 4]
-        if kind == ACCEPTED:
-            if mentions_accepted(records, at, numbers, client_id):
-                found.append(at)
-        elif kind == CARRIED:
-            if mentions_accepted(records, at + CARRIED_AT, numbers, client_id):
-                found.append(at)
-        elif kind == LEASED or kind == CLOSED or kind == RELEASED or is_rarer_move(kind):
-            if read_i64_le(records, at + 5) in numbers:
-                found.append(at)
-        elif kind == FIRED:
-            # A schedule's message has no client id: it can only be looked for by number.
-            if read_i64_le(records, at + 21) in numbers:
-                found.append(at)
-        elif kind == STARTED or kind == WORKER_JOINED or kind == QUEUE_NAMED or kind == LATE:
-            found.append(at)
+        if is_mention(records, at, kind, numbers, client_id):
+            found.append((at, ordinal))
+        if kind < CHECKPOINT:
+            ordinal += 1
         at += i64(read_i32_le(records, at))
+
+
+def is_mention(records: bytes, at: i64, kind: i64, numbers: set[int], client_id: bytes) -> bool:
+    if kind == ACCEPTED:
+        return mentions_accepted(records, at, numbers, client_id)
+    if kind == LEASED or kind == CLOSED or kind == RELEASED or is_rarer_move(kind):
+        return read_i64_le(records, at + 5) in numbers
+    if kind == CARRIED:
+        return mentions_accepted(records, at + CARRIED_AT, numbers, client_id)
+    if kind == FIRED:  # a schedule's message has no client id: it can only be looked for by number
+        return read_i64_le(records, at + 21) in numbers
+    return kind == STARTED or kind == WORKER_JOINED or kind == QUEUE_NAMED or kind == LATE
 
 
 def is_rarer_move(kind: i64) -> bool:

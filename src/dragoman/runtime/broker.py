@@ -58,6 +58,7 @@ class Broker:
         self._waiters: list[asyncio.Future[None]] = []
         self._batch_waiters: list[asyncio.Future[None]] = []
         self._is_awake = False
+        self._is_stopped = False
         self._is_congested = False
         self._faults_this_second = 0
         self._next_second_ns = 0
@@ -82,6 +83,8 @@ class Broker:
             self.loop.call_soon(self.tick)
 
     def tick(self) -> None:
+        if self._is_stopped:
+            return
         self._is_awake = False
         dirty = self.hub.dirty
         if dirty:
@@ -178,11 +181,11 @@ class Broker:
             log.warning(event, **fields)
 
     def balance(self, connection: Connection) -> None:
-        """A peer that does not read, or everybody while too much is uncommitted, is not read from; one that holds leases always
-        is: its replies drain us."""
+        """A client that does not read, or every client while too much is uncommitted, is not read from; a worker always is: its
+        replies drain us, and its silence would count against it."""
         session = connection.session
         if session is not None:
-            connection.set_paused((session.is_blocked or self._is_congested) and not session.held)
+            connection.set_paused((session.is_blocked or self._is_congested) and not session.is_worker)
 
     def _check_congestion(self) -> None:
         size = self.committer.uncommitted_size
@@ -267,7 +270,8 @@ class Broker:
         await asyncio.wait([asyncio.ensure_future(self.act(lambda core: None))], timeout=SETTLE_S)
 
     def stop(self) -> None:
-        """End every connection; the journal is closed by its owner afterwards."""
+        """End every connection; the journal is closed by its owner afterwards, so no tick may follow."""
+        self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
         for connection in list(self.connections.values()):

@@ -7,7 +7,6 @@ import gc
 import os
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable
 
@@ -217,4 +216,4 @@ def notify(state: str) -> None:
         try:
             sock.sendto(state.encode(), "\0" + address[1:] if address[0] == "@" else address)
         except OSError as error:
-            print(f"cannot notify systemd: {error}", file=sys.stderr)
+            log.warning("cannot notify systemd", error=str(error))

@@ -29,7 +29,8 @@ class Life:
 
     number: int
     facts: list[Fact] = field(default_factory=list)
-    queue: str = ""
+    queue_no: int = 0
+    queue: str = ""  # empty when it was named before the oldest kept fact
     client_id: str = ""
     is_leased: bool = False
 
@@ -40,8 +41,7 @@ class Life:
 
     @property
     def end(self) -> Fact | None:
-        last = self.facts[-1] if self.facts else None
-        return next((fact for fact in reversed(self.facts) if fact["fact"] == "closed"), None) if last else None
+        return next((fact for fact in self.facts if fact["fact"] == "closed"), None)
 
 
 class Tracer:
@@ -58,14 +58,11 @@ class Tracer:
         self.lives: dict[int, Life] = {}
 
     def block(self, records: bytes, first_lsn: int, time_ns: int) -> None:
-        found: list[int] = []
+        found: list[tuple[int, int]] = []
         find_mentions(records, self._numbers, self._client_id, found)
-        if not found:
-            return
-        lsns = _lsns(records, first_lsn) if self._numbers else {}
-        for at in found:
+        for at, ordinal in found:
             fact = decode(records, at)
-            fact["lsn"] = lsns.get(at, 0)
+            fact["lsn"] = first_lsn + ordinal
             fact["time_ns"] = time_ns
             self._take(fact)
 
@@ -98,7 +95,8 @@ class Tracer:
         if worker_no:
             fact["worker"] = self._workers.get(worker_no, "")
         if "queue_no" in fact:
-            life.queue = self._queues.get(fact["queue_no"], life.queue) or f"queue {fact['queue_no']}"
+            life.queue_no = fact["queue_no"]
+            life.queue = self._queues.get(fact["queue_no"], life.queue)
         if name in ("accepted", "carried"):
             life.client_id = fact["client_id"]
             self._wire_ids[own_wire_id(number).decode()] = number
@@ -107,13 +105,6 @@ class Tracer:
         if name in ("leased", "released", "closed", "quarantined"):
             life.is_leased = name == "leased"
         life.facts.append(fact)
-
-    def name_queues(self, names: dict[int, str]) -> None:
-        """Names from elsewhere, for queues that were named before the oldest fact."""
-        for life in self.lives.values():
-            if life.queue.startswith("queue "):
-                number = life.queue.removeprefix("queue ")
-                life.queue = names.get(int(number), life.queue) if number.isdigit() else life.queue
 
 
 def trace(directory: str, key: str, progress: Progress | None = None) -> list[Life]:
@@ -133,24 +124,10 @@ def end_line(life: Life) -> str:
     """How a settled message ended, as `explain` says it."""
     closed = life.end
     assert closed is not None
-    line = f"settled: {closed['outcome']} ({closed['reason']}) {instant(closed['time_ns'], closed['time_ns'])}"
-    line = line.replace(" UTC", "")
+    line = f"settled: {closed['outcome']} ({closed['reason']}) {instant(closed['time_ns'], 0)}"
     if closed["accepted_ns"]:
         line += f", {duration(closed['time_ns'] - closed['accepted_ns'])} after it was accepted"
     if closed["worker_no"]:
         name = closed.get("worker") or "worker"
         line += f", by {name} (w{number_text(closed['worker_no'])}), attempt {closed['attempt']}"
     return line
-
-
-def _lsns(records: bytes, first_lsn: int) -> dict[int, int]:
-    """Offset → lsn of the facts of a block; storage records take none."""
-    lsns: dict[int, int] = {}
-    at = 0
-    lsn = first_lsn
-    while at < len(records):
-        if records[at + 4] < 200:
-            lsns[at] = lsn
-            lsn += 1
-        at += int.from_bytes(records[at : at + 4], "little")
-    return lsns

@@ -214,7 +214,7 @@ class EmqpSession(ZmtpSession):
                 self.exchange.note(self, "EMQP_INFORM_REFUSED")
                 return
         self.tell_now([ACK, self.emqp.next_id(), frames[at]])
-        self.send_heartbeat()  # the original starts its processes on it
+        self.send_heartbeat(self.exchange.now_ns)  # the original starts its processes on it
 
     def on_schedule(self, command: bytes, frames: list[bytes], at: int) -> None:
         if self.emqp.settings.external_scheduler:
@@ -311,7 +311,7 @@ class EmqpSession(ZmtpSession):
 
     def failed_for_good(self, message: Message, outcome: int, reason: int) -> None:
         """Only a client that waits for an answer is told: a result it asked for, or any answer where a REQ peer has had none."""
-        if message.flags & REPLY_WANTED or (self.is_req and message.attempt == 0):
+        if message.flags & REPLY_WANTED or (self.is_req and message.flags & HANDOVER_WANTED and message.attempt == 0):
             name = REASON_NAMES[reason]
             self.tell(
                 [REPLY, self.emqp.next_id(), jobs.error_value(name.upper(), name.replace("_", " ")), message.client_id]
@@ -337,13 +337,16 @@ class EmqpSession(ZmtpSession):
     # -- time -----------------------------------------------------------------------------------------------------------
 
     def beat(self, now_ns: int) -> None:
+        """Our own signs of life go by the clock; a peer's silence by the core's time, which stands still while a slow disk keeps
+        us from hearing anybody."""
         settings = self.emqp.settings
         if self.is_worker or self.is_scheduler:
-            if self.is_worker and not self.is_leaving and now_ns - self.last_sign_ns > settings.worker_lost_ns:
+            silence_ns = self.exchange.now_ns - self.last_sign_ns
+            if self.is_worker and not self.is_leaving and silence_ns > settings.worker_lost_ns:
                 self.exchange.lose(self, HEARTBEAT_LOST)
                 self.dismiss(HEARTBEAT_LOST)
             elif now_ns >= self.next_beat_ns:
-                self.send_heartbeat()
+                self.send_heartbeat(now_ns)
         elif (
             not self.has_spoken
             and not self.was_freed
@@ -354,8 +357,7 @@ class EmqpSession(ZmtpSession):
             self.was_freed = True
             self.tell_now([ACK, self.emqp.next_id(), self.emqp.next_id()])
 
-    def send_heartbeat(self) -> None:
-        now_ns = self.exchange.now_ns
+    def send_heartbeat(self, now_ns: int) -> None:
         self.next_beat_ns = now_ns + self.emqp.settings.heartbeat_ns
         stamp = b"%d.%06d" % (now_ns // 1_000_000_000, now_ns % 1_000_000_000 // 1000)
         self.tell_now([HEARTBEAT, self.emqp.next_id(), stamp])

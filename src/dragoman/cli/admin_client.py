@@ -1,0 +1,90 @@
+"""The asking end of the admin socket (runtime/admin is the answering one): blocking, one request at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+import msgspec
+
+from dragoman.errors import AdminRefused, AdminUnreachable
+from dragoman.runtime.unix_path import connect
+
+CONNECT_S: Final = 5.0
+ANSWER_S: Final = 60.0
+CHUNK_SIZE: Final = 1 << 20
+SOCKET_NAME: Final = "admin.sock"
+
+Progress = Callable[[int, int], None]
+
+
+class AdminClient:
+    """A conversation with the broker of one data directory."""
+
+    def __init__(self, data: Path) -> None:
+        self._path = data / SOCKET_NAME
+        self._requests = 0
+        self._heard = b""
+        try:
+            self._socket = connect(self._path, CONNECT_S)
+        except FileNotFoundError as error:
+            raise AdminUnreachable(str(self._path), "there is no such socket") from error
+        except OSError as error:
+            raise AdminUnreachable(str(self._path), error.strerror or str(error)) from error
+        # An operation with progress speaks often; one without must answer within this.
+        self._socket.settimeout(ANSWER_S)
+
+    def __enter__(self) -> AdminClient:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def ask(self, op: str, progress: Progress | None = None, /, **args: object) -> Any:
+        """The result of an operation; `AdminRefused` when the answer is no."""
+        self._requests += 1
+        request = {"v": 1, "id": self._requests, "op": op, "args": args}
+        try:
+            self._socket.sendall(msgspec.json.encode(request) + b"\n")
+            while True:
+                answer = msgspec.json.decode(self._line())
+                if "progress" not in answer:
+                    break
+                if progress is not None:
+                    progress(answer["progress"]["done"], answer["progress"]["total"])
+        except TimeoutError as error:
+            raise AdminUnreachable(str(self._path), f"no answer within {ANSWER_S:g} s") from error
+        except OSError as error:
+            raise AdminUnreachable(str(self._path), error.strerror or str(error)) from error
+        if not answer["ok"]:
+            raise AdminRefused(answer["error"]["code"], answer["error"]["message"])
+        return answer["result"]
+
+    def _line(self) -> bytes:
+        while b"\n" not in self._heard:
+            chunk = self._socket.recv(CHUNK_SIZE)
+            if not chunk:
+                raise ConnectionResetError("the broker closed the connection")
+            self._heard += chunk
+        line, _, self._heard = self._heard.partition(b"\n")
+        return line
+
+
+def ask(data: Path, op: str, progress: Progress | None = None, /, **args: object) -> Any:
+    """One question, one connection."""
+    with AdminClient(data) as client:
+        return client.ask(op, progress, **args)
+
+
+def is_running(data: Path) -> bool:
+    """Whether a broker answers in this data directory."""
+    try:
+        AdminClient(data).close()
+    except AdminUnreachable:
+        return False
+    return True

@@ -1,0 +1,191 @@
+"""`dragoman trace` and `dragoman explain`: what happened to a message, and why nothing does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dragoman.cli.admin_client import AdminClient, ask
+from dragoman.cli.options import data_option, json_option
+from dragoman.cli.show import clock, print_json, print_lines, print_table, progress_bar, size
+from dragoman.core.phrases import duration, number_text
+from dragoman.errors import AdminRefused, AdminUnreachable, TraceNotFound
+
+if TYPE_CHECKING:
+    from dragoman.runtime.trace import Life
+
+JOURNAL = "journal"
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@data_option
+@json_option
+def trace(id_: str, data: Path, as_json: bool) -> None:
+    """Print the whole life of message ID: its client's id, or its number in either form.
+
+    Reads the journal's files: works beside a running broker and without one. An id that was used several times has several
+    lives.
+    """
+    lives = read_lives(data, id_, as_json)
+    if as_json:
+        print_json({"id": id_, "lives": [life_view(life) for life in lives]})
+        return
+    for life in lives:
+        print_life(life)
+
+
+def read_lives(data: Path, key: str, is_quiet: bool) -> list[Life]:
+    from dragoman.runtime.trace import trace as read_trace
+
+    directory = data / JOURNAL
+    if not directory.is_dir():
+        raise TraceNotFound(f"{directory} is not there: no journal to read")
+    with progress_bar("reading facts", is_quiet) as progress:
+        lives = read_trace(str(directory), key, progress)
+    if not lives:
+        raise TraceNotFound(f"no fact in {directory} tells of message {key!r}")
+    name_queues(data, lives)
+    return lives
+
+
+def name_queues(data: Path, lives: list[Life]) -> None:
+    """A queue named before the oldest kept fact has only a number in the journal; a running broker knows its name."""
+    nameless = [life for life in lives if life.queue_no and not life.queue]
+    if not nameless:
+        return
+    names: dict[int, str] = {}
+    try:
+        with AdminClient(data) as client:
+            total = 1
+            while len(names) < total:
+                page = client.ask("queues", offset=len(names), limit=1000)
+                total = page["total"]
+                names |= {queue["queue_no"]: queue["queue"] for queue in page["queues"]}
+    except AdminUnreachable:
+        pass
+    for life in nameless:
+        life.queue = names.get(life.queue_no, f"queue {life.queue_no}")
+
+
+def life_view(life: Life) -> dict[str, Any]:
+    return {
+        "number": life.number,
+        "id": number_text(life.number),
+        "client_id": life.client_id,
+        "queue": life.queue,
+        "is_complete": life.is_begun,
+        "is_settled": life.end is not None,
+        "facts": life.facts,
+    }
+
+
+def print_life(life: Life) -> None:
+    title = f"message {number_text(life.number)}"
+    if life.client_id:
+        title += f" ({life.client_id})"
+    if life.queue:
+        title += f" in {life.queue}"
+    rows = []
+    before_ns = life.facts[0]["time_ns"]
+    for fact in life.facts:
+        step_ns = fact["time_ns"] - before_ns
+        before_ns = fact["time_ns"]
+        rows.append(
+            (
+                clock(fact["time_ns"]) + f".{fact['time_ns'] // 1_000_000 % 1000:03d}",
+                f"+{duration(step_ns)}" if step_ns else "",
+                fact["fact"],
+                fact.get("attempt", ""),
+                worker_text(fact),
+                note(fact),
+            )
+        )
+    print_table(title, ["time", ">after", "fact", ">attempt", "worker", ""], rows)
+    if not life.is_begun:
+        print_lines(["its beginning is older than what the journal keeps"])
+    if life.end is None:
+        print_lines([f"not settled; `dragoman explain {life.client_id or number_text(life.number)}` says why"])
+
+
+def worker_text(fact: dict[str, Any]) -> str:
+    number = fact.get("worker_no", 0)
+    if not number:
+        return ""
+    return f"w{number_text(number)} {fact.get('worker', '')}".strip()
+
+
+def note(fact: dict[str, Any]) -> str:
+    """What else a fact says, in a few words."""
+    name = fact["fact"]
+    if name in ("accepted", "carried"):
+        parts = [f"{fact['dialect']}, {size(fact['body_size'])}", *fact["flags"]]
+        if fact["priority"]:
+            parts.append(f"priority {fact['priority']}")
+        if fact["due_ns"]:
+            parts.append(f"not before {clock(fact['due_ns'])}")
+        if fact["expires_ns"]:
+            parts.append(f"expires {clock(fact['expires_ns'])}")
+        if fact["schedule_no"]:
+            parts.append(f"made by schedule s{number_text(fact['schedule_no'])}")
+        return ", ".join(parts)
+    if name == "released":
+        due = f", again at {clock(fact['due_ns'])}" if fact["due_ns"] > fact["time_ns"] else ""
+        left = f", {fact['retries_left']} retries left" if fact["retries_left"] >= 0 else ""
+        return fact["reason"] + due + left
+    if name == "closed":
+        waited = fact["first_leased_ns"] - fact["accepted_ns"] if fact["first_leased_ns"] else 0
+        worked = fact["time_ns"] - fact["leased_ns"] if fact["leased_ns"] else 0
+        times = f"; waited {duration(waited)}, last attempt {duration(worked)}" if worked or waited else ""
+        return f"{fact['outcome']}: {fact['reason']}{times}, answer {size(fact['reply_size'])}"
+    if name == "quarantined":
+        return str(fact["reason"])
+    if name == "started":
+        return f"the broker started again (boot {fact['boot_no']}): the lease ended"
+    if name == "fired":
+        return f"schedule s{number_text(fact['schedule_no'])}, due {clock(fact['due_ns'])}"
+    if name == "late":
+        return "an answer came after the end: dropped"
+    return ""
+
+
+@click.command()
+@click.argument("what", metavar="ID|queue:NAME|worker:ID")
+@data_option
+@json_option
+def explain(what: str, data: Path, as_json: bool) -> None:
+    """Say why a message, a queue or a worker is not moving.
+
+    Of a message that is settled already, the journal tells how it ended.
+    """
+    try:
+        found = ask(data, "explain", of=what)
+    except (AdminRefused, AdminUnreachable) as error:
+        if what.startswith(("queue:", "worker:")) or (isinstance(error, AdminRefused) and error.refusal != "NOT_FOUND"):
+            raise
+        found = explain_from_journal(data, what, error, as_json)
+    if as_json:
+        print_json(found)
+    else:
+        print_lines(found["lines"])
+
+
+def explain_from_journal(data: Path, key: str, error: AdminRefused | AdminUnreachable, is_quiet: bool) -> dict[str, Any]:
+    """A settled message, or one of a broker that does not run."""
+    from dragoman.runtime.trace import end_line
+
+    try:
+        lives = read_lives(data, key, is_quiet)
+    except TraceNotFound as not_found:
+        if isinstance(error, AdminUnreachable):
+            raise error from not_found
+        raise TraceNotFound(f"message {key!r} is not open, and no kept fact tells of it: unknown") from not_found
+    settled = [life for life in lives if life.end is not None]
+    if not settled:
+        if isinstance(error, AdminUnreachable):
+            line = "waits: the broker does not run; it goes on where it was at the next start"
+            return {"of": key, "kind": "message", "lines": [line]}
+        raise error
+    return {"of": key, "kind": "message", "lines": [end_line(life) for life in settled]}

@@ -1,0 +1,94 @@
+"""`dragoman status` and `dragoman workers`: the broker as it is now."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dragoman.cli.admin_client import ask
+from dragoman.cli.options import data_option, json_option, page_options
+from dragoman.cli.show import ago, more_line, print_json, print_lines, print_table, size
+
+
+@click.command()
+@click.option("--watch", is_flag=True, help="Show it again every second, until interrupted.")
+@data_option
+@json_option
+def status(watch: bool, data: Path, as_json: bool) -> None:
+    """Show the broker as a whole: listeners, journal, counters.
+
+    Exit code 3 when no broker answers: usable as a health check.
+    """
+    while True:
+        found = ask(data, "status")
+        if watch and not as_json:
+            click.clear()
+        if as_json:
+            print_json(found)
+        else:
+            print_status(found)
+        if not watch:
+            return
+        time.sleep(1)
+
+
+def print_status(found: dict[str, Any]) -> None:
+    journal, counters = found["journal"], found["counters"]
+    rows: list[tuple[str, object]] = [
+        ("version", f"{found['version']} ({found['build']}), pid {found['pid']}, boot {found['boot_no']}"),
+        ("data", f"{found['data']}, durability {found['durability']}"),
+        ("memory", size(found["memory_bytes"])),
+        ("connections", found["connections"]),
+        (
+            "journal",
+            f"{size(journal['size'])} in {journal['segments']} segments, "
+            f"fact {journal['next_lsn'] - 1} written, {journal['synced_lsn']} synced",
+        ),
+        ("queues", f"{counters['queues']}: {counters['waiting']} waiting, {counters['delayed']} delayed"),
+        ("workers", f"{counters['workers']}: {counters['leased']} leased, {counters['slots_free']} slots free"),
+        ("settled", f"{counters['settled']} of {counters['accepted']} accepted, {counters['quarantined']} quarantined"),
+        ("schedules", counters["schedules"]),
+        ("published", f"{counters['published']} since the start, {counters['subscriptions']} subscriptions"),
+    ]
+    rows += [("listener", f"{name} {address}") for name, address in found["listeners"].items()]
+    if counters["refusing"]:
+        rows.append(("REFUSING", f"new work is refused: {counters['refusing']}"))
+    if journal["trouble"]:
+        rows.append(("TROUBLE", journal["trouble"]))
+    print_table("", ["", ""], rows)
+
+
+@click.command()
+@click.option("--queue", default="", help="Only workers that serve this queue.")
+@page_options
+@data_option
+@json_option
+def workers(queue: str, limit: int, offset: int, data: Path, as_json: bool) -> None:
+    """Show connected workers: what they serve, hold and have room for."""
+    found = ask(data, "workers", queue=queue, limit=limit, offset=offset)
+    if as_json:
+        print_json(found)
+        return
+    now_ns = time.time_ns()
+    rows = [
+        (
+            worker["id"],
+            worker["name"],
+            worker["dialect"],
+            worker["remote"],
+            worker["state"],
+            ", ".join(f"{served['queue']} ({served['weight']})" for served in worker["queues"]),
+            worker["leased"],
+            worker["slots_free"],
+            worker["settled"],
+            worker["failed"],
+            ago(worker["last_sign_ns"], now_ns),
+        )
+        for worker in found["workers"]
+    ]
+    columns = ["id", "name", "dialect", "remote", "state", "queues (weight)"]
+    print_table("", [*columns, ">leased", ">free", ">settled", ">failed", ">last sign"], rows)
+    print_lines(more_line(len(rows), offset, found["total"], "workers"))

@@ -1,0 +1,57 @@
+"""Options that many commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def data_option(command: F) -> F:
+    """`--data`: the directory of the broker. Given to a group it holds for its subcommands."""
+    return click.option(
+        "--data",
+        type=click.Path(path_type=Path, file_okay=False),
+        envvar="DRAGOMAN_DATA",
+        default=Path("./data"),
+        show_default=True,
+        show_envvar=True,
+        callback=_from_parent,
+        help="The broker's data directory.",
+    )(command)
+
+
+def json_option(command: F) -> F:
+    """`--json`: for scripts."""
+    return click.option("--json", "as_json", is_flag=True, callback=_from_parent, help="Print JSON.")(command)
+
+
+def page_options(command: F) -> F:
+    """`--limit` and `--offset` of a list."""
+    command = click.option("--offset", type=click.IntRange(0), default=0, help="Leave out so many at the beginning.")(command)
+    return click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Show so many.")(command)
+
+
+def url_option(command: F) -> F:
+    """`--url`: where messages are sent."""
+    return click.option(
+        "--url",
+        envvar="DRAGOMAN_URL",
+        show_envvar=True,
+        help="The broker's address, as emqp://HOST. Default: what the broker wrote into its data directory.",
+    )(command)
+
+
+def _from_parent(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """`dragoman queues --json pause q` means the same as `dragoman queues pause q --json`."""
+    from click.core import ParameterSource
+
+    name = param.name or ""
+    parent = ctx.parent
+    if parent is None or ctx.get_parameter_source(name) in (ParameterSource.COMMANDLINE,):
+        return value
+    return parent.params.get(name, value)

@@ -1,0 +1,84 @@
+"""`dragoman queues`: what waits where, and the operator's hand on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dragoman.cli.admin_client import ask
+from dragoman.cli.options import data_option, json_option, page_options
+from dragoman.cli.show import more_line, print_json, print_lines, print_table, progress_bar
+from dragoman.core.phrases import count_of, duration
+
+
+@click.group(invoke_without_command=True)
+@click.option("--prefix", default="", help="Only queues whose names begin so.")
+@page_options
+@data_option
+@json_option
+@click.pass_context
+def queues(context: click.Context, prefix: str, limit: int, offset: int, data: Path, as_json: bool) -> None:
+    """Show queues; pause, resume or purge one."""
+    if context.invoked_subcommand is not None:
+        return
+    found = ask(data, "queues", prefix=prefix, limit=limit, offset=offset)
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            queue["queue"],
+            "paused" if queue["is_paused"] else "",
+            queue["waiting"],
+            queue["delayed"],
+            queue["leased"],
+            queue["quarantined"],
+            queue["workers"],
+            queue["slots_free"],
+            queue["accepted"],
+            queue["done"],
+            queue["failed"],
+            duration(queue["wait_mean_ns"]) if queue["wait_mean_ns"] else "",
+            duration(queue["wait_max_ns"]) if queue["wait_max_ns"] else "",
+        )
+        for queue in found["queues"]
+    ]
+    counts = [">waiting", ">delayed", ">leased", ">quarantined", ">workers", ">free", ">accepted", ">done", ">failed"]
+    print_table("", ["queue", "", *counts, ">mean wait", ">longest"], rows)
+    print_lines(more_line(len(rows), offset, found["total"], "queues"))
+
+
+@queues.command()
+@click.argument("queue")
+@data_option
+@json_option
+def pause(queue: str, data: Path, as_json: bool) -> None:
+    """Give nothing of QUEUE to workers any more; it still takes messages. Survives restarts."""
+    answer = ask(data, "pause", queue=queue)
+    print_json(answer) if as_json else print_lines([f"{queue} is paused"])
+
+
+@queues.command()
+@click.argument("queue")
+@data_option
+@json_option
+def resume(queue: str, data: Path, as_json: bool) -> None:
+    """End a pause of QUEUE."""
+    answer = ask(data, "resume", queue=queue)
+    print_json(answer) if as_json else print_lines([f"{queue} goes on"])
+
+
+@queues.command()
+@click.argument("queue")
+@click.option("--delayed", is_flag=True, help="Also what is delayed or in backoff.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@data_option
+@json_option
+def purge(queue: str, delayed: bool, yes: bool, data: Path, as_json: bool) -> None:
+    """Cancel everything that waits in QUEUE; what workers hold goes on."""
+    if not yes:
+        click.confirm(f"Cancel every waiting message of {queue}?", abort=True, err=True)
+    with progress_bar("purging", as_json) as progress:
+        answer = ask(data, "purge", progress, queue=queue, delayed=delayed)
+    print_json(answer) if as_json else print_lines([f"{count_of(answer['purged'], 'message')} of {queue} cancelled"])

@@ -1,0 +1,90 @@
+"""How answers look: tables and sentences for people, one JSON document for scripts, bars for long work."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from dragoman.cli.admin_client import Progress
+from dragoman.core.phrases import duration
+
+WIDTH_WITHOUT_TERMINAL: Final = 240  # a pipe has no width: lines must not be cut at 80
+DAY_NS: Final = 86_400 * 1_000_000_000
+
+
+def print_json(value: object) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Columns that begin with `>` are numbers: right-aligned."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in columns:
+        table.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(printable(str(cell))) for cell in row))
+    width = None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL
+    Console(width=width, highlight=False).print(table)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(printable(line))
+
+
+def printable(text: str) -> str:
+    """Names come from peers: no control character of theirs reaches the terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def more_line(shown: int, offset: int, total: int, noun: str) -> list[str]:
+    if offset + shown >= total:
+        return []
+    return [f"{shown} of {total} {noun} shown; --offset {offset + shown} shows the next"]
+
+
+def clock(at_ns: int) -> str:
+    """An instant in local time; empty for never."""
+    if at_ns == 0:
+        return ""
+    moment = datetime.datetime.fromtimestamp(at_ns / 1e9, datetime.UTC).astimezone()
+    is_today = moment.date() == datetime.datetime.now(datetime.UTC).astimezone().date()
+    return moment.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S")
+
+
+def ago(at_ns: int, now_ns: int) -> str:
+    return f"{duration(max(now_ns - at_ns, 0))} ago" if at_ns else ""
+
+
+def size(count: int) -> str:
+    """Bytes as people read them."""
+    amount = float(count)
+    for unit in ("B", "kB", "MB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.2f} GB"
+
+
+@contextmanager
+def progress_bar(label: str, is_quiet: bool = False) -> Iterator[Progress]:
+    """A bar on stderr where a person looks at it; elsewhere nothing."""
+    if is_quiet or not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(label, total=None)
+        yield lambda done, total: bars.update(task, completed=done, total=total)

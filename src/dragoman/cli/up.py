@@ -1,0 +1,38 @@
+"""`dragoman up`: the broker itself."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option("--data", metavar="DIR", help="The data directory. Default: ./data, or DRAGOMAN_DATA.")
+@click.option("--config", "config_file", type=click.Path(path_type=Path), help="A TOML file. Also DRAGOMAN_CONFIG.")
+@click.option(
+    "--listen",
+    multiple=True,
+    metavar="NAME=ADDRESS",
+    help="Where a listener binds, as emqp.client=tcp://127.0.0.1:47291; port 0 takes a free one, `off` leaves it out.",
+)
+@click.option("--durability", metavar="WORD", help="memory, os or disk (the default).")
+@click.option("--set", "settings", multiple=True, metavar="SECTION.KEY=VALUE", help="Any other setting.")
+def up(
+    data: str | None, config_file: Path | None, listen: tuple[str, ...], durability: str | None, settings: tuple[str, ...]
+) -> int:
+    """Start a broker in the foreground.
+
+    SIGTERM and SIGINT drain it: no new work, workers finish what they hold, then it exits with 0. SIGHUP reads the settings
+    again. `dragoman config show` prints every setting.
+    """
+    from dragoman.runtime.config import Config, Flags, load
+    from dragoman.runtime.server import run
+
+    flags = Flags(data=data, durability=durability, listen=listen, settings=settings)
+
+    def read_settings() -> Config:
+        return load(config_file, os.environ, flags)
+
+    return run(read_settings(), read_settings)

@@ -1,0 +1,107 @@
+"""A job: a function that can also be asked of a worker, now or later.
+
+Called directly it is the function it was. `delay` returns once the broker keeps it, `ask` once a worker has answered; both have a
+sync twin. Every call carries its own id as dedupe key unless it has a better one, so sending it again after a lost connection never
+runs it twice (within the broker's dedupe window).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+from dragoman.client.body import Answers, Arguments, problem_of
+from dragoman.client.handle import Handle
+from dragoman.client.options import Options
+from dragoman.dialects.emqp.client_side import RequestForm
+
+if TYPE_CHECKING:
+    from dragoman.client.app import App
+
+P = ParamSpec("P")
+R = TypeVar("R")  # what the job results in
+C = TypeVar("C")  # what a direct call returns: R, or a coroutine of it
+
+
+class Job(Generic[P, R, C]):
+    """One function of an App. `options(…)` gives the same job with other options for some calls."""
+
+    def __init__(self, app: App, function: Callable[P, C], options: Options, shared: Job[P, R, C] | None = None) -> None:
+        self.app = app
+        self.function = function
+        self.path, self.name = path_of(function), function.__qualname__
+        self.is_async = inspect.iscoroutinefunction(function)
+        self.opts = options
+        self.arguments = shared.arguments if shared is not None else Arguments(function, self.path, self.name)
+        self.answers = shared.answers if shared is not None else Answers(function)
+        said = options.headers()
+        queue = options.queue.encode()
+        self.ask_form = RequestForm(queue, ",".join(["reply-requested", *said]).encode())
+        self.delay_form = RequestForm(queue, ",".join(["ack-requested", *said]).encode())
+        self.ask_wait_s = app.answer_s if options.wait_s is None else options.wait_s
+        self.delay_wait_s = app.wait_s if options.wait_s is None else options.wait_s
+        functools.update_wrapper(self, function)
+
+    def __repr__(self) -> str:
+        return f"<Job {self.path}:{self.name} on {self.opts.queue}>"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C:
+        """Run the function here and now."""
+        return self.function(*args, **kwargs)
+
+    def options(self, **changes: Any) -> Job[P, R, C]:
+        """The same job with some of its options changed: `job.options(priority=9, delay_s=60).delay(…)`."""
+        return Job(self.app, self.function, replace(self.opts, **changes), self)
+
+    async def ask(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Have a worker run it and return its result. Raises JobFailed, Refused, NoAnswer or BrokerUnreachable."""
+        caller = self.app.desk().caller
+        if caller.is_full:
+            await caller.room()
+        call_id = caller.ids.take()
+        message = self._message(self.ask_form, call_id, args, kwargs)
+        result: R = self.answers.read(await caller.call(call_id, message, True, self.ask_wait_s))
+        return result
+
+    async def delay(self, *args: P.args, **kwargs: P.kwargs) -> Handle:
+        """Leave it with the broker; returns once it is kept there at the broker's durability."""
+        caller = self.app.desk().caller
+        if caller.is_full:
+            await caller.room()
+        call_id = caller.ids.take()
+        message = self._message(self.delay_form, call_id, args, kwargs)
+        refusal = await caller.call(call_id, message, False, self.delay_wait_s)
+        if refusal:
+            raise problem_of(refusal, "not kept")
+        return Handle(self.app, call_id.decode())
+
+    def ask_sync(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.app.background.run(self.ask(*args, **kwargs))
+
+    def delay_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle:
+        return self.app.background.run(self.delay(*args, **kwargs))
+
+    def _message(self, form: RequestForm, call_id: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        body = self.arguments.body(args, kwargs)
+        if self.opts.dedupe is None:
+            return form.encode_deduped(call_id, body)
+        headers = form.headers + b",dedupe:" + self.opts.dedupe_key(args, kwargs)
+        return form.encode_with(call_id, headers, body)
+
+
+def path_of(function: Callable[..., Any]) -> str:
+    """The module a worker finds the function in, also when this process runs it as a script."""
+    module = function.__module__
+    if module != "__main__":
+        return module
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return str(spec.name).removesuffix(".__main__")
+    file = getattr(main, "__file__", None)
+    return Path(file).stem if file else module

@@ -1,0 +1,178 @@
+"""Saving what is intact of a damaged journal into a fresh one.
+
+Every whole block keeps its segment, its offset and its lsn, so that places in checkpoints stay true. Where damaged bytes were, a
+filler block of the same length stands; it allows the numbers of the block behind it to jump. The source is only read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dragoman.errors import JournalMisplaced
+from dragoman.journal.chain import block_limit, counting, newest_checkpoint
+from dragoman.journal.disk import Disk, DiskFace
+from dragoman.journal.format import (
+    BLOCK_FILLER,
+    BLOCK_HEADER_SIZE,
+    FORMAT_VERSION,
+    SEGMENT_GAP,
+    SEGMENT_HEADER_SIZE,
+    SegmentHeader,
+    block_seed,
+    pack_block_header,
+    pack_segment_header,
+    repack_block_header,
+    segment_name,
+)
+from dragoman.journal.recovery import broker_id_of
+from dragoman.journal.scan import Found, SegmentFile, SegmentWalk, list_segments, next_whole_block
+from dragoman.journal.verify import Progress, no_progress
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Bytes that could not be saved and the facts that were in them; `last_lsn` None: nothing behind them tells how many."""
+
+    file: str
+    offset: int
+    size: int
+    first_lsn: int
+    last_lsn: int | None
+
+
+@dataclass
+class Salvage:
+    blocks: int = 0
+    facts: int = 0
+    losses: list[Loss] = field(default_factory=list)
+
+
+def salvage(directory: str, target: str, progress: Progress = no_progress, disk: DiskFace | None = None) -> Salvage:
+    """Copy every intact block of `directory` to a fresh journal in `target` and report exactly what was lost."""
+    disk = disk if disk is not None else Disk()
+    if disk.exists(target) and disk.list_names(target):
+        raise JournalMisplaced(f"{target} is not empty; salvage writes into a fresh directory")
+    files = list_segments(disk, directory)
+    if not files:
+        raise JournalMisplaced(f"{directory} holds no journal")
+    broker_id = broker_id_of(files, directory)
+    if broker_id is None:
+        raise JournalMisplaced(f"no segment in {directory} has a whole header; nothing can be told from anything")
+    disk.make_directory(target)
+    return _Salvager(disk, counting(files), target, broker_id, progress).run()
+
+
+class _Salvager:
+    def __init__(
+        self, disk: DiskFace, files: list[SegmentFile], target: str, broker_id: bytes, progress: Progress
+    ) -> None:
+        self._disk, self._files, self._target, self._broker_id = disk, files, target, broker_id
+        self._progress = progress
+        self._total, self._done = sum(file.size for file in files), 0
+        self._result = Salvage()
+        self._checkpoint_no = files[newest_checkpoint(disk, files) or 0].segment_no
+        # The numbers of the next block if nothing is missing; None before the first whole thing.
+        self._next: tuple[int, int] | None = None
+        # A loss at the end of a segment: what follows tells how much it was.
+        self._open_loss: Loss | None = None
+
+    def run(self) -> Salvage:
+        for index, file in enumerate(self._files):
+            self._segment(file, block_limit(self._files, index), is_last=file is self._files[-1])
+            self._done += file.size
+        if self._open_loss is not None:
+            self._result.losses.append(self._open_loss)
+        self._disk.sync_directory(self._target)
+        self._progress(self._total, self._total)
+        return self._result
+
+    def _segment(self, file: SegmentFile, limit: int, is_last: bool) -> None:
+        fd = self._disk.open(file.path, write=False)
+        out = self._disk.open(f"{self._target}/{segment_name(file.segment_no)}", create=True)
+        seed = block_seed(self._broker_id, file.segment_no)
+        try:
+            header = self._begin(file, fd, seed)
+            if header is None:
+                self._lose(file, 0, file.size, None)
+                self._disk.unlink(f"{self._target}/{segment_name(file.segment_no)}")
+                return
+            self._disk.write(out, [pack_segment_header(header)], 0)
+            self._copy_blocks(file, fd, out, seed, limit, is_last)
+            self._disk.sync(out)
+        finally:
+            self._disk.close(fd)
+            self._disk.close(out)
+
+    def _begin(self, file: SegmentFile, fd: int, seed: int) -> SegmentHeader | None:
+        """The header for the copy: the old one, or one made up from the first whole block; None when there is neither."""
+        header = file.header
+        if header is None:
+            first = next_whole_block(self._disk, fd, seed, SEGMENT_HEADER_SIZE)
+            if first is None:
+                return None
+            numbers = self._next or (first.header.first_lsn, first.header.block_no)
+            times = (0, 0, first.header.time_ns)
+            header = SegmentHeader(FORMAT_VERSION, SEGMENT_GAP, file.segment_no, *numbers, *times, self._broker_id)
+        at = (header.first_lsn, header.first_block_no)
+        if self._next is None or at[1] > self._next[1]:
+            header = header._replace(flags=header.flags | SEGMENT_GAP)
+            self._gap_before(file, header.first_lsn)
+            self._next = at
+        return header
+
+    def _gap_before(self, file: SegmentFile, first_lsn: int) -> None:
+        """Numbers jump at this segment: after a loss that says how much it was, before the checkpoint segments were dropped
+        on purpose, anywhere else a file is gone."""
+        if self._open_loss is not None:
+            self._close_loss(first_lsn)
+        elif self._next is not None and file.segment_no > self._checkpoint_no:
+            self._result.losses.append(Loss(file.path, 0, 0, self._next[0], first_lsn - 1))
+
+    def _copy_blocks(self, file: SegmentFile, fd: int, out: int, seed: int, limit: int, is_last: bool) -> None:
+        offset = SEGMENT_HEADER_SIZE
+        while True:
+            walk = SegmentWalk(self._disk, fd, seed, offset)
+            for found in walk:
+                if found.header.block_no >= limit:
+                    return
+                self._take(out, found)
+                self._progress(self._done + found.end, self._total)
+            if walk.fault is None and (is_last or (self._next is not None and self._next[1] >= limit)):
+                return
+            behind = next_whole_block(self._disk, fd, seed, walk.end)
+            if behind is None or behind.header.block_no >= limit:
+                if walk.fault is not None or not is_last:
+                    self._lose(file, walk.end, max(0, file.size - walk.end), None)
+                return
+            self._lose(file, walk.end, behind.offset - walk.end, behind.header.first_lsn)
+            self._fill(out, seed, walk.end, behind.offset - walk.end)
+            offset = behind.offset
+
+    def _take(self, out: int, found: Found) -> None:
+        self._close_loss(found.header.first_lsn)
+        header = found.header
+        self._disk.write(out, [repack_block_header(header), found.records], found.offset)
+        self._next = (header.first_lsn + header.facts, header.block_no + 1)
+        self._result.blocks += 1
+        self._result.facts += header.facts
+
+    def _fill(self, out: int, seed: int, offset: int, size: int) -> None:
+        """A filler block over exactly the damaged bytes."""
+        assert size >= BLOCK_HEADER_SIZE, "between two whole blocks lies at least a whole one"
+        zeros = bytes(size - BLOCK_HEADER_SIZE)
+        lsn, block_no = self._next or (1, 1)
+        head = pack_block_header(seed, [zeros], len(zeros), 0, BLOCK_FILLER, block_no, lsn, 0, 0, 0, 0)
+        self._disk.write(out, [head, zeros], offset)
+
+    def _lose(self, file: SegmentFile, offset: int, size: int, next_lsn: int | None) -> None:
+        first_lsn = self._next[0] if self._next is not None else 1
+        loss = Loss(file.path, offset, size, first_lsn, None if next_lsn is None else next_lsn - 1)
+        if next_lsn is None:
+            self._open_loss = self._open_loss or loss
+        else:
+            self._result.losses.append(loss)
+
+    def _close_loss(self, next_lsn: int) -> None:
+        loss, self._open_loss = self._open_loss, None
+        if loss is not None:
+            self._result.losses.append(Loss(loss.file, loss.offset, loss.size, loss.first_lsn, next_lsn - 1))
