@@ -145,7 +145,7 @@ def test_a_checkpoint_larger_than_a_segment_is_written_in_blocks_and_read_whole(
     chunks = [record(i, 100_000, kind=200) for i in range(30)]
     append_numbers(journal, 1, 1)
     journal.roll(chunks)
-    journal.commit()
+    journal.close()
     blocks = list(opened(disk).replay())
     assert len(blocks) > 1
     assert b"".join(block.records for block in blocks) == b"".join(chunks)
@@ -155,7 +155,7 @@ def test_an_empty_checkpoint_says_that_nothing_is_open(disk: FakeDisk) -> None:
     journal = opened(disk)
     append_numbers(journal, 1, 1)
     journal.roll([])
-    journal.commit()
+    journal.close()
     assert [block.records for block in opened(disk).replay()] == [b""]
 
 
@@ -219,17 +219,23 @@ def test_the_broker_id_is_made_once_and_kept(disk: FakeDisk) -> None:
     assert Journal.open(opened(disk).settings, disk, new_broker_id=bytes(16)).broker_id == BROKER_ID
 
 
-def test_segments_of_two_brokers_are_refused(disk: FakeDisk) -> None:
-    opened(disk).close()
-    other = FakeDisk()
-    Journal.open(opened(other).settings, FakeDisk(), new_broker_id=bytes(16))
-    stranger = FakeDisk()
-    Journal.open(opened(other).settings, stranger, new_broker_id=bytes(16)).close()
-    disk.put(f"{DIRECTORY}/0000000009.seg", stranger.content(f"{DIRECTORY}/0000000001.seg"))
-    renumbered = disk.content(f"{DIRECTORY}/0000000009.seg")
-    assert renumbered
-    with pytest.raises((JournalMisplaced, Exception)):
+def test_a_segment_of_another_broker_is_refused(disk: FakeDisk) -> None:
+    journal, stranger = opened(disk), FakeDisk()
+    Journal.open(journal.settings, stranger, new_broker_id=bytes(16)).close()
+    opened(stranger).close()
+    journal.close()
+    second = f"{DIRECTORY}/0000000002.seg"
+    disk.put(second, stranger.content(second))
+    with pytest.raises(JournalMisplaced, match="2 brokers"):
         opened(disk)
+
+
+def test_a_segment_under_another_number_is_refused_not_deleted(disk: FakeDisk) -> None:
+    opened(disk).close()
+    disk.put(f"{DIRECTORY}/0000000009.seg", disk.content(f"{DIRECTORY}/0000000001.seg"))
+    with pytest.raises(JournalMisplaced, match="segment 1"):
+        opened(disk)
+    assert disk.exists(f"{DIRECTORY}/0000000009.seg")
 
 
 def test_a_newer_format_is_refused_with_both_versions_named(disk: FakeDisk) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Final
 
 import click
 
 from dragoman.cli.admin_client import ask, is_running
 from dragoman.cli.options import data_option, json_option
 from dragoman.cli.show import print_json, print_lines
+
+BROKER_FILE: Final = "broker.json"  # goes last
 
 
 @click.command()
@@ -23,7 +26,9 @@ def cancel(id_: str, data: Path, as_json: bool) -> None:
     """
     answer = ask(data, "cancel", id=id_)
     was = answer["cancelled"]
-    print_json(answer) if as_json else print_lines([f"message {was['id']} of {was['queue']} was {was['state']}: cancelled"])
+    print_json(answer) if as_json else print_lines(
+        [f"message {was['id']} of {was['queue']} was {was['state']}: cancelled"]
+    )
 
 
 @click.command()
@@ -43,7 +48,9 @@ def reload(data: Path, as_json: bool) -> None:
 
 @click.command()
 @click.option("--wait", type=click.FloatRange(0), default=60.0, show_default=True, help="Seconds to wait for its end.")
-@click.option("--now", is_flag=True, help="Do not let workers finish; what they hold is given out again at the next start.")
+@click.option(
+    "--now", is_flag=True, help="Do not let workers finish; what they hold is given out again at the next start."
+)
 @data_option
 @json_option
 def stop(wait: float, now: bool, data: Path, as_json: bool) -> int:
@@ -52,7 +59,7 @@ def stop(wait: float, now: bool, data: Path, as_json: bool) -> int:
     if now:
         ask(data, "stop")
     end_s = time.monotonic() + wait
-    while is_running(data):
+    while is_running(data) or (data / BROKER_FILE).exists():
         if time.monotonic() >= end_s:
             print_json({"stopped": False}) if as_json else print_lines([f"still draining after {wait:g} s"])
             return 1

@@ -134,7 +134,7 @@ def note(fact: dict[str, Any]) -> str:
     if name == "released":
         due = f", again at {clock(fact['due_ns'])}" if fact["due_ns"] > fact["time_ns"] else ""
         left = f", {fact['retries_left']} retries left" if fact["retries_left"] >= 0 else ""
-        return fact["reason"] + due + left
+        return f"{fact['reason']}{due}{left}"
     if name == "closed":
         waited = fact["first_leased_ns"] - fact["accepted_ns"] if fact["first_leased_ns"] else 0
         worked = fact["time_ns"] - fact["leased_ns"] if fact["leased_ns"] else 0
@@ -172,7 +172,9 @@ def explain(what: str, data: Path, as_json: bool) -> None:
         print_lines(found["lines"])
 
 
-def explain_from_journal(data: Path, key: str, error: AdminRefused | AdminUnreachable, is_quiet: bool) -> dict[str, Any]:
+def explain_from_journal(
+    data: Path, key: str, error: AdminRefused | AdminUnreachable, is_quiet: bool
+) -> dict[str, Any]:
     """A settled message, or one of a broker that does not run."""
     from dragoman.runtime.trace import end_line
 

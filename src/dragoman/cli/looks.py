@@ -10,7 +10,7 @@ import click
 
 from dragoman.cli.admin_client import ask
 from dragoman.cli.options import data_option, json_option, page_options
-from dragoman.cli.show import ago, more_line, print_json, print_lines, print_table, size
+from dragoman.cli.show import ago, more_line, print_json, print_lines, print_pairs, print_table, size
 
 
 @click.command()
@@ -37,16 +37,13 @@ def status(watch: bool, data: Path, as_json: bool) -> None:
 
 def print_status(found: dict[str, Any]) -> None:
     journal, counters = found["journal"], found["counters"]
+    kept = f"fact {journal['next_lsn'] - 1} written, {journal['synced_lsn']} synced"
     rows: list[tuple[str, object]] = [
         ("version", f"{found['version']} ({found['build']}), pid {found['pid']}, boot {found['boot_no']}"),
         ("data", f"{found['data']}, durability {found['durability']}"),
         ("memory", size(found["memory_bytes"])),
         ("connections", found["connections"]),
-        (
-            "journal",
-            f"{size(journal['size'])} in {journal['segments']} segments, "
-            f"fact {journal['next_lsn'] - 1} written, {journal['synced_lsn']} synced",
-        ),
+        ("journal", f"{size(journal['size'])} in {journal['segments']} segments, {kept}"),
         ("queues", f"{counters['queues']}: {counters['waiting']} waiting, {counters['delayed']} delayed"),
         ("workers", f"{counters['workers']}: {counters['leased']} leased, {counters['slots_free']} slots free"),
         ("settled", f"{counters['settled']} of {counters['accepted']} accepted, {counters['quarantined']} quarantined"),
@@ -58,7 +55,7 @@ def print_status(found: dict[str, Any]) -> None:
         rows.append(("REFUSING", f"new work is refused: {counters['refusing']}"))
     if journal["trouble"]:
         rows.append(("TROUBLE", journal["trouble"]))
-    print_table("", ["", ""], rows)
+    print_pairs(rows)
 
 
 @click.command()

@@ -32,8 +32,12 @@ def json_option(command: F) -> F:
 
 def page_options(command: F) -> F:
     """`--limit` and `--offset` of a list."""
-    command = click.option("--offset", type=click.IntRange(0), default=0, help="Leave out so many at the beginning.")(command)
-    return click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Show so many.")(command)
+    command = click.option("--offset", type=click.IntRange(0), default=0, help="Leave out so many at the beginning.")(
+        command
+    )
+    return click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Show so many.")(
+        command
+    )
 
 
 def url_option(command: F) -> F:

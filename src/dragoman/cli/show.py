@@ -36,6 +36,14 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     Console(width=width, highlight=False).print(table)
 
 
+def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
+    """Names and values, one under the other."""
+    found = list(pairs)
+    width = max(len(name) for name, _ in found)
+    for name, value in found:
+        print(f"{name:<{width}}  {printable(str(value))}")
+
+
 def print_lines(lines: Iterable[str]) -> None:
     for line in lines:
         print(printable(line))

@@ -20,7 +20,11 @@ import click
 @click.option("--durability", metavar="WORD", help="memory, os or disk (the default).")
 @click.option("--set", "settings", multiple=True, metavar="SECTION.KEY=VALUE", help="Any other setting.")
 def up(
-    data: str | None, config_file: Path | None, listen: tuple[str, ...], durability: str | None, settings: tuple[str, ...]
+    data: str | None,
+    config_file: Path | None,
+    listen: tuple[str, ...],
+    durability: str | None,
+    settings: tuple[str, ...],
 ) -> int:
     """Start a broker in the foreground.
 

@@ -78,7 +78,9 @@ def parse(text: str) -> Address:
         path = Path(unquote(rest.removeprefix("//")))
         return Address(text, file=path if path.suffix == ".json" else path / BROKER_FILE)
     if scheme in OTHER_DIALECTS:
-        raise BadAddress(text, f"this client does not speak {scheme}; the broker's emqp listeners reach the same queues")
+        raise BadAddress(
+            text, f"this client does not speak {scheme}; the broker's emqp listeners reach the same queues"
+        )
     if scheme != "emqp" or not rest.startswith("//"):
         raise BadAddress(text, "wants emqp://HOST or file:DIRECTORY")
     places, _, query = rest[2:].partition("?")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from dragoman.client import address, news
 from dragoman.client.background import Background
-from dragoman.client.body import encode, plain_value, problem_of
+from dragoman.client.body import encode, problem_of
 from dragoman.client.caller import Caller
 from dragoman.client.handle import Handle
 from dragoman.client.handler import Handler, Handles
@@ -239,9 +239,7 @@ class Makes:
         self._options = options
 
     @overload
-    def __call__(  # type: ignore[overload-overlap] # a coroutine function is the narrower case, and comes first
-        self, function: Callable[P, Coroutine[Any, Any, R]]
-    ) -> Job[P, R, Coroutine[Any, Any, R]]: ...
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Job[P, R, Coroutine[Any, Any, R]]: ...
 
     @overload
     def __call__(self, function: Callable[P, R]) -> Job[P, R, R]: ...
@@ -250,5 +248,3 @@ class Makes:
         made: Job[P, Any, Any] = Job(self._app, function, self._options)
         self._app.jobs[made.path, made.name] = made
         return made
-
-

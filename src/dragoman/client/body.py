@@ -112,10 +112,11 @@ class Arguments:
             kind = self._signature.parameters[name].kind
             wanted = self._types[name]
             if kind is inspect.Parameter.VAR_POSITIONAL:
-                wanted = tuple[wanted, ...]
+                bound.arguments[name] = tuple(msgspec.convert(item, wanted) for item in value)
             elif kind is inspect.Parameter.VAR_KEYWORD:
-                wanted = dict[str, wanted]
-            bound.arguments[name] = msgspec.convert(value, wanted)
+                bound.arguments[name] = {key: msgspec.convert(item, wanted) for key, item in value.items()}
+            else:
+                bound.arguments[name] = msgspec.convert(value, wanted)
         return list(bound.args), bound.kwargs
 
 
@@ -128,7 +129,8 @@ class Answers:
             ("value", typing.Union[result, msgspec.UnsetType], msgspec.UNSET),  # noqa: UP007 - `result` is a variable
             ("error", Problem | msgspec.UnsetType, msgspec.UNSET),
         ]
-        self._decode = msgspec.json.Decoder(msgspec.defstruct("Answer", fields)).decode
+        decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(msgspec.defstruct("Answer", fields))
+        self._decode = decoder.decode
 
     def read(self, value: bytes) -> Any:
         """The result, or an exception that tells why there is none."""

@@ -34,8 +34,10 @@ class Call:
 
     __slots__ = ("future", "id", "is_again", "is_sent", "message", "until", "wait_s", "wants_answer")
 
-    def __init__(self, id: bytes, message: bytes, future: asyncio.Future[bytes], wants_answer: bool, wait_s: float) -> None:  # noqa: A002 - its name
-        self.id = id
+    def __init__(
+        self, call_id: bytes, message: bytes, future: asyncio.Future[bytes], wants_answer: bool, wait_s: float
+    ) -> None:
+        self.id = call_id
         self.message = message
         self.future = future
         self.wants_answer = wants_answer  # False: KEPT is enough
@@ -67,15 +69,15 @@ class Caller:
 
     # -- calls ----------------------------------------------------------------------------------------------------------
 
-    def call(self, id: bytes, message: bytes, wants_answer: bool, wait_s: float) -> asyncio.Future[bytes]:  # noqa: A002 - its name
+    def call(self, call_id: bytes, message: bytes, wants_answer: bool, wait_s: float) -> asyncio.Future[bytes]:
         """Send a message; the future holds the answer's value, or b"" for a call that only wants to be kept."""
         if self._is_closed:
             raise AppClosed("the App is closed")
         loop = self.loop
         future: asyncio.Future[bytes] = loop.create_future()
-        call = Call(id, message, future, wants_answer, wait_s)
+        call = Call(call_id, message, future, wants_answer, wait_s)
         call.until = loop.time() + wait_s
-        self._calls[id] = call
+        self._calls[call_id] = call
         self._size += len(message)
         if self._size >= self._size_max or len(self._calls) >= self._calls_max:
             self.is_full = True

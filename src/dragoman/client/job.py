@@ -31,14 +31,16 @@ C = TypeVar("C")  # what a direct call returns: R, or a coroutine of it
 class Job(Generic[P, R, C]):
     """One function of an App. `options(…)` gives the same job with other options for some calls."""
 
-    def __init__(self, app: App, function: Callable[P, C], options: Options, shared: Job[P, R, C] | None = None) -> None:
+    def __init__(
+        self, app: App, function: Callable[P, C], options: Options, shared: Job[P, R, C] | None = None
+    ) -> None:
         self.app = app
         self.function = function
         self.path, self.name = path_of(function), function.__qualname__
         self.is_async = inspect.iscoroutinefunction(function)
         self.opts = options
-        self.arguments = shared.arguments if shared is not None else Arguments(function, self.path, self.name)
-        self.answers = shared.answers if shared is not None else Answers(function)
+        self.arguments: Arguments = shared.arguments if shared else Arguments(function, self.path, self.name)
+        self.answers: Answers = shared.answers if shared else Answers(function)
         said = options.headers()
         queue = options.queue.encode()
         self.ask_form = RequestForm(queue, ",".join(["reply-requested", *said]).encode())

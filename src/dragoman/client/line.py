@@ -42,7 +42,7 @@ class Line:
         self._up = up
         self._down = down
         self._turn = 0
-        self._chance = random.Random()  # noqa: S311 - spreads reconnects, guards nothing
+        self._chance = random.Random()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
+from typing import cast
 
 from dragoman.errors import PeerError
 from dragoman.wire.zmtp.connection import ZmtpConnection
@@ -34,13 +35,13 @@ class Link(asyncio.Protocol):
         return self._is_paused
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # A cast: the transports of uvloop have the methods, not the ancestry.
+        self._transport = cast(asyncio.Transport, transport)
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.heard_at = self.loop.time()
-        transport.write(self._zmtp.greeting())
+        self._transport.write(self._zmtp.greeting())
 
     def data_received(self, data: bytes) -> None:
         self.heard_at = self.loop.time()

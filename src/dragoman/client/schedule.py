@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 class Schedule:
     """When, what, and with which arguments."""
 
-    def __init__(self, when: str | float, job: Job[..., Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, when: str | float, job: Job[..., Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         if not isinstance(when, str) and not math.isfinite(when):
             raise ValueError(f"an interval wants seconds, not {when}")
         self.job = job

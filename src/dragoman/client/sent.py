@@ -13,7 +13,9 @@ log = logging.getLogger("dragoman.client")
 class Sent:
     """Awaiting it says that it got through; a failure nobody awaits is logged once."""
 
-    def __init__(self, task: asyncio.Future[None] | None, later: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
+    def __init__(
+        self, task: asyncio.Future[None] | None, later: Callable[[], Coroutine[Any, Any, None]] | None = None
+    ) -> None:
         self._task = task
         self._later = later
         self._is_awaited = False

@@ -92,6 +92,7 @@ class Core(Exchange):
         self.topics = Topics()
         self.workers: dict[int, Peer] = {}
         self.notes: dict[str, int] = {}
+        self.ended_before: dict[bytes, int] = {}
         self.ended: dict[bytes, int] = {}  # how kept requests ended, by their client's id, the latest ones
         self.refusing: int = TAKEN  # why new work is refused at the moment
         self.now_ns = 0
@@ -185,13 +186,16 @@ class Core(Exchange):
 
     def settled_state(self, client_id: bytes) -> str:
         outcome = self.ended.get(client_id, -1)
+        if outcome < 0:
+            outcome = self.ended_before.get(client_id, -1)
         return STATE_NAMES[outcome] if outcome >= 0 else "unknown"
 
     def remember_end(self, message: Message, outcome: int) -> None:
-        ended = self.ended
-        if len(ended) >= ENDED_REMEMBERED_MAX:
-            del ended[next(iter(ended))]
-        ended[message.client_id] = outcome
+        # Two halves: dropping a dict's oldest key one by one gets slower with every key dropped before.
+        if len(self.ended) >= ENDED_REMEMBERED_MAX // 2:
+            self.ended_before = self.ended
+            self.ended = {}
+        self.ended[message.client_id] = outcome
 
     def cancel(self, message: Message, reason: int) -> int:
         if message.state > LEASED and reason != BY_OPERATOR and reason != DROPPED:

@@ -29,7 +29,7 @@ from dragoman.journal.format import (
     split_place,
 )
 from dragoman.journal.reader import JournalReader, block_of
-from dragoman.journal.recovery import Recovered, recover
+from dragoman.journal.recovery import Recovered, give_back_tail, recover
 from dragoman.journal.scan import read_segment_file
 from dragoman.journal.segments import SegmentInfo
 from dragoman.journal.settings import JournalSettings
@@ -75,6 +75,7 @@ class Journal:
             return cls(settings, disk, fresh_id, Recovered(), now_ns)
         disk.make_directory(settings.directory)
         found = recover(disk, settings.directory)
+        give_back_tail(disk, found)
         journal = cls(settings, disk, found.broker_id or fresh_id, found, max(now_ns, found.time_ns))
         journal._tidy()
         return journal
@@ -265,17 +266,10 @@ class Journal:
             self._writer.close()
 
     def _tidy(self) -> None:
-        """After a start has synced all that counts: segments of which nothing counts go, and the newest of the others gives
-        back its preallocated tail."""
-        found = self._found
-        while found.files and (header := found.files[-1].header) and header.first_block_no > found.synced_block_no:
-            self._shelf.drop(found.files.pop().segment_no)
-        if found.files:
-            segment = self._shelf.segments[found.files[-1].segment_no]
-            with suppress(OSError):  # only room is at stake
-                fd = self._disk.open(segment.path)
-                self._disk.truncate(fd, segment.end)
-                self._disk.close(fd)
+        """After a start has synced all that counts, segments of which nothing counts go."""
+        files = self._found.files
+        while files and (header := files[-1].header) and header.first_block_no > self._found.synced_block_no:
+            self._shelf.drop(files.pop().segment_no)
 
     def _checkpoint_no(self) -> int | None:
         return self._writer.checkpoint_no if self._writer is not None else None

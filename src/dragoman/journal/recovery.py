@@ -58,7 +58,7 @@ def recover(disk: DiskFace, directory: str) -> Recovered:
     listed = list_segments(disk, directory)
     next_segment_no = listed[-1].segment_no + 1 if listed else 1
     files = counting(_without_stillborn(disk, listed))
-    broker_id = broker_id_of(files, directory)
+    broker_id = broker_id_of(listed, directory)
     found = Recovered(files, broker_id=broker_id, next_segment_no=next_segment_no)
     if not files:
         return found
@@ -185,6 +185,20 @@ def _cut(disk: DiskFace, directory: str, files: list[SegmentFile], damage: Damag
         kept.append(damage.file._replace(size=damage.offset))
     disk.sync_directory(directory)
     return kept
+
+
+def give_back_tail(disk: DiskFace, found: Recovered) -> None:
+    """Free the room behind the newest segment's last whole block: on a full disk the start needs it."""
+    if not found.files:
+        return
+    newest = found.files[-1]
+    end = found.reach[newest.segment_no].end
+    if newest.size > end:
+        fd = disk.open(newest.path)
+        try:
+            disk.truncate(fd, end)
+        finally:
+            disk.close(fd)
 
 
 def _drop_headless(disk: DiskFace, found: Recovered) -> None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from dragoman import limits
 from dragoman.errors import JournalFailing, JournalFull, JournalUnavailable
 from dragoman.journal.disk import DiskFace
 from dragoman.journal.format import SegmentHeader, block_seed, pack_segment_header, segment_name
@@ -43,8 +44,9 @@ class Room:
 
     def make(self) -> bool:
         """Have a spare, over whatever an earlier run left of one; True when there is one now."""
-        if self.spare is not None:
-            return True
+        return self.spare is not None or self._make(self._segment_size)
+
+    def _make(self, size: int) -> bool:
         path = f"{self._directory}/{SPARE_NAME}"
         try:
             fd = self._disk.open(path, create=True)
@@ -52,12 +54,12 @@ class Room:
             self.error = error
             return False
         try:
-            self._disk.allocate(fd, 0, self._segment_size)
+            self._disk.allocate(fd, 0, size)
         except OSError as error:
             self.error = error
             self._remove(path, fd)
             return False
-        self.spare, self.error = Spare(path, fd, self._segment_size), None
+        self.spare, self.error = Spare(path, fd, size), None
         return True
 
     def wants_work(self, zero_fill: bool) -> bool:
@@ -65,11 +67,16 @@ class Room:
         spare = self.spare
         return spare is None or (zero_fill and spare.filled < spare.size)
 
-    def take(self) -> Spare:
+    def take(self, *, smaller: bool = False) -> Spare:
+        """The spare, to become a segment. `smaller`: if need be one of less than a segment's size, so that a broker starts
+        and settles even on a full disk."""
         if not self.make():
+            size = self._segment_size // 2
+            while smaller and size >= limits.SEGMENT_SIZE_MIN // 4 and not self._make(size):
+                size //= 2
+        if self.spare is None:
             raise self.unavailable(self._segment_size)
         spare, self.spare = self.spare, None
-        assert spare is not None
         return spare
 
     def give_up(self, error: OSError) -> bool:

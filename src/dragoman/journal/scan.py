@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from dragoman import limits
-from dragoman.errors import JournalTooNew
+from dragoman.errors import JournalMisplaced, JournalTooNew
 from dragoman.journal.disk import DiskFace
 from dragoman.journal.format import (
     BLOCK_HEADER_SIZE,
@@ -146,7 +146,7 @@ def read_segment_file(disk: DiskFace, directory: str, segment_no: int) -> Segmen
     if version is not None and version > FORMAT_VERSION:
         raise JournalTooNew(path, version, FORMAT_VERSION)
     if header is not None and header.segment_no != segment_no:
-        header = None
+        raise JournalMisplaced(f"{path} was written as segment {header.segment_no}; it does not belong here")
     return SegmentFile(segment_no, path, size, header)
 
 

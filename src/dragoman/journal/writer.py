@@ -47,10 +47,12 @@ class Writer:
         self.time_ns = time_ns
         self.room = Room(disk, settings.directory, settings.segment_size)
         self.failing: str | None = None
-        # Bytes written since the newest checkpoint; that one's segment once synced; one whose sync is still to come.
+        # Bytes written since the newest checkpoint. A checkpoint waits for its sync, and then for the sync of a block that says
+        # so; only then would a start trust it, and `checkpoint_no` names the segment before which nothing is needed.
         self.written_size = 0
         self.checkpoint_no: int | None = None
         self._checkpoint_waiting: tuple[int, int] | None = None
+        self._checkpoint_synced: tuple[int, int] | None = None
         self._promised: int | None = None
         self._dirty: list[Segment] = []
         self._directory_dirty = False
@@ -72,7 +74,7 @@ class Writer:
 
     @property
     def has_checkpoint(self) -> bool:
-        return self.checkpoint_no is not None or self._checkpoint_waiting is not None
+        return any(c is not None for c in (self.checkpoint_no, self._checkpoint_synced, self._checkpoint_waiting))
 
     def next_place(self) -> int:
         self._promised = place = place_of(self._live.segment_no, self._live.end + BLOCK_HEADER_SIZE)
@@ -185,8 +187,10 @@ class Writer:
         while self._outlived:
             with suppress(OSError):  # if it cannot be deleted, recovery passes over it
                 self._shelf.drop(self._outlived.pop())
+        if self._checkpoint_synced is not None and upto[1] >= self._checkpoint_synced[1]:
+            self.checkpoint_no, self._checkpoint_synced = self._checkpoint_synced[0], None
         if checkpoint is not None:
-            self.checkpoint_no = checkpoint[0]
+            self._checkpoint_synced = (checkpoint[0], self.next_block_no)
             if self._checkpoint_waiting == checkpoint:
                 self._checkpoint_waiting = None
 
@@ -224,7 +228,7 @@ class Writer:
         """A new segment that begins with all held blocks, behind the last synced one; and the next block number."""
         flags = SEGMENT_MOVED if len(self.held) else 0
         header = self._header(flags, (self.synced_lsn + 1, self._synced_block_no + 1))
-        spare = self.room.take()
+        spare = self.room.take(smaller=True)
         try:
             begin_segment(self._disk, spare, header)
             end, next_block_no, moves = self.held.write_again(self._disk, spare.fd, header)

@@ -7,7 +7,6 @@ what they caused is sent. One clock read per tick, one write per connection per 
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -26,6 +25,7 @@ from dragoman.runtime.clock import Clock
 from dragoman.runtime.committer import KEPT, STARTED, Committer
 from dragoman.runtime.config import Config
 from dragoman.runtime.connection import Connection
+from dragoman.runtime.outside import Outside
 from dragoman.runtime.settings import apply_core, apply_emqp, ns
 from dragoman.runtime.upkeep import Upkeep
 
@@ -40,14 +40,17 @@ log = structlog.get_logger("dragoman")
 class Broker:
     """Everything of one broker that lives on its loop."""
 
-    def __init__(self, config: Config, journal: Journal, core: Core, clock: Clock, upkeep: Upkeep) -> None:
+    def __init__(
+        self, config: Config, journal: Journal, core: Core, clock: Clock, upkeep: Upkeep, outside: Outside | None = None
+    ) -> None:
+        outside = outside or Outside.real(journal.settings.durability)
         self.config, self.journal, self.core, self.clock, self.upkeep = config, journal, core, clock, upkeep
-        self.loop = asyncio.get_running_loop()
+        self.loop = outside.loop
         self.timers = Timers(core)
         self.hub = Hub(core)
         self.hub.boot_no = core.state.boot_no
-        self.emqp = EmqpDialect(EmqpSettings(), id_prefix_of(secrets.token_bytes(10)))
-        self.committer = Committer(core, journal, self.loop, self._on_synced, upkeep.on_appended)
+        self.emqp = EmqpDialect(EmqpSettings(), id_prefix_of(outside.id_seed))
+        self.committer = Committer(core, journal, self.loop, outside.commit_thread, self._on_synced, upkeep.on_appended)
         self.connections: dict[Session, Connection] = {}
         self.on_stop: Callable[[], None] = lambda: None
         self.is_draining = False

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,13 +42,14 @@ class Committer:
         core: Core,
         journal: Journal,
         loop: asyncio.AbstractEventLoop,
+        thread: Executor | None,
         on_synced: Callable[[], None],
         on_appended: Callable[[], None],
     ) -> None:
         self._core, self._journal, self._loop = core, journal, loop
         self._on_synced, self._on_appended = on_synced, on_appended
         self._has_places = journal.settings.durability != "memory"
-        self._thread = ThreadPoolExecutor(1, "commit") if journal.settings.durability == "disk" else None
+        self._thread = thread  # one thread; None when a write is all the durability asks for
         self._stuck: Block | None = None
         self._is_unsynced = False
         self.is_busy = False

@@ -7,6 +7,7 @@ readable if the broker dies before the next checkpoint.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import structlog
@@ -25,8 +26,15 @@ log = structlog.get_logger("dragoman.journal")
 class Upkeep:
     """All of it on the loop, in small steps, except what waits for the disk."""
 
-    def __init__(self, core: Core, journal: Journal, checkpoint_segments: set[int]) -> None:
+    def __init__(
+        self,
+        core: Core,
+        journal: Journal,
+        checkpoint_segments: set[int],
+        new_thread: Callable[..., threading.Thread] = threading.Thread,
+    ) -> None:
         self._core = core
+        self._new_thread = new_thread
         self._journal = journal
         self._checkpoint_segments = [checkpoint_segments]  # of the newest two: the newest may not be synced yet
         self._carrier: Carrier | None = None
@@ -51,7 +59,7 @@ class Upkeep:
         """Ten times a second."""
         journal = self._journal
         if journal.wants_upkeep(now_ns) and (self._thread is None or not self._thread.is_alive()):
-            self._thread = threading.Thread(target=journal.upkeep, args=(now_ns,), name="upkeep", daemon=True)
+            self._thread = self._new_thread(target=journal.upkeep, args=(now_ns,), name="upkeep", daemon=True)
             self._thread.start()
         if self._carrier is not None:
             if not self._carrier.step(CARRY_STEP_COUNT):

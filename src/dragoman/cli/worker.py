@@ -1,0 +1,71 @@
+"""`dragoman worker`: run the jobs and handlers of an App."""
+
+from __future__ import annotations
+
+import logging
+
+import click
+
+DEFAULT_WEIGHT = 10
+
+
+def read_queue(text: str) -> tuple[int, str]:
+    """`NAME` or `NAME=WEIGHT`."""
+    name, equals, weight = text.rpartition("=")
+    if not equals:
+        return DEFAULT_WEIGHT, text
+    if not weight.isdigit() or not name:
+        raise click.BadParameter(f"wants NAME or NAME=WEIGHT, not {text!r}", param_hint="--queue")
+    return int(weight), name
+
+
+@click.command()
+@click.argument("app", metavar="MODULE:APP")
+@click.option(
+    "--slots", default=8, show_default=True, type=click.IntRange(1, 100_000), help="Jobs at once, per process."
+)
+@click.option(
+    "--processes",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, 256),
+    help="Child processes that run the jobs, for CPU-bound work; 0: this process runs them.",
+)
+@click.option(
+    "--queue", "queues", multiple=True, metavar="NAME[=WEIGHT]", help="A queue to serve; default: those of the jobs."
+)
+@click.option("--url", default="", metavar="ADDRESS", help="The broker, instead of the App's own address.")
+@click.option(
+    "--drain-s", default=30.0, show_default=True, type=click.FloatRange(0), help="How long jobs may end after SIGTERM."
+)
+@click.option(
+    "--allow-import",
+    multiple=True,
+    metavar="PREFIX",
+    help="Also run functions of these modules that are no jobs of the App, as an EventMQ job manager does.",
+)
+@click.option(
+    "--log-level", default="INFO", show_default=True, type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"])
+)
+def worker(
+    app: str,
+    slots: int,
+    processes: int,
+    queues: tuple[str, ...],
+    url: str,
+    drain_s: float,
+    allow_import: tuple[str, ...],
+    log_level: str,
+) -> int:
+    """Run the jobs of an App, and its handlers of news.
+
+    MODULE:APP names it, as in `shop.jobs:app`; `app` is the default name. Coroutine functions share one event loop, plain
+    functions run in threads. SIGTERM and SIGINT drain: no new jobs, running ones may end, then it exits with 0.
+    """
+    from dragoman.client.worker.program import run
+    from dragoman.client.worker.settings import WorkerSettings
+
+    logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)s %(process)d %(message)s")
+    served = tuple(read_queue(text) for text in queues)
+    settings = WorkerSettings(slots, processes, served, allow_import, drain_s)
+    return run(app, settings, url, log_level)

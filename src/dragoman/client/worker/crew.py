@@ -1,0 +1,214 @@
+"""A crew in this process: coroutines run on a loop in a thread of its own, plain functions in threads.
+
+The post's loop is neither of them, so nothing a job does stops heartbeats (save C code that keeps the interpreter lock for
+seconds: that is what child processes are for).
+
+Coroutines that never really wait are run one after another in one task, the *driver*: a task per job costs more than a small
+job. When one does wait, its driver has become its task and another driver takes the rest; from then on that function gets a task
+of its own at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import uvloop
+
+from dragoman.client.body import decode_run, failure_of, value_of
+from dragoman.client.handler import Handler
+from dragoman.client.job import Job
+from dragoman.client.worker.lookup import Lookup
+from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker.threads import Threads
+
+NEWS_RUN = 0  # the run number of a handler's run: nobody waits for its end
+NEWS_MAX = 10_000  # runs of handlers begun and not ended; news beyond is dropped
+
+log = logging.getLogger("dragoman.worker")
+
+Begun = tuple[int, Callable[..., Any], list[Any], dict[str, Any]]
+
+
+class LocalCrew:
+    """Runs jobs; `ended` is called in `loop` with what has ended since."""
+
+    def __init__(
+        self,
+        jobs: dict[tuple[str, str], Job[..., Any, Any]],
+        settings: WorkerSettings,
+        loop: asyncio.AbstractEventLoop,
+        ended: Callable[[list[tuple[int, bytes]]], None],
+    ) -> None:
+        self._lookup = Lookup(jobs, settings.allow_import)
+        self._post_loop = loop
+        self._tell_ended = ended
+        self._threads = Threads(settings.slots, "dragoman job")
+        self._news_threads = Threads(settings.slots, "dragoman news")
+        self._news_runs = 0
+        self._begun: deque[Begun] = deque()
+        self._ended: deque[tuple[int, bytes]] = deque()
+        self._is_telling = False
+        self._driver: object | None = None
+        self._waiting_functions: set[Callable[..., Any]] = set()  # functions seen to wait: they get tasks of their own
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._cancelled: set[int] = set()
+        self._loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, name="dragoman coroutines", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the jobs' loop; what still runs in threads is left behind."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(1.0)
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.close()
+
+    # -- in the post's loop ---------------------------------------------------------------------------------------------
+
+    def give(self, jobs: list[tuple[int, bytes]]) -> None:
+        has_begun = False
+        for run_no, body in jobs:
+            try:
+                function, args, kwargs, is_async = self._lookup.find(decode_run(body))
+            except Exception as error:  # whatever an import or a decoder raises is the answer
+                self._end(run_no, failure_of(error))
+                continue
+            if is_async:
+                self._begun.append((run_no, function, args, kwargs))
+                has_begun = True
+            else:
+                self._threads.put(functools.partial(self._run_plain, run_no, function, args, kwargs))
+        if has_begun:
+            self._loop.call_soon_threadsafe(self._drive)
+
+    def cancel(self, run_no: int) -> None:
+        self._loop.call_soon_threadsafe(self._cancel, run_no)
+
+    def hear(self, handlers: list[Handler], topic: bytes, body: bytes) -> None:
+        """Run the handlers that news is for."""
+        for handler in handlers:
+            if not topic.startswith(handler.prefix):
+                continue
+            if self._news_runs >= NEWS_MAX:
+                log.warning(
+                    "news of %s dropped: %d handlers are still busy", topic.decode("utf-8", "replace"), NEWS_MAX
+                )
+                continue
+            try:
+                args = handler.arguments(topic, body)
+            except Exception:
+                log.exception("news of %s cannot be read", topic.decode("utf-8", "replace"))
+                continue
+            self._news_runs += 1
+            if handler.is_async:
+                self._begun.append((NEWS_RUN, handler.function, args, {}))
+                self._loop.call_soon_threadsafe(self._drive)
+            else:
+                self._news_threads.put(functools.partial(self._run_plain, NEWS_RUN, handler.function, args, {}))
+
+    def _deliver(self) -> None:
+        self._is_telling = False
+        done: list[tuple[int, bytes]] = []
+        ended = self._ended
+        while ended:
+            item = ended.popleft()
+            if item[0] == NEWS_RUN:
+                self._news_runs -= 1
+            else:
+                done.append(item)
+        if done:
+            self._tell_ended(done)
+
+    # -- in any thread --------------------------------------------------------------------------------------------------
+
+    def _end(self, run_no: int, value: bytes) -> None:
+        # The order matters: `_deliver` clears the mark first, then reads the list.
+        self._ended.append((run_no, value))
+        if not self._is_telling:
+            self._is_telling = True
+            try:
+                self._post_loop.call_soon_threadsafe(self._deliver)
+            except RuntimeError:
+                pass  # the program has ended meanwhile
+
+    def _run_plain(self, run_no: int, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
+        try:
+            value = value_of(contextvars.Context().run(function, *args, **kwargs))
+        except BaseException as error:  # not even SystemExit of a job may end the worker's thread
+            value = self._failed(function, error)
+        self._end(run_no, value)
+
+    def _failed(self, function: Callable[..., Any], error: BaseException) -> bytes:
+        log.warning("%s failed", getattr(function, "__qualname__", function), exc_info=error)
+        return failure_of(error)
+
+    # -- in the jobs' loop ----------------------------------------------------------------------------------------------
+
+    def _drive(self) -> None:
+        """Let a driver run what has begun, unless one is at it."""
+        if self._driver is None and self._begun:
+            driver = self._driver = object()
+            self._loop.create_task(self._run_all(driver), name="dragoman driver")
+            self._loop.call_soon(self._relieve, driver)
+
+    def _relieve(self, driver: object) -> None:
+        """Comes right after the driver's first step: if it still is the driver, a job in it waits, and it is that job's task now."""
+        if self._driver is driver:
+            self._driver = None
+            self._drive()
+
+    async def _run_all(self, driver: object) -> None:
+        begun = self._begun
+        clean = contextvars.copy_context()
+        while begun:
+            work = begun.popleft()
+            if work[1] in self._waiting_functions:
+                self._loop.create_task(self._run(work))
+                continue
+            await self._run(work)
+            if self._driver is not driver:
+                self._waiting_functions.add(work[1])
+                return
+            if contextvars.copy_context() != clean:
+                break  # the job changed its context; the next one must not see that
+        self._driver = None
+        self._drive()
+
+    async def _run(self, work: Begun) -> None:
+        run_no, function, args, kwargs = work
+        if run_no in self._cancelled:
+            self._cancelled.discard(run_no)
+            self._end(run_no, failure_of(TimeoutError("out of time before it began")))
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks[run_no] = task
+        try:
+            value = value_of(await function(*args, **kwargs))
+        except BaseException as error:  # not even SystemExit of a job may end the jobs' loop
+            value = self._failed(function, error)
+        self._tasks.pop(run_no, None)
+        self._end(run_no, value)
+
+    def _cancel(self, run_no: int) -> None:
+        task = self._tasks.get(run_no)
+        if task is not None:
+            task.cancel()
+        elif any(work[0] == run_no for work in self._begun):
+            self._cancelled.add(run_no)

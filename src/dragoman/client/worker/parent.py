@@ -1,0 +1,129 @@
+"""The parent of a worker's child processes: it holds one post per child and runs no job itself.
+
+    spawn ──► HELLO: its post informs the broker ──► … ──► the pipe ends: the post's connection is cut, its jobs go back ──► spawn
+
+So heartbeats go on whatever a child does, and a child that crashes costs only the jobs it held, which the broker gives to others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from dragoman.client import address
+from dragoman.client.worker.child import Orders
+from dragoman.client.worker.pipe import CANCEL, ENDED, HELLO, RUN, Pipe
+from dragoman.client.worker.post import Post
+from dragoman.errors import BadTarget
+
+RESPAWN_FIRST_S: Final = 0.1
+RESPAWN_MAX_S: Final = 10.0
+STEADY_S: Final = 10.0
+END_S: Final = 5.0
+BAD_TARGET_EXIT: Final = BadTarget.exit_code
+
+log = logging.getLogger("dragoman.worker")
+
+
+class Child:
+    """One child process and its post, replaced together."""
+
+    def __init__(self, number: int, orders: Orders, broker: address.Address, gave_up: Callable[[int], None]) -> None:
+        self._number = number
+        self._orders = orders
+        self._address = broker
+        self._gave_up = gave_up
+        self._pipe: Pipe | None = None
+        self._post: Post | None = None
+        self._gone = asyncio.Event()
+        self._has_begun = False
+        self._is_stopping = False
+        self._process: subprocess.Popen[bytes] | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._keep(), name=f"dragoman child {self._number}")
+
+    async def _keep(self) -> None:
+        wait_s = RESPAWN_FIRST_S
+        loop = asyncio.get_running_loop()
+        while not self._is_stopping:
+            began = loop.time()
+            await self._spawn()
+            await self._gone.wait()
+            if self._post is not None:
+                await self._post.close()
+                self._post = None
+            code = await self._reap()
+            if self._is_stopping:
+                return
+            if not self._has_begun and code == BAD_TARGET_EXIT:
+                self._gave_up(code)
+                return
+            log.error("child %d ended with %d; its jobs go back to the broker", self._number, code)
+            wait_s = RESPAWN_FIRST_S if loop.time() - began > STEADY_S else min(wait_s * 2, RESPAWN_MAX_S)
+            await asyncio.sleep(wait_s)
+
+    async def _spawn(self) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            orders = msgspec.json.encode(self._orders).decode()
+            command = [sys.executable, "-m", "dragoman.client.worker.child", str(theirs.fileno()), orders]
+            self._process = subprocess.Popen(command, pass_fds=(theirs.fileno(),))  # noqa: ASYNC220 - a fork and exec, no wait
+        self._gone.clear()
+        self._has_begun = False
+        _, self._pipe = await asyncio.get_running_loop().create_connection(
+            lambda: Pipe(self._hear, self._gone.set), sock=ours
+        )
+
+    async def _reap(self) -> int:
+        process = self._process
+        assert process is not None
+        loop = asyncio.get_running_loop()
+        until = loop.time() + END_S
+        while process.poll() is None:
+            if loop.time() > until:
+                process.kill()
+            await asyncio.sleep(0.01)
+        return process.returncode
+
+    def _hear(self, word: int, content: Any) -> None:
+        if word == ENDED and self._post is not None:
+            self._post.ended([(run_no, value) for run_no, value in content])
+        elif word == HELLO:
+            self._has_begun = True
+            queues = tuple((int(weight), str(name)) for weight, name in content)
+            if queues and not self._is_stopping:
+                self._post = Post(self._address, self._orders.settings, queues, self)
+                self._post.start()
+
+    def give(self, jobs: list[tuple[int, bytes]]) -> None:
+        if self._pipe is not None:
+            self._pipe.say(RUN, jobs)
+
+    def cancel(self, run_no: int) -> None:
+        if self._pipe is not None:
+            self._pipe.say(CANCEL, run_no)
+
+    async def stop(self) -> None:
+        """Drain, then end the child."""
+        self._is_stopping = True
+        if self._post is not None:
+            await self._post.drain()
+        if self._pipe is not None:
+            self._pipe.close()
+        if self._task is not None:
+            try:
+                async with asyncio.timeout(2 * END_S):
+                    await self._task
+            except TimeoutError:
+                self._task.cancel()
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()

@@ -1,0 +1,72 @@
+"""`dragoman worker`: jobs in this process or in children, signals, drain, exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+
+import uvloop
+
+from dragoman.client import address
+from dragoman.client.worker import target
+from dragoman.client.worker.child import Orders
+from dragoman.client.worker.parent import Child
+from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker.worker import Worker
+
+log = logging.getLogger("dragoman.worker")
+
+
+def run(where: str, settings: WorkerSettings, url: str = "", log_level: str = "INFO") -> int:
+    """Work until SIGTERM or SIGINT; the process's exit code. A second signal does not wait for jobs."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        if settings.processes == 0:
+            return runner.run(_work_here(where, settings, url))
+        return runner.run(_work_in_children(where, settings, url, log_level))
+
+
+async def _work_here(where: str, settings: WorkerSettings, url: str) -> int:
+    worker = Worker(target.load(where, url), settings)
+    stop = _stop_signal()
+    worker.start()
+    await stop.wait()
+    await worker.stop()
+    return 0
+
+
+async def _work_in_children(where: str, settings: WorkerSettings, url: str, log_level: str) -> int:
+    # The parent reads the App for its address only, and so that a bad target is told once, before any child is there.
+    broker = address.parse(url) if url else target.load(where, "").address
+    stop = _stop_signal()
+    codes: list[int] = []
+
+    def gave_up(code: int) -> None:
+        codes.append(code)
+        stop.set()
+
+    children = [
+        Child(number, Orders(where, url, number == 0, log_level, settings), broker, gave_up)
+        for number in range(settings.processes)
+    ]
+    for child in children:
+        child.start()
+    await stop.wait()
+    await asyncio.gather(*(child.stop() for child in children))
+    return codes[0] if codes else 0
+
+
+def _stop_signal() -> asyncio.Event:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+
+    def told() -> None:
+        if stop.is_set():
+            log.warning("told to stop twice: not waiting for jobs")
+            os._exit(1)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told)
+    return stop

@@ -1,0 +1,66 @@
+"""A disk whose power can go out between, or right before, any two operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dragoman.testing.disk import FakeDisk
+
+
+class PowerCut(BaseException):
+    """The broker is gone from here on. Not an Exception: no broker survives this by catching it."""
+
+
+class SimDisk(FakeDisk):
+    """Raises `PowerCut` when its allowance of operations is used up, and from then on, until `restore`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._left: int | None = None
+        self.is_cut = False
+
+    def cut_after(self, operations: int) -> None:
+        self._left = operations
+
+    def restore(self) -> None:
+        self.is_cut = False
+        self._left = None
+
+    def _use(self) -> None:
+        if self._left is not None:
+            self._left -= 1
+            self.is_cut = self.is_cut or self._left < 0
+        if self.is_cut:
+            raise PowerCut
+
+    def open(self, path: str, *, create: bool = False, write: bool = True) -> int:
+        self._use()
+        return super().open(path, create=create, write=write)
+
+    def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
+        self._use()
+        super().write(fd, parts, offset)
+
+    def sync(self, fd: int) -> None:
+        self._use()
+        super().sync(fd)
+
+    def allocate(self, fd: int, offset: int, size: int) -> None:
+        self._use()
+        super().allocate(fd, offset, size)
+
+    def truncate(self, fd: int, size: int) -> None:
+        self._use()
+        super().truncate(fd, size)
+
+    def rename(self, source: str, target: str) -> None:
+        self._use()
+        super().rename(source, target)
+
+    def unlink(self, path: str) -> None:
+        self._use()
+        super().unlink(path)
+
+    def sync_directory(self, path: str) -> None:
+        self._use()
+        super().sync_directory(path)

@@ -1,0 +1,122 @@
+"""Time that is moved by hand: a heap of events, and the face of an event loop as far as a broker looks."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Any, cast
+
+SECOND_NS = 1_000_000_000
+MS_NS = 1_000_000
+
+
+class Timeline:
+    """What happens when. Events of one instant run in the order in which they were set."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+        self._events: list[tuple[int, int, Callable[[], object]]] = []
+        self._count = 0
+
+    def at(self, time_ns: int, event: Callable[[], object]) -> None:
+        self._count += 1
+        heapq.heappush(self._events, (max(time_ns, self.now_ns), self._count, event))
+
+    def after(self, delay_ns: int, event: Callable[[], object]) -> None:
+        self.at(self.now_ns + delay_ns, event)
+
+    def next_ns(self) -> int | None:
+        return self._events[0][0] if self._events else None
+
+    def take(self) -> Callable[[], object]:
+        """The next event; time moves to it."""
+        self.now_ns, _, event = heapq.heappop(self._events)
+        return event
+
+
+class SimLoop:
+    """One broker's event loop. When the broker dies, what it had planned dies with it."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.is_alive = True
+        self._ready: deque[Callable[[], object]] = deque()
+
+    def face(self) -> asyncio.AbstractEventLoop:
+        return cast(asyncio.AbstractEventLoop, self)
+
+    def call_soon(self, callback: Callable[..., object], *args: Any, context: object = None) -> None:
+        self._ready.append(lambda: callback(*args))
+
+    def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> None:
+        self.call_soon(callback, *args)
+
+    def call_later(self, delay_s: float, callback: Callable[..., object], *args: Any) -> Timer:
+        timer = Timer(lambda: callback(*args))
+        self.timeline.after(max(int(delay_s * SECOND_NS), 0), lambda: timer.fire() if self.is_alive else None)
+        return timer
+
+    def create_future(self) -> asyncio.Future[None]:
+        return asyncio.Future(loop=self.face())
+
+    def get_debug(self) -> bool:
+        return False
+
+    def run_ready(self) -> None:
+        """What a real loop does between two polls."""
+        while self.is_alive and self._ready:
+            self._ready.popleft()()
+
+
+class Timer:
+    def __init__(self, event: Callable[[], object]) -> None:
+        self._event: Callable[[], object] | None = event
+
+    def fire(self) -> None:
+        if self._event is not None:
+            self._event()
+
+    def cancel(self) -> None:
+        self._event = None
+
+
+class SimThread(Executor):
+    """A thread whose work gets done a while later, in one go, between two events of the loop."""
+
+    def __init__(self, loop: SimLoop, pause_ns: Callable[[], int]) -> None:
+        self._loop, self._pause_ns = loop, pause_ns
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self._loop.timeline.after(self._pause_ns(), lambda: fn(*args, **kwargs) if self._loop.is_alive else None)
+        return Future()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """There is nothing to give back."""
+
+    def new_thread(self, *, target: Callable[..., object], args: tuple[Any, ...], name: str, daemon: bool) -> threading.Thread:
+        """In the place of `threading.Thread`."""
+        return cast(threading.Thread, _Run(self, target, args))
+
+
+class _Run:
+    def __init__(self, thread: SimThread, target: Callable[..., object], args: tuple[Any, ...]) -> None:
+        self._thread, self._target, self._args = thread, target, args
+        self._is_done = False
+
+    def start(self) -> None:
+        self._thread.submit(self._run)
+
+    def _run(self) -> None:
+        self._is_done = True
+        self._target(*self._args)
+
+    def is_alive(self) -> bool:
+        return not self._is_done
+
+    def join(self) -> None:
+        if not self._is_done:
+            self._run()

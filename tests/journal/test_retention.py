@@ -1,0 +1,113 @@
+"""What may go and what must stay."""
+
+from __future__ import annotations
+
+from dragoman.journal import Journal, retention
+from dragoman.journal.segments import SegmentInfo
+from dragoman.testing.disk import FakeDisk
+from tests.journal.writing import append_numbers, opened, read_numbers, record, replayed_numbers
+
+DAY_NS = 24 * 3600 * 1_000_000_000
+
+
+def infos(count: int, size: int = 100) -> list[SegmentInfo]:
+    """Segments 1…count, ten facts each, one a day; the last one is live."""
+    return [
+        SegmentInfo(i, f"{i}.seg", 10 * i - 9, 10 * i, size, i < count, (i - 1) * DAY_NS, i * DAY_NS)
+        for i in range(1, count + 1)
+    ]
+
+
+def dropped(
+    segments: list[SegmentInfo], checkpoint_no: int | None, live: set[int] | None = None, **more: int
+) -> list[int]:
+    wanted = {"size_max": 10**9, "age_max_ns": 0, "now_ns": 0} | more
+    copied_lsn = wanted.pop("copied_lsn", None)
+    return retention.droppable(segments, checkpoint_no, live or set(), copied_lsn=copied_lsn, **wanted)
+
+
+def test_nothing_goes_while_there_is_room_and_no_age() -> None:
+    assert dropped(infos(6), 5) == []
+
+
+def test_over_its_size_the_oldest_go_and_no_more_than_needed() -> None:
+    assert dropped(infos(6), 6, size_max=450) == [1, 2]
+
+
+def test_nothing_at_or_after_the_newest_checkpoint_goes() -> None:
+    assert dropped(infos(6), 3, size_max=0) == [1, 2]
+    assert dropped(infos(6), None, size_max=0) == []
+
+
+def test_a_segment_with_live_bodies_stays_and_the_others_go() -> None:
+    assert dropped(infos(6), 6, {1, 3}, size_max=0) == [2, 4, 5]
+
+
+def test_old_segments_go_by_age_even_with_room() -> None:
+    assert dropped(infos(6), 6, age_max_ns=3 * DAY_NS, now_ns=6 * DAY_NS) == [1, 2]
+
+
+def test_for_size_only_what_the_lake_has_goes() -> None:
+    assert dropped(infos(6), 6, size_max=0, copied_lsn=25) == [1, 2]
+
+
+def test_only_segments_that_are_hardly_live_are_worth_carrying() -> None:
+    live_sizes = {1: 24, 2: 25, 3: 0, 5: 10, 6: 1}
+    assert retention.worth_carrying(infos(6), 5, live_sizes, size_max=1000) == [1]
+    assert retention.worth_carrying(infos(6), 5, live_sizes, size_max=10_000) == []
+
+
+def rolled(disk: FakeDisk, segments: int, **more: int) -> Journal:
+    """A journal whose segment n holds facts 2n-1 and 2n and, from the second on, begins with a checkpoint."""
+    journal = opened(disk, **more)
+    for number in range(1, 2 * segments, 2):
+        if number > 1:
+            journal.roll([record(number - 1, 50, kind=200)])
+        append_numbers(journal, number, 2)
+        journal.commit()
+    return journal
+
+
+def test_a_dropped_segment_is_gone_and_the_rest_starts_and_reads_on(disk: FakeDisk) -> None:
+    journal = rolled(disk, 5, size_max=1)
+    numbers = journal.droppable({2}, 0)
+    assert numbers == [1, 3]
+    size = journal.size()
+    freed = journal.drop(numbers)
+    assert journal.size() == size - freed
+    assert read_numbers(disk=disk) == [3, 4, 7, 8, 9, 10]
+    journal.commit()
+    disk.kill()
+    journal = opened(disk)
+    assert [block.is_checkpoint for block in journal.replay()][0]
+    assert journal.next_lsn == 11
+    assert read_numbers(disk=disk) == [3, 4, 7, 8, 9, 10]
+
+
+def test_a_checkpoint_frees_older_segments_only_once_a_synced_block_vouches_for_it(disk: FakeDisk) -> None:
+    journal = opened(disk, size_max=1)
+    append_numbers(journal, 1, 1)
+    journal.commit()
+    journal.roll([record(1, 50, kind=200)])
+    assert journal.droppable(set(), 0) == []
+    journal.commit()
+    assert journal.droppable(set(), 0) == []
+    append_numbers(journal, 2, 1)
+    assert journal.droppable(set(), 0) == []
+    journal.commit()
+    assert journal.droppable(set(), 0) == [1]
+
+
+def test_trim_drops_whole_sealed_segments_below_the_lsn(disk: FakeDisk) -> None:
+    journal = rolled(disk, 6)
+    assert journal.trim(6) == 2
+    assert read_numbers(disk=disk) == list(range(5, 13))
+    assert journal.trim(10**9) == 2, "the checkpoint's segment and what follows stay"
+    journal.close()
+    assert replayed_numbers(opened(disk)) == [11, 12]
+
+
+def test_live_data_over_the_limit_is_told(disk: FakeDisk) -> None:
+    journal = opened(disk, size_max=1000)
+    assert not journal.over_limit(1000)
+    assert journal.over_limit(1001)
