@@ -289,3 +289,11 @@ def test_carried_records_are_storage_and_move_no_lsn(disk: FakeDisk) -> None:
     assert read_numbers(disk=disk) == [1, 2]
     journal.close()
     assert [block.count for block in opened(disk).replay()] == [1, 0, 1]
+
+
+def test_a_clock_set_back_does_not_stop_the_syncs_of_os(disk: FakeDisk) -> None:
+    journal = opened(disk, "os")
+    journal.upkeep(10**18)
+    append_numbers(journal, 1, 1)
+    assert not journal.wants_upkeep(10**18)
+    assert journal.wants_upkeep(10**17)

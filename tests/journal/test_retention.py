@@ -79,7 +79,7 @@ def test_a_dropped_segment_is_gone_and_the_rest_starts_and_reads_on(disk: FakeDi
     journal.commit()
     disk.kill()
     journal = opened(disk)
-    assert [block.is_checkpoint for block in journal.replay()][0]
+    assert next(block.is_checkpoint for block in journal.replay())
     assert journal.next_lsn == 11
     assert read_numbers(disk=disk) == [3, 4, 7, 8, 9, 10]
 

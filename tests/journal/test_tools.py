@@ -163,9 +163,10 @@ def test_salvage_never_writes_over_anything(tmp_path: Path) -> None:
         salvage(str(tmp_path / "journal"), str(tmp_path))
 
 
-def test_bytes_in_a_body_never_pass_for_a_block(tmp_path: Path) -> None:
+@pytest.mark.parametrize("segment_no", [1, 3])
+def test_blocks_inside_a_body_never_pass_for_blocks_of_the_journal(tmp_path: Path, segment_no: int) -> None:
     journal = written(tmp_path)
-    whole_block = segment(tmp_path, 1).read_bytes()[128 : 128 + 152]
+    whole_block = segment(tmp_path, segment_no).read_bytes()[128 : 128 + 152]
     bait = (5 + len(whole_block)).to_bytes(4, "little") + b"\x01" + whole_block
     offset = journal.segments()[-1].size
     journal.append(bait, 1, 0)

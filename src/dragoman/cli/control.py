@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ import click
 from dragoman.cli.admin_client import ask, is_running
 from dragoman.cli.options import data_option, json_option
 from dragoman.cli.show import print_json, print_lines
+from dragoman.errors import AdminUnreachable
 
 BROKER_FILE: Final = "broker.json"  # goes last
 
@@ -57,7 +59,8 @@ def stop(wait: float, now: bool, data: Path, as_json: bool) -> int:
     """Drain a running broker and end it: no new work, workers finish what they hold."""
     ask(data, "stop")
     if now:
-        ask(data, "stop")
+        with suppress(AdminUnreachable):  # it has stopped already
+            ask(data, "stop")
     end_s = time.monotonic() + wait
     while is_running(data) or (data / BROKER_FILE).exists():
         if time.monotonic() >= end_s:

@@ -37,11 +37,18 @@ class Talk:
         self._heard: list[list[bytes]] = []
         self._socket = self._connect(role)
         self.ids = MessageIds(id_prefix_of(os.urandom(10)))
+        try:
+            self._shake_hands()
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def _shake_hands(self) -> None:
         self._socket.sendall(self._zmtp.greeting())
         deadline = time.monotonic() + CONNECT_S
         while not self._zmtp.is_ready:
             if not self._receive(deadline):
-                raise BrokerUnreachable(address.text, CONNECT_S, "it did not finish the handshake")
+                raise BrokerUnreachable(self._address.text, CONNECT_S, "it did not finish the handshake")
 
     def _connect(self, role: str) -> socket.socket:
         reason = "no address"

@@ -97,10 +97,11 @@ class App:
         expires_s: float | None = None,
         dedupe: str | Callable[..., str] | None = None,
         guarantee: bool = False,
+        once: bool = False,
         wait_s: float | None = None,
     ) -> Makes:
         """Make a function a job of this App; docs/reference/client.md explains each option."""
-        options = Options(queue, retries, timeout_s, priority, delay_s, expires_s, dedupe, guarantee, wait_s)
+        options = Options(queue, retries, timeout_s, priority, delay_s, expires_s, dedupe, guarantee, once, wait_s)
         return Makes(self, options)
 
     async def send(self, queue: str, body: bytes, headers: Sequence[str] = ()) -> Handle:
@@ -121,7 +122,7 @@ class App:
         call_id = caller.ids.take()
         form = RequestForm(queue.encode(), ",".join(["reply-requested", *headers]).encode())
         answer_s = self.answer_s if wait_s is None else wait_s
-        value = await caller.call(call_id, form.encode_deduped(call_id, body), True, answer_s)
+        value = await caller.call(call_id, form.encode(call_id, body), True, answer_s, False)
         problem = problem_of(value, "") if value.startswith(b'{"error"') else None
         if isinstance(problem, Refused):
             raise problem

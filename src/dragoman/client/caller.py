@@ -1,16 +1,23 @@
 """Calls of one event loop: many under way on one connection, one future each, matched by message id.
 
-The connection may be lost and come back: the client keeps its identity, so answers to what the broker has accepted find it, and
-every call still open is sent again. A call that carries a dedupe key (all jobs' calls do) is accepted only once; the broker says
-DUPLICATE to the second sending, and the first one's answer is awaited if it can still come.
+The connection may be lost and come back. The client keeps its identity, so the answers to what the broker has accepted find it
+again. What becomes of a call that was under way:
+
+| the call                                        | on the new connection                                                     |
+|-------------------------------------------------|---------------------------------------------------------------------------|
+| was never sent                                  | is sent                                                                   |
+| carries a dedupe key (every `delay`), or may be | is sent again; DUPLICATE means that the first one got through: then its   |
+| said twice without harm                         | state is asked for, and its answer awaited if it can still come           |
+| any other `ask`                                 | its state is asked for first: open, the answer is awaited; ended, it is   |
+|                                                 | lost (AnswerLost); unknown, it is sent again                              |
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import uuid
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -27,21 +34,29 @@ SWEEP_S: Final = 0.25
 DUPLICATE: Final = b'{"error":{"type":"DUPLICATE"'
 # States of a request from which an answer still comes.
 OPEN_STATES: Final = ("waiting", "delayed", "leased", "delivered")
+UNKNOWN: Final = "unknown"
 
 
 class Call:
     """One call under way."""
 
-    __slots__ = ("future", "id", "is_again", "is_sent", "message", "until", "wait_s", "wants_answer")
+    __slots__ = ("future", "id", "is_again", "is_safe", "is_sent", "message", "until", "wait_s", "wants_answer")
 
     def __init__(
-        self, call_id: bytes, message: bytes, future: asyncio.Future[bytes], wants_answer: bool, wait_s: float
+        self,
+        call_id: bytes,
+        message: bytes,
+        future: asyncio.Future[bytes],
+        wants_answer: bool,
+        wait_s: float,
+        is_safe: bool,
     ) -> None:
         self.id = call_id
         self.message = message
         self.future = future
         self.wants_answer = wants_answer  # False: KEPT is enough
         self.wait_s = wait_s
+        self.is_safe = is_safe  # sent twice, it is still accepted once
         self.until = 0.0
         self.is_sent = False
         self.is_again = False
@@ -69,13 +84,15 @@ class Caller:
 
     # -- calls ----------------------------------------------------------------------------------------------------------
 
-    def call(self, call_id: bytes, message: bytes, wants_answer: bool, wait_s: float) -> asyncio.Future[bytes]:
+    def call(
+        self, call_id: bytes, message: bytes, wants_answer: bool, wait_s: float, is_safe: bool = True
+    ) -> asyncio.Future[bytes]:
         """Send a message; the future holds the answer's value, or b"" for a call that only wants to be kept."""
         if self._is_closed:
             raise AppClosed("the App is closed")
         loop = self.loop
         future: asyncio.Future[bytes] = loop.create_future()
-        call = Call(call_id, message, future, wants_answer, wait_s)
+        call = Call(call_id, message, future, wants_answer, wait_s, is_safe)
         call.until = loop.time() + wait_s
         self._calls[call_id] = call
         self._size += len(message)
@@ -124,10 +141,13 @@ class Caller:
 
     def _up(self, link: Link) -> None:
         self._link = link
-        for call in self._calls.values():
-            call.is_again = call.is_sent
-            call.is_sent = True
-            link.send(call.message)
+        for call in list(self._calls.values()):
+            if call.is_sent and not call.is_safe:
+                self._ask_about(call)
+            else:
+                call.is_again = call.is_sent
+                call.is_sent = True
+                link.send(call.message)
 
     def _down(self) -> None:
         self._link = None
@@ -148,10 +168,22 @@ class Caller:
                 future.set_result(value)
 
     def _ask_about(self, call: Call) -> None:
-        """The broker had the call already: does it still hold it, or is the answer gone?"""
+        """A call was under way when the connection was lost: does the broker hold it, has it ended, or did it never arrive?"""
         question_id = self.ids.take()
         question = self.call(question_id, encode_question(STATE, question_id, call.id), True, call.wait_s)
-        question.add_done_callback(_Inquiry(self._calls, call, self._fail))
+        question.add_done_callback(functools.partial(self._learn, call))
+
+    def _learn(self, call: Call, answer: asyncio.Future[bytes]) -> None:
+        if self._calls.get(call.id) is not call or answer.cancelled() or answer.exception() is not None:
+            return
+        state = state_in(answer.result())
+        if state in OPEN_STATES:
+            return
+        if state == UNKNOWN and not call.is_safe:
+            if self._link is not None:
+                self._link.send(call.message)
+        else:
+            self._fail(call, AnswerLost(call.id.decode(), state))
 
     # -- time -----------------------------------------------------------------------------------------------------------
 
@@ -175,27 +207,10 @@ class Caller:
         await self._line.close()
 
 
-class _Inquiry:
-    """What the broker's word about a call's state means for the call."""
-
-    __slots__ = ("call", "calls", "fail")
-
-    def __init__(self, calls: dict[bytes, Call], call: Call, fail: Callable[[Call, ClientError], None]) -> None:
-        self.calls, self.call, self.fail = calls, call, fail
-
-    def __call__(self, answer: asyncio.Future[bytes]) -> None:
-        call = self.call
-        if self.calls.get(call.id) is not call or answer.cancelled() or answer.exception() is not None:
-            return
-        state = state_in(answer.result())
-        if state not in OPEN_STATES:
-            self.fail(call, AnswerLost(call.id.decode(), state))
-
-
 def state_in(value: bytes) -> str:
     """The state word in an answer to STATE."""
     try:
         state = msgspec.json.decode(value)["value"]["state"]
     except (msgspec.DecodeError, KeyError, TypeError):
-        return "unknown"
+        return UNKNOWN
     return str(state)

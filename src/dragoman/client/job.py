@@ -1,8 +1,8 @@
 """A job: a function that can also be asked of a worker, now or later.
 
 Called directly it is the function it was. `delay` returns once the broker keeps it, `ask` once a worker has answered; both have a
-sync twin. Every call carries its own id as dedupe key unless it has a better one, so sending it again after a lost connection never
-runs it twice (within the broker's dedupe window).
+sync twin. A `delay` carries its own id as dedupe key unless it has a better one, so that sending it again after a lost connection
+never runs it twice; an `ask` does so only when it is asked to (`once`), for the key costs the broker as much as the call.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class Job(Generic[P, R, C]):
         self.delay_form = RequestForm(queue, ",".join(["ack-requested", *said]).encode())
         self.ask_wait_s = app.answer_s if options.wait_s is None else options.wait_s
         self.delay_wait_s = app.wait_s if options.wait_s is None else options.wait_s
+        self._is_safe = options.once or options.dedupe is not None
         functools.update_wrapper(self, function)
 
     def __repr__(self) -> str:
@@ -66,8 +67,8 @@ class Job(Generic[P, R, C]):
         if caller.is_full:
             await caller.room()
         call_id = caller.ids.take()
-        message = self._message(self.ask_form, call_id, args, kwargs)
-        result: R = self.answers.read(await caller.call(call_id, message, True, self.ask_wait_s))
+        message = self._message(self.ask_form, call_id, args, kwargs, self._is_safe)
+        result: R = self.answers.read(await caller.call(call_id, message, True, self.ask_wait_s, self._is_safe))
         return result
 
     async def delay(self, *args: P.args, **kwargs: P.kwargs) -> Handle:
@@ -76,7 +77,7 @@ class Job(Generic[P, R, C]):
         if caller.is_full:
             await caller.room()
         call_id = caller.ids.take()
-        message = self._message(self.delay_form, call_id, args, kwargs)
+        message = self._message(self.delay_form, call_id, args, kwargs, True)
         refusal = await caller.call(call_id, message, False, self.delay_wait_s)
         if refusal:
             raise problem_of(refusal, "not kept")
@@ -88,8 +89,12 @@ class Job(Generic[P, R, C]):
     def delay_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle:
         return self.app.background.run(self.delay(*args, **kwargs))
 
-    def _message(self, form: RequestForm, call_id: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+    def _message(
+        self, form: RequestForm, call_id: bytes, args: tuple[Any, ...], kwargs: dict[str, Any], is_safe: bool
+    ) -> bytes:
         body = self.arguments.body(args, kwargs)
+        if not is_safe:
+            return form.encode(call_id, body)
         if self.opts.dedupe is None:
             return form.encode_deduped(call_id, body)
         headers = form.headers + b",dedupe:" + self.opts.dedupe_key(args, kwargs)

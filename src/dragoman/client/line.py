@@ -58,7 +58,7 @@ class Line:
                 up_at = loop.time()
                 self.link = link
                 self._up(link)
-                await link.lost
+                await link.lost.wait()
                 self.link = None
                 self.problem = link.reason
                 self._down()
@@ -99,6 +99,6 @@ class Line:
             link.close()
             try:
                 async with asyncio.timeout(CONNECT_S):
-                    await link.lost
+                    await link.lost.wait()
             except TimeoutError:
                 link.abort("the broker did not take the last bytes")

@@ -17,7 +17,7 @@ class Link(asyncio.Protocol):
     def __init__(self, zmtp: ZmtpConnection, hear: Callable[[bytes], None]) -> None:
         self.loop = asyncio.get_running_loop()
         self.opened: asyncio.Future[None] = self.loop.create_future()  # the handshake is done
-        self.lost: asyncio.Future[None] = self.loop.create_future()
+        self.lost = asyncio.Event()
         self.reason = ""
         self.heard_at = 0.0
         self.resumed: Callable[[], None] | None = None  # called when a blocked link takes bytes again
@@ -69,7 +69,7 @@ class Link(asyncio.Protocol):
     def sent(self) -> asyncio.Future[None]:
         """Done once everything given to `send` so far has been handed to the system, or the connection is lost."""
         done = self.loop.create_future()
-        if self.lost.done():
+        if self.lost.is_set():
             done.set_result(None)
         else:
             self._flushed.append(done)
@@ -78,7 +78,7 @@ class Link(asyncio.Protocol):
 
     def _flush(self) -> None:
         self._is_flush_due = False
-        if self._is_paused or self._transport is None or self.lost.done():
+        if self._is_paused or self._transport is None or self.lost.is_set():
             return
         if self._out:
             data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
@@ -106,8 +106,7 @@ class Link(asyncio.Protocol):
         if not self.reason:
             self.reason = str(exc) if exc is not None else "the broker ended the connection"
         self._out.clear()
-        if not self.lost.done():
-            self.lost.set_result(None)
+        self.lost.set()
         if not self.opened.done():
             self.opened.set_exception(ConnectionError(self.reason))
             self.opened.exception()  # looked at here, in case nobody waits for it any more

@@ -28,7 +28,7 @@ from dragoman.core.schedule import Schedule
 from dragoman.core.state import State, carried_at
 from dragoman.core.tail import Tail, id_hash
 from dragoman.limits import CHECKPOINT_ROWS_MAX
-from dragoman.model.message import IN_DELAYED, Message
+from dragoman.model.message import Message
 from dragoman.model.records import CHECKPOINT, read_accepted, schedule_text
 
 COUNTERS: Final = 1
@@ -63,7 +63,7 @@ def encode(state: State, moved_place: Callable[[int], int]) -> list[bytes]:
     pristine: dict[tuple[int, int, bytes], list[Message]] = {}
     for number in sorted(state.messages):
         m = state.messages[number]
-        if m.state == WAITING and m.attempt == 0 and m.where != IN_DELAYED:
+        if m.state == WAITING and m.attempt == 0 and m.due_ns == 0:
             key = (m.queue_no, m.priority, m.address)
             if key in pristine:
                 pristine[key].append(m)
@@ -127,7 +127,7 @@ def write_schedule(schedule: Schedule, chunks: list[bytes]) -> None:
 
 
 def write_message(m: Message, moved_place: Callable[[int], int], chunks: list[bytes]) -> None:
-    """`i64 place, i32 queue_no, u8 state, u8 last_reason, u8 is_answerable, u8 is_delayed, i32 attempt, i32 retries_left, i64
+    """`i64 place, i32 queue_no, u8 state, u8 last_reason, u8 is_answerable, u8 has_due, i32 attempt, i32 retries_left, i64
     due_ns, i64 accepted_ns, i64 first_leased_ns, i64 leased_ns, i64 worker_no of each worker that died with it`"""
     out = chunk(MESSAGE)
     write_i64_le(out, moved_place(m.place))
@@ -135,7 +135,7 @@ def write_message(m: Message, moved_place: Callable[[int], int], chunks: list[by
     out.append(m.state)
     out.append(m.last_reason)
     out.append(1 if m.is_answerable else 0)
-    out.append(1 if m.where == IN_DELAYED else 0)
+    out.append(1 if m.state == WAITING and m.due_ns != 0 else 0)
     write_i32_le(out, m.attempt)
     write_i32_le(out, m.retries_left)
     write_i64_le(out, m.due_ns)
@@ -270,9 +270,9 @@ class CheckpointReader:
             state.count_death(m, read_i64_le(data, at))
             at += 8
         state.index(m)
-        self.put(m, queue, data[13], data[16] == 1)
+        self.put(m, queue, data[13])
 
-    def put(self, m: Message, queue: Queue, kind: int, is_delayed: bool) -> None:
+    def put(self, m: Message, queue: Queue, kind: int) -> None:
         m.state = kind
         state = self.state
         if kind == LEASED:
@@ -280,7 +280,7 @@ class CheckpointReader:
         elif kind == QUARANTINED:
             queue.quarantined += 1
             state.quarantine[m.number] = m
-        elif is_delayed:
+        elif m.due_ns > state.now_ns:
             state.delay(m, queue)
         else:
             state.enqueue_returned(m, queue)

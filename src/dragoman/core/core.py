@@ -86,7 +86,8 @@ class Core(Exchange):
     def __init__(self, settings: CoreSettings, load: Callable[[int], bytes]) -> None:
         self.settings = settings
         self.log = FactLog()
-        self.state = State(settings, load)
+        self.load_kept = load
+        self.state = State(settings, self.load)
         self.routes = Routes()
         self.dispatch = Dispatch(self.state, self.log, self.routes)
         self.topics = Topics()
@@ -96,6 +97,11 @@ class Core(Exchange):
         self.ended: dict[bytes, int] = {}  # how kept requests ended, by their client's id, the latest ones
         self.refusing: int = TAKEN  # why new work is refused at the moment
         self.now_ns = 0
+
+    def load(self, place: int) -> bytes:
+        """The record at a place, whether the journal has it already or not."""
+        record = self.log.find(place)
+        return record if record else self.load_kept(place)
 
     def set_time(self, now_ns: int) -> None:
         """One clock read per tick; never backwards, and still while a block fills: its facts share one instant."""
@@ -405,8 +411,8 @@ class Core(Exchange):
             queue = self.name_queue(template.queue)
         template.queue_no = queue.number
         schedule = Schedule(self.state.take_number(), template, max(interval_ns, 0), cron, runs)
-        if interval_ns > 0 and not template.flags & NO_HASTE:
-            schedule.next_due_ns = self.now_ns
+        if not template.flags & NO_HASTE:
+            schedule.next_due_ns = self.now_ns  # by cron too, as the original does
         else:
             schedule.next_due_ns = next_due(schedule, self.now_ns, self.settings.timezone)
         self.log.numbered(

@@ -137,8 +137,7 @@ class State:
         assert outcome >= FIRST_END
         m.state = outcome
         del self.messages[m.number]
-        if self.by_wire_id.get(m.wire_id) is m:
-            del self.by_wire_id[m.wire_id]
+        del self.by_wire_id[m.wire_id]
         self.settled += 1
         if outcome == FIRST_END:
             queue.done += 1
@@ -197,7 +196,10 @@ class State:
             self.enqueue_returned(m, queue)
             return
         queue.waiting += 1
-        if not queue.lane(m.priority).line(m.address).push(m, self.settings.head_max):
+        line = queue.lane(m.priority).line(m.address)
+        if m.due_ns != 0:  # a delay is over: younger ones may be in the tail already, whose numbers rise
+            line.push_head(m)
+        elif not line.push(m, self.settings.head_max):
             self.unindex(m)
 
     def enqueue_returned(self, m: Message, queue: Queue) -> None:
@@ -305,15 +307,15 @@ class State:
     def index(self, m: Message) -> None:
         self.messages[m.number] = m
         wire_id = m.client_id
-        if not wire_id or wire_id in self.by_wire_id:
+        if not wire_id or self.by_wire_id.setdefault(wire_id, m) is not m:
             wire_id = own_wire_id(m.number)
+            while self.by_wire_id.setdefault(wire_id, m) is not m:  # some client's id looks like one of ours
+                wire_id += b"~"
         m.wire_id = wire_id
-        self.by_wire_id[wire_id] = m
 
     def unindex(self, m: Message) -> None:
         del self.messages[m.number]
-        if self.by_wire_id.get(m.wire_id) is m:
-            del self.by_wire_id[m.wire_id]
+        del self.by_wire_id[m.wire_id]
 
     def unload(self, m: Message) -> None:
         """Keep a body on disk only."""

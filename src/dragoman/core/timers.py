@@ -35,6 +35,7 @@ class Timers:
     def sweep(self, now_ns: int, wall_ns: int) -> None:
         """Do everything that is due. Cron goes by the wall clock, everything else by the clock that never jumps."""
         self.core.set_time(now_ns)
+        now_ns = self.core.now_ns  # stands still while a block waits for the disk; what is due by the clock is due later then
         self.sweep_delayed(now_ns)
         self.sweep_expiries(now_ns)
         if now_ns >= self.next_lease_sweep_ns:

@@ -6,6 +6,7 @@ once, because a slow disk must not make peers drop us.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import final
 
 from librt.strings import BytesWriter
@@ -22,11 +23,53 @@ class Hub:
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
-        self.dirty: list[Session] = []
+        self.dirty: list[Session] = []  # with something to send at the end of this tick
+        self.holding: list[Session] = []  # with something that waits for a commit
         self.boot_no: int = 0
         self.connections: int = 0  # connections so far: numbers them
         self.stop_requested: bool = False
         self.message_size_max: int = 0
+
+
+    def send_all(self) -> None:
+        """Everything decided so far is kept: send all there is, one write per connection."""
+        sessions = self.dirty if not self.holding else self.holding + self.dirty
+        self.dirty = []
+        self.holding = []
+        for session in sessions:
+            session.is_dirty = False
+            session.is_holding = False
+            data = session.take_all()
+            if data:
+                session.sink(data)
+
+    def send_free(self) -> None:
+        """A commit is under way: send what need not wait for it."""
+        sessions = self.dirty
+        self.dirty = []
+        for session in sessions:
+            session.is_dirty = False
+            data = session.take_free()
+            if data:
+                session.sink(data)
+            if not session.is_holding:
+                session.is_holding = True
+                self.holding.append(session)
+
+    def take_batch(self) -> list[tuple[Session, bytes]]:
+        """A commit of everything so far begins: what it holds back, by session."""
+        batch: list[tuple[Session, bytes]] = []
+        for session in self.holding:
+            session.is_holding = False
+            data = session.take_held()
+            if data:
+                batch.append((session, data))
+        self.holding = []
+        return batch
+
+
+def discard(data: bytes) -> None:
+    """Where bytes for a connection that has ended go."""
 
 
 class Session(Peer):
@@ -42,7 +85,8 @@ class Session(Peer):
         self.held_parts: list[bytes] = []
         self.free_out = BytesWriter()
         self.is_dirty: bool = False
-        self.is_ending: bool = False  # the runtime ends the connection once what is written has gone out
+        self.is_holding: bool = False
+        self.sink: Callable[[bytes], object] = discard  # the socket's write, while there is one
 
     def start(self) -> None:
         """The connection is there: say what the protocol says first."""
@@ -68,14 +112,23 @@ class Session(Peer):
         self.held_parts.append(part)
         self.held_out = BytesWriter()
 
-    def take_held(self) -> list[bytes]:
+    def take_held(self) -> bytes:
+        """What the commit held back."""
         parts = self.held_parts
+        data = b""
         if len(self.held_out) > 0:
-            parts.append(self.held_out.getvalue())
+            data = self.held_out.getvalue()
             self.held_out = BytesWriter()
-        if parts:
-            self.held_parts = []
-        return parts
+        if not parts:
+            return data
+        self.held_parts = []
+        parts.append(data)
+        return b"".join(parts)
+
+    def take_all(self) -> bytes:
+        if len(self.free_out) == 0:
+            return self.take_held()
+        return self.take_free() + self.take_held()
 
     def take_free(self) -> bytes:
         if len(self.free_out) == 0:

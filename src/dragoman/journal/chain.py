@@ -131,50 +131,50 @@ class ChainWalk:
     def _walk(self, file: SegmentFile, broker_id: bytes, limit: int) -> Iterator[tuple[SegmentFile, Found]]:
         fd = self._disk.open(file.path, write=False)
         reach = self.reach[file.segment_no]
+        next_block_no, next_lsn, gap = self.next_block_no, self.next_lsn, self._gap
+        synced_lsn, synced_block_no, time_ns, blocks, facts = 0, 0, reach.last_time_ns, 0, 0
+        walk = SegmentWalk(self._disk, fd, block_seed(broker_id, file.segment_no))
+        reason: str | None = None
+        last_end = walk.end
         try:
-            walk = SegmentWalk(self._disk, fd, block_seed(broker_id, file.segment_no))
             for found in walk:
-                if found.header.block_no >= limit and not self._gap:
-                    break
-                if (reason := self._breach(found)) is not None:
-                    self.damage = Damage(file, found.offset, self.next_block_no, self.next_lsn, reason)
-                    return
-                self._take(found, reach)
+                header = found.header
+                block_no, first_lsn = header.block_no, header.first_lsn
+                if block_no != next_block_no or first_lsn != next_lsn:
+                    if gap and block_no >= next_block_no and first_lsn >= next_lsn:
+                        pass
+                    elif block_no >= limit:
+                        break
+                    else:
+                        reason = _breach(block_no, first_lsn, next_block_no, next_lsn)
+                        return
+                gap = header.flags & BLOCK_FILLER != 0
+                next_block_no, next_lsn = block_no + 1, first_lsn + header.facts
+                if header.synced_block_no >= synced_block_no:
+                    synced_lsn, synced_block_no = header.synced_lsn, header.synced_block_no
+                if header.time_ns > time_ns:
+                    time_ns = header.time_ns
+                blocks, facts, last_end = blocks + 1, facts + header.facts, walk.end
                 yield file, found
-                if self.next_block_no >= limit:
+                if next_block_no >= limit:
                     return
-            if walk.fault is not None:
-                self.damage = Damage(file, walk.end, self.next_block_no, self.next_lsn, walk.fault)
-            elif limit != _NO_LIMIT and not self._gap:
+            reason = walk.fault
+            if reason is None and limit != _NO_LIMIT and not gap and not self._may_jump_to(limit):
                 # Lost zeros look like the end of a segment; only the next segment's numbers tell.
-                nxt = next(f for f in self._files if f.header is not None and f.header.first_block_no == limit)
-                if not (nxt.header is not None and nxt.header.flags & SEGMENT_GAP):
-                    reason = f"blocks {self.next_block_no} to {limit - 1} are missing"
-                    self.damage = Damage(file, reach.end, self.next_block_no, self.next_lsn, reason)
+                reason = f"blocks {next_block_no} to {limit - 1} are missing"
         finally:
             self._disk.close(fd)
+            self.next_block_no, self.next_lsn, self._gap = next_block_no, next_lsn, gap
+            self._saw_synced(synced_lsn, synced_block_no)
+            self.time_ns = max(self.time_ns, time_ns)
+            reach.end, reach.last_lsn, reach.last_time_ns = last_end, next_lsn - 1, time_ns
+            reach.blocks, reach.facts = blocks, facts
+            if reason is not None:
+                self.damage = Damage(file, last_end, next_block_no, next_lsn, reason)
 
-    def _breach(self, found: Found) -> str | None:
-        block_no, first_lsn = found.header.block_no, found.header.first_lsn
-        if self._gap and block_no >= self.next_block_no and first_lsn >= self.next_lsn:
-            return None
-        if block_no != self.next_block_no:
-            return f"block {block_no} stands where block {self.next_block_no} belongs"
-        if first_lsn != self.next_lsn:
-            return f"a block begins with fact {first_lsn} where fact {self.next_lsn} belongs"
-        return None
-
-    def _take(self, found: Found, reach: Reach) -> None:
-        header = found.header
-        self._gap = header.flags & BLOCK_FILLER != 0
-        self.next_block_no = header.block_no + 1
-        self.next_lsn = header.first_lsn + header.facts
-        self._saw_synced(header.synced_lsn, header.synced_block_no)
-        self.time_ns = max(self.time_ns, header.time_ns)
-        reach.end, reach.last_lsn = found.end, self.next_lsn - 1
-        reach.last_time_ns = max(reach.last_time_ns, header.time_ns)
-        reach.blocks += 1
-        reach.facts += header.facts
+    def _may_jump_to(self, block_no: int) -> bool:
+        headers = [file.header for file in self._files if file.header is not None]
+        return any(header.first_block_no == block_no and header.flags & SEGMENT_GAP for header in headers)
 
     def _saw_synced(self, lsn: int, block_no: int) -> None:
         self.synced_lsn = max(self.synced_lsn, lsn)
@@ -190,3 +190,9 @@ class ChainWalk:
             f"blocks {self.next_block_no} to {wanted.first_block_no - 1} are missing before {self._files[index].path}"
         )
         return Damage(before, end, self.next_block_no, self.next_lsn, reason)
+
+
+def _breach(block_no: int, first_lsn: int, next_block_no: int, next_lsn: int) -> str:
+    if block_no != next_block_no:
+        return f"block {block_no} stands where block {next_block_no} belongs"
+    return f"a block begins with fact {first_lsn} where fact {next_lsn} belongs"

@@ -87,7 +87,7 @@ class BlockHeader(NamedTuple):
     origin: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Block:
     """One block as its readers see it; `place` is that of its first record."""
 
@@ -191,7 +191,8 @@ def repack_block_header(header: BlockHeader) -> bytes:
 
 
 def unpack_block_header(data: bytes | memoryview, offset: int) -> BlockHeader:
-    return BlockHeader._make(_BLOCK.unpack_from(data, offset))
+    # What `_make` does, without its second look at the number of fields.
+    return tuple.__new__(BlockHeader, _BLOCK.unpack_from(data, offset))
 
 
 def block_is_whole(data: memoryview, offset: int, size: int, crc: int, seed: int) -> bool:

@@ -16,21 +16,21 @@ from contextlib import suppress
 from dragoman import limits
 from dragoman.errors import JournalFailing, JournalMisplaced, JournalUnavailable
 from dragoman.journal import retention
-from dragoman.journal.chain import ChainWalk
+from dragoman.journal.chain import block_limit
 from dragoman.journal.disk import Disk, DiskFace
 from dragoman.journal.format import (
-    BLOCK_FILLER,
+    BLOCK_CHECKPOINT,
     BLOCK_HEADER_SIZE,
-    BLOCK_MARK,
     SEGMENT_HEADER_SIZE,
     Block,
+    block_seed,
     place_of,
     segment_no_of,
     split_place,
 )
-from dragoman.journal.reader import JournalReader, block_of
+from dragoman.journal.reader import JournalReader
 from dragoman.journal.recovery import Recovered, give_back_tail, recover
-from dragoman.journal.scan import read_segment_file
+from dragoman.journal.scan import SegmentFile, SegmentWalk, read_segment_file
 from dragoman.journal.segments import SegmentInfo
 from dragoman.journal.settings import JournalSettings
 from dragoman.journal.shelf import Shelf, shelve
@@ -109,24 +109,21 @@ class Journal:
         return self._writer is None or (self._writer.failing is None and self._writer.room.error is None)
 
     def replay(self) -> Iterator[Block]:
-        """The newest complete checkpoint's blocks, then every block after it, as found at `open`."""
+        """The newest complete checkpoint's blocks, then every block after it, as found at `open`, which proved that they
+        follow each other; their bytes are proved again."""
         if self._writer is None:
             return
-        found = self._found
-        files = [*found.files, read_segment_file(self._disk, self.settings.directory, self._first_no)]
-        walk = ChainWalk(self._disk, files, found.start)
-        for file, block in walk:
-            flags = block.header.flags
-            if block.header.block_no >= self._replay_end:
-                return
-            if flags & (BLOCK_MARK | BLOCK_FILLER):
-                continue
-            result = block_of(file, block)
-            # A later checkpoint than the one chosen is one that was never finished.
-            if result.is_checkpoint and not (found.has_checkpoint and file is files[found.start]):
-                continue
-            yield result
-        assert walk.damage is None, f"recovery proved these blocks: {walk.damage}"
+        files = [*self._found.files, read_segment_file(self._disk, self.settings.directory, self._first_no)]
+        next_lsn = 1
+        for index in range(self._found.start, len(files)):
+            with_checkpoint = self._found.has_checkpoint and index == self._found.start
+            limit = min(block_limit(files, index), self._replay_end)
+            for block in _blocks_below(self._disk, files[index], limit):
+                # A later checkpoint than the one chosen is one that was never finished.
+                if block.flags == 0 or (block.flags & BLOCK_CHECKPOINT and with_checkpoint):
+                    yield block
+                next_lsn = block.first_lsn + block.count
+        assert next_lsn in (1, self._found.next_lsn), "recovery proved these blocks"
 
     def next_place(self) -> int:
         """Where the first record of the next block will lie. Kept until the next `append` or `roll`; a caller that hands
@@ -162,12 +159,14 @@ class Journal:
         writer = self._writer
         if writer is None:
             return False
+        # A clock that was set back makes it due too: better a sync too many than none for an hour.
+        is_due = not 0 <= now_ns - self._upkeep_ns < limits.SYNC_INTERVAL_NS
         if writer.room.wants_work(self.settings.zero_fill and self.settings.durability == "disk"):
-            return writer.room.error is None or now_ns - self._upkeep_ns >= limits.SYNC_INTERVAL_NS
+            return writer.room.error is None or is_due
         if self.settings.durability == "os" and writer.held.size >= limits.UNSYNCED_SIZE_SOON:
             return True
         idle = not writer.has_unsynced and writer.failing is None
-        return not idle and now_ns - self._upkeep_ns >= limits.SYNC_INTERVAL_NS
+        return is_due and not idle
 
     def upkeep(self, now_ns: int) -> None:
         """Sync what is due, have a spare segment, try to leave trouble behind. May take long: run it in a thread, and in
@@ -282,3 +281,16 @@ def _refuse_kept_facts(disk: DiskFace, directory: str) -> None:
         f"{directory} holds a journal, which durability `memory` would neither read nor keep up: "
         f"choose durability `os` or `disk`, or another data directory"
     )
+
+
+def _blocks_below(disk: DiskFace, file: SegmentFile, limit: int) -> Iterator[Block]:
+    """The blocks of one segment whose numbers are below `limit`."""
+    assert file.header is not None, "recovery leaves no segment without a header"
+    first_place, fd = place_of(file.segment_no, BLOCK_HEADER_SIZE), disk.open(file.path, write=False)
+    try:
+        for offset, header, records in SegmentWalk(disk, fd, block_seed(file.header.broker_id, file.segment_no)):
+            if header.block_no >= limit:
+                return
+            yield Block(first_place + offset, header.first_lsn, header.facts, header.time_ns, records, header.flags)
+    finally:
+        disk.close(fd)

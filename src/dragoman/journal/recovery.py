@@ -30,7 +30,7 @@ from dragoman.journal.format import (
 )
 from dragoman.journal.held import Held, HeldBlocks
 from dragoman.journal.moves import Moves
-from dragoman.journal.scan import READ_SIZE, SegmentFile, SegmentWalk, list_segments, next_whole_block
+from dragoman.journal.scan import READ_SIZE, Found, SegmentFile, SegmentWalk, list_segments, next_whole_block
 
 
 @dataclass
@@ -91,24 +91,33 @@ def _prove(disk: DiskFace, found: Recovered, start: int) -> ChainWalk:
     """Walk from `files[start]`, noting numbers, moves and the blocks that nothing says were synced."""
     found.start, found.moves, found.unsynced = start, Moves(), HeldBlocks()
     walk = ChainWalk(disk, found.files, start)
-    unsynced: deque[tuple[int, Held]] = deque()
+    tail: deque[tuple[SegmentFile, Found]] = deque()
+    synced_block_no = 0
     for file, block in walk:
         header = block.header
-        place = place_of(file.segment_no, block.offset + BLOCK_HEADER_SIZE)
         if header.origin:
+            place = place_of(file.segment_no, block.offset + BLOCK_HEADER_SIZE)
             found.moves.add(header.origin, header.size, place)
-        if not header.flags & (BLOCK_CHECKPOINT | BLOCK_MARK | BLOCK_FILLER):
-            held = Held(block.records, header.facts, header.time_ns, header.first_lsn, header.origin or place)
-            unsynced.append((header.block_no, held))
-        while unsynced and unsynced[0][0] <= walk.synced_block_no:
-            unsynced.popleft()
-    for block_no, held in unsynced:
-        if block_no > walk.synced_block_no:  # a later segment's header may have said more
-            found.unsynced.add(held)
+        if header.synced_block_no > synced_block_no:
+            synced_block_no = header.synced_block_no
+            while tail and tail[0][1].header.block_no <= synced_block_no:
+                tail.popleft()
+        if not header.flags & BLOCK_CHECKPOINT:
+            tail.append((file, block))
+    for file, block in tail:
+        # A later segment's header may have said more than any block.
+        if block.header.block_no > walk.synced_block_no and not block.header.flags & (BLOCK_MARK | BLOCK_FILLER):
+            found.unsynced.add(_held(file, block))
     found.next_lsn, found.next_block_no, found.time_ns = walk.next_lsn, walk.next_block_no, walk.time_ns
     found.synced_lsn, found.synced_block_no = walk.synced_lsn, walk.synced_block_no
     found.reach = walk.reach
     return walk
+
+
+def _held(file: SegmentFile, block: Found) -> Held:
+    header = block.header
+    place = header.origin or place_of(file.segment_no, block.offset + BLOCK_HEADER_SIZE)
+    return Held(block.records, header.facts, header.time_ns, header.first_lsn, place)
 
 
 def broker_id_of(files: list[SegmentFile], directory: str) -> bytes | None:
@@ -192,7 +201,7 @@ def give_back_tail(disk: DiskFace, found: Recovered) -> None:
     if not found.files:
         return
     newest = found.files[-1]
-    end = found.reach[newest.segment_no].end
+    end = found.reach[newest.segment_no].end if newest.segment_no in found.reach else newest.size
     if newest.size > end:
         fd = disk.open(newest.path)
         try:

@@ -139,7 +139,8 @@ class _Salvager:
                 self._progress(self._done + found.end, self._total)
             if walk.fault is None and (is_last or (self._next is not None and self._next[1] >= limit)):
                 return
-            behind = next_whole_block(self._disk, fd, seed, walk.end)
+            next_block_no = self._next[1] if self._next is not None else 0
+            behind = next_whole_block(self._disk, fd, seed, walk.end, next_block_no)
             if behind is None or behind.header.block_no >= limit:
                 if walk.fault is not None or not is_last:
                     self._lose(file, walk.end, max(0, file.size - walk.end), None)

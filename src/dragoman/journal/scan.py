@@ -63,30 +63,33 @@ class SegmentWalk:
         self.fault: str | None = None
 
     def __iter__(self) -> Iterator[Found]:
-        data, view, base = b"", memoryview(b""), self.end
+        """One tight loop: a quiet broker writes a block per message, and recovery meets every one of them."""
+        read, fd, seed = self._disk.read, self._fd, self._seed
+        data, view, base, held = b"", memoryview(b""), self.end, 0
         while True:
             at = self.end - base
-            if len(data) - at < BLOCK_HEADER_SIZE:
-                data, base, at = self._disk.read(self._fd, READ_SIZE, self.end), self.end, 0
-                view = memoryview(data)
-                if len(data) < BLOCK_HEADER_SIZE:
+            if held - at < BLOCK_HEADER_SIZE:
+                data, base, at = read(fd, READ_SIZE, self.end), self.end, 0
+                view, held = memoryview(data), len(data)
+                if held < BLOCK_HEADER_SIZE:
                     self.fault = "the file ends inside a block header" if data.strip(b"\0") else None
                     return
             header = unpack_block_header(data, at)
-            if header.magic != BLOCK_MAGIC:
+            magic, crc, size = header[:3]
+            if magic != BLOCK_MAGIC:
                 self.fault = None if data[at : at + BLOCK_HEADER_SIZE] == _ZEROS else "no block header here"
                 return
-            total = BLOCK_HEADER_SIZE + header.size
-            if header.size > limits.BLOCK_SIZE_MAX:
-                self.fault = f"a block of {header.size} bytes"
+            if size > limits.BLOCK_SIZE_MAX:
+                self.fault = f"a block of {size} bytes"
                 return
-            if len(data) - at < total:
-                data, base, at = self._disk.read(self._fd, max(total, READ_SIZE), self.end), self.end, 0
-                view = memoryview(data)
-                if len(data) < total:
+            total = BLOCK_HEADER_SIZE + size
+            if held - at < total:
+                data, base, at = read(fd, max(total, READ_SIZE), self.end), self.end, 0
+                view, held = memoryview(data), len(data)
+                if held < total:
                     self.fault = "the file ends inside a block"
                     return
-            if not block_is_whole(view, at, header.size, header.crc, self._seed):
+            if not block_is_whole(view, at, size, crc, seed):
                 self.fault = "the block's CRC does not match"
                 return
             found = Found(self.end, header, data[at + BLOCK_HEADER_SIZE : at + total])
@@ -95,16 +98,20 @@ class SegmentWalk:
             yield found
 
 
-def next_whole_block(disk: DiskFace, fd: int, seed: int, offset: int) -> Found | None:
-    """The first whole block at or behind `offset`, which lies in damaged bytes; None when there is none."""
+def next_whole_block(disk: DiskFace, fd: int, seed: int, offset: int, block_no_min: int = 0) -> Found | None:
+    """The first whole block at or behind `offset`, which lies in damaged bytes; None when there is none. A lower number than
+    `block_no_min` is a copy of an older block inside a body."""
     hop = unpack_block_header_at(disk, fd, offset)
-    if hop is not None and (found := block_at(disk, fd, seed, offset + BLOCK_HEADER_SIZE + hop.size)) is not None:
-        return found
+    if hop is not None:
+        found = block_at(disk, fd, seed, offset + BLOCK_HEADER_SIZE + hop.size)
+        if found is not None and found.header.block_no >= block_no_min:
+            return found
     overlap = len(BLOCK_MAGIC_BYTES) - 1
     while data := disk.read(fd, READ_SIZE + overlap, offset):
         at = data.find(BLOCK_MAGIC_BYTES)
         while at >= 0:
-            if (found := block_at(disk, fd, seed, offset + at)) is not None:
+            found = block_at(disk, fd, seed, offset + at)
+            if found is not None and found.header.block_no >= block_no_min:
                 return found
             at = data.find(BLOCK_MAGIC_BYTES, at + 1)
         offset += READ_SIZE

@@ -82,13 +82,25 @@ class FactLog:
         self.out = BytesWriter()
         self.count: int = 0
         self.base_place: int = 0  # where the journal will put this block's first record; 0: nowhere
+        self.taken: bytes = b""  # the block before, which the journal may not have yet
+        self.taken_place: int = 0
 
     def take(self) -> bytes:
         """The records so far; the log starts afresh."""
         records = self.out.getvalue()
         self.out = BytesWriter()
         self.count = 0
+        self.taken = records
+        self.taken_place = self.base_place
         return records
+
+    def find(self, place: int) -> bytes:
+        """A record that is not in the journal yet; empty when it is there."""
+        at = place - self.base_place
+        if 0 <= at < len(self.out):
+            return record_at(self.out.getvalue(), at)
+        at = place - self.taken_place
+        return record_at(self.taken, at) if 0 <= at < len(self.taken) else b""
 
     def size(self) -> int:
         return len(self.out)
@@ -164,6 +176,10 @@ class FactLog:
         write_i64_le(out, small)
         out.write(text)
         self.count += 1
+
+
+def record_at(records: bytes, at: int) -> bytes:
+    return records[at : at + read_i32_le(records, at)]
 
 
 def write_accepted(out: BytesWriter, m: Message) -> None:

@@ -56,8 +56,7 @@ class Broker:
         self.is_draining = False
         self.out_buffer_max = 0
         self._handshaking: set[Connection] = set()
-        self._holding: dict[Session, None] = {}  # sessions with something that waits for a commit
-        self._batch: list[tuple[Session, list[bytes]]] = []  # bytes that wait for the sync under way
+        self._batch: list[tuple[Session, bytes]] = []  # bytes that wait for the sync under way
         self._waiters: list[asyncio.Future[None]] = []
         self._batch_waiters: list[asyncio.Future[None]] = []
         self._is_awake = False
@@ -89,15 +88,6 @@ class Broker:
         if self._is_stopped:
             return
         self._is_awake = False
-        dirty = self.hub.dirty
-        if dirty:
-            self.hub.dirty = []
-            for session in dirty:
-                session.is_dirty = False
-                free = session.take_free()
-                if free:
-                    self._send(session, free)
-                self._holding[session] = None
         self._commit()
         if self.hub.stop_requested:
             self.hub.stop_requested = False
@@ -106,34 +96,23 @@ class Broker:
     def _commit(self) -> None:
         found = self.committer.commit()
         if found == KEPT:
-            for session in self._holding:
-                parts = session.take_held()
-                if parts:
-                    self._send(session, parts[0] if len(parts) == 1 else b"".join(parts))
-            self._holding.clear()
+            self.hub.send_all()
             _tell(self._waiters)
-        elif found == STARTED:
-            for session in self._holding:
-                parts = session.take_held()
-                if parts:
-                    self._batch.append((session, parts))
-            self._holding.clear()
-            self._batch_waiters += self._waiters
-            self._waiters.clear()
+        else:
+            self.hub.send_free()
+            if found == STARTED:
+                self._batch += self.hub.take_batch()
+                self._batch_waiters += self._waiters
+                self._waiters.clear()
         self._check_congestion()
 
     def _on_synced(self) -> None:
         """All that the batch was held for is kept: send it, and go on with what has gathered meanwhile."""
         batch, self._batch = self._batch, []
-        for session, parts in batch:
-            self._send(session, parts[0] if len(parts) == 1 else b"".join(parts))
+        for session, data in batch:
+            session.sink(data)
         _tell(self._batch_waiters)
         self._commit()
-
-    def _send(self, session: Session, data: bytes) -> None:
-        connection = self.connections.get(session)
-        if connection is not None:
-            connection.send(data)
 
     async def act(self, change: Callable[[Core], T]) -> T:
         """Let the operator change something; returns once the facts of it are kept."""
@@ -169,9 +148,7 @@ class Broker:
             return
         self.core.note(session, fault.code)
         self._log_fault("peer fault", peer=session.remote, listener=session.listener, code=fault.code, fault=str(fault))
-        free = session.take_free()
-        if free:
-            connection.send(free)
+        session.sink(session.take_free())
         connection.end()
 
     def on_overflow(self, connection: Connection) -> None:

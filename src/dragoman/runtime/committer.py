@@ -65,6 +65,11 @@ class Committer:
         return self._core.log.size() + self._journal.uncommitted_size + (len(self._stuck.records) if self._stuck else 0)
 
     @property
+    def stuck_count(self) -> int:
+        """Facts that left the log and that the journal could not take yet."""
+        return self._stuck.count if self._stuck is not None else 0
+
+    @property
     def is_stuck(self) -> bool:
         return self._stuck is not None or (self._is_unsynced and not self.is_busy)
 
@@ -95,6 +100,7 @@ class Committer:
                     return False
                 continue  # once more, with the reserve kept for work that is under way
             self._stuck = None
+            self._core.log.taken = b""
             self._is_unsynced = self._thread is not None
             if self._core.log.size() == 0:
                 self._on_appended()

@@ -6,7 +6,7 @@ import asyncio
 import socket
 from typing import TYPE_CHECKING, cast
 
-from dragoman.dialects.session import Session
+from dragoman.dialects.session import Session, discard
 from dragoman.errors import PeerError
 from dragoman.limits import WRITE_BUFFER_SIZE
 
@@ -37,6 +37,7 @@ class Connection(asyncio.Protocol):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         peer = transport.get_extra_info("peername")
         self.session.remote = f"{peer[0]}:{peer[1]}" if peer else ""
+        self.session.sink = self.transport.write
         self.session.start()
         self.broker.wake()
 
@@ -55,11 +56,13 @@ class Connection(asyncio.Protocol):
         """The peer does not read: no new work for it, and no more of its own until it does."""
         if self.session is not None:
             self.session.is_blocked = True
+            self.session.sink = self._send_to_slow
             self.broker.balance(self)
 
     def resume_writing(self) -> None:
-        if self.session is not None and self.session.is_connected:
+        if self.session is not None and self.transport is not None and not self.transport.is_closing():
             self.broker.wake()
+            self.session.sink = self.transport.write
             self.session.exchange.unblock(self.session)
             self.broker.balance(self)
 
@@ -68,16 +71,15 @@ class Connection(asyncio.Protocol):
         if session is not None:
             self.broker.wake()
             self.session = None
+            session.sink = discard
             session.ended()
             self.broker.forget(self, session)
 
-    def send(self, data: bytes) -> None:
-        """Hand bytes to the socket; a peer that lets too many pile up is cut off."""
-        transport = self.transport
-        if transport is None or transport.is_closing():
-            return
-        transport.write(data)
-        if transport.get_write_buffer_size() > self.broker.out_buffer_max:
+    def _send_to_slow(self, data: bytes) -> None:
+        """The socket's write while the peer does not read: one that lets too much pile up is cut off."""
+        assert self.transport is not None
+        self.transport.write(data)
+        if self.transport.get_write_buffer_size() > self.broker.out_buffer_max:
             self.broker.on_overflow(self)
 
     def set_paused(self, is_paused: bool) -> None:
@@ -91,9 +93,13 @@ class Connection(asyncio.Protocol):
 
     def end(self) -> None:
         """Close once what was written has gone out."""
+        if self.session is not None:
+            self.session.sink = discard
         if self.transport is not None:
             self.transport.close()
 
     def abort(self) -> None:
+        if self.session is not None:
+            self.session.sink = discard
         if self.transport is not None:
             self.transport.abort()

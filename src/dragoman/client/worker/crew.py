@@ -16,7 +16,7 @@ import functools
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import uvloop
@@ -57,8 +57,10 @@ class LocalCrew:
         self._is_telling = False
         self._driver: object | None = None
         self._waiting_functions: set[Callable[..., Any]] = set()  # functions seen to wait: they get tasks of their own
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}  # by run number
+        self._kept: set[asyncio.Task[None]] = set()
         self._cancelled: set[int] = set()
+        self._context = contextvars.copy_context()  # every job starts with a copy of it
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name="dragoman coroutines", daemon=True)
 
@@ -149,7 +151,7 @@ class LocalCrew:
 
     def _run_plain(self, run_no: int, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
         try:
-            value = value_of(contextvars.Context().run(function, *args, **kwargs))
+            value = value_of(self._context.copy().run(function, *args, **kwargs))
         except BaseException as error:  # not even SystemExit of a job may end the worker's thread
             value = self._failed(function, error)
         self._end(run_no, value)
@@ -164,8 +166,13 @@ class LocalCrew:
         """Let a driver run what has begun, unless one is at it."""
         if self._driver is None and self._begun:
             driver = self._driver = object()
-            self._loop.create_task(self._run_all(driver), name="dragoman driver")
+            self._task(self._run_all(driver))
             self._loop.call_soon(self._relieve, driver)
+
+    def _task(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work, context=self._context.copy())
+        self._kept.add(task)  # a loop alone does not keep its tasks alive
+        task.add_done_callback(self._kept.discard)
 
     def _relieve(self, driver: object) -> None:
         """Comes right after the driver's first step: if it still is the driver, a job in it waits, and it is that job's task now."""
@@ -175,11 +182,11 @@ class LocalCrew:
 
     async def _run_all(self, driver: object) -> None:
         begun = self._begun
-        clean = contextvars.copy_context()
+        clean = self._context
         while begun:
             work = begun.popleft()
             if work[1] in self._waiting_functions:
-                self._loop.create_task(self._run(work))
+                self._task(self._run(work))
                 continue
             await self._run(work)
             if self._driver is not driver:

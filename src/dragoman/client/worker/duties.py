@@ -30,6 +30,11 @@ class Duties:
         if self._app.schedules:
             self._declaring = asyncio.get_running_loop().create_task(self._declare())
 
+    async def is_ready(self) -> None:
+        """Returns once subscriptions are sent."""
+        if self._subscriber is not None:
+            await self._subscriber.up.wait()
+
     def _hear(self, topic: bytes, body: bytes) -> None:
         self._crew.hear(self._app.handlers, topic, body)
 

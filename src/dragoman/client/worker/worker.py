@@ -32,6 +32,12 @@ class Worker:
             self.post.start()
         self._duties.start()
 
+    async def is_ready(self) -> None:
+        """Returns once the broker has taken us on and news is heard."""
+        if self.post is not None:
+            await self.post.is_serving.wait()
+        await self._duties.is_ready()
+
     async def stop(self) -> None:
         """Drain, then end."""
         if self.post is not None:

@@ -1,0 +1,144 @@
+"""The facts, read by somebody who knows nothing of the broker: what may follow what, and what is open after all of them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import cast
+
+from dragoman.model.decode import decode_block
+
+WAITING, LEASED, QUARANTINED = "waiting", "leased", "quarantined"
+
+
+@dataclass(slots=True)
+class Life:
+    """One message as the facts tell it."""
+
+    client_id: str
+    queue_no: int
+    flags: list[str]
+    schedule_no: int
+    state: str = WAITING
+    worker_no: int = 0
+    attempt: int = 0
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Block:
+    records: bytes
+    first_lsn: int
+    count: int
+    time_ns: int
+
+
+@dataclass
+class Chronicle:
+    """Every fact since the first start, in order."""
+
+    blocks: list[Block] = field(default_factory=list)
+    open: dict[int, Life] = field(default_factory=dict)
+    closed: dict[int, Life] = field(default_factory=dict)
+    by_client_id: dict[str, list[int]] = field(default_factory=dict)
+    workers: set[int] = field(default_factory=set)
+    fired: set[tuple[int, int]] = field(default_factory=set)
+    boot_no: int = 0
+    next_lsn: int = 1
+
+    def append(self, records: bytes, count: int, time_ns: int) -> None:
+        assert not self.blocks or time_ns >= self.blocks[-1].time_ns, "time never runs backwards over blocks"
+        self.blocks.append(Block(records, self.next_lsn, count, time_ns))
+        self.next_lsn += count
+        self._read(records, count)
+
+    def digest(self) -> str:
+        """The same for the same run."""
+        digest = hashlib.sha256()
+        for block in self.blocks:
+            digest.update(b"%d %d " % (block.time_ns, block.count))
+            digest.update(block.records)
+        return digest.hexdigest()
+
+    def cut(self, next_lsn: int) -> Chronicle:
+        """The same without the facts from `next_lsn` on, which a crash has lost."""
+        kept = Chronicle()
+        for block in self.blocks:
+            if block.first_lsn < next_lsn:
+                assert block.first_lsn + block.count <= next_lsn, "a block is kept whole or not at all"
+                kept.append(block.records, block.count, block.time_ns)
+        return kept
+
+    def _read(self, records: bytes, count: int) -> None:
+        found = 0
+        for fact in decode_block(records):
+            name = str(fact["fact"])
+            if name in ("checkpoint", "carried"):
+                continue
+            found += 1
+            handler = getattr(self, f"_on_{name}", None)
+            if handler is not None:
+                handler(fact)
+        assert found == count, "a block counts its facts"
+        for number, life in self.open.items():
+            assert life.state != LEASED or life.worker_no in self.workers, f"{number} is leased to a worker that is gone"
+
+    def _on_started(self, fact: dict[str, object]) -> None:
+        assert fact["boot_no"] == self.boot_no + 1, "each boot has the next number"
+        self.boot_no += 1
+        self.workers.clear()
+        for life in self.open.values():
+            if life.state == LEASED:
+                life.state = WAITING
+
+    def _on_worker_joined(self, fact: dict[str, object]) -> None:
+        self.workers.add(cast(int, fact["worker_no"]))
+
+    def _on_worker_left(self, fact: dict[str, object]) -> None:
+        self.workers.discard(cast(int, fact["worker_no"]))
+
+    def _on_accepted(self, fact: dict[str, object]) -> None:
+        number = cast(int, fact["message_no"])
+        assert number not in self.open, f"{number} is accepted twice"
+        assert number not in self.closed, f"{number} is accepted after its end"
+        client_id = str(fact["client_id"])
+        flags = cast(list[str], fact["flags"])
+        self.open[number] = Life(client_id, cast(int, fact["queue_no"]), flags, cast(int, fact["schedule_no"]))
+        if client_id:
+            self.by_client_id.setdefault(client_id, []).append(number)
+
+    def _on_leased(self, fact: dict[str, object]) -> None:
+        life = self._moved(fact, WAITING)
+        life.state, life.worker_no = LEASED, cast(int, fact["worker_no"])
+        life.attempt += 1
+        assert fact["attempt"] == life.attempt, "attempts are counted without gaps"
+
+    def _on_released(self, fact: dict[str, object]) -> None:
+        life = self._moved(fact, LEASED)
+        assert fact["worker_no"] == life.worker_no, "a lease is released by its holder"
+        life.state = WAITING
+
+    def _on_quarantined(self, fact: dict[str, object]) -> None:
+        self._moved(fact, LEASED).state = QUARANTINED
+
+    def _on_requeued(self, fact: dict[str, object]) -> None:
+        self._moved(fact, QUARANTINED).state = WAITING
+
+    def _on_closed(self, fact: dict[str, object]) -> None:
+        number = cast(int, fact["message_no"])
+        life = self._moved(fact, WAITING, LEASED, QUARANTINED)
+        del self.open[number]
+        life.state, life.reason = str(fact["outcome"]), str(fact["reason"])
+        self.closed[number] = life
+
+    def _on_fired(self, fact: dict[str, object]) -> None:
+        instant = (cast(int, fact["schedule_no"]), cast(int, fact["due_ns"]))
+        assert instant not in self.fired, "a due instant makes at most one message"
+        self.fired.add(instant)
+
+    def _moved(self, fact: dict[str, object], *states: str) -> Life:
+        number = cast(int, fact["message_no"])
+        life = self.open.get(number)
+        assert life is not None, f"{fact['fact']} of {number}, which is not open"
+        assert life.state in states, f"{fact['fact']} of {number}, which is {life.state}"
+        return life

@@ -1,0 +1,93 @@
+"""One run of a broker, from recovery to its end: the real journal, core, dialect, connections and tick."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dragoman.core.settings import CoreSettings
+from dragoman.journal.journal import Journal
+from dragoman.runtime.broker import Broker
+from dragoman.runtime.clock import Clock
+from dragoman.runtime.outside import Outside
+from dragoman.runtime.recovery import begin_boot, recover
+from dragoman.runtime.settings import apply_core
+from dragoman.runtime.upkeep import Upkeep
+from dragoman.testing.sim.facts import Chronicle
+from dragoman.testing.sim.loop import MS_NS, SimLoop, SimThread
+from dragoman.testing.sim.recount import agree
+
+if TYPE_CHECKING:
+    from dragoman.testing.sim.net import Wire
+    from dragoman.testing.sim.world import World
+
+
+class WatchedJournal(Journal):
+    """Tells the chronicle of every block it took; `tried` is the one it was about to take when the power went."""
+
+    chronicle: Chronicle | None = None
+    tried: tuple[bytes, int, int] | None = None
+
+    def append(
+        self, records: bytes, count: int, time_ns: int, *, settling: bool = False, place: int | None = None
+    ) -> int:
+        self.tried = (records, count, time_ns)
+        last = super().append(records, count, time_ns, settling=settling, place=place)
+        self.tried = None
+        if self.chronicle is not None:
+            self.chronicle.append(records, count, time_ns)
+        return last
+
+
+class SimClock(Clock):
+    """Wall time at boot, carried on by simulated time, as the real one."""
+
+    def __init__(self, world: World, not_before_ns: int) -> None:
+        self._world = world
+        self._offset_ns = max(world.wall_ns(), not_before_ns) - world.timeline.now_ns
+        self._apart_ns = self.wall_ns() - self.now_ns()
+
+    def now_ns(self) -> int:
+        return self._world.timeline.now_ns + self._offset_ns
+
+    def wall_ns(self) -> int:
+        return self._world.wall_ns()
+
+
+class Life:
+    """Made when the broker starts; a crash ends it at any disk operation, also here."""
+
+    def __init__(self, world: World) -> None:
+        plan, chance = world.plan, world.chance
+        self.world = world
+        self.wires: dict[int, Wire] = {}
+        self.loop = SimLoop(world.timeline)
+        self.journal = WatchedJournal.open(plan.journal, world.disk, now_ns=world.wall_ns(), new_broker_id=b"simulated broker")
+        world.on_recovered(self.journal)
+        settings = CoreSettings()
+        apply_core(plan.config, settings)
+        self.core, segments = recover(self.journal, settings)
+        agree(self.core, world.chronicle)
+        self.journal.chronicle = world.chronicle
+        clock = SimClock(world, self.core.now_ns)
+        begin_boot(self.core, self.journal, clock.now_ns())
+        thread = SimThread(self.loop, lambda: chance.choice(plan.sync_ms) * MS_NS)
+        commit_thread = thread if plan.durability == "disk" else None
+        outside = Outside(self.loop.face(), commit_thread, chance.randbytes(10))
+        upkeep = Upkeep(self.core, self.journal, segments, thread.new_thread)
+        self.broker = Broker(plan.config, self.journal, self.core, clock, upkeep, outside)
+        self.broker.start()
+
+    @property
+    def is_settled(self) -> bool:
+        """All that was decided is in the journal's hands."""
+        return self.core.log.size() == 0 and not self.broker.committer.is_stuck and self.journal.trouble is None
+
+    def kept_lsn(self) -> int:
+        """The highest lsn that is as safe as was promised."""
+        return self.journal.synced_lsn if self.world.plan.durability == "disk" else self.world.chronicle.next_lsn - 1
+
+    def end(self) -> None:
+        """The process is gone."""
+        self.loop.is_alive = False
+        for wire in list(self.wires.values()):
+            wire.broken_off()

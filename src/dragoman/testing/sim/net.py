@@ -1,0 +1,229 @@
+"""The network: real `Connection`s over transports that cut, delay and lose.
+
+Bytes to the broker are cut anywhere and come late, but in order. What the broker writes is decoded at once, so that it is
+known what has left it; the peer gets it later, or never.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from dragoman.errors import PeerError
+from dragoman.runtime.connection import Connection
+from dragoman.testing.sim.loop import MS_NS
+from dragoman.wire.zmtp.connection import ZmtpConnection
+from dragoman.wire.zmtp.frames import encode_message
+
+if TYPE_CHECKING:
+    from dragoman.testing.sim.world import World
+
+STALL_HIGH = 4096  # bytes that a peer leaves unread before the broker is told
+
+
+class Far(Protocol):
+    """Who holds the far end of a wire."""
+
+    name: str
+    is_rude: bool
+
+    def on_message(self, wire: Wire, frames: list[bytes]) -> None: ...
+
+    def on_lost(self, wire: Wire) -> None: ...
+
+
+class Wire:
+    """One connection, seen from the far end."""
+
+    def __init__(self, world: World, far: Far, listener: str, identity: bytes, socket_type: bytes = b"DEALER") -> None:
+        self.world, self.far, self.listener, self.identity, self.socket_type = world, far, listener, identity, socket_type
+        self.number = world.next_number()
+        self.is_up = True
+        self.is_stalled = False
+        self.unread = 0
+        self._zmtp = ZmtpConnection(socket_type, False, identity)
+        self._early: list[list[bytes]] = []
+        self._closes_early = False
+        self._coming: deque[bytes | None] = deque()  # on the way to the broker; None: the end
+        self._arrived: deque[bytes | None] = deque()
+        self._last_arrival_ns = 0
+        self._last_heard_ns = 0
+        self._kept_back: list[list[bytes]] = []  # what a peer that does not read has not read
+        assert world.life is not None
+        self.life = world.life
+        self.transport = SimTransport(self)
+        self.connection = Connection(self.life.broker, listener)
+        self.life.wires[self.number] = self
+        self.connection.connection_made(cast(asyncio.Transport, self.transport))
+        self.send(self._zmtp.greeting())
+
+    # Towards the broker.
+
+    def say(self, frames: list[bytes]) -> None:
+        """Send a message, once the handshake is done."""
+        if self._zmtp.is_ready:
+            self.send(encode_message(frames))
+        else:
+            self._early.append(frames)
+
+    def send(self, data: bytes) -> None:
+        if not self.is_up:
+            return
+        chance = self.world.chance
+        while data:
+            size = len(data) if chance.random() < 0.7 else chance.randint(1, len(data))
+            self._put(data[:size])
+            data = data[size:]
+
+    def close(self) -> None:
+        """End it in order: what was sent before still arrives."""
+        if self.is_up and self._early:
+            self._closes_early = True
+        elif self.is_up:
+            self._put(None)
+            self.is_up = False
+
+    def cut(self) -> None:
+        """It breaks: what is on the way is lost, in both directions."""
+        if self.is_up:
+            self.is_up = False
+            self._coming.clear()
+            self._coming.append(None)
+            self.world.timeline.after(self._delay_ns(), self._arrive)
+            self.world.timeline.after(self._delay_ns(), lambda: self.far.on_lost(self))
+
+    def _put(self, piece: bytes | None) -> None:
+        self._coming.append(piece)
+        self._last_arrival_ns = max(self._last_arrival_ns, self.world.timeline.now_ns + self._delay_ns())
+        self.world.timeline.at(self._last_arrival_ns, self._arrive)
+
+    def _delay_ns(self) -> int:
+        chance = self.world.chance
+        return chance.choice((1, 1, 1, 2, 5, chance.randint(1, 80))) * MS_NS
+
+    def _arrive(self) -> None:
+        if self._coming and self.life.loop.is_alive:
+            self._arrived.append(self._coming.popleft())
+            self.pump()
+
+    def pump(self) -> None:
+        while self._arrived and not self.transport.is_reading_paused and not self.transport.is_gone:
+            piece = self._arrived.popleft()
+            if piece is None:
+                self.transport.lose()
+            elif not self.transport.is_ending:
+                self.connection.data_received(piece)
+
+    # From the broker.
+
+    def on_written(self, data: bytes) -> None:
+        try:
+            messages = self._zmtp.receive(data)
+        except PeerError:
+            assert self.far.is_rude, "the broker breaks ZMTP"
+            return
+        out = self._zmtp.take_outgoing()
+        if out:
+            self.send(out)
+        if self._zmtp.is_ready and self._early:
+            early, self._early = self._early, []
+            for frames in early:
+                self.say(frames)
+            if self._closes_early:
+                self.close()
+        for frames in messages:
+            self.world.ledger.on_left(self, frames)
+            if self.is_stalled:
+                self._kept_back.append(frames)
+            else:
+                self._hand_over(frames)
+
+    def _hand_over(self, frames: list[bytes]) -> None:
+        self._last_heard_ns = max(self._last_heard_ns, self.world.timeline.now_ns + self._delay_ns())
+        self.world.timeline.at(self._last_heard_ns, lambda: self._heard(frames))
+
+    def _heard(self, frames: list[bytes]) -> None:
+        if self.is_up:
+            self.far.on_message(self, frames)
+
+    def stall(self) -> None:
+        """Read nothing for a while."""
+        self.is_stalled = True
+
+    def read_again(self) -> None:
+        if self.is_stalled:
+            self.is_stalled = False
+            kept_back, self._kept_back = self._kept_back, []
+            for frames in kept_back:
+                self._hand_over(frames)
+            self.transport.drained()
+
+    def broken_off(self) -> None:
+        """The broker ended it, or died."""
+        if self.is_up:
+            self.is_up = False
+            self.world.timeline.after(self._delay_ns(), lambda: self.far.on_lost(self))
+
+
+class SimTransport:
+    """The part of a transport that `Connection` uses."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self.is_reading_paused = False
+        self.is_ending = False
+        self.is_gone = False
+        self._is_writing_paused = False
+
+    def write(self, data: bytes) -> None:
+        assert not self.is_ending, "nothing is written to a connection that ends"
+        wire = self.wire
+        assert wire.life.loop.is_alive, "a dead broker writes nothing"
+        if wire.is_stalled:
+            wire.unread += len(data)
+            if wire.unread > STALL_HIGH and not self._is_writing_paused:
+                self._is_writing_paused = True
+                wire.connection.pause_writing()
+        wire.on_written(data)
+
+    def drained(self) -> None:
+        self.wire.unread = 0
+        if self._is_writing_paused and not self.is_ending and self.wire.life.loop.is_alive:
+            self._is_writing_paused = False
+            self.wire.connection.resume_writing()
+
+    def get_write_buffer_size(self) -> int:
+        return self.wire.unread
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """The simulator has its own, lower mark."""
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return (f"10.0.0.{self.wire.number % 250}", self.wire.number) if name == "peername" else default
+
+    def is_closing(self) -> bool:
+        return self.is_ending
+
+    def pause_reading(self) -> None:
+        self.is_reading_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_reading_paused = False
+        self.wire.life.loop.call_soon(self.wire.pump)
+
+    def close(self) -> None:
+        if not self.is_ending:
+            self.is_ending = True
+            self.wire.life.loop.call_soon(self.lose)
+
+    def abort(self) -> None:
+        self.close()
+
+    def lose(self) -> None:
+        """The connection is over for the broker."""
+        if not self.is_gone:
+            self.is_gone = self.is_ending = True
+            self.wire.life.wires.pop(self.wire.number, None)
+            self.wire.connection.connection_lost(None)
+            self.wire.broken_off()

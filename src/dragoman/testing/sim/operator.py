@@ -1,0 +1,94 @@
+"""The operator: pauses, purges, cancels, looks after the quarantine; each change is kept once it is said to be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from dragoman.core.core import Core
+from dragoman.model.words import BY_OPERATOR, DROPPED
+from dragoman.testing.sim.loop import MS_NS
+
+if TYPE_CHECKING:
+    from dragoman.testing.sim.life import Life
+    from dragoman.testing.sim.world import World
+
+
+class SimOperator:
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def act(self) -> None:
+        world, chance = self.world, self.world.chance
+        if world.is_healing:
+            return
+        world.timeline.after(chance.randint(100, 2500) * MS_NS, self.act)
+        if world.life is not None:
+            self.do(world.life, self._something())
+
+    def _something(self) -> Callable[[Core], object]:
+        chance = self.world.chance
+        queue = chance.choice(self.world.plan.queues)
+        dice = chance.random()
+        if dice < 0.3:
+            return lambda core: core.set_paused(queue, True)
+        if dice < 0.6:
+            return lambda core: core.set_paused(queue, False)
+        if dice < 0.65:
+            return lambda core: core.purge(queue, 3)
+        if dice < 0.85:
+            return self._cancel_one
+        return self._tend_quarantine
+
+    def _cancel_one(self, core: Core) -> None:
+        """Any open message, also one that is on disk only."""
+        numbers = sorted(self.world.chronicle.open)
+        if numbers:
+            message = core.state.take(self.world.chance.choice(numbers))
+            if message is not None:
+                core.cancel(message, BY_OPERATOR)
+
+    def _tend_quarantine(self, core: Core) -> None:
+        for message in list(core.state.quarantine.values())[:2]:
+            if self.world.chance.random() < 0.5:
+                core.requeue(message)
+            else:
+                core.cancel(message, DROPPED)
+
+    def heal(self, life: Life) -> None:
+        for queue in self.world.plan.queues:
+            self.do(life, lambda core, queue=queue: core.set_paused(queue, False))  # type: ignore[misc]
+        self.do(life, unschedule_all)
+
+    def do(self, life: Life, change: Callable[[Core], object]) -> None:
+        """As the admin socket does it; when it is done, its facts must be kept."""
+        lsn = 0
+
+        def noted(core: Core) -> None:
+            nonlocal lsn
+            change(core)
+            stuck = life.broker.committer.stuck_count
+            lsn = self.world.chronicle.next_lsn - 1 + stuck + core.log.count
+
+        def done() -> None:
+            assert life.kept_lsn() >= lsn, "an operator's change is said to be done before it is kept"
+
+        drive(life.broker.act(noted), done)
+
+
+def unschedule_all(core: Core) -> None:
+    for key in list(core.state.schedules_by_key):
+        core.unschedule(key)
+
+
+def drive(task: Coroutine[Any, Any, object], done: Callable[[], None]) -> None:
+    """Run a coroutine to its only wait, and to its end when that is over."""
+    future = task.send(None)
+
+    def go_on(_: object) -> None:
+        try:
+            task.send(None)
+        except StopIteration:
+            done()
+
+    future.add_done_callback(go_on)

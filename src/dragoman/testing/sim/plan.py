@@ -1,0 +1,83 @@
+"""What a seed decides before anything happens: the settings of the broker, its guests, and what will go wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Literal
+
+from dragoman.journal.settings import JournalSettings
+from dragoman.runtime.config import Config
+
+DIRECTORY = "/data/journal"
+
+
+@dataclass(frozen=True)
+class Plan:
+    durability: Literal["memory", "os", "disk"]
+    config: Config
+    journal: JournalSettings
+    queues: tuple[bytes, ...]
+    fills: tuple[int, ...]  # extra bytes of bodies
+    unfit_share: float
+    seconds: int
+    clients: tuple[str, ...]
+    workers: tuple[tuple[str, str, int], ...]  # shape, temper, slots
+    rude: int
+    crashes: int
+    troubles: int  # full disks, failing syncs, clock jumps
+    sync_ms: tuple[int, ...]
+
+
+def plan_of(chance: Random) -> Plan:
+    durability: Literal["memory", "os", "disk"] = chance.choice(("os", "disk", "disk", "os", "disk"))
+    if chance.random() < 0.03:
+        durability = "memory"
+    config = config_of(chance)
+    size_max = chance.choice((300_000, 1 << 30))
+    journal = JournalSettings(DIRECTORY, durability, segment_size=65536, size_max=size_max)
+    queues = (b"default", b"mail", b"reports")[: chance.randint(1, 3)]
+    shapes = ("original", "bytes", "bytes", "document")
+    tempers = ("good", "good", "moody", "dying")
+    return Plan(
+        durability=durability,
+        config=config,
+        journal=journal,
+        queues=queues,
+        fills=chance.choice(((0,), (0, 50), (200, 2000), (0, 0, 20_000))),
+        unfit_share=chance.choice((0.0, 0.0, 0.3)),
+        seconds=chance.randint(3, 12),
+        clients=tuple(chance.choices(("dealer", "dealer", "anonymous", "one_shot", "req"), k=chance.randint(1, 4))),
+        workers=tuple(
+            (chance.choice(shapes), chance.choice(tempers), chance.choice((1, 2, 10))) for _ in range(chance.randint(1, 4))
+        ),
+        rude=chance.choice((0, 0, 1, 2)),
+        crashes=0 if durability == "memory" else chance.choice((0, 1, 1, 2, 4)),
+        troubles=0 if durability == "memory" else chance.choice((0, 0, 1, 2)),
+        sync_ms=chance.choice(((1,), (1, 5, 30), (2, 400))),
+    )
+
+
+def config_of(chance: Random) -> Config:
+    """Small limits, so that a short run meets them."""
+    config = Config()
+    queues = replace(
+        config.queues,
+        head_max=chance.choice((1, 2, 5, 100_000)),
+        backoff_initial_s=0.2,
+        backoff_max_s=1.0,
+        quarantine_after=chance.choice((0, 2, 3)),
+        starve_turns=chance.choice((1, 3, 10)),
+        timeout_s=chance.choice((0.0, 0.0, 5.0)),
+        dedupe_window_s=chance.choice((1.0, 600.0)),
+        dedupe_keys_max=chance.choice((0, 2, 1000)),
+    )
+    limits = replace(
+        config.limits,
+        queue_messages_max=chance.choice((0, 0, 0, 15)),
+        uncommitted_max=chance.choice((64 << 20, 4096)),
+        out_buffer_max=chance.choice((64 << 20, 16_384)),
+    )
+    emqp = replace(config.emqp, original_timeout_s=6.0, timeout_grace_s=0.5, json_only=True)
+    schedules = replace(config.schedules, catch_up=chance.choice(("one", "none", "all")))
+    return replace(config, queues=queues, limits=limits, emqp=emqp, schedules=schedules)

@@ -1,0 +1,124 @@
+"""The core counted by hand: every counter, index and line against every message, and nobody idle beside work it could do."""
+
+from __future__ import annotations
+
+from dragoman.core.core import Core
+from dragoman.core.lifecycle import LEASED, QUARANTINED, STATE_NAMES, WAITING
+from dragoman.core.lines import Lane, Line
+from dragoman.core.queue import Queue
+from dragoman.model.message import IN_DELAYED, IN_FRESH, IN_RETURNED, NOWHERE, Message
+from dragoman.model.peer import Peer
+from dragoman.testing.sim.facts import Chronicle
+
+
+def recount(core: Core) -> None:
+    """Everything that must hold between two events."""
+    in_lines: dict[int, Message] = {}
+    for queue in core.state.queues.values():
+        count_queue(core, queue, in_lines)
+    for number, m in core.state.messages.items():
+        check_message(core, number, m, in_lines)
+    assert set(core.state.quarantine) == {n for n, m in core.state.messages.items() if m.state == QUARANTINED}
+    for peer in core.workers.values():
+        check_worker(peer)
+    for queue in core.state.queues.values():
+        check_nobody_sleeps(core, queue)
+
+
+def count_queue(core: Core, queue: Queue, in_lines: dict[int, Message]) -> None:
+    waiting = 0
+    for lane in [*queue.lanes, *queue.unfit]:
+        assert len(lane.ring) == len(lane.lines)
+        for line in lane.lines.values():
+            waiting += count_line(line, in_lines)
+    mine = [m for m in core.state.messages.values() if m.queue_no == queue.number]
+    assert queue.waiting == waiting, f"{queue.name!r} says {queue.waiting} wait, and {waiting} do"
+    assert queue.leased == sum(m.state == LEASED for m in mine)
+    assert queue.delayed == sum(m.where == IN_DELAYED for m in mine)
+    assert queue.quarantined == sum(m.state == QUARANTINED for m in mine)
+    priorities = [lane.priority for lane in queue.lanes]
+    assert priorities == sorted(set(priorities), reverse=True)
+
+
+def count_line(line: Line, in_lines: dict[int, Message]) -> int:
+    live = 0
+    for entries, where in ((line.returned, IN_RETURNED), (line.fresh, IN_FRESH)):
+        for m in entries:
+            if m.where == where and m.number not in in_lines:
+                in_lines[m.number] = m
+                live += 1
+    tail = line.tail
+    on_disk = [n for n in tail.numbers[tail.head :] if n > 0]
+    assert tail.live == len(on_disk)
+    rising = [abs(n) for n in tail.numbers]
+    assert rising == sorted(set(rising)), "numbers rise along a tail"
+    assert line.size == live + len(on_disk), f"a line says it has {line.size}, and has {live} + {len(on_disk)}"
+    return line.size
+
+
+def check_message(core: Core, number: int, m: Message, in_lines: dict[int, Message]) -> None:
+    assert m.number == number
+    assert core.state.by_wire_id[m.wire_id] is m, "a worker's answer would miss it"
+    name = STATE_NAMES[m.state]
+    if m.state == WAITING:
+        assert (m.where == IN_DELAYED) != (in_lines.get(number) is m), f"{number} waits nowhere, or twice"
+        assert m.worker is None
+    elif m.state == LEASED:
+        assert m.where == NOWHERE
+        assert m.worker is not None
+        assert m.worker.held.get(number) is m, f"{number} is leased to a worker that does not hold it"
+    else:
+        assert m.state == QUARANTINED, f"{number} is {name} and still among the open"
+        assert m.worker is None
+
+
+def check_worker(peer: Peer) -> None:
+    assert peer.slots >= 0
+    assert peer.is_connected, "a worker whose connection ended is no worker"
+    assert peer.timed_leases == sum(m.lease_until_ns != 0 for m in peer.held.values())
+    for number, m in peer.held.items():
+        assert m.worker is peer, f"{number} is held by two"
+        assert m.state == LEASED
+
+
+def check_nobody_sleeps(core: Core, queue: Queue) -> None:
+    """A free slot and a message that fits never wait beside each other."""
+    if queue.is_paused or core.dispatch.is_stopped:
+        return
+    fit = lanes_size(queue.lanes)
+    unfit = lanes_size(queue.unfit)
+    for serving in queue.servings:
+        peer = serving.peer
+        if peer.slots > 0 and not peer.is_leaving and not peer.is_blocked:
+            assert serving.is_idle, f"a free worker of {queue.name!r} is in no idle line"
+            assert serving in queue.idle
+            assert fit == 0, f"{fit} wait in {queue.name!r} beside a free worker"
+            assert unfit == 0 or peer.is_picky, f"{unfit} wait in {queue.name!r} beside a free worker that takes anything"
+
+
+def lanes_size(lanes: list[Lane]) -> int:
+    return sum(line.size for lane in lanes for line in lane.lines.values())
+
+
+def agree(core: Core, chronicle: Chronicle) -> None:
+    """The core and the facts tell the same story."""
+    state = core.state
+    known = {number: STATE_NAMES[m.state] for number, m in state.messages.items()}
+    for queue in state.queues.values():
+        for lane in queue.lanes:
+            for line in lane.lines.values():
+                known |= {n: "waiting" for n in line.tail.numbers[line.tail.head :] if n > 0}
+    told = {number: life.state for number, life in chronicle.open.items()}
+    assert known == told, f"core and facts differ: {sorted(set(known.items()) ^ set(told.items()))[:6]}"
+    assert state.accepted == len(chronicle.open) + len(chronicle.closed)
+    assert state.settled == len(chronicle.closed)
+
+
+def check_bounds(core: Core) -> None:
+    """What was settled leaves nothing behind that grows."""
+    state = core.state
+    tails = sum(line.tail.live for q in state.queues.values() for lane in q.lanes for line in lane.lines.values())
+    alive = len(state.messages) + tails
+    assert len(state.by_wire_id) == len(state.messages)
+    assert len(state.delayed) <= 2 * alive + 1100, "the heap of delays keeps what is long settled"
+    assert sum(map(len, state.expiries.values())) <= 2 * alive + 1100, "the expiries keep what is long settled"

@@ -1,0 +1,246 @@
+"""Everything of one seed: a broker that is started, crashed and healed among its guests, and checked all the while."""
+
+from __future__ import annotations
+
+import hashlib
+from random import Random
+
+from dragoman.errors import JournalUnavailable
+from dragoman.testing.sim.clients import RudePeer, SimClient
+from dragoman.testing.sim.disk import PowerCut, SimDisk
+from dragoman.testing.sim.facts import Chronicle
+from dragoman.testing.sim.ledger import Ledger
+from dragoman.testing.sim.life import Life, WatchedJournal
+from dragoman.testing.sim.loop import MS_NS, SECOND_NS, Timeline
+from dragoman.testing.sim.operator import SimOperator
+from dragoman.testing.sim.plan import plan_of
+from dragoman.testing.sim.recount import agree, check_bounds, recount
+from dragoman.testing.sim.replica import check_replica
+from dragoman.testing.sim.troubles import plan_troubles
+from dragoman.testing.sim.workers import SimWorker
+
+WALL_START_NS = 1_700_000_000 * SECOND_NS
+HEALING_S_MAX = 300
+
+
+class World:
+    """`say` gets a line for everything worth telling, for a replay with --verbose."""
+
+    def __init__(self, seed: int, verbose: bool = False) -> None:
+        self.seed, self.verbose = seed, verbose
+        self.chance = Random(seed)
+        self.plan = plan_of(self.chance)
+        self.timeline = Timeline()
+        self.disk = SimDisk()
+        self.chronicle = Chronicle()
+        self.ledger = Ledger()
+        self.life: Life | None = None
+        self.is_healing = False
+        self.wall_jump_ns = 0
+        self.digest = hashlib.sha256()
+        self.boots = 0
+        self._numbers = 0
+        self._dying: WatchedJournal | None = None  # the journal of the life that ended, and how it ended
+        self._was_power = False
+        self._operator = SimOperator(self)
+        self._clients = [SimClient(self, n, kind) for n, kind in enumerate(self.plan.clients)]
+        self._rude = [RudePeer(self, n) for n in range(self.plan.rude)]
+        self._workers = [
+            SimWorker(self, n, shape, temper, slots, self._served())
+            for n, (shape, temper, slots) in enumerate(self.plan.workers)
+        ]
+
+    def _served(self) -> list[tuple[int, bytes]]:
+        names = self.chance.sample(self.plan.queues, k=self.chance.randint(1, len(self.plan.queues)))
+        return [(self.chance.choice((1, 10, 10, 30)), name) for name in names]
+
+    def next_number(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    def wall_ns(self) -> int:
+        return WALL_START_NS + self.timeline.now_ns + self.wall_jump_ns
+
+    def say(self, line: str) -> None:
+        if self.verbose:
+            print(f"{self.timeline.now_ns / SECOND_NS:9.3f}  {line}")
+
+    # -- the run --------------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        self.say(f"{self.plan}")
+        self.start()
+        end_ns = self.plan.seconds * SECOND_NS
+        for guest in [*self._clients, *self._rude, self._operator]:
+            self.timeline.at(self.chance.randint(0, 500) * MS_NS, guest.act)
+        for worker in self._workers:
+            self.timeline.at(self.chance.randint(0, 2000) * MS_NS, worker.come)
+        plan_troubles(self, end_ns)
+        self.run_until(end_ns)
+        self.heal()
+        self.check_end()
+
+    def run_until(self, end_ns: int) -> None:
+        while (next_ns := self.timeline.next_ns()) is not None and next_ns <= end_ns:
+            try:
+                self._step()
+            except PowerCut:
+                self.crash()
+            if self.life is not None and self.chance.random() < 0.03:
+                self.check()
+
+    def _step(self) -> None:
+        """All that arrives in one instant meets one tick, mostly."""
+        self.timeline.take()()
+        while self.timeline.next_ns() == self.timeline.now_ns and self.chance.random() < 0.8:
+            self.timeline.take()()
+        if self.life is not None:
+            self.life.loop.run_ready()
+
+    # -- the broker's lives ---------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        if self.life is not None:
+            return
+        self.disk.restore()
+        if self.chance.random() < 0.1 and self.boots and not self.is_healing:
+            self.disk.cut_after(self.chance.randint(0, 40))  # it dies while it recovers
+        try:
+            self.life = Life(self)
+        except PowerCut:
+            self.say("dies while it starts")
+            self._went_down(None)
+        except (JournalUnavailable, OSError) as trouble:
+            self.say(f"cannot start: {trouble}")
+            self.clear_disk()
+            self._went_down(None)
+        else:
+            self.boots += 1
+            self.disk.restore()
+            self.say(f"started: boot {self.life.core.state.boot_no}, {len(self.chronicle.open)} open")
+
+    def crash(self) -> None:
+        """The process dies, or the machine: of what was not synced, anything may be left."""
+        assert self.life is not None
+        self.life.end()
+        self._went_down(self.life.journal)
+
+    def _went_down(self, journal: WatchedJournal | None) -> None:
+        self.life = None
+        self._dying = journal if journal is not None else self._dying
+        is_power = self.chance.random() < (0.8 if self.plan.durability == "disk" else 0.15)
+        self._was_power = self._was_power or is_power
+        self.say("power is lost" if is_power else "killed")
+        if is_power:
+            self.disk.crash(self.chance)
+        else:
+            self.disk.kill()
+        self.ledger.all_disturbed()
+        self.timeline.after(self.chance.randint(1, 1500) * MS_NS, self.start)
+
+    def stop_in_order(self) -> None:
+        """SIGTERM: drain, say goodbye, leave."""
+        life = self.life
+        if life is None or self.is_healing:
+            return
+        self.say("stops in order")
+        life.broker.drain()
+        self.timeline.after(1 * SECOND_NS, lambda: self._stop(life))
+
+    def _stop(self, life: Life) -> None:
+        if self.life is not life:
+            return
+        life.broker.say_goodbye()
+        life.loop.run_ready()
+        life.broker.stop()
+        life.loop.run_ready()
+        life.end()
+        try:
+            life.journal.close()
+        except JournalUnavailable as trouble:
+            self.say(f"the journal does not close: {trouble}")
+            self.clear_disk()
+        self.life, self._dying = None, life.journal
+        self.disk.kill()
+        self.ledger.all_disturbed()
+        self.timeline.after(self.chance.randint(1, 500) * MS_NS, self.start)
+
+    def on_recovered(self, journal: WatchedJournal) -> None:
+        """What a crash left: a beginning of the facts, with everything that was promised in it."""
+        was = self._dying
+        if was is None:
+            return
+        if was.tried is not None and journal.next_lsn > self.chronicle.next_lsn:
+            self.chronicle.append(*was.tried)  # written, but the power went before anybody could say so
+            was.tried = None
+        assert journal.next_lsn <= self.chronicle.next_lsn, "there are facts on disk that were never made"
+        assert journal.next_lsn > was.synced_lsn, "what was synced is lost"
+        if not self._was_power:
+            assert journal.next_lsn == self.chronicle.next_lsn, "what was written is lost, although only the process died"
+        if journal.next_lsn < self.chronicle.next_lsn:
+            self.chronicle = self.chronicle.cut(journal.next_lsn)
+        known = {block.first_lsn: block for block in self.chronicle.blocks if block.count}
+        for found in journal.read(1):
+            mine = known[found.first_lsn]
+            assert (found.records, found.count, found.time_ns) == (mine.records, mine.count, mine.time_ns)
+        if self._was_power and self.plan.durability == "os":
+            self.ledger.forgive(self.chronicle)
+        self.ledger.check_kept(self.chronicle)
+        self._dying, self._was_power = None, False
+
+    def clear_disk(self) -> None:
+        self.disk.capacity = None
+        self.disk.fail_syncs(0)
+        self.disk.fail_writes(0)
+
+    # -- checks ---------------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        assert self.life is not None
+        recount(self.life.core)
+        if self.life.is_settled:
+            agree(self.life.core, self.chronicle)
+            if self.chance.random() < 0.05:
+                check_replica(self, self.life)
+
+    def heal(self) -> None:
+        """Everything that can be good is good from now on."""
+        self.say("healing")
+        self.is_healing = True
+        self.clear_disk()
+        while self.life is None:
+            self.run_until(self.timeline.now_ns + SECOND_NS)
+            self.disk.restore()
+            self.start()
+        self.disk.restore()
+        for worker in self._workers:
+            if worker.wire is not None:
+                worker.wire.cut()
+            worker.be_good()
+        served = [(10, name) for name in self.plan.queues]
+        for number in range(2):
+            SimWorker(self, 100 + number, "bytes", "good", 50, served).come()
+        end_ns = self.timeline.now_ns + HEALING_S_MAX * SECOND_NS
+        while self.timeline.now_ns < end_ns and not self._is_quiet():
+            assert self.life is not None
+            if not self.life.core.refusing:
+                self._operator.heal(self.life)
+            self.run_until(self.timeline.now_ns + SECOND_NS)
+
+    def _is_quiet(self) -> bool:
+        assert self.life is not None
+        is_done = all(life.state == "quarantined" for life in self.chronicle.open.values())
+        return is_done and self.life.is_settled and not self.life.core.state.schedules
+
+    def check_end(self) -> None:
+        assert self.life is not None
+        self.run_until(self.timeline.now_ns + 3 * SECOND_NS)
+        recount(self.life.core)
+        agree(self.life.core, self.chronicle)
+        check_bounds(self.life.core)
+        check_replica(self, self.life)
+        self.ledger.check_counts()
+        self.ledger.check_kept(self.chronicle)
+        self.ledger.check_end(self.chronicle)
+        assert set(self.life.broker.connections) == {wire.connection.session for wire in self.life.wires.values()}
+        self.digest.update(self.chronicle.digest().encode())

@@ -1,0 +1,64 @@
+"""The reference pages say what the code does: the command line's is generated, the others are checked word by word."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from dragoman.cli.page import render
+from dragoman.cli.root import COMMANDS, dragoman
+from dragoman.model.decode import FLAG_NAMES, OUTCOME_NAMES
+from dragoman.model.records import FACT_NAMES
+from dragoman.model.words import DIALECT_NAMES, REASON_NAMES, REFUSAL_CODES
+from dragoman.runtime.operations import OPERATIONS
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_page_of_the_command_line_is_current() -> None:
+    """`make docs` rewrites it."""
+    assert (DOCS / "reference/cli.md").read_text(encoding="utf-8") == render()
+
+
+def test_every_command_that_help_lists_is_there_under_its_name() -> None:
+    """Help is shown without importing the commands."""
+    context = click.Context(dragoman)
+    names = {name: dragoman.get_command(context, name) for name in COMMANDS}
+    assert {name: command.name if command else None for name, command in names.items()} == {
+        name: name for name in names
+    }
+
+
+def test_help_and_version_import_nothing_heavy() -> None:
+    heavy = ["asyncio", "msgspec", "rich", "structlog", "uvloop", "dragoman.core.core", "dragoman.client.app"]
+    code = f"from dragoman.cli.root import run; import sys; run([sys.argv[1]]); print([m for m in {heavy} if m in sys.modules])"
+    for flag in ("--help", "--version"):
+        found = subprocess.run([sys.executable, "-c", code, flag], capture_output=True, text=True, check=True)
+        assert found.stdout.splitlines()[-1] == "[]", flag
+
+
+def test_the_page_of_facts_has_every_word() -> None:
+    page = (DOCS / "reference/facts.md").read_text(encoding="utf-8")
+    for number, name in enumerate(FACT_NAMES[1:], 1):
+        assert f"### `{name}` (kind {number})" in page or f"| {number} | `{name}` |" in page, name
+    for number, name in enumerate(REASON_NAMES):
+        assert f"| {number} | `{name}` |" in page, name
+    for number, name in enumerate(REFUSAL_CODES[1:], 1):
+        assert f"| {number} | `{name}` |" in page, name
+    for number, name in enumerate(DIALECT_NAMES):
+        assert f"| {number} | `{name}`" in page, name
+    for bit, name in enumerate(FLAG_NAMES):
+        assert f"| {1 << bit} | `{name}` |" in page, name
+    for name in OUTCOME_NAMES:
+        assert f"`{name}`" in page, name
+
+
+def test_the_page_of_the_admin_socket_has_every_operation_with_its_arguments() -> None:
+    page = (DOCS / "reference/admin.md").read_text(encoding="utf-8")
+    rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `")}
+    for name, kind in OPERATIONS.items():
+        for argument in kind.__struct_fields__:
+            assert f"`{argument}`" in rows[name], (name, argument)

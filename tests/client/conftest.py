@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from dragoman import App
+from dragoman.testing.broker import RunningBroker
+from dragoman.testing.plugin import broker as broker  # the pure run has no installed plugin
+from tests.client import shop as shop_module
+
+
+@pytest.fixture
+def shop(broker: RunningBroker) -> Iterator[App]:
+    """The shop's App at a broker of its own, with a worker."""
+    app = shop_module.app
+    broker.attach(app)
+    with broker.worker(app):
+        yield app
+        shop_module.release.set()
+    shop_module.release.clear()
+    app.close_sync()
