@@ -106,7 +106,7 @@ class End:
         """Take what the broker has for us, as if every commit were instant."""
         self.house.commit()
         while True:
-            data = self.session.take_free() + b"".join(self.session.take_held())
+            data = self.session.take_all()
             self.heard.extend(self.zmtp.receive(data) if data else [])
             out = self.zmtp.take_outgoing()
             if not out:

@@ -74,8 +74,6 @@ def workers(queue: str, limit: int, offset: int, data: Path, as_json: bool) -> N
         (
             worker["id"],
             worker["name"],
-            worker["dialect"],
-            worker["remote"],
             worker["state"],
             ", ".join(f"{served['queue']} ({served['weight']})" for served in worker["queues"]),
             worker["leased"],
@@ -86,6 +84,6 @@ def workers(queue: str, limit: int, offset: int, data: Path, as_json: bool) -> N
         )
         for worker in found["workers"]
     ]
-    columns = ["id", "name", "dialect", "remote", "state", "queues (weight)"]
-    print_table("", [*columns, ">leased", ">free", ">settled", ">failed", ">last sign"], rows)
+    columns = ["id", "name", "state", "queues (weight)", ">leased", ">free", ">settled", ">failed", ">last sign"]
+    print_table("", columns, rows)
     print_lines(more_line(len(rows), offset, found["total"], "workers"))

@@ -37,12 +37,11 @@ def list_(queue: str, limit: int, offset: int, data: Path, as_json: bool) -> Non
             message["attempt"],
             ", ".join(message["died_with"]),
             clock(message["accepted_ns"]),
-            clock(message["leased_ns"]),
             size(message["body_size"]),
         )
         for message in found["messages"]
     ]
-    columns = ["id", "client id", "queue", "reason", ">attempts", "died with", "accepted", "last lease", ">body"]
+    columns = ["id", "client id", "queue", "reason", ">attempts", "died with", "accepted", ">body"]
     print_table("", columns, rows)
     print_lines(more_line(len(rows), offset, found["total"], "messages"))
 

@@ -28,24 +28,21 @@ def queues(context: click.Context, prefix: str, limit: int, offset: int, data: P
         return
     rows = [
         (
-            queue["queue"],
-            "paused" if queue["is_paused"] else "",
+            queue["queue"] + (" (paused)" if queue["is_paused"] else ""),
             queue["waiting"],
             queue["delayed"],
             queue["leased"],
             queue["quarantined"],
             queue["workers"],
             queue["slots_free"],
-            queue["accepted"],
             queue["done"],
             queue["failed"],
             duration(queue["wait_mean_ns"]) if queue["wait_mean_ns"] else "",
-            duration(queue["wait_max_ns"]) if queue["wait_max_ns"] else "",
         )
         for queue in found["queues"]
     ]
-    counts = [">waiting", ">delayed", ">leased", ">quarantined", ">workers", ">free", ">accepted", ">done", ">failed"]
-    print_table("", ["queue", "", *counts, ">mean wait", ">longest"], rows)
+    counts = [">waiting", ">delayed", ">leased", ">quar.", ">workers", ">free", ">done", ">failed", ">wait"]
+    print_table("", ["queue", *counts], rows)
     print_lines(more_line(len(rows), offset, found["total"], "queues"))
 
 

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from dragoman.cli.admin_client import Progress
 from dragoman.core.phrases import duration
@@ -21,15 +21,17 @@ def print_json(value: object) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Columns that begin with `>` are numbers: right-aligned."""
+    """Columns that begin with `>` are numbers: right-aligned, and not folded where the terminal is narrow."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     for column in columns:
-        table.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left", overflow="fold")
+        is_number = column.startswith(">")
+        justify: Literal["left", "right"] = "right" if is_number else "left"
+        table.add_column(column.lstrip(">"), justify=justify, overflow="fold", no_wrap=is_number)
     for row in rows:
         table.add_row(*(Text(printable(str(cell))) for cell in row))
     width = None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL

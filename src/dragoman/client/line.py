@@ -9,6 +9,7 @@ and drops is not hammered. Chance spreads the clients of a restarted broker.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections.abc import Callable
 from typing import Final
@@ -82,8 +83,10 @@ class Line:
             return link
         except TimeoutError:
             self.problem = f"{where} did not answer in {CONNECT_S:g} s"
-        except (OSError, BadAddress) as error:
-            self.problem = str(error) if where in str(error) else f"{where}: {error}"
+        except OSError as error:
+            self.problem = f"{where}: {os.strerror(error.errno) if error.errno else error}"
+        except BadAddress as error:
+            self.problem = str(error)
         if link is not None:
             link.abort(self.problem)
         return None

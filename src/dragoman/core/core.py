@@ -10,16 +10,15 @@ from collections.abc import Callable
 from typing import final
 
 from dragoman.core.dispatch import Dispatch
-from dragoman.core.lifecycle import ANSWER, CANCEL, DONE, EXPIRE, LEASED, REJECT, STATE_NAMES, moved
+from dragoman.core.lifecycle import ANSWER, CANCEL, LEASED, STATE_NAMES
 from dragoman.core.queue import Queue
-from dragoman.core.retries import AGAIN, END, judge
 from dragoman.core.routes import Routes
 from dragoman.core.schedule import Schedule, is_cron, next_due
 from dragoman.core.settings import CoreSettings
+from dragoman.core.settling import Settling
 from dragoman.core.state import State
 from dragoman.core.topics import Topics
 from dragoman.limits import (
-    ENDED_REMEMBERED_MAX,
     HEADERS_SIZE_MAX,
     ID_SIZE_MAX,
     NAME_SIZE_MAX,
@@ -33,7 +32,6 @@ from dragoman.model.peer import Peer
 from dragoman.model.records import (
     LATE,
     PAUSED,
-    QUARANTINED,
     QUEUE_NAMED,
     REQUEUED,
     RESUMED,
@@ -59,12 +57,8 @@ from dragoman.model.words import (
     KEPT_WANTED,
     NO_HASTE,
     NOT_FOUND,
-    PAST_EXPIRY,
     PURGED,
     QUEUE_FULL,
-    REPLY_UNDELIVERABLE,
-    REPLY_WANTED,
-    RETRIES_USED_UP,
     TAKEN,
     TOO_LONG,
     WORKER_LOST,
@@ -90,11 +84,10 @@ class Core(Exchange):
         self.state = State(settings, self.load)
         self.routes = Routes()
         self.dispatch = Dispatch(self.state, self.log, self.routes)
+        self.settling = Settling(self.state, self.log, self.routes, self.dispatch)
         self.topics = Topics()
         self.workers: dict[int, Peer] = {}
         self.notes: dict[str, int] = {}
-        self.ended_before: dict[bytes, int] = {}
-        self.ended: dict[bytes, int] = {}  # how kept requests ended, by their client's id, the latest ones
         self.refusing: int = TAKEN  # why new work is refused at the moment
         self.now_ns = 0
 
@@ -191,22 +184,12 @@ class Core(Exchange):
         return STATE_NAMES[message.state]
 
     def settled_state(self, client_id: bytes) -> str:
-        outcome = self.ended.get(client_id, -1)
-        if outcome < 0:
-            outcome = self.ended_before.get(client_id, -1)
-        return STATE_NAMES[outcome] if outcome >= 0 else "unknown"
-
-    def remember_end(self, message: Message, outcome: int) -> None:
-        # Two halves: dropping a dict's oldest key one by one gets slower with every key dropped before.
-        if len(self.ended) >= ENDED_REMEMBERED_MAX // 2:
-            self.ended_before = self.ended
-            self.ended = {}
-        self.ended[message.client_id] = outcome
+        return self.settling.state_of(client_id)
 
     def cancel(self, message: Message, reason: int) -> int:
         if message.state > LEASED and reason != BY_OPERATOR and reason != DROPPED:
             return WRONG_STATE
-        self.close(message, CANCEL, reason, b"", None)
+        self.settling.close(message, CANCEL, reason, b"", None)
         return TAKEN
 
     # -- workers --------------------------------------------------------------------------------------------------------
@@ -254,11 +237,11 @@ class Core(Exchange):
             return
         if is_failure:
             peer.failed += 1
-            self.give_back(message, FAILED, value)
+            self.settling.give_back(message, FAILED, value)
             return
         peer.settled += 1
         reason = ANSWERED if holder is peer or holder is None else ANSWERED_LATE
-        self.close(message, ANSWER, reason, value, peer)
+        self.settling.close(message, ANSWER, reason, value, peer)
 
     def late(self, peer: Peer, wire_id: bytes) -> None:
         """An answer to something settled already, or never asked: recorded, dropped. A stranger's is only counted."""
@@ -282,7 +265,7 @@ class Core(Exchange):
         self.log.numbered(WORKER_LEFT, peer.number, reason, b"")
         why = REASON_LEFT if peer.is_leaving else WORKER_LOST
         for message in list(peer.held.values()):
-            self.give_back(message, why, b"")
+            self.settling.give_back(message, why, b"")
         assert not peer.held, "a lost worker holds nothing"
 
     def goodbye(self, peer: Peer) -> None:
@@ -297,63 +280,6 @@ class Core(Exchange):
             queue.last_worker_left_ns = self.now_ns
             queue.last_worker_left_reason = REASON_LEFT if peer.is_leaving else WORKER_LOST
         peer.serves = []
-
-    # -- ends and returns -----------------------------------------------------------------------------------------------
-
-    def give_back(self, message: Message, reason: int, value: bytes) -> None:
-        """An attempt ended without success: again, or an end, or quarantine (core/retries)."""
-        queue = self.state.queues_by_no[message.queue_no]
-        peer = message.worker
-        assert peer is not None, "only a held message is given back"
-        died_with = peer.number if reason == WORKER_LOST else 0
-        deaths = len(message.died_with) if message.died_with is not None else 0
-        if died_with != 0 and (message.died_with is None or died_with not in message.died_with):
-            deaths += 1
-        verdict = judge(message, reason, deaths, self.settings, self.now_ns)
-        if verdict.what == AGAIN and 0 < message.expires_ns <= self.now_ns:
-            self.close(message, EXPIRE, PAST_EXPIRY, b"", None)
-            return
-        if verdict.what == END:
-            why = RETRIES_USED_UP if message.retries_left == 0 and message.attempt > 1 else reason
-            self.close(message, REJECT, why, value, peer)
-            return
-        self.dispatch.end_lease(message)
-        if verdict.what == AGAIN:
-            self.log.released(message, peer.number, verdict.retries_left, verdict.due_ns, reason, died_with != 0)
-            self.state.on_released(message, queue, verdict.retries_left, verdict.due_ns, reason, died_with)
-            self.dispatch.drain(queue)
-            return
-        self.log.numbered(QUARANTINED, message.number, verdict.reason, b"%d" % died_with)
-        client = self.routes.client_of(message)
-        tell = client is not None and message.is_answerable
-        self.state.on_quarantined(message, queue, verdict.reason, died_with)
-        if tell and client is not None:
-            client.failed_for_good(message, message.state, verdict.reason)
-
-    def close(self, message: Message, move: int, reason: int, value: bytes, by: Peer | None) -> None:
-        """Settle a message: the fact carries its whole timing; the client is told what it asked to know."""
-        state = self.state
-        outcome = moved(message.state, move)
-        queue = state.queues_by_no[message.queue_no]
-        holder = self.dispatch.end_lease(message)
-        client = self.routes.client_of(message)
-        if client is None and move == ANSWER and message.flags & REPLY_WANTED:
-            reason = REPLY_UNDELIVERABLE
-        worker_no = by.number if by is not None else 0
-        worker_dialect = by.dialect if by is not None else 0
-        self.log.closed(message, worker_no, worker_dialect, len(value), outcome, reason)
-        state.on_closed(message, queue, outcome)
-        if message.flags & KEPT_WANTED:
-            self.remember_end(message, outcome)
-        if holder is not None and holder is not by:
-            holder.withdraw(message, reason)
-        if client is None or not message.is_answerable:
-            return
-        message.is_answerable = False
-        if by is not None and (value or outcome == DONE):
-            client.answered(message, value)
-        else:
-            client.failed_for_good(message, outcome, reason)
 
     # -- the operator ---------------------------------------------------------------------------------------------------
 
@@ -390,7 +316,7 @@ class Core(Exchange):
             if message is None:
                 message = self.dispatch.pop_lanes(queue, queue.unfit)
             assert message is not None, "a queue that counts waiting messages yields them"
-            self.close(message, CANCEL, PURGED, b"", None)
+            self.settling.close(message, CANCEL, PURGED, b"", None)
             count += 1
         return count
 

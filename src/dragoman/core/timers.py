@@ -35,7 +35,9 @@ class Timers:
     def sweep(self, now_ns: int, wall_ns: int) -> None:
         """Do everything that is due. Cron goes by the wall clock, everything else by the clock that never jumps."""
         self.core.set_time(now_ns)
-        now_ns = self.core.now_ns  # stands still while a block waits for the disk; what is due by the clock is due later then
+        now_ns = (
+            self.core.now_ns
+        )  # stands still while a block waits for the disk; what is due by the clock is due later then
         self.sweep_delayed(now_ns)
         self.sweep_expiries(now_ns)
         if now_ns >= self.next_lease_sweep_ns:
@@ -59,8 +61,12 @@ class Timers:
             soonest = min(soonest, state.delayed[0][0])
         if state.expiry_steps:
             soonest = min(soonest, state.expiry_steps[0] * EXPIRY_STEP_NS)
-        for schedule in state.schedules.values():
-            soonest = min(soonest, schedule.next_due_ns)
+        if self.core.refusing == TAKEN:  # else they wait, however long they are due
+            for schedule in state.schedules.values():
+                if (
+                    schedule.interval_ns > 0
+                ):  # cron goes by the wall clock, and a sweep every tenth of a second is enough for it
+                    soonest = min(soonest, schedule.next_due_ns)
         return soonest
 
     def sweep_delayed(self, now_ns: int) -> None:
@@ -86,7 +92,7 @@ class Timers:
             for number in state.expiries.pop(heapq.heappop(steps)):
                 m = state.take(number)
                 if m is not None and m.state == WAITING:
-                    self.core.close(m, EXPIRE, PAST_EXPIRY, b"", None)
+                    self.core.settling.close(m, EXPIRE, PAST_EXPIRY, b"", None)
 
     def sweep_leases(self, now_ns: int) -> None:
         overdue: list[Message] = []
@@ -98,7 +104,7 @@ class Timers:
         for m in overdue:
             holder = m.worker
             if holder is not None:
-                self.core.give_back(m, TIMED_OUT, b"")
+                self.core.settling.give_back(m, TIMED_OUT, b"")
                 holder.withdraw(m, TIMED_OUT)
 
     def sweep_schedules(self, now_ns: int, wall_ns: int) -> None:

@@ -30,7 +30,6 @@ class Hub:
         self.stop_requested: bool = False
         self.message_size_max: int = 0
 
-
     def send_all(self) -> None:
         """Everything decided so far is kept: send all there is, one write per connection."""
         sessions = self.dirty if not self.holding else self.holding + self.dirty

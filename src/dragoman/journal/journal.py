@@ -229,7 +229,7 @@ class Journal:
         """Segments that should go now by size or age; see `retention.droppable`."""
         return retention.droppable(
             self.segments(),
-            self._checkpoint_no(),
+            self.checkpoint_no,
             {*live_segments, *self._moves.segments_behind(live_segments)},
             size_max=self.settings.size_max,
             age_max_ns=self.settings.age_max_s * 1_000_000_000,
@@ -240,7 +240,7 @@ class Journal:
     def worth_carrying(self, live_sizes: Mapping[int, int]) -> list[int]:
         """Segments whose few live records should be appended again (as kind 201), given live bytes by segment number."""
         return retention.worth_carrying(
-            self.segments(), self._checkpoint_no(), live_sizes, size_max=self.settings.size_max
+            self.segments(), self.checkpoint_no, live_sizes, size_max=self.settings.size_max
         )
 
     def drop(self, segment_nos: Iterable[int]) -> int:
@@ -254,7 +254,7 @@ class Journal:
     def trim(self, before_lsn: int) -> int:
         """Delete sealed segments whose facts all lie below `before_lsn` and that recovery does not need; how many went. Waiting
         bodies are the caller's care."""
-        infos = retention.unneeded(self.segments(), self._checkpoint_no(), ())
+        infos = retention.unneeded(self.segments(), self.checkpoint_no, ())
         numbers = [info.segment_no for info in infos if info.last_lsn < before_lsn]
         self.drop(numbers)
         return len(numbers)
@@ -270,7 +270,9 @@ class Journal:
         while files and (header := files[-1].header) and header.first_block_no > self._found.synced_block_no:
             self._shelf.drop(files.pop().segment_no)
 
-    def _checkpoint_no(self) -> int | None:
+    @property
+    def checkpoint_no(self) -> int | None:
+        """The segment of the newest checkpoint that is synced: what the next start begins with, at the earliest."""
         return self._writer.checkpoint_no if self._writer is not None else None
 
 

@@ -35,7 +35,8 @@ WAITING: Final = 2  # an earlier sync still runs, or the journal is in trouble: 
 
 
 class Committer:
-    """Owns the journal's writing side. `on_synced` follows each STARTED; `on_appended` comes while the log is empty."""
+    """Owns the journal's writing side. `on_synced` follows each STARTED; `on_appended` comes while the log is empty
+    and tells whether it wrote something."""
 
     def __init__(
         self,
@@ -44,7 +45,7 @@ class Committer:
         loop: asyncio.AbstractEventLoop,
         thread: Executor | None,
         on_synced: Callable[[], None],
-        on_appended: Callable[[], None],
+        on_appended: Callable[[], bool],
     ) -> None:
         self._core, self._journal, self._loop = core, journal, loop
         self._on_synced, self._on_appended = on_synced, on_appended
@@ -89,6 +90,9 @@ class Committer:
         while True:
             block = self._stuck if self._stuck is not None else self._next_block()
             if block is None:
+                if self._on_appended():
+                    self._is_unsynced = self._thread is not None
+                self._set_base()
                 return True
             try:
                 self._write(block, settling=self.trouble is not None)
@@ -102,9 +106,6 @@ class Committer:
             self._stuck = None
             self._core.log.taken = b""
             self._is_unsynced = self._thread is not None
-            if self._core.log.size() == 0:
-                self._on_appended()
-                self._set_base()
 
     def _next_block(self) -> Block | None:
         log = self._core.log

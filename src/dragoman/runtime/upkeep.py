@@ -1,7 +1,7 @@
 """Keeping the journal in shape while it runs: rolling, checkpoints, dropping old segments, carrying live records out of them.
 
-Segments that the newest checkpoint refers to stay until a newer one does without them: a carried record's old place must be
-readable if the broker dies before the next checkpoint.
+Segments that the newest synced checkpoint refers to stay until a newer one does without them, and is synced: a carried
+record's old place must be readable if the broker dies before that.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import structlog
 
 from dragoman.core.carry import Carrier, live_counts
 from dragoman.core.checkpoint import encode, estimated_size
+from dragoman.errors import JournalUnavailable
 from dragoman.limits import CARRY_STEP_COUNT, RETENTION_INTERVAL_NS
 
 if TYPE_CHECKING:
@@ -36,24 +37,34 @@ class Upkeep:
         self._core = core
         self._new_thread = new_thread
         self._journal = journal
-        self._checkpoint_segments = [checkpoint_segments]  # of the newest two: the newest may not be synced yet
+        # Of every checkpoint that a start may still begin with: its own segment, and those it refers to.
+        self._checkpoints = [(journal.checkpoint_no or 0, checkpoint_segments)]
         self._carrier: Carrier | None = None
         self._carry_list: list[int] = []
         self._next_retention_ns = 0
         self._thread: threading.Thread | None = None
+        self._is_urgent = False  # roll and checkpoint at once
         self.is_full = False  # live messages alone fill the journal
 
-    def on_appended(self) -> None:
-        """The log is empty, so the state is exactly what the journal holds: the moment to roll."""
+    def on_appended(self) -> bool:
+        """The log is empty, so the state is exactly what the journal holds: the moment to roll. True after a roll, which has
+        written something that is not synced."""
         journal = self._journal
-        if not journal.wants_roll():
-            return
+        if not self._is_urgent and not journal.wants_roll():
+            return False
         checkpoint: list[bytes] | None = None
-        if journal.wants_checkpoint(estimated_size(self._core.state)):
+        if self._is_urgent or journal.wants_checkpoint(estimated_size(self._core.state)):
             checkpoint = encode(self._core.state, journal.place_now)
-            self._checkpoint_segments = [self._checkpoint_segments[-1], set(live_counts(self._core.state))]
-        journal.roll(checkpoint)
+        self._is_urgent = False
+        try:
+            journal.roll(checkpoint)
+        except JournalUnavailable as trouble:  # the segment goes on; `Journal.trouble` tells whether new work is taken
+            log.warning("cannot begin a new segment", code=trouble.code, trouble=str(trouble))
+            return False
+        if checkpoint is not None:
+            self._checkpoints.append((journal.segments()[-1].segment_no, set(live_counts(self._core.state))))
         self._next_retention_ns = 0
+        return True
 
     def sweep(self, now_ns: int) -> None:
         """Ten times a second."""
@@ -78,7 +89,9 @@ class Upkeep:
             self.is_full = False
             return
         counts = live_counts(self._core.state)
-        needed = set(counts).union(*self._checkpoint_segments)
+        synced_no = journal.checkpoint_no or 0
+        self._checkpoints = [pair for pair in self._checkpoints if pair[0] >= synced_no]
+        needed = set(counts).union(*(referred for _, referred in self._checkpoints))
         dropped = journal.droppable(needed, now_ns)
         if dropped:
             freed = journal.drop(dropped)
@@ -89,6 +102,8 @@ class Upkeep:
         self._carry_list = journal.worth_carrying(sizes)
         was_full = self.is_full
         self.is_full = journal.size() > journal.settings.size_max and not self._carry_list and not dropped
+        # Only a newer checkpoint lets go of what nobody needs any more, and a full journal rolls to none by itself.
+        self._is_urgent = self.is_full and any(s.sealed and s.segment_no not in counts for s in segments)
         if self.is_full and not was_full:
             log.error("the journal is full: new work is refused", code="JOURNAL_FULL", size=journal.size())
 

@@ -97,7 +97,7 @@ class WorkerSide:
 
 def timeout_s_of(headers: bytes) -> float:
     """The `timeout:` among the headers; 0 when there is none that can be read."""
-    if TIMEOUT not in headers:
+    if TIMEOUT not in headers.lower():
         return 0.0
     for item in headers.split(b","):
         name, _, value = item.partition(b":")

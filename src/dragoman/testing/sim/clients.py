@@ -40,7 +40,9 @@ class SimClient:
         world, chance = self.world, self.world.chance
         if world.is_healing:
             return
-        world.timeline.after(chance.choice((1, 5, 20, 60, chance.randint(1, 400))) * MS_NS, self.act)
+        if len(world.ledger.requests) >= world.plan.requests_max:
+            return
+        world.timeline.after(chance.choice((1, 5, 60, chance.randint(1, 800))) * MS_NS, self.act)
         if self.wire is None or not self.wire.is_up:
             self._connect()
         elif self.kind != "req":
@@ -186,3 +188,23 @@ class RudePeer:
     def on_lost(self, wire: Wire) -> None:
         if self.wire is wire:
             self.wire = None
+
+
+class Probe:
+    """One last request on a queue of the plan, when all is well again."""
+
+    is_rude = False
+    name = "probe"
+
+    def __init__(self, world: World) -> None:
+        self.is_answered = False
+        wire = Wire(world, self, "emqp.client", b"probe")
+        world.ledger.sent(Request("probe-1", self.name, True, False, False, False))
+        body = json.dumps(["run", {"token": "probe-1"}]).encode()
+        wire.say([b"", VERSION, b"REQUEST", b"probe-1", world.plan.queues[0], b"reply-requested", body])
+
+    def on_message(self, wire: Wire, frames: list[bytes]) -> None:
+        self.is_answered = self.is_answered or len(frames) == 6
+
+    def on_lost(self, wire: Wire) -> None:
+        """It does not come back."""

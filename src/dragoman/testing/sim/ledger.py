@@ -136,8 +136,7 @@ class Ledger:
         for r in self.requests.values():
             numbers = chronicle.by_client_id.get(r.rid, [])
             for number in numbers:
-                life = chronicle.open.get(number)
-                assert life is None or life.state == "quarantined", f"{r.rid} is {life.state if life else ''} for ever"
+                assert number not in chronicle.open, f"{r.rid} is {chronicle.open[number].state} for ever"
             if r.is_undisturbed and r.sent == 1 and len(numbers) == 1:
                 self._check_answers(r, chronicle.closed.get(numbers[0]) is not None)
 

@@ -59,6 +59,7 @@ class SimOperator:
         for queue in self.world.plan.queues:
             self.do(life, lambda core, queue=queue: core.set_paused(queue, False))  # type: ignore[misc]
         self.do(life, unschedule_all)
+        self.do(life, drop_quarantine)
 
     def do(self, life: Life, change: Callable[[Core], object]) -> None:
         """As the admin socket does it; when it is done, its facts must be kept."""
@@ -79,6 +80,11 @@ class SimOperator:
 def unschedule_all(core: Core) -> None:
     for key in list(core.state.schedules_by_key):
         core.unschedule(key)
+
+
+def drop_quarantine(core: Core) -> None:
+    for message in list(core.state.quarantine.values()):
+        core.cancel(message, DROPPED)
 
 
 def drive(task: Coroutine[Any, Any, object], done: Callable[[], None]) -> None:

@@ -21,6 +21,7 @@ class Plan:
     fills: tuple[int, ...]  # extra bytes of bodies
     unfit_share: float
     seconds: int
+    requests_max: int
     clients: tuple[str, ...]
     workers: tuple[tuple[str, str, int], ...]  # shape, temper, slots
     rude: int
@@ -46,7 +47,8 @@ def plan_of(chance: Random) -> Plan:
         queues=queues,
         fills=chance.choice(((0,), (0, 50), (200, 2000), (0, 0, 20_000))),
         unfit_share=chance.choice((0.0, 0.0, 0.3)),
-        seconds=chance.randint(3, 12),
+        seconds=chance.randint(3, 10),
+        requests_max=chance.choice((20, 50, 120)),
         clients=tuple(chance.choices(("dealer", "dealer", "anonymous", "one_shot", "req"), k=chance.randint(1, 4))),
         workers=tuple(
             (chance.choice(shapes), chance.choice(tempers), chance.choice((1, 2, 10))) for _ in range(chance.randint(1, 4))

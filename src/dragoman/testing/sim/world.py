@@ -6,7 +6,8 @@ import hashlib
 from random import Random
 
 from dragoman.errors import JournalUnavailable
-from dragoman.testing.sim.clients import RudePeer, SimClient
+from dragoman.model.words import REFUSAL_CODES
+from dragoman.testing.sim.clients import Probe, RudePeer, SimClient
 from dragoman.testing.sim.disk import PowerCut, SimDisk
 from dragoman.testing.sim.facts import Chronicle
 from dragoman.testing.sim.ledger import Ledger
@@ -207,12 +208,12 @@ class World:
         """Everything that can be good is good from now on."""
         self.say("healing")
         self.is_healing = True
+        self.disk.restore()
         self.clear_disk()
+        self.run_until(self.timeline.now_ns + 2 * SECOND_NS)  # a stop in order that had begun comes to its end
         while self.life is None:
             self.run_until(self.timeline.now_ns + SECOND_NS)
-            self.disk.restore()
             self.start()
-        self.disk.restore()
         for worker in self._workers:
             if worker.wire is not None:
                 worker.wire.cut()
@@ -221,20 +222,23 @@ class World:
         for number in range(2):
             SimWorker(self, 100 + number, "bytes", "good", 50, served).come()
         end_ns = self.timeline.now_ns + HEALING_S_MAX * SECOND_NS
-        while self.timeline.now_ns < end_ns and not self._is_quiet():
-            assert self.life is not None
-            if not self.life.core.refusing:
-                self._operator.heal(self.life)
+        while True:
+            self._operator.heal(self.life)
             self.run_until(self.timeline.now_ns + SECOND_NS)
+            if self.timeline.now_ns > end_ns or self._is_quiet():
+                break
 
     def _is_quiet(self) -> bool:
         assert self.life is not None
-        is_done = all(life.state == "quarantined" for life in self.chronicle.open.values())
-        return is_done and self.life.is_settled and not self.life.core.state.schedules
+        return not self.chronicle.open and self.life.is_settled and not self.life.core.state.schedules
 
     def check_end(self) -> None:
+        """Everything is settled, nothing is left over, and a new client is served."""
         assert self.life is not None
-        self.run_until(self.timeline.now_ns + 3 * SECOND_NS)
+        probe = Probe(self)
+        self.run_until(self.timeline.now_ns + 20 * SECOND_NS)
+        assert not self.life.core.refusing, f"new work is refused for ever: {REFUSAL_CODES[self.life.core.refusing]}"
+        assert probe.is_answered, "a new client is not served"
         recount(self.life.core)
         agree(self.life.core, self.chronicle)
         check_bounds(self.life.core)

@@ -1,0 +1,106 @@
+"""How an attempt ends: again, at its end, or set aside; and how the client hears of it."""
+
+from __future__ import annotations
+
+from typing import final
+
+from dragoman.core.dispatch import Dispatch
+from dragoman.core.lifecycle import ANSWER, DONE, EXPIRE, REJECT, STATE_NAMES, moved
+from dragoman.core.retries import AGAIN, END, judge
+from dragoman.core.routes import Routes
+from dragoman.core.state import State
+from dragoman.limits import ENDED_REMEMBERED_MAX
+from dragoman.model.message import Message
+from dragoman.model.peer import Peer
+from dragoman.model.records import QUARANTINED, FactLog
+from dragoman.model.words import (
+    KEPT_WANTED,
+    PAST_EXPIRY,
+    REPLY_UNDELIVERABLE,
+    REPLY_WANTED,
+    RETRIES_USED_UP,
+    WORKER_LOST,
+)
+
+
+@final
+class Settling:
+    """Releases, ends and quarantine, each with its fact."""
+
+    def __init__(self, state: State, log: FactLog, routes: Routes, dispatch: Dispatch) -> None:
+        self.state = state
+        self.log = log
+        self.routes = routes
+        self.dispatch = dispatch
+        # How kept requests ended, by their client's id, the latest ones. Two halves: dropping a dict's oldest key one by one
+        # gets slower with every key dropped before.
+        self.ended: dict[bytes, int] = {}
+        self.ended_before: dict[bytes, int] = {}
+
+    def give_back(self, message: Message, reason: int, value: bytes) -> None:
+        """An attempt ended without success: again, or an end, or quarantine (core/retries)."""
+        state = self.state
+        queue = state.queues_by_no[message.queue_no]
+        peer = message.worker
+        assert peer is not None, "only a held message is given back"
+        died_with = peer.number if reason == WORKER_LOST else 0
+        deaths = len(message.died_with) if message.died_with is not None else 0
+        if died_with != 0 and (message.died_with is None or died_with not in message.died_with):
+            deaths += 1
+        verdict = judge(message, reason, deaths, state.settings, state.now_ns)
+        if verdict.what == AGAIN and 0 < message.expires_ns <= state.now_ns:
+            self.close(message, EXPIRE, PAST_EXPIRY, b"", None)
+            return
+        if verdict.what == END:
+            why = RETRIES_USED_UP if message.retries_left == 0 and message.attempt > 1 else reason
+            self.close(message, REJECT, why, value, peer)
+            return
+        self.dispatch.end_lease(message)
+        if verdict.what == AGAIN:
+            self.log.released(message, peer.number, verdict.retries_left, verdict.due_ns, reason, died_with != 0)
+            state.on_released(message, queue, verdict.retries_left, verdict.due_ns, reason, died_with)
+            self.dispatch.drain(queue)
+            return
+        client = self.routes.client_of(message) if message.is_answerable else None
+        self.log.numbered(QUARANTINED, message.number, verdict.reason, b"%d" % died_with)
+        state.on_quarantined(message, queue, verdict.reason, died_with)
+        if client is not None:
+            client.failed_for_good(message, message.state, verdict.reason)
+
+    def close(self, message: Message, move: int, reason: int, value: bytes, by: Peer | None) -> None:
+        """Settle a message: the fact carries its whole timing; the client is told what it asked to know."""
+        state = self.state
+        outcome = moved(message.state, move)
+        queue = state.queues_by_no[message.queue_no]
+        holder = self.dispatch.end_lease(message)
+        client = self.routes.client_of(message)
+        if client is None and move == ANSWER and message.flags & REPLY_WANTED:
+            reason = REPLY_UNDELIVERABLE
+        worker_no = by.number if by is not None else 0
+        worker_dialect = by.dialect if by is not None else 0
+        self.log.closed(message, worker_no, worker_dialect, len(value), outcome, reason)
+        state.on_closed(message, queue, outcome)
+        if message.flags & KEPT_WANTED:
+            self.remember(message.client_id, outcome)
+        if holder is not None and holder is not by:
+            holder.withdraw(message, reason)
+        if client is None or not message.is_answerable:
+            return
+        message.is_answerable = False
+        if by is not None and (value or outcome == DONE):
+            client.answered(message, value)
+        else:
+            client.failed_for_good(message, outcome, reason)
+
+    def remember(self, client_id: bytes, outcome: int) -> None:
+        if len(self.ended) >= ENDED_REMEMBERED_MAX // 2:
+            self.ended_before = self.ended
+            self.ended = {}
+        self.ended[client_id] = outcome
+
+    def state_of(self, client_id: bytes) -> str:
+        """How a request ended; "unknown" when it is not remembered."""
+        outcome = self.ended.get(client_id, -1)
+        if outcome < 0:
+            outcome = self.ended_before.get(client_id, -1)
+        return STATE_NAMES[outcome] if outcome >= 0 else "unknown"
