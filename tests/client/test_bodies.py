@@ -96,7 +96,14 @@ def test_options_become_headers() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"queue": ""}, {"retries": -1}, {"priority": 10}, {"timeout_s": -1}, {"delay_s": float("nan")}, {"queue": "q" * 256}],
+    [
+        {"queue": ""},
+        {"retries": -1},
+        {"priority": 10},
+        {"timeout_s": -1},
+        {"delay_s": float("nan")},
+        {"queue": "q" * 256},
+    ],
 )
 def test_options_that_make_no_sense_are_refused_where_they_are_written(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError):

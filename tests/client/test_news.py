@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +66,8 @@ def test_news_can_be_read_as_it_comes(broker: RunningBroker) -> None:
     app = broker.app()
 
     async def work() -> tuple[str, bytes]:
-        async with asyncio.timeout(DEADLINE_S), app:
-            reader = asyncio.create_task(anext(app.news("orders/")))
+        async with asyncio.timeout(DEADLINE_S), app, aclosing(app.news("orders/")) as news:
+            reader = asyncio.create_task(anext(news))
             while not reader.done():
                 # A subscription takes effect a moment after it was made, and nobody is told.
                 await app.publish("orders/1", {"id": 1})

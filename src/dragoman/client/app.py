@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
@@ -167,7 +167,7 @@ class App:
         await publisher.publish(topic.encode(), data)
         await publisher.flush()
 
-    def news(self, *prefixes: str) -> AsyncIterator[tuple[str, bytes]]:
+    def news(self, *prefixes: str) -> AsyncGenerator[tuple[str, bytes], None]:
         """Hear what is published under these prefixes, as (topic, body) pairs."""
         return news.hear(self.address, [prefix.encode() for prefix in prefixes] or [b""])
 

@@ -10,7 +10,7 @@ import asyncio
 import os
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Final
 
 from dragoman.client.address import PUBLISH, SUBSCRIBE, Address
@@ -153,7 +153,7 @@ class Subscriber:
         await self._line.close()
 
 
-async def hear(address: Address, prefixes: list[bytes]) -> AsyncIterator[tuple[str, bytes]]:
+async def hear(address: Address, prefixes: list[bytes]) -> AsyncGenerator[tuple[str, bytes], None]:
     """Yield news as it comes. What is not taken in time is dropped at the oldest end, as a subscriber that sleeps loses news."""
     news: deque[tuple[bytes, bytes]] = deque()
     size = 0

@@ -59,6 +59,7 @@ from dragoman.model.words import (
     NOT_FOUND,
     PURGED,
     QUEUE_FULL,
+    SUPERSEDED,
     TAKEN,
     TOO_LONG,
     WORKER_LOST,
@@ -201,7 +202,7 @@ class Core(Exchange):
                 if refusal != TAKEN:
                     return refusal
         if peer.is_worker:
-            self.drop_servings(peer)
+            self.drop_servings(peer, SUPERSEDED)
         else:
             peer.number = self.state.take_number()
             peer.is_worker = True
@@ -253,12 +254,12 @@ class Core(Exchange):
     def leave(self, peer: Peer) -> None:
         peer.is_leaving = True
         peer.slots = 0
-        self.drop_servings(peer)
+        self.drop_servings(peer, REASON_LEFT)
 
     def lose(self, peer: Peer, reason: int) -> None:
         if not peer.is_worker:
             return
-        self.drop_servings(peer)
+        self.drop_servings(peer, reason)
         peer.is_worker = False
         peer.slots = 0
         del self.workers[peer.number]
@@ -273,12 +274,12 @@ class Core(Exchange):
         self.routes.remove(peer)
         self.lose(peer, CONNECTION_ENDED)
 
-    def drop_servings(self, peer: Peer) -> None:
+    def drop_servings(self, peer: Peer, reason: int) -> None:
         for serving in peer.serves:
             queue = self.state.queues_by_no[serving.queue_no]
             queue.drop(serving)
             queue.last_worker_left_ns = self.now_ns
-            queue.last_worker_left_reason = REASON_LEFT if peer.is_leaving else WORKER_LOST
+            queue.last_worker_left_reason = reason
         peer.serves = []
 
     # -- the operator ---------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dragoman.errors import JournalDamaged
-from dragoman.journal.chain import ChainWalk, counting
+from dragoman.journal.chain import ChainWalk, block_limit, counting
 from dragoman.journal.disk import Disk, DiskFace
 from dragoman.journal.format import BLOCK_HEADER_SIZE, Block, place_of
 from dragoman.journal.scan import Found, SegmentFile, list_segments
@@ -51,12 +51,17 @@ class JournalReader:
             if not last and _ends_before(files, run, from_lsn):
                 continue
             walk = ChainWalk(self._disk, run, start)
+            limit = block_limit(files, files.index(run[-1]))  # a later run may have taken over what a suspect segment held
             for file, found in walk:
+                if found.header.block_no >= limit:
+                    break
                 if found.header.facts and found.header.first_lsn + found.header.facts > from_lsn:
                     yield block_of(file, found)
+            damage = walk.damage
+            if damage is None or damage.block_no >= limit:
+                continue
             # The newest segment may end in a block that is being written; anywhere else a stop is damage.
-            if walk.damage is not None and not (last and walk.damage.file.segment_no == run[-1].segment_no):
-                damage = walk.damage
+            if not last or damage.file.segment_no != run[-1].segment_no:
                 raise JournalDamaged(damage.file.path, damage.offset, damage.lsn, damage.reason)
 
 

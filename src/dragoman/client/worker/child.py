@@ -1,6 +1,6 @@
 """A child of a worker program: a crew behind a pipe. `python -m dragoman.client.worker.child FD SETTINGS`, from the parent only.
 
-It ends when the pipe does: a parent that died takes its children along once their jobs have ended.
+It ends when the pipe does, so a parent that was killed takes its children along.
 """
 
 from __future__ import annotations
@@ -34,26 +34,39 @@ class Orders(msgspec.Struct):
     settings: WorkerSettings
 
 
-async def serve(app: App, sock: socket.socket, orders: Orders) -> None:
-    loop = asyncio.get_running_loop()
-    gone = asyncio.Event()
-    _, pipe = await loop.create_connection(lambda: Pipe(hear, gone.set), sock=sock)
-    crew = LocalCrew(app.jobs, orders.settings, loop, lambda done: pipe.say(ENDED, done))
+class Child:
+    """The crew, and the pipe its orders come by."""
 
-    def hear(word: int, content: Any) -> None:
+    def __init__(self, app: App, orders: Orders) -> None:
+        self._gone = asyncio.Event()
+        self._pipe = Pipe(self._hear, self._gone.set)
+        self._crew = LocalCrew(app.jobs, orders.settings, asyncio.get_running_loop(), self._ended)
+        self._duties = Duties(app, self._crew) if orders.has_duties else None
+        self._queues = target.queues_of(app, orders.settings)
+
+    async def serve(self, sock: socket.socket) -> None:
+        await asyncio.get_running_loop().create_connection(lambda: self._pipe, sock=sock)
+        self._crew.start()
+        if self._duties is not None:
+            self._duties.start()
+        self._pipe.say(HELLO, self._queues)
+        await self._gone.wait()
+        if self._duties is not None:
+            await self._duties.stop()
+        self._crew.stop()
+
+    def _hear(self, word: int, content: Any) -> None:
         if word == RUN:
-            crew.give([(run_no, body) for run_no, body in content])
+            self._crew.give([(run_no, body) for run_no, body in content])
         elif word == CANCEL:
-            crew.cancel(content)
+            self._crew.cancel(content)
 
-    crew.start()
-    duties = Duties(app, crew)
-    if orders.has_duties:
-        duties.start()
-    pipe.say(HELLO, target.queues_of(app, orders.settings))
-    await gone.wait()
-    await duties.stop()
-    crew.stop()
+    def _ended(self, done: list[tuple[int, bytes]]) -> None:
+        self._pipe.say(ENDED, done)
+
+
+async def serve(app: App, sock: socket.socket, orders: Orders) -> None:
+    await Child(app, orders).serve(sock)
 
 
 def main() -> int:

@@ -18,8 +18,10 @@ from dragoman.dialects.emqp.words import (
     INFORM,
     KBAI,
     KBYE,
+    OPENINGS,
     PUBLISH,
     READY,
+    READY_OPENING,
     REPLY,
     REPLY_OPENING,
     REQUEST,
@@ -65,6 +67,7 @@ class EmqpSession(ZmtpSession):
 
     def __init__(self, listener: str, listener_no: int, hub: Hub, dialect: EmqpDialect) -> None:
         super().__init__(EMQP, listener, listener_no, hub, b"ROUTER")
+        self.zmtp.expect(OPENINGS)
         self.emqp = dialect
         self.envelope: int = 1
         self.is_req: bool = False
@@ -91,6 +94,10 @@ class EmqpSession(ZmtpSession):
     # -- what the peer says ---------------------------------------------------------------------------------------------
 
     def on_message(self, frames: list[bytes]) -> None:
+        first = frames[0]
+        if first is REQUEST_OPENING or first is REPLY_OPENING or first is READY_OPENING:
+            self.on_opened(first, frames)
+            return
         at = 0
         while at < len(frames) and at < 2 and not frames[at]:
             at += 1
@@ -114,6 +121,19 @@ class EmqpSession(ZmtpSession):
             self.on_ready()
         else:
             self.on_rarer(command.upper(), frames, at + 2)
+
+    def on_opened(self, opening: bytes, frames: list[bytes]) -> None:
+        """The three commands that make the traffic, in their usual envelope."""
+        if self.envelope != 1:
+            self.envelope = 1
+            self.is_plain = True
+        self.has_spoken = True
+        if opening is REQUEST_OPENING:
+            self.on_request(frames, 1)
+        elif opening is REPLY_OPENING:
+            self.on_reply(frames, 1)
+        else:
+            self.on_ready()
 
     def on_rarer(self, command: bytes, frames: list[bytes], at: int) -> None:
         """`at` is where the message id stands."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.wire.zmtp.frames import encode_message
+from dragoman.wire.zmtp.opening import Opening
 
 VERSION: Final = b"eMQP/1.0"
 VERSION_MAJOR: Final = b"eMQP/1."
@@ -45,6 +46,11 @@ def opening(command: bytes) -> bytes:
 REQUEST_OPENING: Final = opening(REQUEST)
 REPLY_OPENING: Final = opening(REPLY)
 READY_OPENING: Final = opening(READY)
+OPENINGS: Final[list[Opening]] = [
+    Opening(REQUEST_OPENING, len(VERSION) + len(REQUEST)),
+    Opening(REPLY_OPENING, len(VERSION) + len(REPLY)),
+    Opening(READY_OPENING, len(VERSION) + len(READY)),
+]
 
 
 def is_failure(value: bytes) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from dragoman.testing.disk import FakeDisk
 
@@ -25,6 +26,15 @@ class SimDisk(FakeDisk):
     def restore(self) -> None:
         self.is_cut = False
         self._left = None
+
+    @contextmanager
+    def unharmed(self) -> Iterator[None]:
+        """What is done here uses up nothing and meets no cut: it is the simulator that looks, not the broker."""
+        left, self._left = self._left, None
+        try:
+            yield
+        finally:
+            self._left = left
 
     def _use(self) -> None:
         if self._left is not None:

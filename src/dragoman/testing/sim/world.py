@@ -88,7 +88,8 @@ class World:
             except PowerCut:
                 self.crash()
             if self.life is not None and self.chance.random() < 0.03:
-                self.check()
+                with self.disk.unharmed():
+                    self.check()
 
     def _step(self) -> None:
         """All that arrives in one instant meets one tick, mostly."""
@@ -181,9 +182,10 @@ class World:
         if journal.next_lsn < self.chronicle.next_lsn:
             self.chronicle = self.chronicle.cut(journal.next_lsn)
         known = {block.first_lsn: block for block in self.chronicle.blocks if block.count}
-        for found in journal.read(1):
-            mine = known[found.first_lsn]
-            assert (found.records, found.count, found.time_ns) == (mine.records, mine.count, mine.time_ns)
+        with self.disk.unharmed():
+            for found in journal.read(1):
+                mine = known[found.first_lsn]
+                assert (found.records, found.count, found.time_ns) == (mine.records, mine.count, mine.time_ns)
         if self._was_power and self.plan.durability == "os":
             self.ledger.forgive(self.chronicle)
         self.ledger.check_kept(self.chronicle)

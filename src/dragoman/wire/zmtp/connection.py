@@ -28,6 +28,7 @@ from dragoman.limits import COMMAND_SIZE_MAX, IDENTITY_SIZE_MAX, MESSAGE_SIZE_MA
 from dragoman.wire.zmtp import commands, greeting, sockets
 from dragoman.wire.zmtp.frames import encode_command, encode_message
 from dragoman.wire.zmtp.mechanism import Mechanism, NullMechanism
+from dragoman.wire.zmtp.opening import Opening
 from dragoman.wire.zmtp.reader import FrameReader
 
 GREETING: Final = 0
@@ -73,6 +74,10 @@ class ZmtpConnection:
         self._mechanism: Mechanism = NullMechanism() if mechanism is None else mechanism
         self._reader = FrameReader(message_size_max)
         self._forwards_subscriptions = True
+
+    def expect(self, openings: list[Opening]) -> None:
+        """Recognise these openings whole: a message that begins with one has it as its first frame."""
+        self._reader.openings = openings
 
     def greeting(self) -> bytes:
         """The bytes to send at connect; the rest follows through `take_outgoing` when the peer has shown its age."""

@@ -25,6 +25,7 @@ from dragoman.errors import (
 )
 from dragoman.limits import FRAMES_MAX, HANDSHAKE_COMMAND_SIZE_MAX
 from dragoman.wire.zmtp.frames import COMMAND, LONG, MORE
+from dragoman.wire.zmtp.opening import SIZE_MAX, Opening
 
 HEADER_SIZE_LONG: Final = 9
 HEADER_SIZE_LONG_V1: Final = 10
@@ -38,6 +39,7 @@ class FrameReader:
         self.is_v1 = False
         self.is_open = False
         self.has_commands = False
+        self.openings: list[Opening] = []
         self.control_size_max: i64 = HANDSHAKE_COMMAND_SIZE_MAX
         self._message_size_max: i64 = message_size_max
         self._data = b""
@@ -71,7 +73,15 @@ class FrameReader:
         size_max: i64 = self._message_size_max
         is_v1 = self.is_v1
         flags_max: i64 = MORE | LONG if self.is_open else -1
+        openings = self.openings if self.is_open and not is_v1 else []
         while end - at >= 2:
+            if len(frames) == 0 and end - at >= SIZE_MAX:
+                for opening in openings:
+                    if opening.is_at(data, at):
+                        frames.append(opening.frames)
+                        size = opening.body_size
+                        at += opening.size
+                        break
             flags: i64
             body_at: i64
             body_size: i64

@@ -1,0 +1,38 @@
+"""Openings: the leading frames that most messages of a dialect share, recognised as one run of bytes.
+
+Three native comparisons replace taking apart, allocating and comparing as many frames: a tenth of the broker's hot path. A message whose opening
+came whole in one buffer begins with the opening's bytes, the very object, as its first frame; cut in the middle, it comes
+frame by frame as ever. A peer cannot forge it: what it sends is never that object.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import read_i64_be
+from mypy_extensions import i64
+
+SIZE_MIN: Final = 16
+SIZE_MAX: Final = 24
+
+
+@final
+class Opening:
+    """A run of whole frames, all with MORE, in the form of 2.0 and 3.x: 16 to 24 bytes."""
+
+    def __init__(self, frames: bytes, body_size: int) -> None:
+        assert SIZE_MIN <= len(frames) <= SIZE_MAX, "three reads of eight bytes cover it"
+        self.frames = frames
+        self.size: i64 = len(frames)
+        self.body_size: i64 = body_size  # without the frames' headers: it counts towards the message's size
+        self.head: i64 = read_i64_be(frames, 0)
+        self.middle: i64 = read_i64_be(frames, 8)
+        self.tail: i64 = read_i64_be(frames, len(frames) - 8)
+
+    def is_at(self, data: bytes, at: i64) -> bool:
+        """Whether it stands in `data` at `at`; at least SIZE_MAX bytes must be there."""
+        return (
+            read_i64_be(data, at) == self.head
+            and read_i64_be(data, at + 8) == self.middle
+            and read_i64_be(data, at + self.size - 8) == self.tail
+        )

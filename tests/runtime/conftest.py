@@ -1,0 +1,42 @@
+"""Brokers of a test's own, ended with it; and one that quick tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runtime.daemon import Daemon
+
+NewBroker = Callable[..., Daemon]
+
+
+@pytest.fixture
+def new_broker(tmp_path: Path) -> Iterator[NewBroker]:
+    """Makes a broker that is not yet started."""
+    made: list[Daemon] = []
+
+    def make(*settings: str, data: Path | None = None, **options: Any) -> Daemon:
+        made.append(Daemon(data or tmp_path / f"data{len(made)}", *settings, **options))
+        return made[-1]
+
+    yield make
+    for broker in made:
+        if broker.program is not None:
+            broker.kill()
+
+
+@pytest.fixture
+def broker(new_broker: NewBroker) -> Daemon:
+    """A running one, on its defaults but for free ports and a journal that is not synced."""
+    return new_broker().start()
+
+
+@pytest.fixture(scope="module")
+def common(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """One that the tests of a file share: queues have names of their own there."""
+    broker = Daemon(tmp_path_factory.mktemp("common") / "data").start()
+    yield broker
+    broker.kill()
