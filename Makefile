@@ -62,10 +62,10 @@ bench: setup ## measure against libzmq's proxy, a pyzmq loop and NATS
 	$(PY) -m bench $(ARGS)
 
 sim: setup ## run the simulator over SEEDS seeds (2000)
-	$(PY) -m dragoman.testing.simulator --seeds $(SEEDS) $(ARGS)
+	$(PY) -m dragoman.testing.sim --seeds $(SEEDS) $(ARGS)
 
 chaos: setup ## kill -9 a loaded broker KILLS times (30) and count what was lost
-	$(PY) -m dragoman.testing.chaos --kills $(KILLS) $(ARGS)
+	$(PY) -m tests.chaos --kills $(KILLS) $(ARGS)
 
 fuzz: setup ## INPUTS (1000000) random and mutated inputs through each codec
 	$(PY) -m tests.fuzz.zmtp --inputs $(INPUTS) $(ARGS)

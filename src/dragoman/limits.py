@@ -63,6 +63,12 @@ TOPICS_COUNTED_MAX: Final = 1000
 SUBSCRIPTIONS_MAX: Final = 10_000
 # Kinds of oddities (unknown commands, late replies …) counted one by one per second.
 NOTES_MAX: Final = 256
+# Characters of a cron expression: every minute of the hour listed takes 170.
+CRON_SIZE_MAX: Final = 1024
+# The shortest interval of a schedule: what is due is looked for this often.
+SCHEDULE_INTERVAL_NS_MIN: Final = 100_000_000
+# A worker's weight for a queue, up or down: weights are compared, never added, so this is room for any taste.
+WEIGHT_MAX: Final = 1_000_000_000
 # Missed due instants looked at one by one after a long stop; beyond, the schedule goes on from now.
 CATCH_UP_COUNT_MAX: Final = 100_000
 # Waiting messages in one record of a checkpoint: 800 kB.
@@ -71,8 +77,12 @@ CHECKPOINT_ROWS_MAX: Final = 20_000
 INLINE_BODY_SIZE_MAX: Final = 16384
 # Distinct header texts whose meaning is remembered: a client's calls mostly share one.
 HEADER_MEANINGS_MAX: Final = 1024
+# A header text longer than this is read each time: remembering must not hold megabytes.
+HEADER_REMEMBERED_SIZE_MAX: Final = 1024
 # Bytes that may wait in one connection's socket buffer before its peer counts as not reading.
 WRITE_BUFFER_SIZE: Final = 1024 * 1024
+# A read of this many bytes ends its connection's turn: more is surely there, and the others are to be heard first.
+TURN_SIZE: Final = 128 * 1024
 # Live records carried out of an old segment per sweep: about 5 ms of the loop.
 CARRY_STEP_COUNT: Final = 1000
 # How often retention is looked at when nothing rolls (age, a full journal).

@@ -36,6 +36,14 @@ def add(a: int, b: int = 2) -> int:
 
 
 @app.job(queue="shop")
+async def adds_up(numbers: list[int]) -> int:
+    total = 0
+    for number in numbers:
+        total = await add.ask(total, number)
+    return total
+
+
+@app.job(queue="shop")
 async def priced(order: Order) -> Order:
     assert isinstance(order, Order)
     return Order(order.number, [*order.items, "price"])

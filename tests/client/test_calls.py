@@ -94,10 +94,10 @@ def test_a_refusal_is_raised_with_its_code(broker: StandIn) -> None:
         for start in (echo_of(app).delay, echo_of(app).ask):
             call = asyncio.create_task(start(1))  # type: ignore[arg-type] # one of two coroutine functions
             heard = await broker.hear()
-            broker.say(heard[0], b"REPLY", b"x", b'{"error":{"type":"DRAINING","message":"later"}}', heard[4])
+            broker.say(heard[0], b"REPLY", b"x", b'{"error":{"type":"QUEUE_FULL","message":"full"}}', heard[4])
             with pytest.raises(Refused) as refused:
                 await call
-            assert refused.value.refusal == "DRAINING"
+            assert refused.value.refusal == "QUEUE_FULL"
 
     play(app, work)
 
@@ -113,6 +113,41 @@ def test_a_delay_under_way_is_sent_again_as_it_was_by_the_same_client(broker: St
         assert await broker.hear() == first
         broker.say(first[0], b"ACK", b"x", first[4])
         await call
+
+    play(app, work)
+
+
+DRAINING = b'{"error":{"type":"DRAINING","message":"no new work"}}'
+
+
+def test_a_call_that_a_draining_broker_refused_goes_to_its_successor(broker: StandIn) -> None:
+    app = App(broker.url)
+
+    async def work() -> None:
+        call = asyncio.create_task(echo_of(app).ask(1))
+        first = await broker.hear()
+        broker.say(first[0], b"REPLY", b"x", DRAINING, first[4])
+        await asyncio.wait([call], timeout=0.1)
+        assert not call.done()
+        broker.drop()
+        await broker.restart()
+        assert await broker.hear() == first
+        broker.say(first[0], b"REPLY", b"x", b'{"value":1}', first[4])
+        assert await call == 1
+
+    play(app, work)
+
+
+def test_a_draining_broker_without_a_successor_is_a_refusal(broker: StandIn) -> None:
+    app = App(broker.url, wait_s=0.4)
+
+    async def work() -> None:
+        call = asyncio.create_task(echo_of(app).delay(1))
+        first = await broker.hear()
+        broker.say(first[0], b"REPLY", b"x", DRAINING, first[4])
+        with pytest.raises(Refused) as refused:
+            await call
+        assert refused.value.refusal == "DRAINING"
 
     play(app, work)
 

@@ -132,6 +132,10 @@ def test_many_calls_share_one_connection_and_come_back_to_their_callers(shop: Ap
     assert answers == [len(text) for text in texts]
 
 
+def test_a_job_may_ask_for_jobs(shop: App) -> None:
+    assert run(shop, lambda: s.adds_up.ask([1, 2, 3])) == 6
+
+
 def test_a_batch_may_mix_calls_and_return_failures_in_their_places(shop: App) -> None:
     calls: list[Any] = [s.length.ask("abc"), s.fails.ask("mixed"), s.add.delay(1)]
     answers = run(shop, lambda: shop.batch(calls, return_exceptions=True))

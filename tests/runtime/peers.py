@@ -36,7 +36,7 @@ class Peer:
 
     def say(self, *frames: bytes) -> None:
         # A REQ socket brings its own empty frame.
-        envelope = [] if self.socket.socket_type == zmq.REQ else [b""]
+        envelope = [] if self.socket.type == zmq.REQ else [b""]
         self.socket.send_multipart([*envelope, VERSION, *frames])
 
     def hear(self, wait_s: float = WAIT_S) -> list[bytes]:

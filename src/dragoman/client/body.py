@@ -26,6 +26,11 @@ REFUSALS: Final = frozenset(REFUSAL_CODES)
 TIMEOUT_VALUE: Final = "TimeoutError"
 VALUE_START: Final = b'{"value":'
 NO_ARGS: Final = b"[]"
+# Between the head of one of our own bodies and its named arguments, and behind them. No JSON string can hold the mark: its
+# quotes would be escaped.
+PLAIN_MARK: Final = b',"args":[],"kwargs":'
+PLAIN_END: Final = b"}]"
+SHAPES_MAX: Final = 1000
 
 
 class Run(msgspec.Struct):
@@ -73,33 +78,41 @@ class Arguments:
         parameters = list(self._signature.parameters.values())
         by_name = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         self._order = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-        self._names = frozenset(p.name for p in by_name)
-        self._required = frozenset(p.name for p in by_name if p.default is p.empty)
-        self._is_plain = len(by_name) == len(parameters)
+        self.is_plain = len(by_name) == len(parameters)  # all can be given by name
         self._types = {p.name: hints.get(p.name, Any) for p in parameters}
-        self._head = encode(["run", {"path": path, "callable": name, "class_args": [], "class_kwargs": {}}])[:-2]
-        self._decode_kwargs: Callable[[msgspec.Raw], Any] | None = None
-        if self._is_plain:
+        # Everything of a body but its arguments: a worker knows by it which function is meant, without reading the JSON.
+        self.head = encode(["run", {"path": path, "callable": name, "class_args": [], "class_kwargs": {}}])[:-2]
+        self._plain_head = self.head + PLAIN_MARK
+        self._shapes: set[tuple[str, ...]] = set()  # names of arguments that were found to fit
+        self._decode_kwargs: Callable[[bytes | msgspec.Raw], Any] | None = None
+        if self.is_plain:
             fields = [_field(p, self._types[p.name]) for p in by_name]
             shape = msgspec.defstruct("Arguments", fields, forbid_unknown_fields=True, kw_only=True)
             self._decode_kwargs = msgspec.json.Decoder(shape).decode
 
     def body(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         """A request's body; raises TypeError as a direct call with these arguments would."""
-        if self._is_plain:
-            if args:
-                kwargs = self._named(args, kwargs)
-                args = ()
-            if not self._required <= kwargs.keys() <= self._names:
-                self._signature.bind(**kwargs)
-        else:
+        if not self.is_plain:
             self._signature.bind(*args, **kwargs)
-        return b'%s,"args":%s,"kwargs":%s}]' % (self._head, encode(args), encode(kwargs))
+            return b'%s,"args":%s,"kwargs":%s}]' % (self.head, encode(args), encode(kwargs))
+        if args:
+            kwargs = self._named(args, kwargs)
+        shape = tuple(kwargs)
+        if shape not in self._shapes:
+            self._signature.bind(**kwargs)
+            if len(self._shapes) < SHAPES_MAX:
+                self._shapes.add(shape)
+        return self._plain_head + encode(kwargs) + PLAIN_END
 
     def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         if len(args) > len(self._order) or not kwargs.keys().isdisjoint(self._order[: len(args)]):
             self._signature.bind(*args, **kwargs)
         return dict(zip(self._order, args, strict=False)) | kwargs
+
+    def decode_plain(self, body: bytes, kwargs_at: int) -> dict[str, Any]:
+        """The arguments of a body that begins with `head` and the mark behind it."""
+        assert self._decode_kwargs is not None
+        return msgspec.structs.asdict(self._decode_kwargs(body[kwargs_at : -len(PLAIN_END)]))
 
     def decode(self, run: Run) -> tuple[list[Any], dict[str, Any]]:
         """The arguments to call the function with; raises msgspec.ValidationError and TypeError."""

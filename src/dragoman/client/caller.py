@@ -5,7 +5,7 @@ again. What becomes of a call that was under way:
 
 | the call                                        | on the new connection                                                     |
 |-------------------------------------------------|---------------------------------------------------------------------------|
-| was never sent                                  | is sent                                                                   |
+| was never sent, or a draining broker refused it | is sent                                                                   |
 | carries a dedupe key (every `delay`), or may be | is sent again; DUPLICATE means that the first one got through: then its   |
 | said twice without harm                         | state is asked for, and its answer awaited if it can still come           |
 | any other `ask`                                 | its state is asked for first: open, the answer is awaited; ended, it is   |
@@ -32,6 +32,7 @@ from dragoman.limits import CALLS_MAX, CALLS_SIZE_MAX, MESSAGE_SIZE_MAX
 
 SWEEP_S: Final = 0.25
 DUPLICATE: Final = b'{"error":{"type":"DUPLICATE"'
+DRAINING: Final = b'{"error":{"type":"DRAINING"'
 # States of a request from which an answer still comes.
 OPEN_STATES: Final = ("waiting", "delayed", "leased", "delivered")
 UNKNOWN: Final = "unknown"
@@ -40,7 +41,18 @@ UNKNOWN: Final = "unknown"
 class Call:
     """One call under way."""
 
-    __slots__ = ("future", "id", "is_again", "is_safe", "is_sent", "message", "until", "wait_s", "wants_answer")
+    __slots__ = (
+        "future",
+        "id",
+        "is_again",
+        "is_safe",
+        "is_sent",
+        "message",
+        "refusal",
+        "until",
+        "wait_s",
+        "wants_answer",
+    )
 
     def __init__(
         self,
@@ -60,6 +72,7 @@ class Call:
         self.until = 0.0
         self.is_sent = False
         self.is_again = False
+        self.refusal = b""  # a draining broker's: kept while a new one is waited for
 
 
 class Caller:
@@ -128,6 +141,11 @@ class Caller:
                 waiter.set_result(None)
         self._waiters.clear()
 
+    def _answer(self, call: Call, value: bytes) -> None:
+        self._settle(call)
+        if not call.future.done():
+            call.future.set_result(value)
+
     def _fail(self, call: Call, error: ClientError) -> None:
         self._settle(call)
         if not call.future.done():
@@ -162,10 +180,11 @@ class Caller:
             if call.is_again and call.wants_answer and value.startswith(DUPLICATE):
                 self._ask_about(call)
                 continue
-            self._settle(call)
-            future = call.future
-            if not future.done():
-                future.set_result(value)
+            if value.startswith(DRAINING):
+                call.is_sent = False  # not accepted, so the next connection may have it
+                call.refusal = value
+                continue
+            self._answer(call, value)
 
     def _ask_about(self, call: Call) -> None:
         """A call was under way when the connection was lost: does the broker hold it, has it ended, or did it never arrive?"""
@@ -192,7 +211,9 @@ class Caller:
         now = self.loop.time()
         self._sweeper = self.loop.call_later(SWEEP_S, self._sweep) if self._calls else None
         for call in [call for call in self._calls.values() if call.until <= now or call.future.cancelled()]:
-            if call.is_sent:
+            if call.refusal and not call.is_sent:
+                self._answer(call, call.refusal)
+            elif call.is_sent:
                 self._fail(call, NoAnswer(call.id.decode(), call.wait_s))
             else:
                 self._fail(call, BrokerUnreachable(self._address.text, call.wait_s, self._line.problem))

@@ -9,6 +9,7 @@ and drops is not hammered. Chance spreads the clients of a restarted broker.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import random
 from collections.abc import Callable
@@ -22,6 +23,8 @@ WAIT_FIRST_S: Final = 0.05
 WAIT_MAX_S: Final = 5.0
 CONNECT_S: Final = 5.0
 STEADY_S: Final = 1.0
+
+log = logging.getLogger("dragoman.client")
 
 
 class Line:
@@ -43,6 +46,7 @@ class Line:
         self._up = up
         self._down = down
         self._turn = 0
+        self._was_up = False
         self._chance = random.Random()
         self._task: asyncio.Task[None] | None = None
 
@@ -54,19 +58,31 @@ class Line:
         wait_s = WAIT_FIRST_S
         loop = asyncio.get_running_loop()
         while True:
-            link = await self._connect()
-            if link is not None:
-                up_at = loop.time()
-                self.link = link
-                self._up(link)
-                await link.lost.wait()
-                self.link = None
-                self.problem = link.reason
-                self._down()
-                if loop.time() - up_at >= STEADY_S:
-                    wait_s = WAIT_FIRST_S
+            began = loop.time()
+            try:
+                await self._live()
+            except Exception:  # our own fault must not end the line without a word
+                log.exception("the %s line failed", self._role)
+            if loop.time() - began >= STEADY_S and self._was_up:
+                wait_s = WAIT_FIRST_S
             await asyncio.sleep(wait_s * (0.5 + 0.5 * self._chance.random()))
             wait_s = min(wait_s * 2, WAIT_MAX_S)
+
+    async def _live(self) -> None:
+        """One connection from its first try to its end."""
+        self._was_up = False
+        link = await self._connect()
+        if link is None:
+            return
+        self._was_up = True
+        self.link = link
+        try:
+            self._up(link)
+            await link.lost.wait()
+        finally:
+            self.problem = link.reason or self.problem
+        self.link = None
+        self._down()
 
     async def _connect(self) -> Link | None:
         """One try at the next alternate."""

@@ -5,10 +5,20 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import cast
+from typing import Final, cast
 
 from dragoman.errors import PeerError
 from dragoman.wire.zmtp.connection import ZmtpConnection
+
+# A peer that vanished without a word (a pulled cable, a lost route) is noticed within half a minute.
+SOCKET_OPTIONS: Final = (
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 25_000),  # ms
+)
 
 
 class Link(asyncio.Protocol):
@@ -39,7 +49,8 @@ class Link(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for level, option, value in SOCKET_OPTIONS:
+                sock.setsockopt(level, option, value)
         self.heard_at = self.loop.time()
         self._transport.write(self._zmtp.greeting())
 

@@ -47,8 +47,8 @@ def estimated_size(state: State) -> int:
     return size
 
 
-def encode(state: State, moved_place: Callable[[int], int]) -> list[bytes]:
-    """The state as checkpoint records. `moved_place` tells where a place lies now (a failed disk may have moved it)."""
+def encode(state: State, moved_place: Callable[[int], int] | None) -> list[bytes]:
+    """The state as checkpoint records. `moved_place` tells where a place lies now, if a failed disk has moved any."""
     chunks: list[bytes] = []
     out = chunk(COUNTERS)
     write_i64_le(out, state.boot_no)
@@ -126,11 +126,11 @@ def write_schedule(schedule: Schedule, chunks: list[bytes]) -> None:
     finish(out, chunks)
 
 
-def write_message(m: Message, moved_place: Callable[[int], int], chunks: list[bytes]) -> None:
+def write_message(m: Message, moved_place: Callable[[int], int] | None, chunks: list[bytes]) -> None:
     """`i64 place, i32 queue_no, u8 state, u8 last_reason, u8 is_answerable, u8 has_due, i32 attempt, i32 retries_left, i64
     due_ns, i64 accepted_ns, i64 first_leased_ns, i64 leased_ns, i64 worker_no of each worker that died with it`"""
     out = chunk(MESSAGE)
-    write_i64_le(out, moved_place(m.place))
+    write_i64_le(out, m.place if moved_place is None else moved_place(m.place))
     write_i32_le(out, m.queue_no)
     out.append(m.state)
     out.append(m.last_reason)
@@ -162,36 +162,70 @@ def write_line(
     key: tuple[int, int, bytes],
     objects: list[Message],
     tail: Tail | None,
-    moved_place: Callable[[int], int],
+    moved_place: Callable[[int], int] | None,
     chunks: list[bytes],
 ) -> None:
-    rows: list[tuple[int, int, int, int, int]] = []
-    for m in objects:
-        rows.append((m.number, m.place, m.accepted_ns, m.expires_ns, id_hash(m.client_id)))
-    if tail is not None:
-        for at in range(tail.head, len(tail.numbers)):
-            if tail.numbers[at] > 0:
-                rows.append((tail.numbers[at], tail.places[at], tail.accepted[at], tail.expires[at], tail.hashes[at]))
-        rows.sort()
-    for start in range(0, len(rows), CHECKPOINT_ROWS_MAX):
-        part = rows[start : start + CHECKPOINT_ROWS_MAX]
+    columns = line_columns(objects, tail)
+    places = columns[1]
+    count = len(places)
+    if moved_place is not None:
+        for at in range(count):
+            places[at] = moved_place(places[at])
+    for start in range(0, count, CHECKPOINT_ROWS_MAX):
+        stop = min(start + CHECKPOINT_ROWS_MAX, count)
         out = chunk(LINE)
         write_i32_le(out, key[0])
         out.append(key[1])
         out.append(len(key[2]))
         out.write(key[2])
-        write_i32_le(out, len(part))
-        for row in part:
-            write_i64_le(out, row[0])
-        for row in part:
-            write_i64_le(out, moved_place(row[1]))
-        for row in part:
-            write_i64_le(out, row[2])
-        for row in part:
-            write_i64_le(out, row[3])
-        for row in part:
-            write_i64_le(out, row[4])
+        write_i32_le(out, stop - start)
+        for column in columns:
+            out.write(column[start:stop].tobytes())
         finish(out, chunks)
+
+
+def line_columns(objects: list[Message], tail: Tail | None) -> list[array[int]]:
+    """A line's waiting messages, those in memory and those on disk, by number: the five columns of a LINE."""
+    columns: list[array[int]] = [array("q"), array("q"), array("q"), array("q"), array("q")]
+    if tail is None:
+        for m in objects:
+            add_row(columns, m)
+        return columns
+    at = tail.head
+    end = len(tail.numbers)
+    for m in objects:
+        while at < end and abs(tail.numbers[at]) < m.number:
+            add_tail_row(columns, tail, at)
+            at += 1
+        add_row(columns, m)
+    if tail.live == end - tail.head:  # nobody left the middle: the rest is copied whole
+        columns[0].extend(tail.numbers[at:])
+        columns[1].extend(tail.places[at:])
+        columns[2].extend(tail.accepted[at:])
+        columns[3].extend(tail.expires[at:])
+        columns[4].extend(tail.hashes[at:])
+    else:
+        while at < end:
+            add_tail_row(columns, tail, at)
+            at += 1
+    return columns
+
+
+def add_row(columns: list[array[int]], m: Message) -> None:
+    columns[0].append(m.number)
+    columns[1].append(m.place)
+    columns[2].append(m.accepted_ns)
+    columns[3].append(m.expires_ns)
+    columns[4].append(id_hash(m.client_id))
+
+
+def add_tail_row(columns: list[array[int]], tail: Tail, at: int) -> None:
+    if tail.numbers[at] > 0:
+        columns[0].append(tail.numbers[at])
+        columns[1].append(tail.places[at])
+        columns[2].append(tail.accepted[at])
+        columns[3].append(tail.expires[at])
+        columns[4].append(tail.hashes[at])
 
 
 @final

@@ -166,6 +166,8 @@ class Core(Exchange):
     def adopt(self, number: int, again: Message) -> None:
         """A client that came back asks once more: the answer of the first goes to its new connection."""
         first = self.state.messages.get(number)
+        if again.client is not None and again.client.takes_one_answer:
+            return  # it hears of the duplicate
         if first is not None and self.routes.client_of(first) is None:
             first.client = again.client
             first.address = again.address if first.where == NOWHERE else first.address
@@ -196,11 +198,15 @@ class Core(Exchange):
     # -- workers --------------------------------------------------------------------------------------------------------
 
     def join(self, peer: Peer, queues: list[tuple[int, bytes]]) -> int:
+        unknown = 0
         for _, name in queues:
             if name not in self.state.queues:
+                unknown += 1
                 refusal = self.check_name(name)
                 if refusal != TAKEN:
                     return refusal
+        if unknown > 0 and len(self.state.queues) + unknown > QUEUES_MAX:
+            return TOO_MANY_QUEUES
         if peer.is_worker:
             self.drop_servings(peer, SUPERSEDED)
         else:
@@ -231,9 +237,10 @@ class Core(Exchange):
         self.dispatch.feed(peer)
 
     def reply(self, peer: Peer, message: Message, value: bytes, is_failure: bool) -> None:
-        """The first answer wins, from whoever held the message; a failure counts only from its present holder."""
+        """The first answer wins, from whoever held the message; a failure counts only from its present holder. What nobody ever
+        held has no answer: this one is to an earlier message of the same id."""
         holder = message.worker
-        if is_failure and holder is not peer:
+        if message.attempt == 0 or (is_failure and holder is not peer):
             self.late(peer, message.wire_id)
             return
         if is_failure:
@@ -247,7 +254,7 @@ class Core(Exchange):
     def late(self, peer: Peer, wire_id: bytes) -> None:
         """An answer to something settled already, or never asked: recorded, dropped. A stranger's is only counted."""
         if peer.is_worker:
-            self.log.numbered(LATE, peer.number, peer.dialect, wire_id)
+            self.log.numbered(LATE, peer.number, peer.dialect, wire_id[:ID_SIZE_MAX])
         else:
             self.note(peer, "LATE_FROM_A_STRANGER")
 
@@ -328,6 +335,8 @@ class Core(Exchange):
             return self.refusing
         if interval_ns <= 0 and not is_cron(cron):
             return BAD_SCHEDULE
+        if len(template.client_id) > ID_SIZE_MAX or len(template.headers) > HEADERS_SIZE_MAX:
+            return TOO_LONG
         refusal = TAKEN if template.queue in self.state.queues else self.check_name(template.queue)
         if refusal != TAKEN:
             return refusal
@@ -355,6 +364,9 @@ class Core(Exchange):
         self.log.numbered(UNSCHEDULED, schedule.number, BY_OPERATOR, b"")
         self.state.on_unscheduled(schedule)
         return TAKEN
+
+    def is_cron(self, expression: str) -> bool:
+        return is_cron(expression)
 
     # -- topics and oddities --------------------------------------------------------------------------------------------
 

@@ -65,21 +65,22 @@ class Dispatch:
         starve_turns = self.state.settings.starve_turns
         queues = self.state.queues_by_no
         best: Serving | None = None
+        starved: Serving | None = None
         serves = peer.serves
-        count = len(serves)
-        peer.turn = (peer.turn + 1) % count
-        for i in range(count):
-            serving = serves[(peer.turn + i) % count]  # equal weights: begin one further each time
+        for serving in serves:
             queue = queues[serving.queue_no]
             if queue.waiting == 0 or queue.is_paused or serving.passed_over < 0:
                 continue
-            if serving.passed_over >= starve_turns:
-                best = serving
-                break
-            if best is None or serving.weight > best.weight:
-                best = serving
+            if serving.passed_over >= starve_turns and (starved is None or serving.passed_over > starved.passed_over):
+                starved = serving
+            if best is None or (serving.weight == best.weight and serving.last_turn < best.last_turn):
+                best = serving  # equal weights: the one served longest ago
         if best is None:
             return None
+        if starved is not None:
+            best = starved
+        peer.turn += 1
+        best.last_turn = peer.turn
         for serving in serves:
             if serving is not best and serving.passed_over >= 0 and queues[serving.queue_no].waiting > 0:
                 serving.passed_over += 1
@@ -109,6 +110,7 @@ class Dispatch:
 
     def drain(self, queue: Queue) -> None:
         """Give what waits to whoever is idle: after a pause, a release, or a delay that came due."""
+        unfit: list[Serving] = []  # workers for whom there is nothing fit here: the others may still want it
         while queue.waiting > 0 and queue.idle and not queue.is_paused and not self.is_stopped:
             serving = queue.idle.popleft()
             serving.is_idle = False
@@ -116,13 +118,14 @@ class Dispatch:
             if peer.slots <= 0 or peer.is_leaving or peer.is_blocked:
                 continue
             m = self.pop(queue, peer)
-            if m is None:  # nothing here is fit for this worker: the others may still want it
-                self.drain(queue)
-                queue.set_idle(serving)
-                return
+            if m is None:
+                unfit.append(serving)
+                continue
             self.lease(m, queue, peer)
             if peer.slots > 0:
                 queue.set_idle(serving)
+        for serving in unfit:
+            queue.set_idle(serving)
 
     def pop(self, queue: Queue, peer: Peer) -> Message | None:
         """The next message of a queue for this worker."""

@@ -1,7 +1,8 @@
 """Where messages wait: a queue's lanes by priority, a lane's ring of lines by client, a line's fresh and returned ends.
 
 A message that comes back goes to its line's returned end and is served before fresh ones. Entries are dropped lazily: one whose
-message says it is elsewhere by now is stale and skipped, so leaving the middle of a line costs nothing.
+message says it is elsewhere by now (out of line, at the other end, or in another line: a message may change lines) is stale and
+skipped, so leaving the middle of a line costs nothing.
 """
 
 from __future__ import annotations
@@ -39,11 +40,13 @@ class Line:
         """Behind the fresh ones in memory, whatever the tail still holds."""
         self.size += 1
         m.where = IN_FRESH
+        m.line = self
         self.fresh.append(m)
 
     def push_returned(self, m: Message) -> None:
         self.size += 1
         m.where = IN_RETURNED
+        m.line = self
         self.returned.append(m)
 
     def pop(self) -> Message | None:
@@ -51,16 +54,18 @@ class Line:
         returned = self.returned
         while returned:
             m = returned.popleft()
-            if m.where == IN_RETURNED:
+            if m.where == IN_RETURNED and m.line is self:
                 m.where = NOWHERE
+                m.line = None
                 self.size -= 1
                 return m
             self.stale -= 1
         fresh = self.fresh
         while fresh:
             m = fresh.popleft()
-            if m.where == IN_FRESH:
+            if m.where == IN_FRESH and m.line is self:
                 m.where = NOWHERE
+                m.line = None
                 self.size -= 1
                 return m
             self.stale -= 1
@@ -71,13 +76,14 @@ class Line:
         self.size -= 1
         line = self.fresh if m.where == IN_FRESH else self.returned
         m.where = NOWHERE
+        m.line = None
         if line and line[0] is m:
             line.popleft()
             return
         self.stale += 1
         if self.stale > STALE_ENTRIES_MAX and self.stale > self.size:
-            self.fresh = deque([x for x in self.fresh if x.where == IN_FRESH])
-            self.returned = deque([x for x in self.returned if x.where == IN_RETURNED])
+            self.fresh = deque([x for x in self.fresh if x.where == IN_FRESH and x.line is self])
+            self.returned = deque([x for x in self.returned if x.where == IN_RETURNED and x.line is self])
             self.stale = 0
 
 

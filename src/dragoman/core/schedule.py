@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
+from dragoman.limits import CRON_SIZE_MAX
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 
@@ -40,8 +41,10 @@ def next_due(schedule: Schedule, after_ns: int, zone: str) -> int:
 
 def is_cron(expression: str) -> bool:
     """Whether a cron expression can be read and ever comes due."""
+    if len(expression) > CRON_SIZE_MAX:
+        return False
     try:
         next(CronSim(expression, EPOCH))
-    except (CronSimError, StopIteration):
+    except (CronSimError, StopIteration, ValueError, OverflowError):
         return False
     return True

@@ -221,8 +221,9 @@ class State:
             queue.delayed -= 1
             return
         queue.waiting -= 1
-        lane = queue.unfit_lane(m.priority) if m.fitness == 0 else queue.lane(m.priority)
-        lane.line(m.address).remove(m)
+        line = m.line
+        assert isinstance(line, Line), "a message that waits stands in a line"
+        line.remove(m)
 
     def refill(self, queue: Queue, line: Line) -> None:
         """Bring the next messages of a line back from disk; the body comes along."""

@@ -17,7 +17,9 @@ class Topics:
 
     def __init__(self) -> None:
         self.prefixes: dict[bytes, dict[int, Peer]] = {}
-        self.lengths: list[int] = []  # lengths of the prefixes there are, so that a topic is looked up once per length
+        # Lengths of the prefixes there are, so that a topic is looked up once per length; and how many have each.
+        self.lengths: list[int] = []
+        self.by_length: dict[int, int] = {}
         self.counts: dict[bytes, int] = {}
         self.published: int = 0
 
@@ -26,8 +28,11 @@ class Topics:
         if peers is None:
             peers = {}
             self.prefixes[prefix] = peers
-            if len(prefix) not in self.lengths:
-                self.lengths.append(len(prefix))
+            length = len(prefix)
+            count = self.by_length.get(length, 0)
+            self.by_length[length] = count + 1
+            if count == 0:
+                self.lengths.append(length)
         peers[id(peer)] = peer
 
     def unsubscribe(self, peer: Peer, prefix: bytes) -> None:
@@ -37,7 +42,11 @@ class Topics:
         peers.pop(id(peer), None)
         if not peers:
             del self.prefixes[prefix]
-            self.lengths = sorted({len(p) for p in self.prefixes})
+            length = len(prefix)
+            self.by_length[length] -= 1
+            if self.by_length[length] == 0:
+                del self.by_length[length]
+                self.lengths.remove(length)
 
     def publish(self, topic: bytes, body: bytes) -> int:
         """A peer with several fitting prefixes gets it once."""

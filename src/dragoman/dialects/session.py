@@ -84,6 +84,7 @@ class Session(Peer):
         self.held_parts: list[bytes] = []
         self.free_out = BytesWriter()
         self.is_dirty: bool = False
+        self.is_unread: bool = False  # the runtime does not read from it at the moment: its silence says nothing
         self.is_holding: bool = False
         self.sink: Callable[[bytes], object] = discard  # the socket's write, while there is one
 

@@ -196,6 +196,11 @@ class Journal:
             return False
         return not writer.has_checkpoint or writer.written_size >= limits.CHECKPOINT_AMORTISE * estimated_size
 
+    @property
+    def has_moved(self) -> bool:
+        """Whether `place_now` differs for any place."""
+        return len(self._moves) > 0
+
     def place_now(self, place: int) -> int:
         """Where a record lies whose place was promised; another one only after a sync failed."""
         return self._moves.translate(place) if len(self._moves) else place

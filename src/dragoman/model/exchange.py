@@ -84,6 +84,10 @@ class Exchange:
         """Forget the schedule with this key."""
         raise NotImplementedError
 
+    def is_cron(self, expression: str) -> bool:
+        """Whether a cron expression can be read and ever comes due."""
+        raise NotImplementedError
+
     def publish(self, topic: bytes, body: bytes) -> int:
         """Give a topic's news to its subscribers; returns how many there were."""
         raise NotImplementedError

@@ -47,6 +47,7 @@ class Message:
 
         self.state: int = 0
         self.where: int = NOWHERE
+        self.line: object = None  # the line that holds it while `where` is IN_FRESH or IN_RETURNED
         self.attempt: int = 0
         self.worker: Peer | None = None
         self.lease_until_ns: int = 0  # 0: this attempt has no time bound

@@ -25,6 +25,7 @@ class Peer:
         # stand in (fairness between clients).
         self.address: bytes = b""
         self.remote: str = ""
+        self.takes_one_answer: bool = False  # a REQ peer: a second answer would be taken for that to its next question
         self.is_connected: bool = True
         self.joined_ns: int = 0
         self.last_sign_ns: int = 0

@@ -19,4 +19,5 @@ class Serving:
         self.weight = weight
         self.is_idle: bool = False  # it stands in the queue's idle line
         self.is_active: bool = True  # False once the worker left: an entry in the idle line is stale then
+        self.last_turn: int = 0  # the worker's turn in which it was served last
         self.passed_over: int = 0  # turns a waiting queue lost to a higher weight

@@ -19,7 +19,7 @@ from dragoman.dialects.registry import make_session
 from dragoman.dialects.session import Hub, Session
 from dragoman.errors import JournalFull, PeerError
 from dragoman.journal.journal import Journal
-from dragoman.limits import CLOCK_STEP_NS, FAULT_LOGS_PER_SECOND
+from dragoman.limits import CLOCK_STEP_NS, FAULT_LOGS_PER_SECOND, WRITE_BUFFER_SIZE
 from dragoman.model.words import DRAINING, JOURNAL_FAILING, JOURNAL_FULL, TAKEN
 from dragoman.runtime.clock import Clock
 from dragoman.runtime.committer import KEPT, STARTED, Committer
@@ -31,6 +31,10 @@ from dragoman.runtime.upkeep import Upkeep
 
 SWEEP_S = 0.1
 SETTLE_S = 5.0
+# At the end, what was sent may leave: for so long in all, and while it moves at all.
+FLUSH_S = 10.0
+FLUSH_STALL_S = 1.0
+FLUSH_STEP_S = 0.01
 SECOND_NS = 1_000_000_000
 T = TypeVar("T")
 
@@ -56,6 +60,7 @@ class Broker:
         self.is_draining = False
         self.out_buffer_max = 0
         self._handshaking: set[Connection] = set()
+        self._resting: list[Connection] = []  # had their share of this tick
         self._batch: list[tuple[Session, bytes]] = []  # bytes that wait for the sync under way
         self._waiters: list[asyncio.Future[None]] = []
         self._batch_waiters: list[asyncio.Future[None]] = []
@@ -71,7 +76,8 @@ class Broker:
         """Take over settings, at the start and at a reload."""
         self.config = config
         self.hub.message_size_max = config.limits.message_size_max
-        self.out_buffer_max = config.limits.out_buffer_max
+        # The largest message allowed must not look like a peer that does not read.
+        self.out_buffer_max = config.limits.out_buffer_max + config.limits.message_size_max
         apply_core(config, self.core.settings)
         apply_emqp(config, self.emqp.settings)
 
@@ -89,6 +95,10 @@ class Broker:
             return
         self._is_awake = False
         self._commit()
+        if self._resting:
+            resting, self._resting = self._resting, []
+            for connection in resting:
+                connection.set_resting(False)
         if self.hub.stop_requested:
             self.hub.stop_requested = False
             self.on_stop()
@@ -104,6 +114,8 @@ class Broker:
                 self._batch += self.hub.take_batch()
                 self._batch_waiters += self._waiters
                 self._waiters.clear()
+        if self.core.refusing == TAKEN and not (self.committer.trouble is None and self.journal.accepts_new_work):
+            self._check_trouble()  # at once: what is left of a full disk is for settling
         self._check_congestion()
 
     def _on_synced(self) -> None:
@@ -136,6 +148,16 @@ class Broker:
         self.connections[session] = connection
         self._handshaking.add(connection)
         return session
+
+    def write_buffer_size(self, listener: str) -> int:
+        """Bytes that may wait for a peer before it counts as not reading. A subscriber's news would be dropped from there on, so it
+        is given more than one burst."""
+        return self.config.limits.out_buffer_max // 2 if listener == "emqp.subscribe" else WRITE_BUFFER_SIZE
+
+    def rest(self, connection: Connection) -> None:
+        """One that sends without end is not read again before the others have had their turn."""
+        connection.set_resting(True)
+        self._resting.append(connection)
 
     def forget(self, connection: Connection, session: Session) -> None:
         self.connections.pop(session, None)
@@ -248,6 +270,18 @@ class Broker:
     async def settle(self) -> None:
         """Wait until everything decided so far is kept and sent, for as long as the journal can keep it."""
         await asyncio.wait([asyncio.ensure_future(self.act(lambda core: None))], timeout=SETTLE_S)
+
+    async def flush(self, hurry: asyncio.Event) -> None:
+        """Wait until what was sent has left for its peers, as long as they take it."""
+        end_s = self.loop.time() + FLUSH_S
+        unsent, moved_s = -1, 0.0
+        while not hurry.is_set() and self.loop.time() < end_s:
+            was, unsent = unsent, sum(connection.unsent_size for connection in self.connections.values())
+            if unsent != was:
+                moved_s = self.loop.time()
+            if unsent == 0 or self.loop.time() - moved_s > FLUSH_STALL_S:
+                return
+            await asyncio.sleep(FLUSH_STEP_S)
 
     def stop(self) -> None:
         """End every connection; the journal is closed by its owner afterwards, so no tick may follow."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from dragoman.dialects.session import Session, discard
 from dragoman.errors import PeerError
-from dragoman.limits import WRITE_BUFFER_SIZE
+from dragoman.limits import TURN_SIZE
 
 if TYPE_CHECKING:
     from dragoman.runtime.broker import Broker
@@ -23,7 +23,9 @@ class Connection(asyncio.Protocol):
         self.session: Session | None = None
         self.transport: asyncio.Transport | None = None
         self.opened_ns = 0
-        self.is_paused = False
+        self.is_paused = False  # by backpressure
+        self.is_resting = False  # until the next tick
+        self._is_read = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's own kind, with the same face
@@ -31,7 +33,7 @@ class Connection(asyncio.Protocol):
         if self.session is None:
             self.transport.abort()
             return
-        self.transport.set_write_buffer_limits(high=WRITE_BUFFER_SIZE)
+        self.transport.set_write_buffer_limits(high=self.broker.write_buffer_size(self.listener))
         sock = transport.get_extra_info("socket")
         if sock is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -51,6 +53,8 @@ class Connection(asyncio.Protocol):
             session.receive(data)
         except PeerError as fault:
             broker.on_fault(self, fault)
+        if len(data) >= TURN_SIZE:
+            broker.rest(self)
 
     def pause_writing(self) -> None:
         """The peer does not read: no new work for it, and no more of its own until it does."""
@@ -82,14 +86,28 @@ class Connection(asyncio.Protocol):
         if self.transport.get_write_buffer_size() > self.broker.out_buffer_max:
             self.broker.on_overflow(self)
 
+    @property
+    def unsent_size(self) -> int:
+        """Bytes written that the system has not taken yet."""
+        return self.transport.get_write_buffer_size() if self.transport is not None else 0
+
     def set_paused(self, is_paused: bool) -> None:
-        if is_paused == self.is_paused or self.transport is None or self.transport.is_closing():
-            return
         self.is_paused = is_paused
-        if is_paused:
-            self.transport.pause_reading()
-        else:
+        self._balance_reading()
+
+    def set_resting(self, is_resting: bool) -> None:
+        self.is_resting = is_resting
+        self._balance_reading()
+
+    def _balance_reading(self) -> None:
+        is_read = not (self.is_paused or self.is_resting)
+        if is_read == self._is_read or self.transport is None or self.transport.is_closing():
+            return
+        self._is_read = is_read
+        if is_read:
             self.transport.resume_reading()
+        else:
+            self.transport.pause_reading()
 
     def end(self) -> None:
         """Close once what was written has gone out."""

@@ -9,6 +9,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import structlog
 import uvloop
@@ -136,11 +137,15 @@ class Server:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.request_stop)
-        loop.add_signal_handler(signal.SIGHUP, self.reload)
+        loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
 
     def request_stop(self) -> None:
         """Once: drain. Twice: at once."""
         (self._hurry if self._stopping.is_set() else self._stopping).set()
+
+    def _on_hangup(self) -> None:
+        with suppress(Exception):  # `reload` has said what is wrong; nobody else waits for the answer
+            self.reload()
 
     def reload(self) -> dict[str, list[str]]:
         """Read the settings again; what cannot change in a running broker is named and left."""
@@ -155,6 +160,7 @@ class Server:
             raise
         self.config = changes.effective
         self.broker.apply(changes.effective)
+        self.journal.settings = journal_settings(changes.effective, self.home)
         logs.configure(changes.effective)
         log.info("reloaded", applied=list(changes.applied), needs_restart=list(changes.needs_restart))
         notify("READY=1")
@@ -173,6 +179,7 @@ class Server:
                 continue
         broker.say_goodbye()
         await broker.settle()
+        await broker.flush(self._hurry)
         if broker.leases:
             log.warning("stopped before all work was answered; it will be given out again", leases=broker.leases)
 

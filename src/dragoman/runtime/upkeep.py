@@ -43,6 +43,8 @@ class Upkeep:
         self._carry_list: list[int] = []
         self._next_retention_ns = 0
         self._thread: threading.Thread | None = None
+        self._checkpoint_no = journal.checkpoint_no  # the newest synced one when retention was last looked at
+        self._is_over = False  # over its size, and only a newer checkpoint lets something go
         self._is_urgent = False  # roll and checkpoint at once
         self.is_full = False  # live messages alone fill the journal
 
@@ -54,7 +56,7 @@ class Upkeep:
             return False
         checkpoint: list[bytes] | None = None
         if self._is_urgent or journal.wants_checkpoint(estimated_size(self._core.state)):
-            checkpoint = encode(self._core.state, journal.place_now)
+            checkpoint = encode(self._core.state, journal.place_now if journal.has_moved else None)
         self._is_urgent = False
         try:
             journal.roll(checkpoint)
@@ -69,7 +71,9 @@ class Upkeep:
     def sweep(self, now_ns: int) -> None:
         """Ten times a second."""
         journal = self._journal
-        if journal.wants_upkeep(now_ns) and (self._thread is None or not self._thread.is_alive()):
+        has_newer = self._checkpoint_no != journal.checkpoint_no
+        is_hasty = self._is_over and not has_newer and self._checkpoints[-1][0] > (self._checkpoint_no or 0)
+        if (is_hasty or journal.wants_upkeep(now_ns)) and (self._thread is None or not self._thread.is_alive()):
             self._thread = self._new_thread(target=journal.upkeep, args=(now_ns,), name="upkeep", daemon=True)
             self._thread.start()
         if self._carrier is not None:
@@ -78,19 +82,21 @@ class Upkeep:
                 self._next_retention_ns = 0
         elif self._carry_list:
             self._carrier = Carrier(self._core.state, self._core.log, self._carry_list.pop(0))
-        elif now_ns >= self._next_retention_ns:
+        elif now_ns >= self._next_retention_ns or (self._is_over and has_newer):
             self._next_retention_ns = now_ns + RETENTION_INTERVAL_NS
             self._retain(now_ns)
 
     def _retain(self, now_ns: int) -> None:
         journal = self._journal
         segments = journal.segments()
-        if len(segments) < 2:
-            self.is_full = False
+        self._checkpoint_no = journal.checkpoint_no
+        # Looking through ten million waiting messages takes half a second: not while there is nothing to gain.
+        if journal.size() * 2 <= journal.settings.size_max and not journal.settings.age_max_s:
+            self.is_full = self._is_over = False
             return
         counts = live_counts(self._core.state)
-        synced_no = journal.checkpoint_no or 0
-        self._checkpoints = [pair for pair in self._checkpoints if pair[0] >= synced_no]
+        synced_no = self._checkpoint_no or 0
+        self._checkpoints = [pair for pair in self._checkpoints if pair[0] >= synced_no] or self._checkpoints[-1:]
         needed = set(counts).union(*(referred for _, referred in self._checkpoints))
         dropped = journal.droppable(needed, now_ns)
         if dropped:
@@ -101,9 +107,16 @@ class Upkeep:
         }
         self._carry_list = journal.worth_carrying(sizes)
         was_full = self.is_full
-        self.is_full = journal.size() > journal.settings.size_max and not self._carry_list and not dropped
-        # Only a newer checkpoint lets go of what nobody needs any more, and a full journal rolls to none by itself.
-        self._is_urgent = self.is_full and any(s.sealed and s.segment_no not in counts for s in segments)
+        size_max = journal.settings.size_max
+        self._is_over = journal.size() > size_max and not self._carry_list and not dropped
+        live_size = sum(s.size for s in journal.segments() if not s.sealed or s.segment_no in counts)
+        self.is_full = self._is_over and live_size > size_max
+        # What only an older checkpoint still refers to goes with a newer one; a quiet journal rolls to none by itself.
+        newest_no, referred = self._checkpoints[-1]
+        self._is_urgent = self._is_over and any(
+            s.sealed and s.segment_no not in counts and (s.segment_no >= newest_no or s.segment_no in referred)
+            for s in segments
+        )
         if self.is_full and not was_full:
             log.error("the journal is full: new work is refused", code="JOURNAL_FULL", size=journal.size())
 

@@ -20,7 +20,7 @@ from dragoman.client.worker import target
 from dragoman.client.worker.crew import LocalCrew
 from dragoman.client.worker.duties import Duties
 from dragoman.client.worker.pipe import CANCEL, ENDED, HELLO, RUN, Pipe
-from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker.settings import SWITCH_INTERVAL_S, WorkerSettings
 from dragoman.errors import OperatorError
 
 
@@ -40,7 +40,7 @@ class Child:
     def __init__(self, app: App, orders: Orders) -> None:
         self._gone = asyncio.Event()
         self._pipe = Pipe(self._hear, self._gone.set)
-        self._crew = LocalCrew(app.jobs, orders.settings, asyncio.get_running_loop(), self._ended)
+        self._crew = LocalCrew(app, orders.settings, asyncio.get_running_loop(), self._ended)
         self._duties = Duties(app, self._crew) if orders.has_duties else None
         self._queues = target.queues_of(app, orders.settings)
 
@@ -81,6 +81,7 @@ def main() -> int:
     except OperatorError as error:
         print(f"dragoman: {error} [{error.code}]", file=sys.stderr)  # noqa: T201 - a program's last word
         return error.exit_code
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(app, socket.socket(fileno=int(fd)), orders))
     return 0

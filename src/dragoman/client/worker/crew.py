@@ -21,9 +21,9 @@ from typing import Any
 
 import uvloop
 
-from dragoman.client.body import decode_run, failure_of, value_of
+from dragoman.client.app import App
+from dragoman.client.body import failure_of, value_of
 from dragoman.client.handler import Handler
-from dragoman.client.job import Job
 from dragoman.client.worker.lookup import Lookup
 from dragoman.client.worker.settings import WorkerSettings
 from dragoman.client.worker.threads import Threads
@@ -41,12 +41,13 @@ class LocalCrew:
 
     def __init__(
         self,
-        jobs: dict[tuple[str, str], Job[..., Any, Any]],
+        app: App,
         settings: WorkerSettings,
         loop: asyncio.AbstractEventLoop,
         ended: Callable[[list[tuple[int, bytes]]], None],
     ) -> None:
-        self._lookup = Lookup(jobs, settings.allow_import)
+        self._app = app
+        self._lookup = Lookup(app.jobs, settings.allow_import)
         self._post_loop = loop
         self._tell_ended = ended
         self._threads = Threads(settings.slots, "dragoman job")
@@ -77,7 +78,7 @@ class LocalCrew:
         self._loop.run_forever()
         for task in asyncio.all_tasks(self._loop):
             task.cancel()
-        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.run_until_complete(self._app.close())  # the connections of jobs that call jobs
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.close()
 
@@ -87,7 +88,7 @@ class LocalCrew:
         has_begun = False
         for run_no, body in jobs:
             try:
-                function, args, kwargs, is_async = self._lookup.find(decode_run(body))
+                function, args, kwargs, is_async = self._lookup.find(body)
             except Exception as error:  # whatever an import or a decoder raises is the answer
                 self._end(run_no, failure_of(error))
                 continue

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.client.body import Arguments, Run
+from dragoman.client.body import PLAIN_END, PLAIN_MARK, Arguments, Run, decode_run
 from dragoman.client.job import Job
 from dragoman.errors import ClientError
 
@@ -26,10 +26,19 @@ class Lookup:
     def __init__(self, jobs: dict[tuple[str, str], Job[..., Any, Any]], allow_import: tuple[str, ...]) -> None:
         self._jobs = jobs
         self._allow_import = allow_import
+        self._by_head = {job.arguments.head: job for job in jobs.values() if job.arguments.is_plain}
         self._imported: dict[tuple[str, str], tuple[Callable[..., Any], Arguments]] = {}
 
-    def find(self, run: Run) -> Work:
+    def find(self, body: bytes) -> Work:
         """The function, its arguments, and whether it is a coroutine function. Raises for what cannot be run."""
+        mark_at = body.find(PLAIN_MARK)
+        if mark_at > 0 and body.endswith(PLAIN_END):
+            job = self._by_head.get(body[:mark_at])
+            if job is not None:
+                return job.function, [], job.arguments.decode_plain(body, mark_at + len(PLAIN_MARK)), job.is_async
+        return self._find_run(decode_run(body))
+
+    def _find_run(self, run: Run) -> Work:
         job = self._jobs.get((run.path, run.callable))
         if job is not None:
             args, kwargs = job.arguments.decode(run)

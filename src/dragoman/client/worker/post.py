@@ -76,6 +76,7 @@ class Post:
         self._timed: dict[int, Run] = {}
         self._unsaid: list[tuple[bytes, bytes]] = []  # answers waiting for a connection; at most one per slot
         self._is_leaving = False
+        self._told_problem = self._line.problem
         self._idle = asyncio.Event()
         self._timers: list[asyncio.TimerHandle] = []
 
@@ -98,6 +99,8 @@ class Post:
         assert self._side is not None
         self._link = link
         if self._is_leaving:
+            # No INFORM any more; an answer is matched by its request's id alone.
+            self._has_said_ready = True
             self._say_unsaid(self._side)
         else:
             self._side.inform(self._queues)
@@ -202,9 +205,12 @@ class Post:
         if link is not None and side is not None:
             if self.loop.time() - link.heard_at > self._settings.broker_lost_s:
                 link.abort(f"the broker was silent for {self._settings.broker_lost_s:g} s")
-            elif self._has_said_ready:
+            elif self._has_said_ready and not self._is_leaving:
                 side.heartbeat(f"{time.time():.6f}".encode())
                 self._flush()
+        elif self._line.problem != self._told_problem:
+            self._told_problem = self._line.problem
+            log.warning("no broker yet: %s", self._told_problem)
         self._timers = [timer for timer in self._timers if not timer.cancelled() and timer.when() > self.loop.time()]
         self._timers.append(self.loop.call_later(self._settings.heartbeat_s, self._beat))
 

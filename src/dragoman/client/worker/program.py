@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+import sys
 
 import uvloop
 
@@ -13,7 +14,7 @@ from dragoman.client import address
 from dragoman.client.worker import target
 from dragoman.client.worker.child import Orders
 from dragoman.client.worker.parent import Child
-from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker.settings import SWITCH_INTERVAL_S, WorkerSettings
 from dragoman.client.worker.worker import Worker
 
 log = logging.getLogger("dragoman.worker")
@@ -21,6 +22,7 @@ log = logging.getLogger("dragoman.worker")
 
 def run(where: str, settings: WorkerSettings, url: str = "", log_level: str = "INFO") -> int:
     """Work until SIGTERM or SIGINT; the process's exit code. A second signal does not wait for jobs."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         if settings.processes == 0:
             return runner.run(_work_here(where, settings, url))

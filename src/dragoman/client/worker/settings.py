@@ -18,3 +18,6 @@ class WorkerSettings(msgspec.Struct, frozen=True):
 
 
 DEFAULT_WEIGHT = 10
+# How long a busy job may keep the interpreter before the post gets its turn: Python's own 5 ms is long for a heartbeat's
+# neighbour, an answer, and every job in between pays it.
+SWITCH_INTERVAL_S = 0.001

@@ -17,7 +17,7 @@ class Worker:
 
     def __init__(self, app: App, settings: WorkerSettings) -> None:
         loop = asyncio.get_running_loop()
-        self._crew = LocalCrew(app.jobs, settings, loop, self._ended)
+        self._crew = LocalCrew(app, settings, loop, self._ended)
         queues = queues_of(app, settings)
         self.post = Post(app.address, settings, queues, self._crew) if queues else None
         self._duties = Duties(app, self._crew)

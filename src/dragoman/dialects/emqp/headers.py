@@ -10,7 +10,13 @@ from __future__ import annotations
 import math
 from typing import Final, final
 
-from dragoman.limits import HEADER_MEANINGS_MAX, ID_SIZE_MAX, PRIORITY_MAX
+from dragoman.limits import (
+    HEADER_MEANINGS_MAX,
+    HEADER_REMEMBERED_SIZE_MAX,
+    HEADERS_SIZE_MAX,
+    ID_SIZE_MAX,
+    PRIORITY_MAX,
+)
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import GUARANTEED, HANDOVER_WANTED, KEPT_WANTED, NO_HASTE, REPLY_WANTED
 
@@ -127,7 +133,11 @@ class HeaderMeanings:
     def of(self, text: bytes) -> Headers:
         h = self.known.get(text)
         if h is None:
+            if len(text) > HEADERS_SIZE_MAX:
+                return Headers()  # the core refuses it for its length: not worth reading
             h = read_headers(text)
+            if len(text) > HEADER_REMEMBERED_SIZE_MAX:
+                return h
             if len(self.known) >= HEADER_MEANINGS_MAX:
                 self.known.clear()
             self.known[text] = h

@@ -38,16 +38,18 @@ from dragoman.dialects.emqp.words import (
     is_failure,
 )
 from dragoman.dialects.session import Hub, ZmtpSession
-from dragoman.limits import INLINE_BODY_SIZE_MAX
+from dragoman.limits import INLINE_BODY_SIZE_MAX, NAME_SIZE_MAX
 from dragoman.model.message import Message
 from dragoman.model.words import (
     BAD_HEADER,
+    BAD_SCHEDULE,
     BY_CLIENT,
     DUPLICATE,
     EMQP,
     HANDOVER_WANTED,
     HEARTBEAT_LOST,
     KEPT_WANTED,
+    NOT_FOUND,
     REASON_NAMES,
     REFUSAL_CODES,
     REFUSAL_TEXTS,
@@ -82,6 +84,7 @@ class EmqpSession(ZmtpSession):
 
     def opened(self) -> None:
         self.is_req = self.zmtp.peer_socket_type == b"REQ"
+        self.takes_one_answer = self.is_req
         self.is_plain = not self.zmtp.is_v1
         self.opened_ns = self.exchange.now_ns
         self.emqp.sessions[self.connection_no] = self
@@ -101,9 +104,6 @@ class EmqpSession(ZmtpSession):
         at = 0
         while at < len(frames) and at < 2 and not frames[at]:
             at += 1
-        if at != self.envelope:
-            self.envelope = at
-            self.is_plain = at == 1 and not self.zmtp.is_v1
         if len(frames) < at + 3:
             self.exchange.note(self, "EMQP_SHORT_MESSAGE")
             return
@@ -111,6 +111,9 @@ class EmqpSession(ZmtpSession):
         if version != VERSION and not version.startswith(VERSION_MAJOR):
             self.exchange.note(self, "EMQP_VERSION")
             return
+        if at != self.envelope:
+            self.envelope = at
+            self.is_plain = at == 1 and not self.zmtp.is_v1
         self.has_spoken = True
         command = frames[at + 1]
         if command == REQUEST:
@@ -208,13 +211,15 @@ class EmqpSession(ZmtpSession):
         self.has_said_ready = True
         if self.is_worker:
             self.exchange.ready(self, 1)
+        elif self.is_scheduler:
+            self.exchange.note(self, "EMQP_READY_FROM_A_SCHEDULER")  # DISCONNECT would end the program
         else:
             # A worker that we took for lost, or that outlived a restart of ours: let it inform again.
             self.tell_now([DISCONNECT, self.emqp.next_id()])
 
     def on_heartbeat(self) -> None:
         # Only a program past its ACK sends these; on the worker port it is a job manager, which takes DISCONNECT for "begin again".
-        if self.informed == UNKNOWN and self.listener == "emqp.worker":
+        if self.informed == UNKNOWN and not self.is_scheduler and self.listener == "emqp.worker":
             self.tell_now([DISCONNECT, self.emqp.next_id()])
 
     def on_inform(self, frames: list[bytes], at: int) -> None:
@@ -226,13 +231,15 @@ class EmqpSession(ZmtpSession):
         else:
             settings = self.emqp.settings
             queues = jobs.read_queues(frames[at + 1] if count > at + 1 else b"", settings)
+            if self.exchange.join(self, queues) != TAKEN:
+                self.exchange.note(self, "EMQP_INFORM_REFUSED")
+                return
+            self.is_scheduler = False
+            self.emqp.schedulers.pop(self.connection_no, None)
             self.informed = ORIGINAL if count == at + 3 else ANYTHING
             self.is_picky = self.informed == ORIGINAL and settings.json_only
             self.lease_grace_ns = settings.timeout_grace_ns if self.informed == ORIGINAL else 0
             self.lease_ns = settings.original_timeout_ns if self.informed == ORIGINAL else 0
-            if self.exchange.join(self, queues) != TAKEN:
-                self.exchange.note(self, "EMQP_INFORM_REFUSED")
-                return
         self.tell_now([ACK, self.emqp.next_id(), frames[at]])
         self.send_heartbeat(self.exchange.now_ns)  # the original starts its processes on it
 
@@ -247,14 +254,23 @@ class EmqpSession(ZmtpSession):
             self.kept(m)
 
     def forward_schedule(self, command: bytes, frames: list[bytes], at: int) -> None:
+        m = Message(EMQP, b"", frames[at], b"")
+        problem = jobs.why_no_scheduler_takes(command == SCHEDULE, frames, at, self.exchange, self.emqp)
+        if problem:
+            self.refuse(m, BAD_SCHEDULE, problem)
+            return
         for scheduler in self.emqp.schedulers.values():
             scheduler.tell([command, *frames[at:]])
             return
         self.exchange.note(self, "EMQP_NO_SCHEDULER")
+        self.refuse(m, NOT_FOUND, "no scheduler is connected")
 
     def on_publish(self, frames: list[bytes], at: int) -> None:
         if len(frames) < at + 3:
             self.exchange.note(self, "EMQP_SHORT_MESSAGE")
+            return
+        if len(frames[at + 1]) > NAME_SIZE_MAX:
+            self.exchange.note(self, "EMQP_TOPIC_TOO_LONG")
             return
         self.exchange.publish(frames[at + 1], frames[at + 2])
 
@@ -338,8 +354,13 @@ class EmqpSession(ZmtpSession):
             )
 
     def refuse(self, message: Message, refusal: int, text: str) -> None:
-        """New work was not taken: said whatever the headers were, for nothing else will ever be said about it."""
-        self.tell([REPLY, self.emqp.next_id(), jobs.error_value(REFUSAL_CODES[refusal], text), message.client_id])
+        """New work was not taken: said whatever the headers were, for nothing else will ever be said about it. While the journal can
+        keep nothing this must not wait for it; only "duplicate" speaks of something that may not be kept yet."""
+        frames = [REPLY, self.emqp.next_id(), jobs.error_value(REFUSAL_CODES[refusal], text), message.client_id]
+        if refusal == DUPLICATE:
+            self.tell(frames)
+        else:
+            self.tell_now(frames)
 
     def withdraw(self, message: Message, reason: int) -> None:
         """eMQP has no word for it; the late answer will be dropped."""
@@ -360,6 +381,8 @@ class EmqpSession(ZmtpSession):
         """Our own signs of life go by the clock; a peer's silence by the core's time, which stands still while a slow disk keeps
         us from hearing anybody."""
         settings = self.emqp.settings
+        if self.is_unread:
+            self.last_sign_ns = self.exchange.now_ns
         if self.is_worker or self.is_scheduler:
             silence_ns = self.exchange.now_ns - self.last_sign_ns
             if self.is_worker and not self.is_leaving and silence_ns > settings.worker_lost_ns:

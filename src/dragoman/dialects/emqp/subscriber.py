@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import final
 
 from dragoman.dialects.session import Hub, ZmtpSession
-from dragoman.limits import SUBSCRIPTIONS_MAX
+from dragoman.limits import NAME_SIZE_MAX, SUBSCRIPTIONS_MAX
 from dragoman.model.words import EMQP
 
 
@@ -21,6 +21,9 @@ class EmqpSubscriber(ZmtpSession):
         text = frames[0]
         if len(frames) != 1 or not text or text[0] > 1:
             self.exchange.note(self, "EMQP_NOT_A_SUBSCRIPTION")
+            return
+        if len(text) > NAME_SIZE_MAX + 1:
+            self.exchange.note(self, "EMQP_TOPIC_TOO_LONG")
             return
         prefix = text[1:]
         count = self.prefixes.get(prefix, 0)

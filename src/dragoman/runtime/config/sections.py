@@ -60,7 +60,8 @@ class LimitsConfig:
     out_buffer_max: int = setting(
         64 * 2**20,
         kinds.size(2**10),
-        "Bytes waiting to be sent to one connection. A reader slower than that is paused, then closed.",
+        "Bytes waiting to be sent to one connection, beside one message of message_size_max. A client slower than that is not "
+        "read from, then closed; a subscriber loses news from half of it on.",
         reloadable=True,
     )
     uncommitted_max: int = setting(

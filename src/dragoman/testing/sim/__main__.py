@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections import Counter
 
 from dragoman.testing.sim.report import run_seed
 from dragoman.version import version_line
@@ -16,15 +17,18 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1, help="the first of them")
     parser.add_argument("--seed", type=int, help="just this one")
     parser.add_argument("--verbose", action="store_true", help="tell what happens")
+    parser.add_argument("--tally", action="store_true", help="count the facts of all seeds by name and reason")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at the first failure")
     asked = parser.parse_args()
     seeds = range(asked.first, asked.first + asked.seeds) if asked.seed is None else range(asked.seed, asked.seed + 1)
     print(f"{version_line()}: seeds {seeds[0]} to {seeds[-1]}")
     began_s = time.monotonic()
     failed, facts, requests, boots, done = 0, 0, 0, 0, 0
+    tally: Counter[str] = Counter()
     for seed in seeds:
         verdict = run_seed(seed, verbose=asked.verbose)
         done += 1
+        tally += verdict.tally
         facts, requests, boots = facts + verdict.facts, requests + verdict.requests, boots + verdict.boots
         if verdict.failure:
             failed += 1
@@ -38,6 +42,9 @@ def main() -> int:
         f"{done} seeds in {took_s:.1f} s ({done / took_s:.1f} a second): {boots} boots, {requests} requests, {facts} facts, "
         f"{failed} failed"
     )
+    if asked.tally:
+        for name, count in sorted(tally.items()):
+            print(f"  {count:>9}  {name}")
     return 1 if failed else 0
 
 

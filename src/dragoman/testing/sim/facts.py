@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -43,6 +44,9 @@ class Chronicle:
     by_client_id: dict[str, list[int]] = field(default_factory=dict)
     workers: set[int] = field(default_factory=set)
     fired: set[tuple[int, int]] = field(default_factory=set)
+    paused: set[int] = field(default_factory=set)
+    keys: dict[tuple[int, str], list[int]] = field(default_factory=dict)
+    tally: Counter[str] = field(default_factory=Counter)
     boot_no: int = 0
     next_lsn: int = 1
 
@@ -73,6 +77,7 @@ class Chronicle:
         found = 0
         for fact in decode_block(records):
             name = str(fact["fact"])
+            self.tally[f"{name} {fact['reason']}" if "reason" in fact else name] += 1
             if name in ("checkpoint", "carried"):
                 continue
             found += 1
@@ -104,6 +109,8 @@ class Chronicle:
         client_id = str(fact["client_id"])
         flags = cast(list[str], fact["flags"])
         self.open[number] = Life(client_id, cast(int, fact["queue_no"]), flags, cast(int, fact["schedule_no"]))
+        if fact["dedupe"]:
+            self.keys.setdefault((cast(int, fact["queue_no"]), str(fact["dedupe"])), []).append(number)
         if client_id:
             self.by_client_id.setdefault(client_id, []).append(number)
 
@@ -130,6 +137,16 @@ class Chronicle:
         del self.open[number]
         life.state, life.reason = str(fact["outcome"]), str(fact["reason"])
         self.closed[number] = life
+
+    def _on_paused(self, fact: dict[str, object]) -> None:
+        self.paused.add(cast(int, fact["queue_no"]))
+
+    def _on_resumed(self, fact: dict[str, object]) -> None:
+        self.paused.discard(cast(int, fact["queue_no"]))
+
+    def check_keys(self) -> None:
+        for (_, key), numbers in self.keys.items():
+            assert len(numbers) == 1, f"dedupe key {key} was accepted {len(numbers)} times"
 
     def _on_fired(self, fact: dict[str, object]) -> None:
         instant = (cast(int, fact["schedule_no"]), cast(int, fact["due_ns"]))

@@ -19,7 +19,7 @@ from dragoman.wire.zmtp.frames import encode_message
 if TYPE_CHECKING:
     from dragoman.testing.sim.world import World
 
-STALL_HIGH = 4096  # bytes that a peer leaves unread before the broker is told
+STALL_HIGH = 100  # bytes that a peer leaves unread before the broker is told
 
 
 class Far(Protocol):

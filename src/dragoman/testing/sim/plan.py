@@ -29,13 +29,18 @@ class Plan:
     troubles: int  # full disks, failing syncs, clock jumps
     sync_ms: tuple[int, ...]
 
+    @property
+    def remembers_keys(self) -> bool:
+        """Whether a dedupe key is remembered for longer than any run takes."""
+        return self.config.queues.dedupe_window_s > 100 and self.config.queues.dedupe_keys_max > 100
+
 
 def plan_of(chance: Random) -> Plan:
     durability: Literal["memory", "os", "disk"] = chance.choice(("os", "disk", "disk", "os", "disk"))
     if chance.random() < 0.03:
         durability = "memory"
     config = config_of(chance)
-    size_max = chance.choice((300_000, 1 << 30))
+    size_max = chance.choice((70_000, 150_000, 300_000, 1 << 30))
     journal = JournalSettings(DIRECTORY, durability, segment_size=65536, size_max=size_max)
     queues = (b"default", b"mail", b"reports")[: chance.randint(1, 3)]
     shapes = ("original", "bytes", "bytes", "document")
@@ -48,7 +53,7 @@ def plan_of(chance: Random) -> Plan:
         fills=chance.choice(((0,), (0, 50), (200, 2000), (0, 0, 20_000))),
         unfit_share=chance.choice((0.0, 0.0, 0.3)),
         seconds=chance.randint(3, 10),
-        requests_max=chance.choice((20, 50, 120)),
+        requests_max=chance.choice((20, 50, 120, 200)),
         clients=tuple(chance.choices(("dealer", "dealer", "anonymous", "one_shot", "req"), k=chance.randint(1, 4))),
         workers=tuple(
             (chance.choice(shapes), chance.choice(tempers), chance.choice((1, 2, 10))) for _ in range(chance.randint(1, 4))
@@ -80,6 +85,6 @@ def config_of(chance: Random) -> Config:
         uncommitted_max=chance.choice((64 << 20, 4096)),
         out_buffer_max=chance.choice((64 << 20, 16_384)),
     )
-    emqp = replace(config.emqp, original_timeout_s=6.0, timeout_grace_s=0.5, json_only=True)
+    emqp = replace(config.emqp, worker_lost_s=chance.choice((3.0, 5.0)), original_timeout_s=6.0, timeout_grace_s=0.5, json_only=True)
     schedules = replace(config.schedules, catch_up=chance.choice(("one", "none", "all")))
     return replace(config, queues=queues, limits=limits, emqp=emqp, schedules=schedules)

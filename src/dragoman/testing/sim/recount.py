@@ -44,7 +44,7 @@ def count_line(line: Line, in_lines: dict[int, Message]) -> int:
     live = 0
     for entries, where in ((line.returned, IN_RETURNED), (line.fresh, IN_FRESH)):
         for m in entries:
-            if m.where == where and m.number not in in_lines:
+            if m.where == where and m.line is line and m.number not in in_lines:
                 in_lines[m.number] = m
                 live += 1
     tail = line.tail
@@ -110,6 +110,7 @@ def agree(core: Core, chronicle: Chronicle) -> None:
                 known |= {n: "waiting" for n in line.tail.numbers[line.tail.head :] if n > 0}
     told = {number: life.state for number, life in chronicle.open.items()}
     assert known == told, f"core and facts differ: {sorted(set(known.items()) ^ set(told.items()))[:6]}"
+    assert {q.number for q in state.queues.values() if q.is_paused} == chronicle.paused
     assert state.accepted == len(chronicle.open) + len(chronicle.closed)
     assert state.settled == len(chronicle.closed)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ class Verdict:
     facts: int
     requests: int
     boots: int
+    tally: Counter[str]  # facts by name and reason
     failure: str = ""
 
     @property
@@ -38,7 +40,7 @@ def run_seed(seed: int, *, verbose: bool = False) -> Verdict:
         except Exception:
             failure = traceback.format_exc()
     facts = world.chronicle.next_lsn - 1
-    return Verdict(seed, world.chronicle.digest(), facts, len(world.ledger.requests), world.boots, failure)
+    return Verdict(seed, world.chronicle.digest(), facts, len(world.ledger.requests), world.boots, world.tally, failure)
 
 
 def run_seeds(seeds: Iterable[int]) -> Iterator[Verdict]:

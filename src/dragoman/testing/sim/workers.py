@@ -41,6 +41,7 @@ class SimWorker:
         self._jobs: dict[bytes, str] = {}  # in hand: id on the wire → token
         self._is_known = False  # the broker has acknowledged it
         self._is_leaving = False
+        self._silent_until_ns = 0  # it hangs: connected, and not a word
 
     # -- its connection -------------------------------------------------------------------------------------------------
 
@@ -58,9 +59,15 @@ class SimWorker:
         self.world.timeline.after(BEAT_NS, lambda: self._beat(wire))
 
     def _beat(self, wire: Wire) -> None:
+        world, chance = self.world, self.world.chance
         if self.wire is wire and wire.is_up:
-            if self.world.is_healing or self.world.chance.random() < 0.97:
+            if world.is_healing or world.timeline.now_ns >= self._silent_until_ns:
                 wire.say([b"", VERSION, b"HEARTBEAT", b"hb", b"1.0"])
+            if not world.is_healing and chance.random() < 0.2:
+                wire.stall()
+                world.timeline.after(chance.randint(50, 3000) * MS_NS, wire.read_again)
+            elif not world.is_healing and chance.random() < 0.15:
+                self._silent_until_ns = world.timeline.now_ns + chance.randint(3000, 8000) * MS_NS
             self.world.timeline.after(BEAT_NS, lambda: self._beat(wire))
 
     def on_lost(self, wire: Wire) -> None:
@@ -107,6 +114,9 @@ class SimWorker:
         self.world.timeline.after(takes_ms * MS_NS, lambda: self._finish(wire_id, how))
 
     def _finish(self, wire_id: bytes, how: str) -> None:
+        if self.world.timeline.now_ns < self._silent_until_ns:
+            self.world.timeline.at(self._silent_until_ns, lambda: self._finish(wire_id, how))
+            return
         token = self._jobs.pop(wire_id, None)
         wire = self.wire
         if token is None:

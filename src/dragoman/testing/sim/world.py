@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+from collections import Counter
 from random import Random
 
 from dragoman.errors import JournalUnavailable
@@ -38,8 +38,8 @@ class World:
         self.life: Life | None = None
         self.is_healing = False
         self.wall_jump_ns = 0
-        self.digest = hashlib.sha256()
         self.boots = 0
+        self.tally: Counter[str] = Counter()
         self._numbers = 0
         self._dying: WatchedJournal | None = None  # the journal of the life that ended, and how it ended
         self._was_power = False
@@ -80,6 +80,7 @@ class World:
         self.run_until(end_ns)
         self.heal()
         self.check_end()
+        self.tally += self.chronicle.tally
 
     def run_until(self, end_ns: int) -> None:
         while (next_ns := self.timeline.next_ns()) is not None and next_ns <= end_ns:
@@ -177,10 +178,12 @@ class World:
             was.tried = None
         assert journal.next_lsn <= self.chronicle.next_lsn, "there are facts on disk that were never made"
         assert journal.next_lsn > was.synced_lsn, "what was synced is lost"
-        if not self._was_power:
+        if not self._was_power and (self.plan.durability == "os" or was.trouble is None):
             assert journal.next_lsn == self.chronicle.next_lsn, "what was written is lost, although only the process died"
         if journal.next_lsn < self.chronicle.next_lsn:
+            self.tally += self.chronicle.tally
             self.chronicle = self.chronicle.cut(journal.next_lsn)
+            self.tally -= self.chronicle.tally
         known = {block.first_lsn: block for block in self.chronicle.blocks if block.count}
         with self.disk.unharmed():
             for found in journal.read(1):
@@ -201,10 +204,17 @@ class World:
     def check(self) -> None:
         assert self.life is not None
         recount(self.life.core)
+        self._check_signs(self.life)
         if self.life.is_settled:
             agree(self.life.core, self.chronicle)
             if self.chance.random() < 0.05:
                 check_replica(self, self.life)
+
+    def _check_signs(self, life: Life) -> None:
+        """Nobody counts as a worker who has been silent for too long."""
+        now_ns, lost_ns = life.broker.clock.now_ns(), life.broker.emqp.settings.worker_lost_ns
+        for peer in life.core.workers.values():
+            assert peer.is_leaving or now_ns - peer.last_sign_ns <= lost_ns + SECOND_NS // 2, "a silent worker is not lost"
 
     def heal(self) -> None:
         """Everything that can be good is good from now on."""
@@ -216,6 +226,9 @@ class World:
         while self.life is None:
             self.run_until(self.timeline.now_ns + SECOND_NS)
             self.start()
+        for rude in self._rude:
+            if rude.wire is not None:
+                rude.wire.cut()
         for worker in self._workers:
             if worker.wire is not None:
                 worker.wire.cut()
@@ -248,5 +261,6 @@ class World:
         self.ledger.check_counts()
         self.ledger.check_kept(self.chronicle)
         self.ledger.check_end(self.chronicle)
+        if self.plan.remembers_keys:
+            self.chronicle.check_keys()
         assert set(self.life.broker.connections) == {wire.connection.session for wire in self.life.wires.values()}
-        self.digest.update(self.chronicle.digest().encode())

@@ -1,0 +1,170 @@
+"""What the broker acknowledged is there after kill −9, on a full disk, and however often the journal went round."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.eventmq.waiting import wait_for
+from tests.runtime.conftest import NewBroker
+from tests.runtime.daemon import Daemon
+from tests.runtime.peers import Client, Worker, error_of
+
+DISK_SIZE = 2 * 2**20
+
+
+@pytest.mark.parametrize("durability", ["disk", "os"])
+def test_every_acknowledged_message_is_there_after_kill_9(new_broker: NewBroker, durability: str) -> None:
+    broker = new_broker(durability=durability).start()
+    with Client(broker) as client, Worker(broker, b"jobs", slots=20) as worker:
+        for number in range(300):
+            client.request(b"jobs", b"ack-requested", b"%d" % number)
+        kept = {client.hear_word(b"ACK")[2] for _ in range(200)}
+        held = {worker.take()[0] for _ in range(20)}
+        broker.kill()  # while the rest is on its way
+    broker.start()
+    with Worker(broker, b"jobs", slots=1000) as worker:
+        found: set[bytes] = set()
+        while not kept | held <= found:
+            found.add(worker.take()[0])
+
+
+@pytest.mark.parametrize("durability", ["disk", "os"])
+def test_what_was_answered_before_kill_9_does_not_run_again(new_broker: NewBroker, durability: str) -> None:
+    broker = new_broker(durability=durability).start()
+    with Client(broker) as client, Worker(broker, b"jobs") as worker:
+        done = [client.request(b"jobs", b"reply-requested") for _ in range(20)]
+        worker.serve(20)
+        for request_id in done:
+            client.result(request_id)
+        left = client.keep(b"jobs")
+        broker.kill()
+    broker.start()
+    with Worker(broker, b"jobs", slots=5) as worker:
+        assert worker.take()[0] == left
+        assert broker.ask("queues")["queues"][0]["waiting"] == 0
+
+
+def test_memory_keeps_nothing_and_starts_again(new_broker: NewBroker) -> None:
+    broker = new_broker(durability="memory").start()
+    with Client(broker) as client:
+        client.keep(b"jobs")
+        broker.kill()
+    broker.start()
+    assert broker.ask("queues")["queues"] == []
+    with Client(broker) as client:
+        client.keep(b"jobs")
+
+
+def test_memory_is_refused_where_a_kept_journal_lies(broker: Daemon) -> None:
+    assert broker.stop() == 0
+    broker.flags = ("--durability=memory",)
+    broker.launch()
+    assert broker.exit_code() == 5
+    assert "[JOURNAL_MISPLACED]" in broker.process.log()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MiB, in a mount namespace that a process of ours holds open."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    script = f'mount -t tmpfs -o size={DISK_SIZE} none "$0" && echo mounted && exec sleep 600'
+    holder = subprocess.Popen(["unshare", "-rm", "sh", "-c", script, place], stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    try:
+        if holder.stdout.readline() != b"mounted\n":
+            pytest.skip("this machine lets nobody mount a tmpfs of their own")
+        yield Path(f"/proc/{holder.pid}/root{place}")
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
+
+
+@pytest.mark.parametrize("durability", ["disk", "os"])
+def test_a_full_disk_refuses_new_work_settles_held_work_and_recovers(
+    new_broker: NewBroker, small_disk: Path, durability: str
+) -> None:
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(DISK_SIZE // 2))
+    broker = new_broker("journal.segment_size=64KiB", data=small_disk / "data", durability=durability).start()
+    with Client(broker) as client, Worker(broker, b"held") as worker:
+        held = client.request(b"held", b"reply-requested")
+        worker.take()
+        assert client.hear_word(b"REPLY")[2] == held, "handed over"
+        kept = fill(client)
+        assert client.refusal(client.request(b"more", b"", b"{}")) == "JOURNAL_FULL"
+        worker.answer(held)
+        assert client.result(held) == b'{"value":1}', "what is held may end"
+        broker.kill()
+    broker.start()
+    with Worker(broker, b"jobs", slots=1000) as worker:
+        found = {worker.take()[0] for _ in kept}
+        assert found == kept, "nothing acknowledged is lost"
+    ballast.unlink()
+    with Client(broker) as client:
+        wait_for("new work to be taken again", lambda: is_kept(client))
+
+
+def test_work_waiting_on_a_full_disk_can_be_done_and_room_comes_back_without_a_restart(
+    new_broker: NewBroker, small_disk: Path
+) -> None:
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(DISK_SIZE // 2))
+    broker = new_broker("journal.segment_size=64KiB", data=small_disk / "data").start()
+    with Client(broker) as client, Worker(broker, b"jobs", slots=0) as worker:
+        kept = fill(client)
+        worker.ready()
+        assert set(worker.serve(len(kept))) == kept
+        ballast.unlink()
+        wait_for("new work to be taken again", lambda: is_kept(client))
+    assert broker.lines("new work is refused")[0]["code"] == "JOURNAL_FULL"
+    assert broker.lines("new work is taken again")
+    assert broker.stop() == 0
+
+
+def fill(client: Client) -> set[bytes]:
+    """Send until the broker refuses; the ids of what it kept."""
+    kept: set[bytes] = set()
+    while True:
+        client.request(b"jobs", b"ack-requested", b"x" * 8000)
+        frames = client.hear_word(b"ACK", b"REPLY")
+        if frames[0] == b"REPLY":
+            assert error_of(frames[2]) == "JOURNAL_FULL"
+            return kept
+        kept.add(frames[2])
+
+
+def is_kept(client: Client) -> bool:
+    client.request(b"again", b"ack-requested")
+    return client.hear_word(b"ACK", b"REPLY")[0] == b"ACK"
+
+
+def test_the_journal_stays_bounded_while_one_old_message_waits_and_is_carried_along(new_broker: NewBroker) -> None:
+    broker = new_broker("journal.segment_size=64KiB", "journal.size_max=1MiB").start()
+    with Client(broker) as client, Worker(broker, b"busy", slots=50) as worker:
+        old = client.keep(b"patient", b"do not forget me")
+        largest = 0
+        for _ in range(12):
+            for _ in range(20):
+                client.request(b"busy", b"reply-requested", b"x" * 20_000)
+            worker.serve(20)
+            for _ in range(20):
+                client.settled_id()
+            largest = max(largest, broker.ask("status")["journal"]["size"])
+        assert broker.lines("segments dropped"), "4.8 MB went through it"
+
+        def is_bounded() -> bool:
+            size: int = broker.ask("status")["journal"]["size"]
+            return size <= 1_200_000
+
+        wait_for("the journal to be within its size", is_bounded)
+        assert not broker.lines("the journal is full: new work is refused")
+        broker.kill()
+    broker.start()
+    with Worker(broker, b"patient") as worker:
+        assert worker.take() == (old, b"do not forget me")

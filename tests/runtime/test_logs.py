@@ -1,0 +1,48 @@
+"""What the broker says on stderr: JSON where no person looks, and never more than one can read."""
+
+from __future__ import annotations
+
+import time
+
+from tests.eventmq.waiting import wait_for
+from tests.runtime.daemon import Daemon
+from tests.runtime.peers import Client, RawPeer
+
+
+def test_every_line_off_a_terminal_is_json_with_time_and_level(broker: Daemon) -> None:
+    with RawPeer(broker, "emqp.client") as peer:
+        peer.socket.sendall(b"GET / HTTP/1.1\r\n\r\n" + bytes(100))
+        assert peer.is_ended()
+    assert broker.stop() == 0
+    lines = broker.lines()
+    assert [line["event"] for line in lines][:1] == ["ready"]
+    assert all({"event", "level", "timestamp"} <= set(line) for line in lines)
+    [fault] = broker.lines("peer fault")
+    assert fault["level"] == "warning"
+    assert fault["code"]
+    assert fault["peer"].startswith("127.0.0.1:")
+    assert fault["listener"] == "emqp.client"
+
+
+def test_a_storm_of_bad_peers_makes_a_few_lines_and_a_count(broker: Daemon) -> None:
+    count = 300
+    began_s = time.monotonic()
+    for _ in range(count):
+        with RawPeer(broker, "emqp.client") as peer:
+            peer.socket.sendall(b"\x00" * 100)
+            assert peer.is_ended()
+    seconds = time.monotonic() - began_s + 2
+
+    def told() -> int:
+        return len(broker.lines("peer fault")) + sum(line["count"] for line in broker.lines("more peer faults"))
+
+    wait_for("every fault to be told or counted", lambda: told() == count)
+    assert len(broker.lines("peer fault")) <= 10 * seconds
+    assert broker.lines("more peer faults")
+
+
+def test_messages_themselves_are_never_logged(broker: Daemon) -> None:
+    with Client(broker) as client:
+        client.keep(b"secret-queue", b"secret-body")
+    assert broker.stop() == 0
+    assert "secret" not in broker.process.log()
