@@ -57,6 +57,7 @@ format: setup ## let ruff put the code in order
 
 docs: setup ## rewrite the generated reference pages and contrib/dragoman.toml
 	PYTHONPATH=src $(PY) -m dragoman.runtime.config docs/reference/config.md contrib/dragoman.toml
+	PYTHONPATH=src $(PY) -m dragoman.cli.page docs/reference/cli.md
 
 bench: setup ## measure against libzmq's proxy, a pyzmq loop and NATS
 	$(PY) -m bench $(ARGS)

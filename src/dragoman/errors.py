@@ -318,12 +318,13 @@ class NoAnswer(ClientError):
 
 
 class AnswerLost(ClientError):
-    """The job has ended, but its answer went down with an earlier connection; answers are not kept."""
+    """The connection was lost while an answer was awaited, and the broker no longer holds the job: it may have run."""
 
     code = "ANSWER_LOST"
 
     def __init__(self, message_id: str, state: str) -> None:
-        super().__init__(f"{message_id} is {state}, but its answer was lost with the connection")
+        fate = "may or may not have run: the broker does not know it" if state == "unknown" else f"is {state}"
+        super().__init__(f"the answer to {message_id} was lost with the connection; the job {fate}")
         self.message_id, self.state = message_id, state
 
 

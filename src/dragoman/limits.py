@@ -10,6 +10,9 @@ MESSAGE_SIZE_MAX: Final = 64 * 1024 * 1024
 FRAMES_MAX: Final = 64
 # Entries of a line whose messages are elsewhere by now, before the line is rebuilt: bounds the memory a flood of cancels leaves.
 STALE_ENTRIES_MAX: Final = 1024
+# Lines in one lane: clients beyond share one, chosen by their address. A line costs about 2 kB, and some clients have a new
+# address for every message.
+LINES_MAX: Final = 4096
 # A message's priority: 0 (the usual) to 9 (first). Ten lanes are what people can reason about.
 PRIORITY_MAX: Final = 9
 # Bytes of a client's message id, of an address, of a dedupe key: each has a one-byte length in the journal.

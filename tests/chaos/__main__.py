@@ -12,7 +12,9 @@ from tests.chaos.run import run
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Kill a loaded broker again and again; nothing acknowledged may be lost.")
+    parser = argparse.ArgumentParser(
+        description="Kill a loaded broker again and again; nothing acknowledged may be lost."
+    )
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--durability", default="os,disk", help="os, disk, or both with a comma")
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="when the kills come")

@@ -142,7 +142,8 @@ class ChaosWorker:
             is_ready = False
             while True:
                 try:
-                    data = await asyncio.wait_for(reader.read(READ_SIZE), BEAT_S)
+                    async with asyncio.timeout(BEAT_S):  # `wait_for` may swallow a cancel in Python 3.11
+                        data = await reader.read(READ_SIZE)
                 except TimeoutError:
                     data = b""
                 else:

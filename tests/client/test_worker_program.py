@@ -169,9 +169,9 @@ def test_the_job_of_a_child_that_crashed_is_run_again(broker: RunningBroker, app
     with program(broker, tmp_path / "log", "--processes", "2") as worker:
         assert s.dies_once.ask_sync(str(tmp_path / "marker")) == "survived"
         assert (tmp_path / "marker").read_text() == "died"
-        wait_until("the child is replaced", lambda: len(worker.children()) == 2)
+        wait_until("the crash is told", lambda: "its jobs go back" in worker.log)
+        wait_until("the child is replaced", lambda: worker.log.count("serving") == 3)
         assert worker.end() == 0
-        assert "its jobs go back" in worker.log
 
 
 def test_children_end_with_a_parent_that_was_killed(broker: RunningBroker, app: App, tmp_path: Path) -> None:

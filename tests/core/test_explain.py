@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.core import explain, lookup, phrases, views
+from dragoman.core import explain, lookup, operator, phrases, views
 from dragoman.core.settings import SECOND_NS, CoreSettings
 from dragoman.model.words import DRAINING
 from tests.core.harness import START_NS, Client, House, Worker
@@ -71,7 +71,7 @@ def test_a_message_in_a_draining_broker_says_that_it_will_be_served_after_the_ne
 
 def test_a_message_in_a_paused_queue_says_how_to_resume(house: House) -> None:
     serve(house, b"mail", 1)
-    house.core.set_paused(b"mail", True)
+    operator.set_paused(house.core, b"mail", True)
     job = house.client().request(b"mail")
     assert message_lines(house, job) == [
         "waits: the queue `mail` is paused; `dragoman queues resume mail` lets it go on"
@@ -168,7 +168,7 @@ def test_a_backoff_is_told_with_its_cause_and_the_coming_attempt(house: House) -
 
 def test_a_delayed_message_of_a_paused_queue_says_that_it_will_wait_on(house: House) -> None:
     job = house.client().request(b"mail", headers=b"delay:5")
-    house.core.set_paused(b"mail", True)
+    operator.set_paused(house.core, b"mail", True)
     assert message_lines(house, job)[1] == "then it waits on: the queue `mail` is paused"
 
 
@@ -316,7 +316,7 @@ def test_a_queue_that_waits_says_why_and_what_else_is_in_it(house: House) -> Non
 
 def test_a_paused_queue_says_so_empty_or_not(house: House) -> None:
     serve(house, b"mail", 1)
-    house.core.set_paused(b"mail", True)
+    operator.set_paused(house.core, b"mail", True)
     assert queue_lines(house, "mail") == ["nothing waits, and the queue is paused"]
     house.client().request(b"mail")
     assert queue_lines(house, "mail")[0].startswith("waits: the queue `mail` is paused")
@@ -407,7 +407,7 @@ def test_an_original_worker_with_unfit_work_says_what_it_is_offered(house: House
 
 def test_a_worker_of_a_paused_queue_shows_the_pause(house: House) -> None:
     serve(house, b"mail", 1, b"w")
-    house.core.set_paused(b"mail", True)
+    operator.set_paused(house.core, b"mail", True)
     assert "serves `mail` (weight 10): 0 waiting, 0 leased, paused" in worker_lines(house, "w")
 
 

@@ -204,3 +204,12 @@ def round_trip_ms(client: Client, worker: Worker, queue: bytes) -> float:
     worker.serve(1)
     client.result(request_id)
     return (time.monotonic() - began_s) * 1000
+
+
+def exchange(client: Client, worker: Worker, queue: bytes, count: int, body_size: int) -> None:
+    """So many round trips at once."""
+    for _ in range(count):
+        client.request(queue, b"reply-requested", b"x" * body_size)
+    worker.serve(count)
+    for _ in range(count):
+        client.settled_id()

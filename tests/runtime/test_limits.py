@@ -33,11 +33,13 @@ def test_a_connection_that_does_not_finish_its_handshake_is_closed(new_broker: N
     broker = new_broker("limits.handshake_s=0.5").start()
     with Client(broker) as client:
         client.keep(b"before")
-        for listener in LISTENERS:
-            with RawPeer(broker, listener) as silent, RawPeer(broker, listener) as half:
-                half.socket.sendall(opening(30, b"DEALER")[:40])
-                assert silent.is_ended()
-                assert half.is_ended()
+        silent = [RawPeer(broker, listener) for listener in LISTENERS]
+        half = [RawPeer(broker, listener) for listener in LISTENERS]
+        for peer in half:
+            peer.socket.sendall(opening(30, b"DEALER")[:40])
+        for peer in silent + half:
+            with peer:
+                assert peer.is_ended()
         client.keep(b"after")
     assert broker.lines("no handshake in time")[0]["code"] == "HANDSHAKE_TIMEOUT"
 

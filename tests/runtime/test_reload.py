@@ -12,7 +12,7 @@ from dragoman.errors import AdminRefused
 from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import Daemon
-from tests.runtime.peers import Client, Worker
+from tests.runtime.peers import Client, Worker, exchange
 
 
 @pytest.fixture
@@ -54,26 +54,16 @@ def test_a_changed_queue_setting_takes_effect(configured: Daemon, settings: Path
 def test_a_changed_journal_size_takes_effect(new_broker: NewBroker, settings: Path) -> None:
     broker = new_broker("journal.segment_size=64KiB", flags=("--config", str(settings))).start()
     with Client(broker) as client, Worker(broker, b"mail", slots=100) as worker:
-        exchange(client, worker, 30)
-        assert broker.ask("status")["journal"]["size"] > 900_000
+        exchange(client, worker, b"mail", 80, 32768)
+        assert broker.ask("status")["journal"]["size"] > 2 * 2**20
         settings.write_text('[journal]\nsize_max = "1MiB"\n')
         assert reload(broker)["applied"] == ["journal.size_max"]
 
         def is_small() -> bool:
-            exchange(client, worker, 5)
-            return bool(broker.ask("status")["journal"]["size"] <= 1_200_000)
+            exchange(client, worker, b"mail", 1, 32768)
+            return bool(broker.ask("status")["journal"]["size"] < 1.5 * 2**20)
 
-        exchange(client, worker, 30)
         wait_for("the journal to keep to its new size", is_small)
-
-
-def exchange(client: Client, worker: Worker, count: int) -> None:
-    """Round trips of 32 kB."""
-    for _ in range(count):
-        client.request(b"mail", b"reply-requested", b"x" * 32768)
-    worker.serve(count)
-    for _ in range(count):
-        client.settled_id()
 
 
 def test_a_setting_of_the_start_is_said_to_need_a_restart(configured: Daemon, settings: Path) -> None:

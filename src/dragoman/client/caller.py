@@ -8,8 +8,8 @@ again. What becomes of a call that was under way:
 | was never sent, or a draining broker refused it | is sent                                                                   |
 | carries a dedupe key (every `delay`), or may be | is sent again; DUPLICATE means that the first one got through: then its   |
 | said twice without harm                         | state is asked for, and its answer awaited if it can still come           |
-| any other `ask`                                 | its state is asked for first: open, the answer is awaited; ended, it is   |
-|                                                 | lost (AnswerLost); unknown, it is sent again                              |
+| any other `ask`                                 | its state is asked for: open, the answer is awaited; ended or unknown,    |
+|                                                 | the caller must decide (AnswerLost), for it may have run                  |
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ DUPLICATE: Final = b'{"error":{"type":"DUPLICATE"'
 DRAINING: Final = b'{"error":{"type":"DRAINING"'
 # States of a request from which an answer still comes.
 OPEN_STATES: Final = ("waiting", "delayed", "leased", "delivered")
-UNKNOWN: Final = "unknown"
 
 
 class Call:
@@ -187,7 +186,7 @@ class Caller:
             self._answer(call, value)
 
     def _ask_about(self, call: Call) -> None:
-        """A call was under way when the connection was lost: does the broker hold it, has it ended, or did it never arrive?"""
+        """A call was under way when the connection was lost: will its answer still come?"""
         question_id = self.ids.take()
         question = self.call(question_id, encode_question(STATE, question_id, call.id), True, call.wait_s)
         question.add_done_callback(functools.partial(self._learn, call))
@@ -196,12 +195,7 @@ class Caller:
         if self._calls.get(call.id) is not call or answer.cancelled() or answer.exception() is not None:
             return
         state = state_in(answer.result())
-        if state in OPEN_STATES:
-            return
-        if state == UNKNOWN and not call.is_safe:
-            if self._link is not None:
-                self._link.send(call.message)
-        else:
+        if state not in OPEN_STATES:
             self._fail(call, AnswerLost(call.id.decode(), state))
 
     # -- time -----------------------------------------------------------------------------------------------------------
@@ -233,5 +227,5 @@ def state_in(value: bytes) -> str:
     try:
         state = msgspec.json.decode(value)["value"]["state"]
     except (msgspec.DecodeError, KeyError, TypeError):
-        return UNKNOWN
+        return "unknown"
     return str(state)

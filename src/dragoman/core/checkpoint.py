@@ -7,7 +7,7 @@ A checkpoint is a run of chunks, each `u8 section, …` (little endian), in one 
     KEYS      i32 queue_no, then per dedupe key: i64 message_no, i64 until_ns, u8 n, key (n)
     SCHEDULE  i64 schedule_no, i64 next_due_ns, i64 last_due_ns, i64 fired, i64 runs_left, text of its scheduled fact
     MESSAGE   one that something has happened to: see `write_message`
-    LINE      i32 queue_no, u8 priority, u8 n, address (n), i32 count, then five columns of i64: number, place, accepted_ns,
+    LINE      i32 queue_no, u8 priority, u8 n, key of the line (n), i32 count, then five columns of i64: number, place, accepted_ns,
               expires_ns, id hash: messages that have only waited, in order
 
 The same state always gives the same bytes, whatever is in memory and whatever is on disk only.
@@ -23,6 +23,7 @@ from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, w
 from mypy_extensions import i64
 
 from dragoman.core.lifecycle import LEASED, QUARANTINED, WAITING
+from dragoman.core.lines import line_key
 from dragoman.core.queue import Queue
 from dragoman.core.schedule import Schedule
 from dragoman.core.state import State, carried_at
@@ -64,7 +65,7 @@ def encode(state: State, moved_place: Callable[[int], int] | None) -> list[bytes
     for number in sorted(state.messages):
         m = state.messages[number]
         if m.state == WAITING and m.attempt == 0 and m.due_ns == 0:
-            key = (m.queue_no, m.priority, m.address)
+            key = (m.queue_no, m.priority, line_key(m.address))
             if key in pristine:
                 pristine[key].append(m)
             else:
@@ -319,7 +320,7 @@ class CheckpointReader:
         else:
             state.enqueue_returned(m, queue)
         if m.expires_ns != 0:
-            state.watch_expiry(m.number, m.expires_ns)
+            state.expiries.watch(m.number, m.expires_ns)
 
     def line(self, data: bytes) -> None:
         queue = self.state.queues_by_no[read_i32_le(data, 1)]
@@ -344,7 +345,7 @@ class CheckpointReader:
             start = len(tail.expires) - count
             for i in range(count):
                 if expires[i] > 0:
-                    self.state.watch_expiry(tail.numbers[start + i], expires[i])
+                    self.state.expiries.watch(tail.numbers[start + i], expires[i])
 
 
 def read_schedule(state: State, number: int, text: bytes) -> Schedule:

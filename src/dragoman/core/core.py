@@ -11,6 +11,7 @@ from typing import final
 
 from dragoman.core.dispatch import Dispatch
 from dragoman.core.lifecycle import ANSWER, CANCEL, LEASED, STATE_NAMES
+from dragoman.core.peek import peek_by_id
 from dragoman.core.queue import Queue
 from dragoman.core.routes import Routes
 from dragoman.core.schedule import Schedule, is_cron, next_due
@@ -31,10 +32,7 @@ from dragoman.model.message import NOWHERE, Message
 from dragoman.model.peer import Peer
 from dragoman.model.records import (
     LATE,
-    PAUSED,
     QUEUE_NAMED,
-    REQUEUED,
-    RESUMED,
     SCHEDULED,
     STARTED,
     UNSCHEDULED,
@@ -54,10 +52,10 @@ from dragoman.model.words import (
     DROPPED,
     DUPLICATE,
     FAILED,
+    KEEP_SAME,
     KEPT_WANTED,
     NO_HASTE,
     NOT_FOUND,
-    PURGED,
     QUEUE_FULL,
     SUPERSEDED,
     TAKEN,
@@ -181,7 +179,8 @@ class Core(Exchange):
         return self.state.by_wire_id.get(wire_id)
 
     def lookup(self, client_id: bytes) -> Message | None:
-        return self.state.find_by_client_id(client_id)
+        message = self.state.by_wire_id.get(client_id)
+        return message if message is not None else peek_by_id(self.state, client_id)
 
     def state_name(self, message: Message) -> str:
         return STATE_NAMES[message.state]
@@ -190,9 +189,12 @@ class Core(Exchange):
         return self.settling.state_of(client_id)
 
     def cancel(self, message: Message, reason: int) -> int:
-        if message.state > LEASED and reason != BY_OPERATOR and reason != DROPPED:
+        held = self.state.take(message.number)  # what was found may be a copy of one on disk
+        if held is None:
+            return NOT_FOUND
+        if held.state > LEASED and reason != BY_OPERATOR and reason != DROPPED:
             return WRONG_STATE
-        self.settling.close(message, CANCEL, reason, b"", None)
+        self.settling.close(held, CANCEL, reason, b"", None)
         return TAKEN
 
     # -- workers --------------------------------------------------------------------------------------------------------
@@ -289,45 +291,6 @@ class Core(Exchange):
             queue.last_worker_left_reason = reason
         peer.serves = []
 
-    # -- the operator ---------------------------------------------------------------------------------------------------
-
-    def requeue(self, message: Message) -> int:
-        """Try a quarantined message once more; its client has had its answer and gets no second one."""
-        if message.number not in self.state.quarantine:
-            return WRONG_STATE
-        queue = self.state.queues_by_no[message.queue_no]
-        self.log.numbered(REQUEUED, message.number, 0, b"")
-        self.state.on_requeued(message, queue)
-        self.dispatch.drain(queue)
-        return TAKEN
-
-    def set_paused(self, name: bytes, is_paused: bool) -> int:
-        """A paused queue accepts and keeps; nothing of it is given to workers. Survives restarts."""
-        queue = self.state.queues.get(name)
-        if queue is None:
-            return NOT_FOUND
-        if queue.is_paused != is_paused:
-            self.log.numbered(PAUSED if is_paused else RESUMED, queue.number, 0, b"")
-            self.state.on_paused(queue, is_paused)
-            for serving in list(queue.servings):
-                self.dispatch.feed(serving.peer)
-        return TAKEN
-
-    def purge(self, name: bytes, most: int) -> int:
-        """Cancel up to `most` waiting messages of a queue; returns how many."""
-        queue = self.state.queues.get(name)
-        count = 0
-        if queue is None:
-            return 0
-        while count < most and queue.waiting > 0:
-            message = self.dispatch.pop_lanes(queue, queue.lanes)
-            if message is None:
-                message = self.dispatch.pop_lanes(queue, queue.unfit)
-            assert message is not None, "a queue that counts waiting messages yields them"
-            self.settling.close(message, CANCEL, PURGED, b"", None)
-            count += 1
-        return count
-
     # -- schedules ------------------------------------------------------------------------------------------------------
 
     def schedule(self, template: Message, interval_ns: int, cron: str, runs: int) -> int:
@@ -346,6 +309,9 @@ class Core(Exchange):
         if queue is None:
             queue = self.name_queue(template.queue)
         template.queue_no = queue.number
+        earlier = self.state.schedules_by_key.get(template.dedupe)
+        if template.flags & KEEP_SAME and earlier is not None and earlier.is_like(template, interval_ns, cron, runs):
+            return TAKEN
         schedule = Schedule(self.state.take_number(), template, max(interval_ns, 0), cron, runs)
         if not template.flags & NO_HASTE:
             schedule.next_due_ns = self.now_ns  # by cron too, as the original does

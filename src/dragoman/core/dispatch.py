@@ -149,7 +149,7 @@ class Dispatch:
                 continue
             m = line.pop()
             if m is None:
-                self.state.refill(queue, line)
+                self.state.refill(queue, lane, line)
                 m = line.pop()
                 assert m is not None, "a line that counts messages must yield one"
             lane.turn()

@@ -7,17 +7,18 @@ skipped, so leaving the middle of a line costs nothing.
 
 from __future__ import annotations
 
+import zlib
 from collections import deque
 from typing import final
 
 from dragoman.core.tail import Tail, id_hash
-from dragoman.limits import STALE_ENTRIES_MAX
+from dragoman.limits import LINES_MAX, STALE_ENTRIES_MAX
 from dragoman.model.message import IN_FRESH, IN_RETURNED, NOWHERE, Message
 
 
 @final
 class Line:
-    """One client's messages of one priority in one queue, oldest first."""
+    """One client's messages of one priority in one queue, oldest first; of some clients when there are very many."""
 
     def __init__(self, key: bytes) -> None:
         self.key = key
@@ -96,6 +97,13 @@ class Lane:
         self.lines: dict[bytes, Line] = {}
         self.ring: deque[Line] = deque()
 
+    def line_of(self, address: bytes) -> Line:
+        return self.line(line_key(address))
+
+    def head_max(self, head_max: int) -> int:
+        """What one line may keep in memory when all together may keep `head_max`."""
+        return max(head_max // max(len(self.lines), 1), 1)
+
     def line(self, key: bytes) -> Line:
         line = self.lines.get(key)
         if line is None:
@@ -119,3 +127,8 @@ class Lane:
         """The current line has been served: the next client's turn."""
         if len(self.ring) > 1:
             self.ring.rotate(-1)
+
+
+def line_key(address: bytes) -> bytes:
+    """The line of a client: the same whenever it comes, so that replay and checkpoint agree on it."""
+    return (zlib.crc32(address) % LINES_MAX).to_bytes(2, "big")

@@ -8,16 +8,13 @@ from __future__ import annotations
 from typing import final
 
 from dragoman.core.core import Core
-from dragoman.core.lifecycle import WAITING
-from dragoman.core.lines import Lane, Line
+from dragoman.core.lines import Lane, Line, line_key
+from dragoman.core.peek import peek_by_id, peek_by_number
 from dragoman.core.phrases import read_number, shown
 from dragoman.core.queue import Queue
 from dragoman.core.schedule import Schedule
-from dragoman.core.state import State, carried_at, own_wire_id
-from dragoman.core.tail import Tail, id_hash
 from dragoman.model.message import IN_FRESH, IN_RETURNED, Message
 from dragoman.model.peer import Peer
-from dragoman.model.records import read_accepted
 
 
 def find_message(core: Core, key: str) -> Message | None:
@@ -35,42 +32,6 @@ def find_message(core: Core, key: str) -> Message | None:
         return None
     m = state.messages.get(number)
     return m if m is not None else peek_by_number(state, number)
-
-
-def peek_by_number(state: State, number: int) -> Message | None:
-    for queue in state.queues.values():
-        for lane in queue.lanes:
-            for line in lane.lines.values():
-                at = line.tail.find(number) if line.tail.live > 0 else -1
-                if at >= 0:
-                    return peek(state, queue, line.tail, at)
-    return None
-
-
-def peek_by_id(state: State, client_id: bytes) -> Message | None:
-    hash_ = id_hash(client_id)
-    for queue in state.queues.values():
-        for lane in queue.lanes:
-            for line in lane.lines.values():
-                tail = line.tail
-                at = tail.find_hash(hash_, 0) if tail.live > 0 else -1
-                while at >= 0:
-                    m = peek(state, queue, tail, at)
-                    if m.client_id == client_id:
-                        return m
-                    at = tail.find_hash(hash_, at + 1)
-    return None
-
-
-def peek(state: State, queue: Queue, tail: Tail, at: int) -> Message:
-    """A copy of a message that is on disk only; it is in no index and in no line."""
-    record = state.load(tail.places[at])
-    m = read_accepted(record, carried_at(record), queue.name, False)
-    m.place = tail.places[at]
-    m.accepted_ns = tail.accepted[at]
-    m.state = WAITING
-    m.wire_id = m.client_id if m.client_id else own_wire_id(m.number)
-    return m
 
 
 def find_queue(core: Core, name: str) -> Queue | None:
@@ -132,7 +93,7 @@ def lane_size(lane: Lane) -> int:
 
 
 def ahead_in_lane(lane: Lane, m: Message) -> int:
-    own = lane.lines.get(m.address)
+    own = lane.lines.get(line_key(m.address))
     if own is None:
         return 0
     ahead = ahead_in_line(own, m)

@@ -29,6 +29,18 @@ class Schedule:
         self.last_due_ns: int = 0
         self.fired: int = 0
 
+    def is_like(self, template: Message, interval_ns: int, cron: str, runs: int) -> bool:
+        """Whether another declaration says the same; runs already used up count."""
+        mine = self.template
+        return (
+            mine.queue == template.queue
+            and mine.headers == template.headers
+            and mine.body == template.body
+            and self.interval_ns == max(interval_ns, 0)
+            and self.cron == cron
+            and self.runs_left + self.fired == (runs if runs >= 0 else self.fired - 1)
+        )
+
 
 def next_due(schedule: Schedule, after_ns: int, zone: str) -> int:
     """The first due instant after another one. Cron runs on the wall clock of its time zone."""

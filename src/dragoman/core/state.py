@@ -13,6 +13,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from dragoman.core.expiries import Expiries
 from dragoman.core.lifecycle import (
     FIRST_END,
     LEASE,
@@ -24,17 +25,15 @@ from dragoman.core.lifecycle import (
     WAITING,
     moved,
 )
-from dragoman.core.lines import Line
+from dragoman.core.lines import Lane, Line
 from dragoman.core.queue import Queue
 from dragoman.core.schedule import Schedule
 from dragoman.core.settings import CoreSettings
-from dragoman.core.tail import id_hash
-from dragoman.limits import REFILL_COUNT
+from dragoman.limits import REFILL_COUNT, STALE_ENTRIES_MAX
 from dragoman.model.message import IN_DELAYED, NOWHERE, Message
 from dragoman.model.records import ACCEPTED, CARRIED, accepted_body, read_accepted
 
 BOOT_SHIFT: Final = 40  # message_no = boot_no << 40 | counter: numbers never repeat
-EXPIRY_STEP_NS: Final = 100_000_000  # expiries are kept by the tenth of a second
 
 
 @final
@@ -46,6 +45,7 @@ class State:
         self.load = load  # place → the record kept there
         self.now_ns: int = 0
         self.boot_no: int = 0
+        self.started_ns: int = 0  # when this boot began: what came due before was missed
         self.next_number: int = 1  # of messages, workers and schedules alike: one counter, one kind of id
         self.queues: dict[bytes, Queue] = {}
         self.queues_by_no: dict[int, Queue] = {}
@@ -55,8 +55,8 @@ class State:
         self.schedules: dict[int, Schedule] = {}
         self.schedules_by_key: dict[bytes, Schedule] = {}
         self.delayed: list[tuple[int, int]] = []  # heap of (due_ns, number)
-        self.expiries: dict[int, list[int]] = {}  # tenth of a second → numbers
-        self.expiry_steps: list[int] = []  # heap of the keys above
+        self.delayed_stale: int = 0  # entries whose message waits there no more
+        self.expiries = Expiries()
         self.settled: int = 0
         self.accepted: int = 0
 
@@ -70,6 +70,7 @@ class State:
     def on_started(self, boot_no: int) -> None:
         """Every session ended with the boot before: what was leased waits again, uncounted."""
         self.boot_no = boot_no
+        self.started_ns = self.now_ns
         self.next_number = (boot_no << BOOT_SHIFT) + 1
         held = [m for m in self.messages.values() if m.state == LEASED]
         held.sort(key=message_number)
@@ -96,7 +97,7 @@ class State:
         if m.dedupe:
             self.remember_key(queue, m.dedupe, m.number, self.now_ns + self.settings.dedupe_window_ns)
         if m.expires_ns != 0:
-            self.watch_expiry(m.number, m.expires_ns)
+            self.expiries.watch(m.number, m.expires_ns)
 
     def on_leased(self, m: Message, queue: Queue) -> None:
         """The message has left its line (or leaves it now, in a replay)."""
@@ -139,6 +140,8 @@ class State:
         del self.messages[m.number]
         del self.by_wire_id[m.wire_id]
         self.settled += 1
+        if m.expires_ns != 0 and self.expiries.settled(self.accepted - self.settled):
+            self.watch_again()
         if outcome == FIRST_END:
             queue.done += 1
         else:
@@ -196,16 +199,17 @@ class State:
             self.enqueue_returned(m, queue)
             return
         queue.waiting += 1
-        line = queue.lane(m.priority).line(m.address)
+        lane = queue.lane(m.priority)
+        line = lane.line_of(m.address)
         if m.due_ns != 0:  # a delay is over: younger ones may be in the tail already, whose numbers rise
             line.push_head(m)
-        elif not line.push(m, self.settings.head_max):
+        elif not line.push(m, lane.head_max(self.settings.head_max)):
             self.unindex(m)
 
     def enqueue_returned(self, m: Message, queue: Queue) -> None:
         queue.waiting += 1
         lane = queue.unfit_lane(m.priority) if m.fitness == 0 else queue.lane(m.priority)
-        lane.line(m.address).push_returned(m)
+        lane.line_of(m.address).push_returned(m)
 
     def delay(self, m: Message, queue: Queue) -> None:
         m.where = IN_DELAYED
@@ -214,21 +218,34 @@ class State:
         if len(self.delayed) > self.settings.head_max:
             self.unload(m)
 
+    def undelay(self, m: Message, queue: Queue) -> None:
+        m.where = NOWHERE
+        queue.delayed -= 1
+
     def unline(self, m: Message, queue: Queue) -> None:
         """Take a message out of wherever it waits."""
         if m.where == IN_DELAYED:
-            m.where = NOWHERE
-            queue.delayed -= 1
+            self.undelay(m, queue)
+            self.delayed_stale += 1
+            if self.delayed_stale > STALE_ENTRIES_MAX and self.delayed_stale * 2 > len(self.delayed):
+                self.delayed_stale = 0
+                self.delayed[:] = [entry for entry in self.delayed if self.is_delayed(entry)]
+                heapq.heapify(self.delayed)
             return
         queue.waiting -= 1
         line = m.line
         assert isinstance(line, Line), "a message that waits stands in a line"
         line.remove(m)
 
-    def refill(self, queue: Queue, line: Line) -> None:
+    def is_delayed(self, entry: tuple[int, int]) -> bool:
+        """Whether an entry of the heap of delays still stands for its message."""
+        m = self.messages.get(entry[1])
+        return m is not None and m.where == IN_DELAYED and m.due_ns == entry[0]
+
+    def refill(self, queue: Queue, lane: Lane, line: Line) -> None:
         """Bring the next messages of a line back from disk; the body comes along."""
         tail = line.tail
-        count = min(REFILL_COUNT, self.settings.head_max)
+        count = min(REFILL_COUNT, lane.head_max(self.settings.head_max))
         while count > 0:
             at = tail.pop()
             if at < 0:
@@ -286,23 +303,6 @@ class State:
         line.push_returned(m)
         return m
 
-    def find_by_client_id(self, client_id: bytes) -> Message | None:
-        """The open message a client or operator knows by this id, on disk or not."""
-        m = self.by_wire_id.get(client_id)
-        if m is not None:
-            return m
-        hash_ = id_hash(client_id)
-        for queue in self.queues.values():
-            for lane in queue.lanes:
-                for line in lane.lines.values():
-                    at = line.tail.find_hash(hash_, 0) if line.tail.live > 0 else -1
-                    while at >= 0:
-                        found = self.take_from_tail(queue, line, at)
-                        if found.client_id == client_id:
-                            return found
-                        at = line.tail.find_hash(hash_, at + 1)
-        return None
-
     # -- small indexes --------------------------------------------------------------------------------------------------
 
     def index(self, m: Message) -> None:
@@ -340,14 +340,20 @@ class State:
             for old in list(keys)[: most // 10 + 1]:
                 del keys[old]
 
-    def watch_expiry(self, number: int, expires_ns: int) -> None:
-        step = expires_ns // EXPIRY_STEP_NS + 1
-        numbers = self.expiries.get(step)
-        if numbers is None:
-            self.expiries[step] = [number]
-            heapq.heappush(self.expiry_steps, step)
-        else:
-            numbers.append(number)
+    def watch_again(self) -> None:
+        """Watch just what is open: most of what was watched is settled by now."""
+        expiries = self.expiries
+        expiries.clear()
+        for m in self.messages.values():
+            if m.expires_ns != 0:
+                expiries.watch(m.number, m.expires_ns)
+        for queue in self.queues.values():
+            for lane in queue.lanes:
+                for line in lane.lines.values():
+                    tail = line.tail
+                    for at in range(tail.head, len(tail.numbers)):
+                        if tail.expires[at] > 0 and tail.numbers[at] > 0:
+                            expiries.watch(tail.numbers[at], tail.expires[at])
 
     def count_death(self, m: Message, worker_no: int) -> None:
         if m.died_with is None:

@@ -13,9 +13,8 @@ from dragoman.core.core import Core
 from dragoman.core.lifecycle import EXPIRE, WAITING
 from dragoman.core.schedule import Schedule, next_due
 from dragoman.core.settings import CATCH_UP_ALL, CATCH_UP_NONE
-from dragoman.core.state import EXPIRY_STEP_NS
 from dragoman.limits import CATCH_UP_COUNT_MAX
-from dragoman.model.message import IN_DELAYED, Message
+from dragoman.model.message import Message
 from dragoman.model.records import CLOCK_STEPPED, FIRED, NOTED, PUBLISHED, UNSCHEDULED, fired_text
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import INTERNAL, NO_REASON, PAST_EXPIRY, TAKEN, TIMED_OUT
@@ -59,8 +58,9 @@ class Timers:
                 break
         if state.delayed:
             soonest = min(soonest, state.delayed[0][0])
-        if state.expiry_steps:
-            soonest = min(soonest, state.expiry_steps[0] * EXPIRY_STEP_NS)
+        expiry_ns = state.expiries.next_ns()
+        if expiry_ns != 0:
+            soonest = min(soonest, expiry_ns)
         if self.core.refusing == TAKEN:  # else they wait, however long they are due
             for schedule in state.schedules.values():
                 if (
@@ -73,12 +73,13 @@ class Timers:
         state = self.core.state
         delayed = state.delayed
         while delayed and delayed[0][0] <= now_ns:
-            due_ns, number = heapq.heappop(delayed)
-            m = state.messages.get(number)
-            if m is None or m.where != IN_DELAYED or m.due_ns != due_ns:
-                continue  # it was cancelled or answered meanwhile
+            entry = heapq.heappop(delayed)
+            if not state.is_delayed(entry):  # it was cancelled or answered meanwhile
+                state.delayed_stale -= 1
+                continue
+            m = state.messages[entry[1]]
             queue = state.queues_by_no[m.queue_no]
-            state.unline(m, queue)
+            state.undelay(m, queue)
             if m.attempt == 0:
                 self.core.place(m, queue)
             else:
@@ -87,12 +88,10 @@ class Timers:
 
     def sweep_expiries(self, now_ns: int) -> None:
         state = self.core.state
-        steps = state.expiry_steps
-        while steps and steps[0] * EXPIRY_STEP_NS <= now_ns:
-            for number in state.expiries.pop(heapq.heappop(steps)):
-                m = state.take(number)
-                if m is not None and m.state == WAITING:
-                    self.core.settling.close(m, EXPIRE, PAST_EXPIRY, b"", None)
+        for number in state.expiries.take(now_ns):
+            m = state.take(number)
+            if m is not None and m.state == WAITING:
+                self.core.settling.close(m, EXPIRE, PAST_EXPIRY, b"", None)
 
     def sweep_leases(self, now_ns: int) -> None:
         overdue: list[Message] = []
@@ -126,7 +125,8 @@ class Timers:
             following_ns = next_due(schedule, due_ns, zone)
         if missed == CATCH_UP_COUNT_MAX:
             following_ns = next_due(schedule, now_ns, zone)
-        skips = missed > 0 and core.settings.catch_up == CATCH_UP_NONE
+        was_missed = missed > 0 or due_ns < core.state.started_ns
+        skips = was_missed and core.settings.catch_up == CATCH_UP_NONE
         message = copy_template(schedule)
         if skips:
             message.number = 0

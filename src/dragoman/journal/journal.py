@@ -12,6 +12,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from typing import Self
 
 from dragoman import limits
 from dragoman.errors import JournalFailing, JournalMisplaced, JournalUnavailable
@@ -65,7 +66,7 @@ class Journal:
         *,
         now_ns: int = 0,
         new_broker_id: bytes | None = None,
-    ) -> Journal:
+    ) -> Self:
         """Take over the directory. The broker id lives in the segment headers; `new_broker_id` (else a random one) is for a
         journal that has none yet."""
         disk = disk if disk is not None else Disk()

@@ -239,6 +239,9 @@ class Writer:
                 self._disk.sync_directory(self._settings.directory)
         except OSError as error:
             self.room.abandon(spare, header.segment_no)
+            if error.errno in FULL_ERRNOS:
+                self.room.error = error
+                raise self.room.unavailable(spare.size + self.held.size) from error
             self.failing = str(error)
             raise JournalFailing(self._settings.directory, str(error)) from error
         self._moves.update(moves)

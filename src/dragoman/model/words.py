@@ -22,6 +22,7 @@ HANDOVER_WANTED: Final = 2  # the client is told once a worker has the message
 KEPT_WANTED: Final = 4  # the client is told once the message is kept at the configured durability
 GUARANTEED: Final = 8  # not settled before a success: failures and timeouts are tried again
 NO_HASTE: Final = 16  # of a schedule: the first run waits for the first due instant
+KEEP_SAME: Final = 32  # of a schedule: the same one again changes nothing, so programs may declare theirs at each start
 
 # Why something happened: the `reason` of closed, released and left facts.
 NO_REASON: Final = 0

@@ -20,7 +20,7 @@ from dragoman.dialects.session import Hub, Session
 from dragoman.errors import JournalFull, PeerError
 from dragoman.journal.journal import Journal
 from dragoman.limits import CLOCK_STEP_NS, FAULT_LOGS_PER_SECOND, WRITE_BUFFER_SIZE
-from dragoman.model.words import DRAINING, JOURNAL_FAILING, JOURNAL_FULL, TAKEN
+from dragoman.model.words import DRAINING, JOURNAL_FAILING, JOURNAL_FULL, PROTOCOL_FAULT, TAKEN
 from dragoman.runtime.clock import Clock
 from dragoman.runtime.committer import KEPT, STARTED, Committer
 from dragoman.runtime.config import Config
@@ -171,6 +171,7 @@ class Broker:
         self.core.note(session, fault.code)
         self._log_fault("peer fault", peer=session.remote, listener=session.listener, code=fault.code, fault=str(fault))
         session.sink(session.take_free())
+        self.core.lose(session, PROTOCOL_FAULT)
         connection.end()
 
     def on_overflow(self, connection: Connection) -> None:

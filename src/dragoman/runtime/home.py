@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from dragoman.errors import DataDirectoryBusy, DataDirectoryUnusable
 from dragoman.version import VERSION
+
+# Bytes held for broker.json before anything else takes them: one block of most file systems.
+CARD_SIZE: Final = 4096
 
 
 class Home:
@@ -20,6 +25,7 @@ class Home:
         self.journal = path / "journal"
         self.admin_socket = path / "admin.sock"
         self._card = path / "broker.json"
+        self._fresh = path / "broker.json.new"
         self._lock_fd = -1
 
     def enter(self) -> None:
@@ -33,16 +39,27 @@ class Home:
         except OSError as error:
             os.close(self._lock_fd)
             raise DataDirectoryBusy(self.path) from error
-        self._card.unlink(missing_ok=True)  # a predecessor's that was killed
+        self._reserve_card()
+
+    def _reserve_card(self) -> None:
+        """A killed predecessor's card goes, but not its room: the journal may take the last of a full disk before `announce`."""
+        try:
+            self._card.rename(self._fresh)
+        except FileNotFoundError:
+            with suppress(OSError):  # if there is no room even now, `announce` will say so
+                self._fresh.write_bytes(bytes(CARD_SIZE))
 
     def announce(self, listeners: dict[str, str]) -> None:
         """Write broker.json, whole: who reads it can connect."""
         card = {"pid": os.getpid(), "version": VERSION, "listeners": listeners}
-        fresh = self.path / "broker.json.new"
-        fresh.write_bytes(msgspec.json.format(msgspec.json.encode(card)) + b"\n")
-        fresh.rename(self._card)
+        text = msgspec.json.format(msgspec.json.encode(card)) + b"\n"
+        with os.fdopen(os.open(self._fresh, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), "wb") as file:
+            file.write(text)
+            file.truncate()
+        self._fresh.rename(self._card)
 
     def leave(self) -> None:
+        self._fresh.unlink(missing_ok=True)
         self._card.unlink(missing_ok=True)
         self.admin_socket.unlink(missing_ok=True)
         os.close(self._lock_fd)

@@ -39,7 +39,8 @@ def begin_boot(core: Core, journal: Journal, now_ns: int) -> None:
     core.start(core.state.boot_no + 1, VERSION.encode())
     count = core.log.count
     try:
-        journal.append(core.log.take(), count, core.now_ns)
+        # `settling`: a broker must start on a full disk too, or what waits there could never be done.
+        journal.append(core.log.take(), count, core.now_ns, settling=True)
         journal.sync()
     except JournalUnavailable as trouble:
         log.error("the journal cannot take the start of this boot", code=trouble.code, trouble=str(trouble))

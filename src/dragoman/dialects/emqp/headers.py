@@ -1,7 +1,7 @@
 """The headers of a request: one comma-separated text, and what it asks for.
 
 `reply-requested`, `guarantee`, `retry-count:N`, `timeout:seconds`, `nohaste` and `run_count:N` are EventMQ's own. Ours are
-`priority:0-9`, `delay:seconds`, `expires:seconds`, `dedupe:key`, `ack-requested` and `traceparent:…` (carried). Others are
+`priority:0-9`, `delay:seconds`, `expires:seconds`, `dedupe:key`, `ack-requested`, `keep-same` and `traceparent:…` (carried). Others are
 carried untouched.
 """
 
@@ -18,7 +18,7 @@ from dragoman.limits import (
     PRIORITY_MAX,
 )
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import GUARANTEED, HANDOVER_WANTED, KEPT_WANTED, NO_HASTE, REPLY_WANTED
+from dragoman.model.words import GUARANTEED, HANDOVER_WANTED, KEEP_SAME, KEPT_WANTED, NO_HASTE, REPLY_WANTED
 
 SECONDS_MAX: Final = 10 * 365 * 86400.0  # ten years: beyond is a mistake, and nanoseconds stay within 63 bits
 
@@ -76,6 +76,9 @@ def read_own(h: Headers, name: bytes, value: bytes) -> bool:
         h.retries = whole(h, name, value, 0, 1_000_000)
     elif name == b"nohaste":
         h.flags |= NO_HASTE
+    elif name == b"keep-same":
+        h.flags |= KEEP_SAME
+        return True
     elif name == b"run_count":
         h.runs = whole(h, name, value, 0, 1_000_000_000)
     elif name == b"priority":

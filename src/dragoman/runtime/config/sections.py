@@ -83,9 +83,8 @@ class QueuesConfig:
     """How queues treat their messages when the client does not say."""
 
     head_max: int = setting(
-        100_000, kinds.integer(1), "Messages of one queue kept whole in memory; the rest live on disk.", reloadable=True
+        100_000, kinds.integer(1), "Messages of one line (a client in a queue, by priority) kept whole in memory; the rest live on disk.", reloadable=True
     )
-    retries: int = setting(0, kinds.integer(0), "Further attempts after a failed or timed out one.", reloadable=True)
     timeout_s: float = setting(
         0.0, kinds.seconds(), "Hard bound on one attempt, whatever the worker says. 0 = no limit.", reloadable=True
     )

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from dragoman.core import lookup, views
+from dragoman.core import lookup, operator, views
 from dragoman.core.core import Core
 from dragoman.limits import ADMIN_STEP_COUNT
 from dragoman.model.message import Message
@@ -69,7 +69,7 @@ class QuarantineDrop(Operation):
 
 
 def _requeue(core: Core, m: Message) -> int:
-    return core.requeue(m)
+    return operator.requeue(core, m)
 
 
 def _drop(core: Core, m: Message) -> int:
@@ -127,7 +127,7 @@ class Unschedule(Operation):
 async def set_paused(face: BrokerFace, queue: str, is_paused: bool) -> object:
     if lookup.find_queue(face.core, queue) is None:
         raise not_found("queue", queue)
-    check(await act(face, lambda core: core.set_paused(queue.encode("utf-8", "surrogateescape"), is_paused)))
+    check(await act(face, lambda core: operator.set_paused(core, queue.encode("utf-8", "surrogateescape"), is_paused)))
     return {"queue": queue, "is_paused": is_paused}
 
 
@@ -175,7 +175,7 @@ class Purge(Operation):
 
 
 def _purge_waiting(name: bytes, most: int, core: Core) -> int:
-    return core.purge(name, most)
+    return operator.purge(core, name, most)
 
 
 def _purge_delayed(queue_no: int, most: int, core: Core) -> int:

@@ -99,7 +99,12 @@ class SimClient:
         if chance.random() < 0.01:
             headers = chance.choice(BROKEN_HEADERS)
         request = Request(
-            rid, self.name, "reply-requested" in headers, "ack-requested" in headers, self.kind == "req", "dedupe:" in headers
+            rid,
+            self.name,
+            "reply-requested" in headers,
+            "ack-requested" in headers,
+            self.kind == "req",
+            "dedupe:" in headers,
         )
         body = json.dumps(["run", {"token": rid, "fill": "x" * chance.choice(world.plan.fills)}]).encode()
         if chance.random() < world.plan.unfit_share:
@@ -120,7 +125,9 @@ class SimClient:
         chance = self.world.chance
         self._schedules += 1
         body = json.dumps(["run", {"token": f"s-{self.name}-{chance.randint(1, 3)}"}]).encode()
-        headers = ",".join(chance.sample(("nohaste", "run_count:2", "retry-count:1", "reply-requested"), k=chance.randint(0, 2)))
+        headers = ",".join(
+            chance.sample(("nohaste", "run_count:2", "retry-count:1", "reply-requested"), k=chance.randint(0, 2))
+        )
         is_cron = chance.random() < 0.3
         interval = b"-1" if is_cron else chance.choice((b"0.5", b"1", b"3"))
         cron = chance.choice((b"* * * * *", b"*/5 * * * *", b"no cron")) if is_cron else b""
@@ -179,7 +186,9 @@ class RudePeer:
         version = VERSION if chance.random() < 0.9 else chance.choice((b"eMQP/2.0", b"", b"eMQP/1.9"))
         if command == b"PUBLISH":
             return [b"", version, command, b"p", b"s/news", b"today"]
-        rest = [chance.choice((b"", b"nobody", b"[[1,2]]", b'[[5,"rude"]]', b"\xff")) for _ in range(chance.randint(0, 4))]
+        rest = [
+            chance.choice((b"", b"nobody", b"[[1,2]]", b'[[5,"rude"]]', b"\xff")) for _ in range(chance.randint(0, 4))
+        ]
         return [b""] * chance.choice((0, 1, 1, 2)) + [version, command, b"n", *rest]
 
     def on_message(self, wire: Wire, frames: list[bytes]) -> None:

@@ -86,7 +86,9 @@ class Chronicle:
                 handler(fact)
         assert found == count, "a block counts its facts"
         for number, life in self.open.items():
-            assert life.state != LEASED or life.worker_no in self.workers, f"{number} is leased to a worker that is gone"
+            assert life.state != LEASED or life.worker_no in self.workers, (
+                f"{number} is leased to a worker that is gone"
+            )
 
     def _on_started(self, fact: dict[str, object]) -> None:
         assert fact["boot_no"] == self.boot_no + 1, "each boot has the next number"

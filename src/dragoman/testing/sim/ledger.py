@@ -109,7 +109,9 @@ class Ledger:
         for r in self.requests.values():
             assert r.acks <= r.sent, f"{r.rid}: sent {r.sent}, acknowledged {r.acks} times"
             assert r.handovers <= r.sent, f"{r.rid}: sent {r.sent}, handed over {r.handovers} times"
-            assert r.results + r.refusals <= r.sent, f"{r.rid}: sent {r.sent}, answered {r.results} + {r.refusals} times"
+            assert r.results + r.refusals <= r.sent, (
+                f"{r.rid}: sent {r.sent}, answered {r.results} + {r.refusals} times"
+            )
             assert not r.results or r.wants_reply or r.is_req, f"{r.rid}: a result that nobody asked for"
             if r.is_req:
                 answers = r.acks + r.handovers + r.results + r.refusals

@@ -61,7 +61,9 @@ class Life:
         self.world = world
         self.wires: dict[int, Wire] = {}
         self.loop = SimLoop(world.timeline)
-        self.journal = WatchedJournal.open(plan.journal, world.disk, now_ns=world.wall_ns(), new_broker_id=b"simulated broker")
+        self.journal = WatchedJournal.open(
+            plan.journal, world.disk, now_ns=world.wall_ns(), new_broker_id=b"simulated broker"
+        )
         world.on_recovered(self.journal)
         settings = CoreSettings()
         apply_core(plan.config, settings)

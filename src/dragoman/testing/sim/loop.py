@@ -97,7 +97,9 @@ class SimThread(Executor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """There is nothing to give back."""
 
-    def new_thread(self, *, target: Callable[..., object], args: tuple[Any, ...], name: str, daemon: bool) -> threading.Thread:
+    def new_thread(
+        self, *, target: Callable[..., object], args: tuple[Any, ...], name: str, daemon: bool
+    ) -> threading.Thread:
         """In the place of `threading.Thread`."""
         return cast(threading.Thread, _Run(self, target, args))
 

@@ -37,7 +37,13 @@ class Wire:
     """One connection, seen from the far end."""
 
     def __init__(self, world: World, far: Far, listener: str, identity: bytes, socket_type: bytes = b"DEALER") -> None:
-        self.world, self.far, self.listener, self.identity, self.socket_type = world, far, listener, identity, socket_type
+        self.world, self.far, self.listener, self.identity, self.socket_type = (
+            world,
+            far,
+            listener,
+            identity,
+            socket_type,
+        )
         self.number = world.next_number()
         self.is_up = True
         self.is_stalled = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
+from dragoman.core import operator
 from dragoman.core.core import Core
 from dragoman.model.words import BY_OPERATOR, DROPPED
 from dragoman.testing.sim.loop import MS_NS
@@ -31,11 +32,11 @@ class SimOperator:
         queue = chance.choice(self.world.plan.queues)
         dice = chance.random()
         if dice < 0.3:
-            return lambda core: core.set_paused(queue, True)
+            return lambda core: operator.set_paused(core, queue, True)
         if dice < 0.6:
-            return lambda core: core.set_paused(queue, False)
+            return lambda core: operator.set_paused(core, queue, False)
         if dice < 0.65:
-            return lambda core: core.purge(queue, 3)
+            return lambda core: operator.purge(core, queue, 3)
         if dice < 0.85:
             return self._cancel_one
         return self._tend_quarantine
@@ -51,13 +52,13 @@ class SimOperator:
     def _tend_quarantine(self, core: Core) -> None:
         for message in list(core.state.quarantine.values())[:2]:
             if self.world.chance.random() < 0.5:
-                core.requeue(message)
+                operator.requeue(core, message)
             else:
                 core.cancel(message, DROPPED)
 
     def heal(self, life: Life) -> None:
         for queue in self.world.plan.queues:
-            self.do(life, lambda core, queue=queue: core.set_paused(queue, False))  # type: ignore[misc]
+            self.do(life, lambda core, queue=queue: operator.set_paused(core, queue, False))  # type: ignore[misc]
         self.do(life, unschedule_all)
         self.do(life, drop_quarantine)
 

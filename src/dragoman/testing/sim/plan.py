@@ -56,7 +56,8 @@ def plan_of(chance: Random) -> Plan:
         requests_max=chance.choice((20, 50, 120, 200)),
         clients=tuple(chance.choices(("dealer", "dealer", "anonymous", "one_shot", "req"), k=chance.randint(1, 4))),
         workers=tuple(
-            (chance.choice(shapes), chance.choice(tempers), chance.choice((1, 2, 10))) for _ in range(chance.randint(1, 4))
+            (chance.choice(shapes), chance.choice(tempers), chance.choice((1, 2, 10)))
+            for _ in range(chance.randint(1, 4))
         ),
         rude=chance.choice((0, 0, 1, 2)),
         crashes=0 if durability == "memory" else chance.choice((0, 1, 1, 2, 4)),
@@ -85,6 +86,12 @@ def config_of(chance: Random) -> Config:
         uncommitted_max=chance.choice((64 << 20, 4096)),
         out_buffer_max=chance.choice((64 << 20, 16_384)),
     )
-    emqp = replace(config.emqp, worker_lost_s=chance.choice((3.0, 5.0)), original_timeout_s=6.0, timeout_grace_s=0.5, json_only=True)
+    emqp = replace(
+        config.emqp,
+        worker_lost_s=chance.choice((3.0, 5.0)),
+        original_timeout_s=6.0,
+        timeout_grace_s=0.5,
+        json_only=True,
+    )
     schedules = replace(config.schedules, catch_up=chance.choice(("one", "none", "all")))
     return replace(config, queues=queues, limits=limits, emqp=emqp, schedules=schedules)

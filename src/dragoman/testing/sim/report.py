@@ -52,7 +52,9 @@ def run_seeds(seeds: Iterable[int]) -> Iterator[Verdict]:
 def quiet_logs() -> Iterator[None]:
     """A broker that crashes a hundred times has much to say that nobody wants to read."""
     before = structlog.get_config()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL), cache_logger_on_first_use=False)
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL), cache_logger_on_first_use=False
+    )
     try:
         yield
     finally:

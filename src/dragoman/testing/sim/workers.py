@@ -32,7 +32,9 @@ class SimWorker:
 
     is_rude = False
 
-    def __init__(self, world: World, number: int, shape: str, temper: str, slots: int, queues: list[tuple[int, bytes]]) -> None:
+    def __init__(
+        self, world: World, number: int, shape: str, temper: str, slots: int, queues: list[tuple[int, bytes]]
+    ) -> None:
         self.world, self.shape, self.temper, self.slots, self.queues = world, shape, temper, slots, queues
         self.name = f"w{number}"
         self.wire: Wire | None = None
@@ -53,7 +55,11 @@ class SimWorker:
         identity = f"{self.name}.{self._lives}".encode()
         self.wire = Wire(self.world, self, "emqp.worker", identity)
         queues = b"[" + b",".join(b'[%d,"%s"]' % (weight, name) for weight, name in self.queues) + b"]"
-        shapes = {"original": [queues, b"worker"], "bytes": [queues, b"worker", b"bytes"], "document": [self.queues[0][1]]}
+        shapes = {
+            "original": [queues, b"worker"],
+            "bytes": [queues, b"worker", b"bytes"],
+            "document": [self.queues[0][1]],
+        }
         self.wire.say([b"", VERSION, b"INFORM", identity, *shapes[self.shape]])
         wire = self.wire
         self.world.timeline.after(BEAT_NS, lambda: self._beat(wire))
@@ -130,7 +136,8 @@ class SimWorker:
             wire.cut()
         elif how == "never":
             self._ready(1)
-        elif how == "stranger":  # the original's way after a reset: its old identity on a connection of its own, gone at once
+        elif how == "stranger":
+            # The original's way after a reset: its old identity on a connection of its own, gone at once.
             old = Wire(self.world, self, "emqp.worker", b"old-" + wire.identity)
             self._reply(old, wire_id, token, "ok")
             old.close()

@@ -72,8 +72,8 @@ class World:
         self.say(f"{self.plan}")
         self.start()
         end_ns = self.plan.seconds * SECOND_NS
-        for guest in [*self._clients, *self._rude, self._operator]:
-            self.timeline.at(self.chance.randint(0, 500) * MS_NS, guest.act)
+        for act in [*(c.act for c in self._clients), *(r.act for r in self._rude), self._operator.act]:
+            self.timeline.at(self.chance.randint(0, 500) * MS_NS, act)
         for worker in self._workers:
             self.timeline.at(self.chance.randint(0, 2000) * MS_NS, worker.come)
         plan_troubles(self, end_ns)
@@ -179,7 +179,9 @@ class World:
         assert journal.next_lsn <= self.chronicle.next_lsn, "there are facts on disk that were never made"
         assert journal.next_lsn > was.synced_lsn, "what was synced is lost"
         if not self._was_power and (self.plan.durability == "os" or was.trouble is None):
-            assert journal.next_lsn == self.chronicle.next_lsn, "what was written is lost, although only the process died"
+            assert journal.next_lsn == self.chronicle.next_lsn, (
+                "what was written is lost, although only the process died"
+            )
         if journal.next_lsn < self.chronicle.next_lsn:
             self.tally += self.chronicle.tally
             self.chronicle = self.chronicle.cut(journal.next_lsn)
@@ -214,7 +216,9 @@ class World:
         """Nobody counts as a worker who has been silent for too long."""
         now_ns, lost_ns = life.broker.clock.now_ns(), life.broker.emqp.settings.worker_lost_ns
         for peer in life.core.workers.values():
-            assert peer.is_leaving or now_ns - peer.last_sign_ns <= lost_ns + SECOND_NS // 2, "a silent worker is not lost"
+            assert peer.is_leaving or now_ns - peer.last_sign_ns <= lost_ns + SECOND_NS // 2, (
+                "a silent worker is not lost"
+            )
 
     def heal(self) -> None:
         """Everything that can be good is good from now on."""

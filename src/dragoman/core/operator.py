@@ -1,0 +1,49 @@
+"""What an operator may do to queues and quarantined messages."""
+
+from __future__ import annotations
+
+from dragoman.core.core import Core
+from dragoman.core.lifecycle import CANCEL
+from dragoman.model.message import Message
+from dragoman.model.records import PAUSED, REQUEUED, RESUMED
+from dragoman.model.words import NOT_FOUND, PURGED, TAKEN, WRONG_STATE
+
+
+def requeue(core: Core, message: Message) -> int:
+    """Try a quarantined message once more; its client has had its answer and gets no second one."""
+    if message.number not in core.state.quarantine:
+        return WRONG_STATE
+    queue = core.state.queues_by_no[message.queue_no]
+    core.log.numbered(REQUEUED, message.number, 0, b"")
+    core.state.on_requeued(message, queue)
+    core.dispatch.drain(queue)
+    return TAKEN
+
+
+def set_paused(core: Core, name: bytes, is_paused: bool) -> int:
+    """A paused queue accepts and keeps; nothing of it is given to workers. Survives restarts."""
+    queue = core.state.queues.get(name)
+    if queue is None:
+        return NOT_FOUND
+    if queue.is_paused != is_paused:
+        core.log.numbered(PAUSED if is_paused else RESUMED, queue.number, 0, b"")
+        core.state.on_paused(queue, is_paused)
+        for serving in list(queue.servings):
+            core.dispatch.feed(serving.peer)
+    return TAKEN
+
+
+def purge(core: Core, name: bytes, most: int) -> int:
+    """Cancel up to `most` waiting messages of a queue; returns how many."""
+    queue = core.state.queues.get(name)
+    if queue is None:
+        return 0
+    count = 0
+    while count < most and queue.waiting > 0:
+        message = core.dispatch.pop_lanes(queue, queue.lanes)
+        if message is None:
+            message = core.dispatch.pop_lanes(queue, queue.unfit)
+        assert message is not None, "a queue that counts waiting messages yields them"
+        core.settling.close(message, CANCEL, PURGED, b"", None)
+        count += 1
+    return count
