@@ -223,6 +223,8 @@ def test_an_ask_lives_through_a_restart_of_the_broker(tmp_path: Path) -> None:
             assert await handle.state() == "waiting"
             await asyncio.to_thread(broker.stop)
             await asyncio.to_thread(broker.start)
+            # Asked over the same connection as the call: once this is answered, the client is back.
+            assert await handle.state() == "waiting"
             with broker.worker(s.app):
                 return await asyncio.wait_for(asyncio.shield(call), DEADLINE_S)
 

@@ -23,9 +23,18 @@ from tests.core.replaying import check_replay
 from tests.fuzz.zmtp import DOCUMENTED
 
 INPUTS_PER_CASE = 50
-LISTENERS = ("emqp.client", "emqp.client", "emqp.worker", "emqp.worker", "emqp.worker", "emqp.admin", "emqp.publish", "emqp.subscribe")
-COMMANDS = (
-    b"REQUEST", b"REQUEST", b"REQUEST", b"REPLY", b"REPLY", b"READY", b"READY", b"INFORM", b"INFORM", b"HEARTBEAT", b"KBYE",
+LISTENERS = (
+    "emqp.client",
+    "emqp.client",
+    "emqp.worker",
+    "emqp.worker",
+    "emqp.worker",
+    "emqp.admin",
+    "emqp.publish",
+    "emqp.subscribe",
+)
+COMMANDS = (b"REQUEST", b"REQUEST", b"REPLY", b"READY") * 8 + (
+    b"INFORM", b"INFORM", b"HEARTBEAT", b"HEARTBEAT", b"KBYE",
     b"KBAI", b"DISCONNECT", b"SCHEDULE", b"UNSCHEDULE", b"PUBLISH", b"STATUS", b"ROUTER_SHOW_WORKERS", b"STATE", b"CANCEL",
     b"ROUTER_SHOW_SCHEDULERS", b"ACK", b"HELLO", b"request", b"Reply", b"",
 )  # fmt: skip
@@ -48,7 +57,15 @@ INFORMS = (b'[[10,"mail"]]', b'[[30,"default"],[10,"mail"]]') * 8 + (
 BODIES = (
     b"", b"{}", b'["run", {"path": "a", "callable": "b"}]', b"\xff\xfe", b"[" * 3000, b"null", b'["a"]', b"x" * 300, b"y" * 20_000,
 )  # fmt: skip
-VALUES = (b'{"value": 1}', b'{"value": "TimeoutError"}', b'{"error": {"type": "E"}}', b"", b"\xff", b'{"error"', b"z" * 300)
+VALUES = (
+    b'{"value": 1}',
+    b'{"value": "TimeoutError"}',
+    b'{"error": {"type": "E"}}',
+    b"",
+    b"\xff",
+    b'{"error"',
+    b"z" * 300,
+)
 INTERVALS = (b"1", b"0.5", b"-1", b"0", b"nan", b"inf", b"-inf", b"1e-9", b"1e300", b"", b"\xff", b"1_0")
 CRONS = (b"", b"* * * * *", b"*/5 * * * *", b"0 0 30 2 *", b"@hourly", b"nonsense", b"\xff", b"* * * * * *")
 
@@ -125,18 +142,29 @@ def a_message(chance: random.Random, house: House, end: End) -> list[bytes]:
     if end.session.listener == "emqp.subscribe":
         return [chance.choice((b"\x01", b"\x00", b"\x02", b"")) + chance.choice((b"", b"news", b"n" * 300))]
     command = chance.choice(COMMANDS)
-    version = b"eMQP/1.0" if chance.random() < 0.97 else chance.choice((b"eMQP/1.7", b"eMQP/2.0", b"", b"eMQP/1.", b"\xff"))
-    frames = [b""] * chance.choice((1, 1, 1, 1, 0, 2, 3)) + [version, command, an_id(chance, house), *operands(chance, house, command)]
+    version = (
+        b"eMQP/1.0" if chance.random() < 0.97 else chance.choice((b"eMQP/1.7", b"eMQP/2.0", b"", b"eMQP/1.", b"\xff"))
+    )
+    frames = [b""] * chance.choice((1,) * 12 + (0, 2, 3)) + [
+        version,
+        command,
+        an_id(chance, house),
+        *operands(chance, house, command),
+    ]
     return spoilt(chance, frames) if chance.random() < 0.2 else frames
 
 
 def operands(chance: random.Random, house: House, command: bytes) -> list[bytes]:
     word = command.upper()
-    headers = b",".join(chance.choices(HEADERS if chance.random() < 0.3 else GOOD_HEADERS, k=chance.choice((0, 1, 2, 3))))
+    headers = b",".join(
+        chance.choices(HEADERS if chance.random() < 0.3 else GOOD_HEADERS, k=chance.choice((0, 1, 2, 3)))
+    )
     if word == b"REQUEST":
         return [chance.choice(QUEUES), headers, chance.choice(BODIES)]
     if word == b"REPLY":
-        return [chance.choice(VALUES), an_id(chance, house)]
+        open_ids = list(house.core.state.by_wire_id)
+        asked = chance.choice(open_ids) if open_ids and chance.random() < 0.8 else an_id(chance, house)
+        return [chance.choice(VALUES), asked]
     if word == b"INFORM":
         tail = chance.choice(([], [b"worker"], [b"worker", b"bytes"], [b"scheduler"], [b"\xff"]))
         return [chance.choice(INFORMS), *tail]
@@ -151,7 +179,7 @@ def operands(chance: random.Random, house: House, command: bytes) -> list[bytes]
 
 def an_id(chance: random.Random, house: House) -> bytes:
     """An id in use, when there is one, so that answers and questions meet something."""
-    if chance.random() < 0.4 and house.core.state.by_wire_id:
+    if chance.random() < 0.5 and house.core.state.by_wire_id:
         return chance.choice(list(house.core.state.by_wire_id))
     return chance.choice((b"", b"a", b"\xff", b"i" * 255, b"i" * 256, b"%d" % chance.randrange(30)))
 

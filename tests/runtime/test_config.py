@@ -40,12 +40,12 @@ def test_without_any_source_the_defaults_are_in_force() -> None:
 
 
 def test_a_flag_beats_the_environment_which_beats_the_file_which_beats_the_default(tmp_path: Path) -> None:
-    path = written(tmp_path, "[queues]\nretries = 1\nhead_max = 1\nstarve_turns = 1\n")
-    environ = {"DRAGOMAN_QUEUES__RETRIES": "2", "DRAGOMAN_QUEUES__HEAD_MAX": "2"}
-    config = load(path, environ, Flags(settings=("queues.retries=3",)))
-    assert (config.queues.retries, config.queues.head_max, config.queues.starve_turns) == (3, 2, 1)
+    path = written(tmp_path, "[queues]\nquarantine_after = 1\nhead_max = 1\nstarve_turns = 1\n")
+    environ = {"DRAGOMAN_QUEUES__QUARANTINE_AFTER": "2", "DRAGOMAN_QUEUES__HEAD_MAX": "2"}
+    config = load(path, environ, Flags(settings=("queues.quarantine_after=3",)))
+    assert (config.queues.quarantine_after, config.queues.head_max, config.queues.starve_turns) == (3, 2, 1)
     assert config.queues.quarantine_after == 3
-    assert config.sources["queues.retries"] == "--set queues.retries=3"
+    assert config.sources["queues.quarantine_after"] == "--set queues.quarantine_after=3"
     assert config.sources["queues.head_max"] == "environment variable DRAGOMAN_QUEUES__HEAD_MAX"
     assert config.sources["queues.starve_turns"] == f"{path}:4"
     assert "queues.quarantine_after" not in config.sources
@@ -114,10 +114,10 @@ MISTAKES = [
     ("journal.size_max", '"10 parsecs"', "expected a size"),
     ("journal.size_max", "-1", "expected a size"),
     ("journal.size_max", "true", "expected a size"),
-    ("queues.retries", '"3"', 'expected a whole number of at least 0, got "3"'),
-    ("queues.retries", "1.5", "expected a whole number of at least 0, got 1.5"),
-    ("queues.retries", "-1", "expected a whole number of at least 0, got -1"),
-    ("queues.retries", "true", "expected a whole number of at least 0, got true"),
+    ("queues.quarantine_after", '"3"', 'expected a whole number of at least 0, got "3"'),
+    ("queues.quarantine_after", "1.5", "expected a whole number of at least 0, got 1.5"),
+    ("queues.quarantine_after", "-1", "expected a whole number of at least 0, got -1"),
+    ("queues.quarantine_after", "true", "expected a whole number of at least 0, got true"),
     ("drain.limit_s", "nan", "expected a number of seconds, at least 0, got nan"),
     ("drain.limit_s", "inf", "expected a number of seconds"),
     ("drain.limit_s", "[1]", "expected a number of seconds"),
@@ -183,7 +183,7 @@ def test_variables_that_a_container_platform_makes_up_are_not_settings() -> None
     assert load(environ=environ) == Config()
 
 
-@pytest.mark.parametrize("flags", [Flags(settings=("queues.retries",)), Flags(listen=("emqp.client",))])
+@pytest.mark.parametrize("flags", [Flags(settings=("queues.quarantine_after",)), Flags(listen=("emqp.client",))])
 def test_a_flag_without_its_value_is_refused(flags: Flags) -> None:
     with pytest.raises(ConfigError, match=r"expected [A-Z.]+=[A-Z]+"):
         load(flags=flags)
@@ -258,16 +258,16 @@ def test_the_shown_defaults_are_all_commented_out_and_complete(tmp_path: Path) -
 
 def test_a_reload_applies_what_it_can_and_names_what_must_wait() -> None:
     old = load(flags=Flags(durability="os"))
-    new = load(flags=Flags(data="elsewhere", durability="disk", settings=("log.level=debug", "queues.retries=4")))
+    new = load(flags=Flags(data="elsewhere", durability="disk", settings=("log.level=debug", "queues.quarantine_after=4")))
     changes = reloadable_changes(old, new)
-    assert changes.applied == ("queues.retries", "log.level")
+    assert changes.applied == ("queues.quarantine_after", "log.level")
     assert changes.needs_restart == ("data", "journal.durability")
-    assert (changes.effective.log.level, changes.effective.queues.retries) == ("debug", 4)
+    assert (changes.effective.log.level, changes.effective.queues.quarantine_after) == ("debug", 4)
     assert (changes.effective.data, changes.effective.journal.durability) == (Path("data"), "os")
     assert changes.effective.sources == {
         "journal.durability": "--durability",
         "log.level": "--set log.level=debug",
-        "queues.retries": "--set queues.retries=4",
+        "queues.quarantine_after": "--set queues.quarantine_after=4",
     }
 
 

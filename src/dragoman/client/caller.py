@@ -9,7 +9,7 @@ again. What becomes of a call that was under way:
 | carries a dedupe key (every `delay`), or may be | is sent again; DUPLICATE means that the first one got through: then its   |
 | said twice without harm                         | state is asked for, and its answer awaited if it can still come           |
 | any other `ask`                                 | its state is asked for: open, the answer is awaited; ended or unknown,    |
-|                                                 | the caller must decide (AnswerLost), for it may have run                  |
+|                                                 | it may have run: sent again if it is `repeatable`, else AnswerLost        |
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Call:
         "future",
         "id",
         "is_again",
+        "is_repeatable",
         "is_safe",
         "is_sent",
         "message",
@@ -68,6 +69,7 @@ class Call:
         self.wants_answer = wants_answer  # False: KEPT is enough
         self.wait_s = wait_s
         self.is_safe = is_safe  # sent twice, it is still accepted once
+        self.is_repeatable = False  # run twice, it does no harm
         self.until = 0.0
         self.is_sent = False
         self.is_again = False
@@ -97,7 +99,13 @@ class Caller:
     # -- calls ----------------------------------------------------------------------------------------------------------
 
     def call(
-        self, call_id: bytes, message: bytes, wants_answer: bool, wait_s: float, is_safe: bool = True
+        self,
+        call_id: bytes,
+        message: bytes,
+        wants_answer: bool,
+        wait_s: float,
+        is_safe: bool = True,
+        is_repeatable: bool = False,
     ) -> asyncio.Future[bytes]:
         """Send a message; the future holds the answer's value, or b"" for a call that only wants to be kept."""
         if self._is_closed:
@@ -105,6 +113,7 @@ class Caller:
         loop = self.loop
         future: asyncio.Future[bytes] = loop.create_future()
         call = Call(call_id, message, future, wants_answer, wait_s, is_safe)
+        call.is_repeatable = is_repeatable
         call.until = loop.time() + wait_s
         self._calls[call_id] = call
         self._size += len(message)
@@ -195,7 +204,12 @@ class Caller:
         if self._calls.get(call.id) is not call or answer.cancelled() or answer.exception() is not None:
             return
         state = state_in(answer.result())
-        if state not in OPEN_STATES:
+        if state in OPEN_STATES:
+            return
+        if call.is_repeatable:
+            if self._link is not None:
+                self._link.send(call.message)
+        else:
             self._fail(call, AnswerLost(call.id.decode(), state))
 
     # -- time -----------------------------------------------------------------------------------------------------------
