@@ -44,11 +44,11 @@ def test_a_flag_beats_the_environment_which_beats_the_file_which_beats_the_defau
     environ = {"DRAGOMAN_QUEUES__QUARANTINE_AFTER": "2", "DRAGOMAN_QUEUES__HEAD_MAX": "2"}
     config = load(path, environ, Flags(settings=("queues.quarantine_after=3",)))
     assert (config.queues.quarantine_after, config.queues.head_max, config.queues.starve_turns) == (3, 2, 1)
-    assert config.queues.quarantine_after == 3
+    assert config.queues.dedupe_keys_max == 100_000
     assert config.sources["queues.quarantine_after"] == "--set queues.quarantine_after=3"
     assert config.sources["queues.head_max"] == "environment variable DRAGOMAN_QUEUES__HEAD_MAX"
     assert config.sources["queues.starve_turns"] == f"{path}:4"
-    assert "queues.quarantine_after" not in config.sources
+    assert "queues.dedupe_keys_max" not in config.sources
 
 
 def test_the_file_can_be_named_by_the_environment(tmp_path: Path) -> None:
