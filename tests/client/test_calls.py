@@ -189,6 +189,21 @@ def test_an_ask_that_may_have_run_is_not_sent_again(broker: StandIn, state: str)
     play(app, work)
 
 
+@pytest.mark.parametrize("state", ["done", "unknown"])
+def test_a_repeatable_ask_whose_answer_was_lost_is_asked_again(broker: StandIn, state: str) -> None:
+    app = App(broker.url)
+
+    async def work() -> None:
+        echo = echo_of(app).options(repeatable=True)
+        call, first, question = await lose_an_ask(broker, echo)
+        broker.say(first[0], b"REPLY", b"x", b'{"value":{"state":"%s"}}' % state.encode(), question[4])
+        assert await broker.hear() == first
+        broker.say(first[0], b"REPLY", b"x", b'{"value":1}', first[4])
+        assert await call == 1
+
+    play(app, work)
+
+
 @pytest.mark.parametrize("state", ["leased", "unknown"])
 def test_an_ask_that_must_run_once_is_sent_again_with_its_key(broker: StandIn, state: str) -> None:
     app = App(broker.url)

@@ -6,6 +6,8 @@ from dragoman.core.checkpoint import encode
 from dragoman.core.core import Core
 from dragoman.core.replay import Replay
 from dragoman.core.settings import CoreSettings
+from dragoman.core.timers import Timers
+from dragoman.dialects.session import Hub
 from tests.core.harness import FIRST_PLACE, House
 
 
@@ -43,3 +45,26 @@ def check_replay(house: House) -> None:
     live = canonical(house.core)
     assert canonical(replayed(house)) == live
     assert canonical(from_checkpoint(house)) == live
+
+
+def restart(house: House, *, by_checkpoint: bool) -> House:
+    """The broker that comes after this one, as far as it can know: from all facts, or from a checkpoint alone."""
+    house.commit()
+    after = House(house.core.settings)
+    after.records, after.blocks = house.records, list(house.blocks)
+    core = Core(house.core.settings, after.load)
+    if by_checkpoint:
+        Replay(core).block(b"".join(canonical(house.core)), 0, house.core.now_ns)
+    else:
+        replay, place = Replay(core), FIRST_PLACE
+        for instant_ns, records in after.blocks:
+            replay.block(records, place, instant_ns)
+            place += len(records)
+    after.core, after.timers, after.hub = core, Timers(core), Hub(core)
+    after.hub.message_size_max = house.hub.message_size_max
+    after.ids, after.now_ns = house.ids, house.now_ns
+    core.log.base_place = FIRST_PLACE + len(after.records)
+    core.start(house.core.state.boot_no + 1, b"0.1.0")
+    after.hub.boot_no = core.state.boot_no
+    after.commit()
+    return after

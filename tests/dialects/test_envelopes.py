@@ -79,7 +79,9 @@ def test_commands_are_matched_without_regard_to_case(
     assert results(client) == [(b"the-id", b"v")]
 
 
-@pytest.mark.parametrize("frames", [[b""], [b"x"], [b"", b""], [b"", b"eMQP/1.0"], [b"", b"eMQP/1.0", b"READY"], [b"", b"", b""]])
+@pytest.mark.parametrize(
+    "frames", [[b""], [b"x"], [b"", b""], [b"", b"eMQP/1.0"], [b"", b"eMQP/1.0", b"READY"], [b"", b"", b""]]
+)
 def test_a_message_without_a_command_and_an_id_is_noted(frames: list[bytes]) -> None:
     house = House()
     worker = ready_worker(house)

@@ -84,7 +84,14 @@ def test_a_list_of_names_gives_each_the_usual_weight() -> None:
 
 @pytest.mark.parametrize(
     ("weight", "meant"),
-    [(b"2.9", 2), (b"-3", -3), (b"0", 0), (b"9" * 30, 1_000_000_000), (b"9" * 400, 1_000_000_000), (b"1e300", 1_000_000_000)],
+    [
+        (b"2.9", 2),
+        (b"-3", -3),
+        (b"0", 0),
+        (b"9" * 30, 1_000_000_000),
+        (b"9" * 400, 1_000_000_000),
+        (b"1e300", 1_000_000_000),
+    ],
 )
 def test_any_number_is_a_weight_within_bounds(weight: bytes, meant: int) -> None:
     house = House()

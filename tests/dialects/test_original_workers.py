@@ -27,7 +27,9 @@ def test_a_body_that_would_reset_the_original_waits_for_another_worker(body: byt
     assert ready_worker(house, identity=b"takes-anything").jobs() == [job]
 
 
-@pytest.mark.parametrize("body", [JOB, b"[1,2]", b'[null, "x", 3]', '["run", "é"]'.encode(), b'["run", [NaN, Infinity]]'])
+@pytest.mark.parametrize(
+    "body", [JOB, b"[1,2]", b'[null, "x", 3]', '["run", "é"]'.encode(), b'["run", [NaN, Infinity]]']
+)
 def test_a_json_list_of_two_or_more_is_fit_for_the_original(body: bytes) -> None:
     """Python writes and reads NaN and Infinity, whatever JSON says; so do the original's client and worker."""
     house = House()
@@ -99,7 +101,9 @@ def test_our_own_worker_sees_the_headers_as_they_were_sent() -> None:
     house = House()
     worker = ready_worker(house)
     house.client().request(b"mail", JOB, b"timeout:1.5,x-timeout:soon,priority:3")
-    assert [frames[2] for frames in worker.take(b"REQUEST")] == [b"reply-requested,timeout:1.5,x-timeout:soon,priority:3"]
+    assert [frames[2] for frames in worker.take(b"REQUEST")] == [
+        b"reply-requested,timeout:1.5,x-timeout:soon,priority:3"
+    ]
 
 
 def test_a_timeout_leaves_the_original_time_to_say_so_itself() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.harness import End, House
 from dragoman.wire.zmtp.frames import encode_message
+from tests.core.harness import End, House
 from tests.dialects.shop import JOB, error_type, ready_worker
 
 

@@ -15,7 +15,12 @@ OTHER_JOB = JOB.replace(b"[1]", b"[2]")
 
 
 def schedule(
-    client: End, interval: bytes = b"2", headers: bytes = b"", body: bytes = JOB, cron: bytes = b"", queue: bytes = b"mail"
+    client: End,
+    interval: bytes = b"2",
+    headers: bytes = b"",
+    body: bytes = JOB,
+    cron: bytes = b"",
+    queue: bytes = b"mail",
 ) -> None:
     client.say(b"SCHEDULE", client.house.next_id(), queue, headers, interval, body, cron)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-QUEUES = [b"mail", b"mail", b"mail", b"mail", b"mail", b"mail", b"low", b"low", b"low", b"", b"default", b"\xff\xfe", b"tab\there", b"q" * 255, b"q" * 256]
+QUEUES = [*[b"mail"] * 6, *[b"low"] * 3, b"", b"default", b"\xff\xfe", b"tab\there", b"q" * 255, b"q" * 256]
 ITEMS = [
     b"reply-requested",
     b"guarantee",

@@ -169,6 +169,15 @@ class RawPeer:
         self.say(b"INFORM", new_id(), b'[[10,"%s"]]' % queue, b"worker", b"bytes")
         self.socket.sendall(encode_message([b"", VERSION, b"READY", b"r"]) * slots)
 
+    def hear_text(self, text: bytes) -> bytes:
+        """Read until these bytes have come; all there was."""
+        heard = b""
+        while text not in heard:
+            data = self.socket.recv(1000)
+            assert data, "the connection ended"
+            heard += data
+        return heard
+
     def is_ended(self) -> bool:
         """Reads up to the end of the connection; an assertion error when there is none in time."""
         try:

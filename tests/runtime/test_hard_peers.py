@@ -57,10 +57,7 @@ def test_a_peer_that_speaks_byte_by_byte_is_understood(common: Daemon) -> None:
         peer.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for byte in opening(30, b"DEALER") + request:
             peer.socket.sendall(bytes([byte]))
-        heard = b""
-        while not heard.endswith(b"slowly"):
-            heard += peer.socket.recv(1000)
-        assert b"ACK" in heard
+        assert b"ACK" in peer.hear_text(b"slowly")
 
 
 def test_a_worker_that_is_silent_without_closing_is_lost_and_its_job_runs_elsewhere(new_broker: NewBroker) -> None:
@@ -111,7 +108,9 @@ def test_a_worker_that_stops_reading_gets_no_more_work(common: Daemon) -> None:
             client.hear_word(b"ACK")
         counts = queue_counts(common, "unread")
         assert counts["leased"] > 0
-        assert counts["waiting"] > count // 3, "30 MB do not fit into what the kernel and the broker buffer for one peer"
+        assert counts["waiting"] > count // 3, (
+            "30 MB do not fit into what the kernel and the broker buffer for one peer"
+        )
         stuck.close()
         wait_for("the return of its work", lambda: queue_counts(common, "unread")["leased"] == 0)
         with Worker(common, b"unread", slots=count) as worker:

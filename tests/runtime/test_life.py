@@ -45,7 +45,7 @@ def test_a_signal_ends_it_with_exit_code_0_and_nothing_to_connect_to_is_left(bro
 
 
 def test_off_leaves_a_listener_out(new_broker: NewBroker) -> None:
-    broker = new_broker(listen={name: FREE for name in LISTENERS} | {"emqp.publish": "off"}).start()
+    broker = new_broker(listen=dict.fromkeys(LISTENERS, FREE) | {"emqp.publish": "off"}).start()
     assert set(broker.card["listeners"]) == set(LISTENERS) - {"emqp.publish"}
 
 

@@ -29,6 +29,39 @@ def test_connections_beyond_the_limit_are_closed_and_one_that_leaves_makes_room(
     assert broker.lines("connection refused")[0]["code"] == "TOO_MANY_CONNECTIONS"
 
 
+def test_few_file_descriptors_bound_the_connections_and_the_journal_keeps_its_own(new_broker: NewBroker) -> None:
+    broker = new_broker(before=("sh", "-c", 'ulimit -n 100; exec "$@"', "sh")).start()
+    assert broker.lines()[0]["connections_possible"] == 25
+    peers = [RawPeer(broker, "emqp.client") for _ in range(60)]
+    try:
+        wait_for("all to be admitted or refused", lambda: broker.ask("status")["connections"] == 25)
+        for peer in peers[25:]:
+            assert peer.is_ended()
+        peers[0].greet()
+        peers[0].say(b"REQUEST", b"kept", b"jobs", b"ack-requested", b"{}")
+        peers[0].hear_text(b"ACK")
+        assert broker.ask("status")["journal"]["trouble"] == ""
+    finally:
+        for peer in peers:
+            peer.close()
+
+
+def test_a_peer_that_broke_its_protocol_and_does_not_read_is_not_kept_for_ever(new_broker: NewBroker) -> None:
+    broker = new_broker("limits.handshake_s=0.5").start()
+    with RawPeer(broker, "emqp.worker", receive_buffer=4096) as deaf, Client(broker) as client:
+        deaf.greet()
+        deaf.inform(b"unread", slots=500)
+        wait_for("the worker", lambda: broker.ask("workers")["workers"])
+        for _ in range(500):
+            client.request(b"unread", b"ack-requested", b"x" * 20_000)
+        for _ in range(500):
+            client.hear_word(b"ACK")
+        assert broker.ask("status")["connections"] == 2
+        deaf.socket.sendall(b"\xff" * 100)
+        wait_for("it to be gone", lambda: broker.ask("status")["connections"] == 1)
+        assert broker.lines("peer fault")
+
+
 def test_a_connection_that_does_not_finish_its_handshake_is_closed(new_broker: NewBroker) -> None:
     broker = new_broker("limits.handshake_s=0.5").start()
     with Client(broker) as client:
@@ -50,9 +83,7 @@ def test_a_connection_that_finished_it_may_be_silent_for_as_long_as_it_likes(new
         quiet.greet()
         assert unfinished.is_ended(), "the sweep has passed both"
         quiet.say(b"REQUEST", new_id(), b"late", b"ack-requested", b"{}")
-        heard = b""
-        while b"ACK" not in heard:
-            heard += quiet.socket.recv(1000)
+        quiet.hear_text(b"ACK")
 
 
 def test_a_message_of_100_mb_crosses_both_ways_under_a_raised_limit(new_broker: NewBroker) -> None:

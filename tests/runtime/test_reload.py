@@ -77,7 +77,7 @@ def test_a_changed_address_is_said_to_need_a_restart_and_the_old_one_goes_on(
     new_broker: NewBroker, settings: Path
 ) -> None:
     settings.write_text('[listen]\nemqp.client = "tcp://127.0.0.1:0"\n')
-    listen = {name: "off" for name in ("emqp.worker", "emqp.admin", "emqp.publish", "emqp.subscribe")}
+    listen = dict.fromkeys(("emqp.worker", "emqp.admin", "emqp.publish", "emqp.subscribe"), "off")
     broker = new_broker(listen=listen, flags=("--config", str(settings))).start()
     settings.write_text('[listen]\nemqp.client = "tcp://127.0.0.1:1"\n')
     assert reload(broker)["needs_restart"] == ["listen.emqp.client"]

@@ -98,10 +98,13 @@ class App:
         dedupe: str | Callable[..., str] | None = None,
         guarantee: bool = False,
         once: bool = False,
+        repeatable: bool = False,
         wait_s: float | None = None,
     ) -> Makes:
         """Make a function a job of this App; docs/reference/client.md explains each option."""
-        options = Options(queue, retries, timeout_s, priority, delay_s, expires_s, dedupe, guarantee, once, wait_s)
+        options = Options(
+            queue, retries, timeout_s, priority, delay_s, expires_s, dedupe, guarantee, once, repeatable, wait_s
+        )
         return Makes(self, options)
 
     async def send(self, queue: str, body: bytes, headers: Sequence[str] = ()) -> Handle:

@@ -68,7 +68,8 @@ class Job(Generic[P, R, C]):
             await caller.room()
         call_id = caller.ids.take()
         message = self._message(self.ask_form, call_id, args, kwargs, self._is_safe)
-        result: R = self.answers.read(await caller.call(call_id, message, True, self.ask_wait_s, self._is_safe))
+        answer = caller.call(call_id, message, True, self.ask_wait_s, self._is_safe, self.opts.repeatable)
+        result: R = self.answers.read(await answer)
         return result
 
     async def delay(self, *args: P.args, **kwargs: P.kwargs) -> Handle:

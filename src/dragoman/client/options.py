@@ -27,9 +27,8 @@ class Options:
     expires_s: float | None = None  # not worth running after so many seconds
     dedupe: str | Callable[..., str] | None = None  # the same key within the broker's window is accepted once
     guarantee: bool = False  # not settled before it succeeds
-    once: bool = (
-        False  # an `ask` also carries its id as dedupe key: sent again, it runs once even if the broker was restarted
-    )
+    once: bool = False  # an `ask` carries its id as dedupe key, too: sent again, it is still accepted once
+    repeatable: bool = False  # an `ask` whose answer was lost with a connection is asked again: it may run twice
     wait_s: float | None = None  # how long the caller waits; None: the App's own number
 
     def __post_init__(self) -> None:

@@ -130,8 +130,9 @@ class Dispatch:
     def pop(self, queue: Queue, peer: Peer) -> Message | None:
         """The next message of a queue for this worker."""
         if not peer.is_picky:
-            unfit = self.pop_lanes(queue, queue.unfit)
-            return unfit if unfit is not None else self.pop_lanes(queue, queue.lanes)
+            if queue.unfit and first_priority(queue.unfit) >= first_priority(queue.lanes):
+                return self.pop_lanes(queue, queue.unfit)  # the pickier ones cannot help with these
+            return self.pop_lanes(queue, queue.lanes)
         while True:
             m = self.pop_lanes(queue, queue.lanes)
             if m is None:
@@ -193,3 +194,11 @@ class Dispatch:
                 peer.timed_leases -= 1
             m.worker = None
         return peer
+
+
+def first_priority(lanes: list[Lane]) -> int:
+    """The highest priority that waits; -1 when nothing does."""
+    for lane in lanes:
+        if lane.current() is not None:
+            return lane.priority
+    return -1

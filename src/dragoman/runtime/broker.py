@@ -58,8 +58,10 @@ class Broker:
         self.connections: dict[Session, Connection] = {}
         self.on_stop: Callable[[], None] = lambda: None
         self.is_draining = False
+        self.connections_max = 0
         self.out_buffer_max = 0
         self._handshaking: set[Connection] = set()
+        self._ending: set[Connection] = set()
         self._resting: list[Connection] = []  # had their share of this tick
         self._batch: list[tuple[Session, bytes]] = []  # bytes that wait for the sync under way
         self._waiters: list[asyncio.Future[None]] = []
@@ -75,6 +77,7 @@ class Broker:
     def apply(self, config: Config) -> None:
         """Take over settings, at the start and at a reload."""
         self.config = config
+        self.connections_max = config.limits.connections_max
         self.hub.message_size_max = config.limits.message_size_max
         # The largest message allowed must not look like a peer that does not read.
         self.out_buffer_max = config.limits.out_buffer_max + config.limits.message_size_max
@@ -120,6 +123,8 @@ class Broker:
 
     def _on_synced(self) -> None:
         """All that the batch was held for is kept: send it, and go on with what has gathered meanwhile."""
+        if self._is_stopped:
+            return
         batch, self._batch = self._batch, []
         for session, data in batch:
             session.sink(data)
@@ -140,7 +145,7 @@ class Broker:
     def admit(self, connection: Connection) -> Session | None:
         """A session for a new connection, or None at the limit."""
         self.core.set_time(self.clock.now_ns())
-        if len(self.connections) >= self.config.limits.connections_max:
+        if len(self.connections) >= self.connections_max:
             self._log_fault("connection refused", listener=connection.listener, code="TOO_MANY_CONNECTIONS")
             return None
         session = make_session(connection.listener, self.hub, self.emqp)
@@ -162,6 +167,7 @@ class Broker:
     def forget(self, connection: Connection, session: Session) -> None:
         self.connections.pop(session, None)
         self._handshaking.discard(connection)
+        self._ending.discard(connection)
 
     def on_fault(self, connection: Connection, fault: PeerError) -> None:
         """A peer broke its protocol: it is told what its protocol can tell, and its connection ends."""
@@ -173,6 +179,8 @@ class Broker:
         session.sink(session.take_free())
         self.core.lose(session, PROTOCOL_FAULT)
         connection.end()
+        connection.opened_ns = self.core.now_ns
+        self._ending.add(connection)  # until it has read that, or its time is up
 
     def on_overflow(self, connection: Connection) -> None:
         self._log_fault("peer does not read, connection ended", listener=connection.listener, code="OUT_BUFFER_FULL")
@@ -224,13 +232,19 @@ class Broker:
         if step_ns:
             log.warning("the wall clock stepped", seconds=step_ns / SECOND_NS)
             self.timers.clock_stepped(step_ns)
-        patience_ns = ns(self.config.limits.handshake_s)
+        self._end_impatiently(now_ns - ns(self.config.limits.handshake_s))
+
+    def _end_impatiently(self, before_ns: int) -> None:
+        """Cut off those that began to open, or to close, before an instant and have not finished."""
         for connection in list(self._handshaking):
             session = connection.session
             if session is None or session.address:
                 self._handshaking.discard(connection)
-            elif now_ns - connection.opened_ns > patience_ns:
+            elif connection.opened_ns < before_ns:
                 self._log_fault("no handshake in time", listener=connection.listener, code="HANDSHAKE_TIMEOUT")
+                connection.abort()
+        for connection in list(self._ending):
+            if connection.opened_ns < before_ns:
                 connection.abort()
 
     def _check_trouble(self) -> None:
@@ -283,6 +297,10 @@ class Broker:
             if unsent == 0 or self.loop.time() - moved_s > FLUSH_STALL_S:
                 return
             await asyncio.sleep(FLUSH_STEP_S)
+
+    def halt(self) -> None:
+        """Decide, keep and send nothing more: a fault of our own has left the state in doubt, what is kept is not."""
+        self._is_stopped = True
 
     def stop(self) -> None:
         """End every connection; the journal is closed by its owner afterwards, so no tick may follow."""

@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import structlog
 import uvloop
@@ -23,6 +24,7 @@ from dragoman.runtime.broker import Broker
 from dragoman.runtime.clock import Clock
 from dragoman.runtime.config import Config, Listener, reloadable_changes
 from dragoman.runtime.connection import Connection
+from dragoman.runtime.descriptors import room_for_connections
 from dragoman.runtime.home import Home
 from dragoman.runtime.recovery import begin_boot, open_journal, recover
 from dragoman.runtime.settings import apply_core
@@ -42,10 +44,11 @@ def run(config: Config, reload: Callable[[], Config] | None = None) -> int:
     home.enter()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(Server(config, home, reload).run())
+            server = Server(config, home, reload)
+            runner.run(server.run())
     finally:
         home.leave()
-    return 0
+    return 1 if server.has_failed else 0
 
 
 class Server:
@@ -56,6 +59,7 @@ class Server:
         self.home = home
         self.version = VERSION
         self.listeners: dict[str, str] = {}
+        self.has_failed = False
         self._load_config = reload
         self._servers: list[asyncio.Server] = []
         self._stopping = asyncio.Event()
@@ -71,6 +75,7 @@ class Server:
         begin_boot(core, journal, clock.now_ns())
         self.journal, self.core = journal, core
         self.broker = Broker(self.config, journal, core, clock, Upkeep(core, journal, checkpoint_segments))
+        self.broker.connections_max = room_for_connections(self.config.limits.connections_max)
         self.broker.on_stop = self.request_stop
         admin = AdminServer(self)
         try:
@@ -84,7 +89,8 @@ class Server:
             notify("READY=1")
             await self._stopping.wait()
             notify("STOPPING=1")
-            await self._drain()
+            if not self.has_failed:
+                await self._drain()
         finally:
             await admin.stop()
             for server in self._servers:
@@ -135,6 +141,7 @@ class Server:
 
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self.on_loop_fault)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.request_stop)
         loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
@@ -142,6 +149,15 @@ class Server:
     def request_stop(self) -> None:
         """Once: drain. Twice: at once."""
         (self._hurry if self._stopping.is_set() else self._stopping).set()
+
+    def on_loop_fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Our own fault. Met while one peer was served it costs that connection (the loop has ended it); in the tick or the sweep
+        it would leave a broker that only looks alive, so the process ends and its supervisor starts another."""
+        log.error("internal fault", code="INTERNAL", context=context.get("message"), exc_info=context.get("exception"))
+        if context.get("exception") is not None and not {"transport", "protocol", "task", "future"} & context.keys():
+            self.has_failed = True
+            self.broker.halt()
+            self._stopping.set()
 
     def _on_hangup(self) -> None:
         with suppress(Exception):  # `reload` has said what is wrong; nobody else waits for the answer
@@ -160,6 +176,7 @@ class Server:
             raise
         self.config = changes.effective
         self.broker.apply(changes.effective)
+        self.broker.connections_max = room_for_connections(changes.effective.limits.connections_max)
         self.journal.settings = journal_settings(changes.effective, self.home)
         logs.configure(changes.effective)
         log.info("reloaded", applied=list(changes.applied), needs_restart=list(changes.needs_restart))

@@ -1,10 +1,4 @@
-"""The pytest plugin: a `broker` for each test that asks for one.
-
-    def test_a_mail_is_sent(broker):
-        broker.attach(app)
-        with broker.worker(app):
-            assert send_mail.ask_sync(to="a@b.c") == 1
-"""
+"""The pytest plugin: a `broker` for each test that asks for one. docs/howto/worker.md shows a test with it."""
 
 from __future__ import annotations
 

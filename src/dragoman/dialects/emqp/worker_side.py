@@ -28,7 +28,7 @@ from dragoman.dialects.emqp.words import (
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message, write_frame
 
-TIMEOUT: Final = b"timeout:"
+TIMEOUT: Final = b"timeout"
 
 
 @final

@@ -226,7 +226,8 @@ class World:
         self.is_healing = True
         self.disk.restore()
         self.clear_disk()
-        self.run_until(self.timeline.now_ns + 2 * SECOND_NS)  # a stop in order that had begun comes to its end
+        if self.life is not None and self.life.broker.is_draining:
+            self.run_until(self.timeline.now_ns + 2 * SECOND_NS)  # a stop in order that had begun comes to its end
         while self.life is None:
             self.run_until(self.timeline.now_ns + SECOND_NS)
             self.start()
@@ -255,7 +256,9 @@ class World:
         """Everything is settled, nothing is left over, and a new client is served."""
         assert self.life is not None
         probe = Probe(self)
-        self.run_until(self.timeline.now_ns + 20 * SECOND_NS)
+        end_ns = self.timeline.now_ns + 20 * SECOND_NS
+        while self.timeline.now_ns < end_ns and (self.life.core.refusing or not probe.is_answered):
+            self.run_until(self.timeline.now_ns + SECOND_NS // 4)
         assert not self.life.core.refusing, f"new work is refused for ever: {REFUSAL_CODES[self.life.core.refusing]}"
         assert probe.is_answered, "a new client is not served"
         recount(self.life.core)

@@ -1,0 +1,122 @@
+"""Who is served first: priorities, clients in turn, what came back before what is fresh."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from dragoman.testing.sim.recount import recount
+from tests.core.harness import House, Worker
+from tests.core.replaying import check_replay
+
+
+def served(house: House, slots: int, identity: bytes = b"worker") -> Worker:
+    worker = house.worker(identity)
+    worker.inform((10, b"mail"))
+    worker.ready(slots)
+    return worker
+
+
+def test_a_queue_is_first_in_first_out() -> None:
+    house = House()
+    client = house.client()
+    ids = [client.request(b"mail") for _ in range(20)]
+    assert served(house, 20).jobs() == ids
+
+
+def test_every_priority_is_a_lane_of_its_own_and_the_highest_goes_first() -> None:
+    house = House()
+    client = house.client()
+    asked = {n: client.request(b"mail", headers=b"priority:%d" % n) for n in (3, 0, 9, 5, 1)}
+    assert served(house, 5).jobs() == [asked[n] for n in (9, 5, 3, 1, 0)]
+
+
+def test_a_flooding_client_delays_another_by_one_turn_only() -> None:
+    house = House()
+    flood, modest = house.client(b"flood"), house.client(b"modest")
+    for _ in range(500):
+        flood.request(b"mail")
+    wanted = [modest.request(b"mail") for _ in range(3)]
+    assert [job for job in served(house, 8).jobs() if job in wanted] == wanted
+
+
+def test_clients_are_served_equally_however_unequally_they_ask() -> None:
+    house = House()
+    owners: dict[bytes, bytes] = {}
+    for name, count in ((b"a", 100), (b"b", 30), (b"c", 25)):
+        client = house.client(name)
+        for _ in range(count):
+            owners[client.request(b"mail")] = name
+    first = Counter(owners[job] for job in served(house, 60).jobs())
+    assert first == {b"a": 20, b"b": 20, b"c": 20}
+
+
+def test_what_came_back_is_served_before_what_is_fresh() -> None:
+    house = House()
+    client = house.client()
+    ids = [client.request(b"mail") for _ in range(4)]
+    first = served(house, 2, b"first")
+    first.leave()
+    assert served(house, 4, b"second").jobs() == ids
+    recount(house.core)
+
+
+def test_what_came_back_keeps_its_priority() -> None:
+    house = House()
+    client = house.client()
+    low = client.request(b"mail")
+    first = served(house, 1, b"first")
+    assert first.jobs() == [low]
+    high = client.request(b"mail", headers=b"priority:5")
+    first.leave()
+    assert served(house, 2, b"second").jobs() == [high, low]
+
+
+def test_an_unfit_message_of_low_priority_does_not_pass_a_fit_one_of_high_priority() -> None:
+    house = House()
+    client = house.client()
+    picky = house.worker(b"picky")
+    picky.inform_as_original((10, b"mail"))
+    picky.ready(1)
+    low = client.request(b"mail", b"\xff\xfe")
+    assert picky.jobs() == []
+    picky.leave()
+    high = client.request(b"mail", b'["run", {}]', b"priority:5")
+    worker = served(house, 2)
+    assert worker.jobs() == [high, low]
+
+
+def test_a_message_that_changes_lines_leaves_nothing_behind_that_could_serve_it_twice() -> None:
+    """Judged unfit after it came back, it waits in another line; its old entry must not yield it again."""
+    house = House()
+    client = house.client()
+    ids = [client.request(b"mail", b"\xff\xfe %d" % n) for n in range(3)]
+    first = served(house, 3, b"first")
+    assert first.jobs() == ids
+    first.leave()
+    picky = house.worker(b"picky")
+    picky.inform_as_original((10, b"mail"))
+    picky.ready(3)
+    recount(house.core)
+    check_replay(house)
+    assert picky.jobs() == []
+    assert served(house, 9, b"third").jobs() == ids
+    recount(house.core)
+
+
+def test_an_idle_worker_gets_a_fresh_message_without_a_line() -> None:
+    house = House()
+    worker = served(house, 1)
+    job = house.client().request(b"mail")
+    assert worker.jobs() == [job]
+    assert not house.core.state.queues[b"mail"].lanes[0].lines
+
+
+def test_a_blocked_worker_gets_nothing_until_it_reads_again() -> None:
+    house = House()
+    worker = served(house, 2)
+    worker.session.is_blocked = True
+    job = house.client().request(b"mail")
+    assert worker.jobs() == []
+    house.core.unblock(worker.session)
+    assert worker.jobs() == [job]
+    recount(house.core)

@@ -1,0 +1,100 @@
+"""What becomes of a message whose attempt did not end in success: the table of core/retries, row by row."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.core.retries import AGAIN, END, ISOLATE, backoff_ns, judge
+from dragoman.core.settings import SECOND_NS, CoreSettings
+from dragoman.limits import BACKOFF_DOUBLINGS_MAX
+from dragoman.model.message import Message
+from dragoman.model.words import (
+    BROKER_STARTED,
+    EMQP,
+    FAILED,
+    GUARANTEED,
+    RETURNED,
+    TIMED_OUT,
+    WORKER_LEFT,
+    WORKER_LOST,
+    WORKERS_DIED,
+)
+
+NOW_NS = 1_000 * SECOND_NS
+
+
+def attempted(retries: int = -1, flags: int = 0, attempt: int = 1) -> Message:
+    m = Message(EMQP, b"mail", b"id", b"")
+    m.retries_left, m.flags, m.attempt = retries, flags, attempt
+    return m
+
+
+def verdict(m: Message, reason: int, deaths: int = 0, quarantine_after: int = 3) -> tuple[int, int, int, int]:
+    settings = CoreSettings()
+    settings.quarantine_after = quarantine_after
+    found = judge(m, reason, deaths, settings, NOW_NS)
+    return found.what, found.reason, found.retries_left, found.due_ns - NOW_NS if found.due_ns else 0
+
+
+@pytest.mark.parametrize("reason", [FAILED, TIMED_OUT])
+def test_a_failure_or_timeout_uses_one_retry_and_waits(reason: int) -> None:
+    assert verdict(attempted(retries=2), reason) == (AGAIN, reason, 1, SECOND_NS)
+
+
+@pytest.mark.parametrize("reason", [FAILED, TIMED_OUT, WORKER_LOST])
+def test_without_a_retry_left_it_ends(reason: int) -> None:
+    assert verdict(attempted(retries=0, attempt=3), reason, deaths=1)[:3] == (END, reason, 0)
+
+
+@pytest.mark.parametrize("reason", [FAILED, TIMED_OUT, WORKER_LOST])
+def test_a_guaranteed_one_without_a_retry_left_is_set_aside_never_settled(reason: int) -> None:
+    assert verdict(attempted(retries=0, flags=GUARANTEED), reason, deaths=1)[0] == ISOLATE
+
+
+@pytest.mark.parametrize("reason", [FAILED, TIMED_OUT])
+def test_when_the_client_said_nothing_a_failure_or_timeout_is_the_end(reason: int) -> None:
+    assert verdict(attempted(), reason)[0] == END
+
+
+@pytest.mark.parametrize("reason", [FAILED, TIMED_OUT])
+def test_guaranteed_alone_is_tried_again_for_as_long_as_it_takes(reason: int) -> None:
+    for attempt in (1, 5, 500):
+        what, _, retries, due_ns = verdict(attempted(flags=GUARANTEED, attempt=attempt), reason)
+        assert (what, retries) == (AGAIN, -1)
+        assert due_ns > 0
+
+
+def test_the_first_lost_worker_costs_a_retry_but_no_time() -> None:
+    assert verdict(attempted(retries=1), WORKER_LOST, deaths=1) == (AGAIN, WORKER_LOST, 0, 0)
+
+
+def test_a_second_lost_worker_costs_time_too() -> None:
+    assert verdict(attempted(retries=1, attempt=2), WORKER_LOST, deaths=2) == (AGAIN, WORKER_LOST, 0, 2 * SECOND_NS)
+
+
+def test_when_the_client_said_nothing_a_lost_worker_is_never_the_end() -> None:
+    assert verdict(attempted(attempt=9), WORKER_LOST, deaths=2, quarantine_after=0)[0] == AGAIN
+
+
+@pytest.mark.parametrize("reason", [WORKER_LEFT, RETURNED, BROKER_STARTED])
+@pytest.mark.parametrize("retries", [-1, 0, 3])
+def test_what_a_worker_gives_back_goes_again_at_once_and_uncounted(reason: int, retries: int) -> None:
+    assert verdict(attempted(retries=retries, attempt=7), reason) == (AGAIN, reason, retries, 0)
+
+
+@pytest.mark.parametrize(("retries", "flags"), [(-1, 0), (5, 0), (-1, GUARANTEED)])
+def test_what_outlived_so_many_workers_is_set_aside_whatever_it_asked_for(retries: int, flags: int) -> None:
+    assert verdict(attempted(retries, flags), WORKER_LOST, deaths=2)[0] == AGAIN
+    what, reason, _, _ = verdict(attempted(retries, flags), WORKER_LOST, deaths=3)
+    assert (what, reason) == (ISOLATE, WORKERS_DIED)
+
+
+def test_failures_and_timeouts_never_count_as_deaths() -> None:
+    assert verdict(attempted(retries=1), FAILED, deaths=9)[0] == AGAIN
+    assert verdict(attempted(retries=1), TIMED_OUT, deaths=9)[0] == AGAIN
+
+
+def test_backoff_doubles_up_to_its_ceiling_and_never_overflows() -> None:
+    settings = CoreSettings()
+    waits = [backoff_ns(attempt, settings) for attempt in (0, 1, 2, 3, 7, 8, BACKOFF_DOUBLINGS_MAX + 50)]
+    assert waits == [SECOND_NS * n for n in (1, 1, 2, 4, 60, 60, 60)]
