@@ -110,3 +110,7 @@ CALLS_SIZE_MAX: Final = 64 * 1024 * 1024
 NEWS_SIZE_MAX: Final = 16 * 1024 * 1024
 # Ended requests whose outcome is remembered for a client that asks (about 15 MB); older ones are in the journal.
 ENDED_REMEMBERED_MAX: Final = 100_000
+# A connection's outbox up to this many bytes keeps its room from tick to tick; a larger one gives it back.
+OUTBOX_SIZE_KEPT: Final = 16384
+# The log of the block being filled keeps its room up to this many bytes.
+LOG_SIZE_KEPT: Final = 1024 * 1024

@@ -12,7 +12,9 @@ from tests.core.replaying import check_replay, from_checkpoint, replayed
 BODY = b'["run", {"path": "mail"}]'
 
 
-def scheduled(interval: bytes = b"10", cron: bytes = b"", headers: bytes = b"nohaste", catch_up: int = CATCH_UP_ONE) -> House:
+def scheduled(
+    interval: bytes = b"10", cron: bytes = b"", headers: bytes = b"nohaste", catch_up: int = CATCH_UP_ONE
+) -> House:
     settings = CoreSettings()
     settings.catch_up = catch_up
     house = House(settings)
@@ -34,7 +36,9 @@ def jump(house: House, seconds: float) -> None:
 def fires(house: House) -> list[int]:
     """Due instants that made a message, in seconds since the start."""
     return [
-        (fact["due_ns"] - START_NS) // SECOND_NS for fact in house.facts("fired") if fact["message_no"]  # type: ignore[operator]
+        (fact["due_ns"] - START_NS) // SECOND_NS
+        for fact in house.facts("fired")
+        if fact["message_no"]  # type: ignore[operator]
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from tests.eventmq.waiting import wait_for
+from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import Daemon
 from tests.runtime.peers import Client, RawPeer
 
@@ -46,3 +47,15 @@ def test_messages_themselves_are_never_logged(broker: Daemon) -> None:
         client.keep(b"secret-queue", b"secret-body")
     assert broker.stop() == 0
     assert "secret" not in broker.process.log()
+
+
+def test_a_broker_whose_log_nobody_reads_any_more_goes_on(new_broker: NewBroker) -> None:
+    script = 'exec "$@" 2> >(head -n 1 > /dev/null)'
+    broker = new_broker(before=("bash", "-c", script, "bash")).start()
+    for _ in range(5):
+        with RawPeer(broker, "emqp.client") as peer:
+            peer.socket.sendall(b"\x00" * 100)
+            assert peer.is_ended()
+    with Client(broker) as client:
+        client.keep(b"jobs")
+    assert broker.stop() == 0

@@ -11,6 +11,7 @@ from typing import final
 
 from librt.strings import BytesWriter
 
+from dragoman.limits import OUTBOX_SIZE_KEPT
 from dragoman.model.exchange import Exchange
 from dragoman.model.peer import Peer
 from dragoman.wire.zmtp.connection import ZmtpConnection
@@ -116,9 +117,13 @@ class Session(Peer):
         """What the commit held back."""
         parts = self.held_parts
         data = b""
-        if len(self.held_out) > 0:
+        size = len(self.held_out)
+        if size > 0:
             data = self.held_out.getvalue()
-            self.held_out = BytesWriter()
+            if size <= OUTBOX_SIZE_KEPT:  # its room serves the next tick
+                self.held_out.truncate(0)
+            else:
+                self.held_out = BytesWriter()
         if not parts:
             return data
         self.held_parts = []

@@ -20,6 +20,7 @@ from typing import Final, final
 from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, write_i64_le
 from mypy_extensions import i64
 
+from dragoman.limits import LOG_SIZE_KEPT
 from dragoman.model.message import Message
 from dragoman.model.peer import Peer
 
@@ -88,7 +89,10 @@ class FactLog:
     def take(self) -> bytes:
         """The records so far; the log starts afresh."""
         records = self.out.getvalue()
-        self.out = BytesWriter()
+        if len(records) <= LOG_SIZE_KEPT:
+            self.out.truncate(0)
+        else:
+            self.out = BytesWriter()
         self.count = 0
         self.taken = records
         self.taken_place = self.base_place

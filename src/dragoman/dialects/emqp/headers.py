@@ -126,6 +126,15 @@ def shown(value: bytes) -> str:
     return value[:64].decode("utf-8", "replace")
 
 
+def one_answer(flags: int) -> int:
+    """A REQ peer can take exactly one answer: the result if it asked for one, else the ACK, else the hand-over."""
+    if flags & REPLY_WANTED:
+        return flags & ~(HANDOVER_WANTED | KEPT_WANTED)
+    if flags & KEPT_WANTED:
+        return flags & ~HANDOVER_WANTED
+    return flags
+
+
 @final
 class HeaderMeanings:
     """Remembers what header texts mean: a client's calls mostly share one."""

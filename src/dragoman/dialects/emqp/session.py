@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from dragoman.dialects.emqp import jobs, status
+from dragoman.dialects.emqp import jobs, schedules, status
 from dragoman.dialects.emqp.dialect import EmqpDialect
+from dragoman.dialects.emqp.headers import one_answer
 from dragoman.dialects.emqp.words import (
     ACK,
     CANCEL,
@@ -42,14 +43,12 @@ from dragoman.limits import INLINE_BODY_SIZE_MAX, NAME_SIZE_MAX
 from dragoman.model.message import Message
 from dragoman.model.words import (
     BAD_HEADER,
-    BAD_SCHEDULE,
     BY_CLIENT,
     DUPLICATE,
     EMQP,
     HANDOVER_WANTED,
     HEARTBEAT_LOST,
     KEPT_WANTED,
-    NOT_FOUND,
     REASON_NAMES,
     REFUSAL_CODES,
     REFUSAL_TEXTS,
@@ -145,7 +144,7 @@ class EmqpSession(ZmtpSession):
         elif command == INFORM:
             self.on_inform(frames, at)
         elif command == SCHEDULE or command == UNSCHEDULE:
-            self.on_schedule(command, frames, at)
+            schedules.take(self, command, frames, at)
         elif command == PUBLISH:
             self.on_publish(frames, at)
         elif command == STATE or command == CANCEL:
@@ -242,28 +241,6 @@ class EmqpSession(ZmtpSession):
             self.lease_ns = settings.original_timeout_ns if self.informed == ORIGINAL else 0
         self.tell_now([ACK, self.emqp.next_id(), frames[at]])
         self.send_heartbeat(self.exchange.now_ns)  # the original starts its processes on it
-
-    def on_schedule(self, command: bytes, frames: list[bytes], at: int) -> None:
-        if self.emqp.settings.external_scheduler:
-            self.forward_schedule(command, frames, at)
-            return
-        m, refusal, problem = jobs.schedule(command == SCHEDULE, frames, at, self.exchange, self.emqp)
-        if refusal != TAKEN:
-            self.refuse(m, refusal, problem)
-        elif m.flags & KEPT_WANTED:
-            self.kept(m)
-
-    def forward_schedule(self, command: bytes, frames: list[bytes], at: int) -> None:
-        m = Message(EMQP, b"", frames[at], b"")
-        problem = jobs.why_no_scheduler_takes(command == SCHEDULE, frames, at, self.exchange, self.emqp)
-        if problem:
-            self.refuse(m, BAD_SCHEDULE, problem)
-            return
-        for scheduler in self.emqp.schedulers.values():
-            scheduler.tell([command, *frames[at:]])
-            return
-        self.exchange.note(self, "EMQP_NO_SCHEDULER")
-        self.refuse(m, NOT_FOUND, "no scheduler is connected")
 
     def on_publish(self, frames: list[bytes], at: int) -> None:
         if len(frames) < at + 3:
@@ -417,12 +394,3 @@ class EmqpSession(ZmtpSession):
 
     def tell_now(self, frames: list[bytes]) -> None:
         self.say_now([b""] * self.envelope + [VERSION, *frames])
-
-
-def one_answer(flags: int) -> int:
-    """A REQ peer can take exactly one answer: the result if it asked for one, else the ACK, else the hand-over."""
-    if flags & REPLY_WANTED:
-        return flags & ~(HANDOVER_WANTED | KEPT_WANTED)
-    if flags & KEPT_WANTED:
-        return flags & ~HANDOVER_WANTED
-    return flags

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.core import operator
 from dragoman.core.core import Core
-from dragoman.core.operator import purge, requeue, set_paused
 from dragoman.model.words import BY_OPERATOR, DROPPED
 from dragoman.testing.sim.loop import MS_NS
 

@@ -69,10 +69,7 @@ class SimWorker:
         if self.wire is wire and wire.is_up:
             if world.is_healing or world.timeline.now_ns >= self._silent_until_ns:
                 wire.say([b"", VERSION, b"HEARTBEAT", b"hb", b"1.0"])
-            if not world.is_healing and chance.random() < 0.2:
-                wire.stall()
-                world.timeline.after(chance.randint(50, 3000) * MS_NS, wire.read_again)
-            elif not world.is_healing and chance.random() < 0.15:
+            if not world.is_healing and chance.random() < 0.15:
                 self._silent_until_ns = world.timeline.now_ns + chance.randint(3000, 8000) * MS_NS
             self.world.timeline.after(BEAT_NS, lambda: self._beat(wire))
 
@@ -115,6 +112,9 @@ class SimWorker:
             check_original(wire_id, headers, body)
         self._jobs[wire_id] = token_of(body)
         chance = self.world.chance
+        if not self.world.is_healing and chance.random() < 0.05:
+            wire.stall()
+            self.world.timeline.after(chance.randint(50, 3000) * MS_NS, wire.read_again)
         takes_ms = 5 if self.world.is_healing else chance.choice((1, 3, 10, 50, chance.randint(1, 2500)))
         how = "ok" if self.world.is_healing else chance.choices(ENDS, TEMPERS[self.temper])[0]
         self.world.timeline.after(takes_ms * MS_NS, lambda: self._finish(wire_id, how))

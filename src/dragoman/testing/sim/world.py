@@ -255,11 +255,15 @@ class World:
     def check_end(self) -> None:
         """Everything is settled, nothing is left over, and a new client is served."""
         assert self.life is not None
-        probe = Probe(self)
-        end_ns = self.timeline.now_ns + 20 * SECOND_NS
-        while self.timeline.now_ns < end_ns and (self.life.core.refusing or not probe.is_answered):
+        end_ns = self.timeline.now_ns + HEALING_S_MAX * SECOND_NS
+        while self.timeline.now_ns < end_ns and self.life.core.refusing:
             self.run_until(self.timeline.now_ns + SECOND_NS // 4)
         assert not self.life.core.refusing, f"new work is refused for ever: {REFUSAL_CODES[self.life.core.refusing]}"
+        probe = Probe(self)
+        # Not quiet before: what a stalled client had said long ago may only now have been read.
+        while self.timeline.now_ns < end_ns and not (probe.is_answered and self._is_quiet()):
+            self._operator.heal(self.life)
+            self.run_until(self.timeline.now_ns + SECOND_NS // 4)
         assert probe.is_answered, "a new client is not served"
         recount(self.life.core)
         agree(self.life.core, self.chronicle)

@@ -1,0 +1,74 @@
+"""The simulator must be able to fail: brokers that break a promise on purpose, and the seeds that see it.
+
+What is broken here lives in plain Python rooms, so that it can be broken in both builds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from dragoman.runtime.broker import Broker
+from dragoman.runtime.committer import Committer
+from dragoman.runtime.connection import Connection
+from dragoman.testing.disk import FakeDisk
+from dragoman.testing.sim.report import run_seed
+
+SEEDS = range(1, 160)
+
+
+def first_failure() -> str:
+    """What the first seed that fails says."""
+    for seed in SEEDS:
+        verdict = run_seed(seed)
+        if verdict.failure:
+            return verdict.failure
+    return ""
+
+
+def sends_before_it_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = Broker._commit
+
+    def hasty(self: Broker) -> None:
+        self.hub.send_all()
+        commit(self)
+
+    monkeypatch.setattr(Broker, "_commit", hasty)
+
+
+def takes_a_sync_for_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Committer, "_sync", lambda self: self._loop.call_soon_threadsafe(self._synced, None))
+
+
+def never_feeds_a_worker_that_reads_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetful(self: Connection) -> None:
+        if self.session is not None and self.transport is not None and not self.transport.is_closing():
+            self.session.sink = self.transport.write
+            self.session.is_blocked = False
+
+    monkeypatch.setattr(Connection, "resume_writing", forgetful)
+
+
+def has_a_disk_that_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeDisk, "sync", lambda self, fd: None)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("breaks", "says"),
+    [
+        (sends_before_it_keeps, "is lost|never made|before it is kept|differ|for ever"),
+        (takes_a_sync_for_done, "before it is kept|is lost"),
+        (never_feeds_a_worker_that_reads_again, "in no idle line|beside a free worker|is not lost"),
+        (has_a_disk_that_keeps_nothing, "lost|JournalDamaged|never made"),
+    ],
+)
+def test_a_broker_that_breaks_a_promise_is_seen(
+    breaks: Callable[[pytest.MonkeyPatch], None], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    breaks(monkeypatch)
+    failure = first_failure()
+    assert failure, f"{breaks.__name__}: no seed saw it"
+    with pytest.raises(AssertionError, match=says):
+        raise AssertionError(failure.strip().splitlines()[-1])
