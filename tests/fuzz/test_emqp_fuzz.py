@@ -1,8 +1,6 @@
-"""The short run of the eMQP fuzz driver; `make fuzz` has the long one."""
+"""The short run of the driver that looks at what the broker says."""
 
 from __future__ import annotations
-
-import pytest
 
 from tests.fuzz import emqp
 
@@ -10,13 +8,22 @@ SEED = 20
 INPUTS = 25_000
 
 
-@pytest.mark.timeout(120)
-def test_whatever_peers_say_only_documented_errors_come_out_and_the_core_stays_right() -> None:
+def test_whatever_peers_say_the_broker_says_only_what_its_receivers_can_take() -> None:
     outcomes = emqp.run(INPUTS, SEED)
     assert sum(outcomes.values()) == INPUTS
-    assert outcomes["taken"] > INPUTS // 2
-    assert len(outcomes) > 3, "the driver is too tame"
+    assert {"quiet", "BAD_FRAME_FLAGS", "TOO_MANY_FRAMES"} <= set(outcomes)
 
 
-def test_the_same_seed_gives_the_same_run() -> None:
-    assert emqp.run(500, 7) == emqp.run(500, 7)
+def test_the_fuzz_reaches_every_kind_of_fact_that_peers_and_operators_cause() -> None:
+    """A driver too tame to cause a fact would prove nothing about it."""
+    told: set[str] = set()
+    for number in range(6):
+        told |= emqp.facts_of(SEED, number)
+    assert told >= {
+        "accepted", "leased", "released", "closed", "quarantined", "requeued", "worker_joined", "worker_left", "queue_named",
+        "scheduled", "unscheduled", "fired", "published", "late", "noted", "paused", "resumed",
+    }  # fmt: skip
+
+
+def test_the_same_seed_gives_the_same_facts() -> None:
+    assert emqp.digest_of(7, 0) == emqp.digest_of(7, 0)

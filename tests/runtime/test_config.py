@@ -258,7 +258,9 @@ def test_the_shown_defaults_are_all_commented_out_and_complete(tmp_path: Path) -
 
 def test_a_reload_applies_what_it_can_and_names_what_must_wait() -> None:
     old = load(flags=Flags(durability="os"))
-    new = load(flags=Flags(data="elsewhere", durability="disk", settings=("log.level=debug", "queues.quarantine_after=4")))
+    new = load(
+        flags=Flags(data="elsewhere", durability="disk", settings=("log.level=debug", "queues.quarantine_after=4"))
+    )
     changes = reloadable_changes(old, new)
     assert changes.applied == ("queues.quarantine_after", "log.level")
     assert changes.needs_restart == ("data", "journal.durability")

@@ -18,13 +18,27 @@ class Routes:
 
     def __init__(self) -> None:
         self.peers: dict[bytes, Peer] = {}
+        self.older: dict[bytes, list[Peer]] = {}  # the other connections that claim an address, the oldest first
 
     def add(self, peer: Peer) -> None:
+        before = self.peers.get(peer.address)
+        if before is not None and before is not peer:
+            self.older.setdefault(peer.address, []).append(before)
         self.peers[peer.address] = peer
 
     def remove(self, peer: Peer) -> None:
-        if self.peers.get(peer.address) is peer:
-            del self.peers[peer.address]
+        """When the newest goes, the next newest takes its place."""
+        address = peer.address
+        older = self.older.get(address)
+        if self.peers.get(address) is not peer:
+            if older is not None and peer in older:
+                older.remove(peer)
+        elif older:
+            self.peers[address] = older.pop()
+        else:
+            del self.peers[address]
+        if older is not None and not older:
+            del self.older[address]
 
     def client_of(self, m: Message) -> Peer | None:
         client = m.client

@@ -51,7 +51,9 @@ class JournalReader:
             if not last and _ends_before(files, run, from_lsn):
                 continue
             walk = ChainWalk(self._disk, run, start)
-            limit = block_limit(files, files.index(run[-1]))  # a later run may have taken over what a suspect segment held
+            limit = block_limit(
+                files, files.index(run[-1])
+            )  # a later run may have taken over what a suspect segment held
             for file, found in walk:
                 if found.header.block_no >= limit:
                     break

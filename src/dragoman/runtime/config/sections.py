@@ -83,7 +83,10 @@ class QueuesConfig:
     """How queues treat their messages when the client does not say."""
 
     head_max: int = setting(
-        100_000, kinds.integer(1), "Messages of one line (a client in a queue, by priority) kept whole in memory; the rest live on disk.", reloadable=True
+        100_000,
+        kinds.integer(1),
+        "Messages of one line (a client in a queue, by priority) kept whole in memory; the rest live on disk.",
+        reloadable=True,
     )
     timeout_s: float = setting(
         0.0, kinds.seconds(), "Hard bound on one attempt, whatever the worker says. 0 = no limit.", reloadable=True
