@@ -63,6 +63,7 @@ def restart(house: House, *, by_checkpoint: bool) -> House:
     after.core, after.timers, after.hub = core, Timers(core), Hub(core)
     after.hub.message_size_max = house.hub.message_size_max
     after.ids, after.now_ns = house.ids, house.now_ns
+    core.set_time(house.now_ns)
     core.log.base_place = FIRST_PLACE + len(after.records)
     core.start(house.core.state.boot_no + 1, b"0.1.0")
     after.hub.boot_no = core.state.boot_no

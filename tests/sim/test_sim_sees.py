@@ -5,6 +5,7 @@ What is broken here lives in plain Python rooms, so that it can be broken in bot
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -70,5 +71,4 @@ def test_a_broker_that_breaks_a_promise_is_seen(
     breaks(monkeypatch)
     failure = first_failure()
     assert failure, f"{breaks.__name__}: no seed saw it"
-    with pytest.raises(AssertionError, match=says):
-        raise AssertionError(failure.strip().splitlines()[-1])
+    assert re.search(says, failure), failure

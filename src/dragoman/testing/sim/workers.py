@@ -127,6 +127,7 @@ class SimWorker:
         wire = self.wire
         if token is None:
             return
+        how = "ok" if self.world.is_healing else how
         if wire is None or not wire.is_up:
             if self.world.life is not None:  # the answer goes out over whatever connection there will be
                 self._jobs[wire_id] = token

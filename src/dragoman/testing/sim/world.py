@@ -41,7 +41,7 @@ class World:
         self.boots = 0
         self.tally: Counter[str] = Counter()
         self._numbers = 0
-        self._dying: WatchedJournal | None = None  # the journal of the life that ended, and how it ended
+        self._dying: WatchedJournal | None = None  # the journal that was opened last; also by a start that failed
         self._was_power = False
         self._operator = SimOperator(self)
         self._clients = [SimClient(self, n, kind) for n, kind in enumerate(self.plan.clients)]
@@ -112,11 +112,11 @@ class World:
             self.life = Life(self)
         except PowerCut:
             self.say("dies while it starts")
-            self._went_down(None)
+            self._went_down()
         except (JournalUnavailable, OSError) as trouble:
             self.say(f"cannot start: {trouble}")
             self.clear_disk()
-            self._went_down(None)
+            self._went_down()
         else:
             self.boots += 1
             self.disk.restore()
@@ -126,11 +126,10 @@ class World:
         """The process dies, or the machine: of what was not synced, anything may be left."""
         assert self.life is not None
         self.life.end()
-        self._went_down(self.life.journal)
+        self._went_down()
 
-    def _went_down(self, journal: WatchedJournal | None) -> None:
+    def _went_down(self) -> None:
         self.life = None
-        self._dying = journal if journal is not None else self._dying
         is_power = self.chance.random() < (0.8 if self.plan.durability == "disk" else 0.15)
         self._was_power = self._was_power or is_power
         self.say("power is lost" if is_power else "killed")
@@ -163,14 +162,14 @@ class World:
         except JournalUnavailable as trouble:
             self.say(f"the journal does not close: {trouble}")
             self.clear_disk()
-        self.life, self._dying = None, life.journal
+        self.life = None
         self.disk.kill()
         self.ledger.all_disturbed()
         self.timeline.after(self.chance.randint(1, 500) * MS_NS, self.start)
 
     def on_recovered(self, journal: WatchedJournal) -> None:
         """What a crash left: a beginning of the facts, with everything that was promised in it."""
-        was = self._dying
+        was, self._dying = self._dying, journal
         if was is None:
             return
         if was.tried is not None and journal.next_lsn > self.chronicle.next_lsn:
@@ -194,7 +193,7 @@ class World:
         if self._was_power and self.plan.durability == "os":
             self.ledger.forgive(self.chronicle)
         self.ledger.check_kept(self.chronicle)
-        self._dying, self._was_power = None, False
+        self._was_power = False
 
     def clear_disk(self) -> None:
         self.disk.capacity = None
