@@ -42,7 +42,7 @@ test-installed: setup
 test-pure: setup
 	@if $(PY) -c 'import sys; from dragoman.version import build_flavour as f; sys.exit(f() != "compiled")'; then \
 		echo "testing plain Python (without: $(ONCE))"; \
-		PYTHONPATH=src $(PY) -m pytest -m 'not ($(ONCE))' $(ARGS); \
+		PYTHONPATH='$(CURDIR)/src' $(PY) -m pytest -m 'not ($(ONCE))' $(ARGS); \
 	else echo "the installed build is plain Python already: no second run"; fi
 
 check: setup ## ruff, mypy --strict, import-linter

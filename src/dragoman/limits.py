@@ -92,6 +92,8 @@ CARRY_STEP_COUNT: Final = 1000
 RETENTION_INTERVAL_NS: Final = 5_000_000_000
 # The wall clock moved by more than this against the monotonic one: a fact.
 CLOCK_STEP_NS: Final = 1_000_000_000
+# The loop came this much later than it wanted: it was not running, and nobody's silence in that time is held against them.
+STALL_NS: Final = 1_000_000_000
 # Log lines about peers' faults per second; the rest are counted and told once.
 FAULT_LOGS_PER_SECOND: Final = 10
 # One request line on the admin socket: an id or a name, never a body.
@@ -114,3 +116,6 @@ ENDED_REMEMBERED_MAX: Final = 100_000
 OUTBOX_SIZE_KEPT: Final = 16384
 # The log of the block being filled keeps its room up to this many bytes.
 LOG_SIZE_KEPT: Final = 1024 * 1024
+# How long, and for how many bytes in all, answers are kept for clients that are away: a reconnect takes seconds, not minutes.
+ANSWERS_HELD_NS: Final = 30_000_000_000
+ANSWERS_HELD_SIZE_MAX: Final = 64 * 1024 * 1024

@@ -160,6 +160,20 @@ def test_a_dedupe_key_sent_twice_is_kept_once(dragoman: Commands) -> None:
     assert queue["waiting"] == 1
 
 
+def test_a_dedupe_key_counts_as_a_whole_whatever_is_in_it(dragoman: Commands) -> None:
+    for key in ("order 7, item 3", "order 7, item 4", "order 7, item 3"):
+        send(dragoman, "mail", "--dedupe", key)
+    assert dragoman("status", "--json").json["counters"]["accepted"] == 2
+
+
+def test_a_queue_whose_name_is_no_text_can_be_named_as_it_is_and_as_it_is_shown(dragoman: Commands) -> None:
+    name = b"bin\xff".decode("utf-8", "surrogateescape")
+    send(dragoman, name)
+    assert dragoman("queues", "pause", name, "--json").json["is_paused"]
+    assert dragoman("queues", "resume", "bin\\xff").code == 0
+    assert dragoman("explain", f"queue:{name}").code == 0
+
+
 def test_queues_shows_counts_and_is_paged_and_filtered(dragoman: Commands) -> None:
     for name in ("a1", "a2", "b1"):
         send(dragoman, name)

@@ -119,3 +119,14 @@ def test_a_dedupe_key_is_safe_inside_the_headers() -> None:
     long = Options(dedupe="k" * 1000).dedupe_key((), {})
     assert long.startswith(b"sha256:")
     assert long != Options(dedupe="k" * 1001).dedupe_key((), {})
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise KeyError("lost")
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError("b\udcff.txt"), Mute()])
+def test_a_failure_whose_text_is_no_unicode_or_cannot_be_had_is_still_told(error: Exception) -> None:
+    with pytest.raises(JobFailed, match=type(error).__name__):
+        plain_value(failure_of(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 
@@ -12,6 +13,7 @@ import zmq
 from dragoman import App
 from dragoman.client.job import Job
 from dragoman.errors import AnswerLost, AppClosed, BrokerUnreachable, NoAnswer, Refused
+from dragoman.limits import MESSAGE_SIZE_MAX
 from tests.client.stand_in import StandIn
 
 Echo = Job[[int], int, object]
@@ -335,3 +337,31 @@ def test_a_message_of_many_megabytes_goes_through(broker: StandIn) -> None:
         assert len(await call) == 20_000_000
 
     play(app, work)
+
+
+def test_each_asyncio_run_leaves_neither_a_socket_nor_a_loop_behind(broker: StandIn) -> None:
+    app = App(broker.url)
+    echo = echo_of(app)
+
+    async def work() -> int:
+        asked = asyncio.ensure_future(echo.ask(1))
+        request = await broker.hear()
+        broker.say(request[0], b"REPLY", b"x", b'{"value":1}', request[4])
+        return await asked
+
+    assert asyncio.run(work()) == 1
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        assert asyncio.run(work()) == 1
+    assert len(os.listdir("/proc/self/fd")) <= before
+    assert len(app._desks) == 1
+
+
+def test_a_call_larger_than_any_broker_takes_is_refused_before_it_is_sent() -> None:
+    app = App("emqp://127.0.0.1:1")
+
+    async def work() -> None:
+        with pytest.raises(Refused, match="TOO_LONG"):
+            await app.send("q", bytes(MESSAGE_SIZE_MAX))
+
+    asyncio.run(work())

@@ -240,6 +240,7 @@ def test_an_ask_lives_through_a_restart_of_the_broker(tmp_path: Path) -> None:
         ("tests.client.nowhere:app", "there is no module 'tests.client.nowhere'"),
         ("tests.client.shop:add", "'add' is not an App"),
         ("tests.client.shop:nothing", "'nothing' is not an App"),
+        ("tests.client.broken:app", "importing 'tests.client.broken' failed with ZeroDivisionError"),
     ],
 )
 @CREWS

@@ -48,7 +48,8 @@ class AdminClient:
     def ask(self, op: str, progress: Progress | None = None, /, **args: object) -> Any:
         """The result of an operation; `AdminRefused` when the answer is no."""
         self._requests += 1
-        request = {"v": 1, "id": self._requests, "op": op, "args": args}
+        told = {name: shown(value) if isinstance(value, str) else value for name, value in args.items()}
+        request = {"v": 1, "id": self._requests, "op": op, "args": told}
         try:
             self._socket.sendall(msgspec.json.encode(request) + b"\n")
             while True:
@@ -73,6 +74,11 @@ class AdminClient:
             self._heard += chunk
         line, _, self._heard = self._heard.partition(b"\n")
         return line
+
+
+def shown(text: str) -> str:
+    """An argument that is not Unicode as the broker shows such names: JSON carries no other."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def ask(data: Path, op: str, progress: Progress | None = None, /, **args: object) -> Any:

@@ -15,6 +15,7 @@ import msgspec
 from dragoman.cli.options import data_option, json_option, url_option
 from dragoman.cli.show import print_json, print_lines, printable
 from dragoman.cli.talk import Talk, address_of
+from dragoman.client.options import dedupe_text
 from dragoman.dialects.emqp.client_side import ANSWERED
 from dragoman.errors import JobFailed, NoAnswer, Refused
 
@@ -58,11 +59,12 @@ def header_text(first: str, options: dict[str, Any]) -> str:
         ("expires", "expires"),
         ("delay", "delay"),
         ("priority", "priority"),
-        ("dedupe", "dedupe"),
     ):
         value = options[option]
         if value is not None:
-            parts.append(f"{header}:{value:g}" if isinstance(value, float) else f"{header}:{value}")
+            parts.append(f"{header}:{value:.9g}" if isinstance(value, float) else f"{header}:{value}")
+    if options["dedupe"] is not None:
+        parts.append(f"dedupe:{dedupe_text(options['dedupe'])}")
     return ",".join(parts)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, overload
@@ -65,7 +64,7 @@ class App:
         self.jobs: dict[tuple[str, str], Job[..., Any, Any]] = {}
         self.handlers: list[Handler] = []
         self.schedules: list[Schedule] = []
-        self._desks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Desk] = weakref.WeakKeyDictionary()
+        self._desks: dict[asyncio.AbstractEventLoop, Desk] = {}
         self._last: Desk | None = None
 
     @classmethod
@@ -80,6 +79,8 @@ class App:
         if desk is None or desk.loop is not loop:
             desk = self._desks.get(loop)
             if desk is None:
+                for gone in [known for known in list(self._desks) if known.is_closed()]:
+                    self._desks.pop(gone, None)  # one more for each asyncio.run
                 desk = self._desks[loop] = Desk(self)
             self._last = desk
         return desk

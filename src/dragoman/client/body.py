@@ -65,8 +65,13 @@ def value_of(result: object) -> bytes:
 
 
 def failure_of(error: BaseException) -> bytes:
-    """Say an exception."""
-    return encode({"error": {"type": type(error).__name__, "message": str(error)}})
+    """Say an exception, whatever its text is: a file name in it may be no Unicode, and its `__str__` may fail."""
+    try:
+        message = str(error)
+    except Exception as unsaid:
+        message = f"its message cannot be told: {type(unsaid).__name__}"
+    told = message.encode("utf-8", "backslashreplace").decode()
+    return encode({"error": {"type": type(error).__name__, "message": told}})
 
 
 class Arguments:

@@ -27,7 +27,7 @@ from dragoman.client.line import Line
 from dragoman.client.link import Link
 from dragoman.dialects.emqp.client_side import KEPT, STATE, ClientSide, MessageIds, encode_question
 from dragoman.dialects.emqp.dialect import id_prefix_of
-from dragoman.errors import AnswerLost, AppClosed, BrokerUnreachable, ClientError, NoAnswer
+from dragoman.errors import AnswerLost, AppClosed, BrokerUnreachable, ClientError, NoAnswer, Refused
 from dragoman.limits import CALLS_MAX, CALLS_SIZE_MAX, MESSAGE_SIZE_MAX
 
 SWEEP_S: Final = 0.25
@@ -110,6 +110,9 @@ class Caller:
         """Send a message; the future holds the answer's value, or b"" for a call that only wants to be kept."""
         if self._is_closed:
             raise AppClosed("the App is closed")
+        # The broker would end the connection, and every other call on it would suffer.
+        if len(message) > MESSAGE_SIZE_MAX:
+            raise too_long(len(message))
         loop = self.loop
         future: asyncio.Future[bytes] = loop.create_future()
         call = Call(call_id, message, future, wants_answer, wait_s, is_safe)
@@ -234,6 +237,10 @@ class Caller:
             self._fail(call, AppClosed("the App was closed"))
         self._wake()
         await self._line.close()
+
+
+def too_long(size: int) -> Refused:
+    return Refused("TOO_LONG", f"a message of {size} bytes; at most {MESSAGE_SIZE_MAX} are allowed")
 
 
 def state_in(value: bytes) -> str:

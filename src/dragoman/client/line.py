@@ -79,6 +79,9 @@ class Line:
         try:
             self._up(link)
             await link.lost.wait()
+        except asyncio.CancelledError:
+            link.close()  # by `close`, or by a loop that ends and would leave the socket open
+            raise
         finally:
             self.problem = link.reason or self.problem
         self.link = None
@@ -100,7 +103,9 @@ class Line:
         except TimeoutError:
             self.problem = f"{where} did not answer in {CONNECT_S:g} s"
         except OSError as error:
-            self.problem = f"{where}: {os.strerror(error.errno) if error.errno else error}"
+            # The errors of a name that is not found have numbers of their own, below 0.
+            said = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or error
+            self.problem = f"{where}: {said}"
         except BadAddress as error:
             self.problem = str(error)
         if link is not None:

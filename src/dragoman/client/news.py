@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Final
 
 from dragoman.client.address import PUBLISH, SUBSCRIBE, Address
+from dragoman.client.caller import too_long
 from dragoman.client.line import Line
 from dragoman.client.link import Link
 from dragoman.dialects.emqp.client_side import ClientSide, MessageIds, SubscriberSide, encode_publish
@@ -22,6 +23,7 @@ from dragoman.errors import AppClosed, BrokerUnreachable
 from dragoman.limits import MESSAGE_SIZE_MAX, NEWS_SIZE_MAX
 
 SWEEP_S: Final = 0.25
+CLOSE_S: Final = 1.0
 
 Held = tuple[bytes, asyncio.Future[None], float]
 
@@ -48,6 +50,8 @@ class Publisher:
         done: asyncio.Future[None] = self.loop.create_future()
         if self._is_closed:
             done.set_exception(AppClosed("the App is closed"))
+        elif len(message) > MESSAGE_SIZE_MAX:
+            done.set_exception(too_long(len(message)))
         elif self._held_size > NEWS_SIZE_MAX:
             done.set_exception(self._unreachable())
         else:
@@ -104,7 +108,10 @@ class Publisher:
             await self._link.sent()
 
     async def close(self) -> None:
+        """What was published and not awaited may still leave, if a connection comes up soon."""
         self._is_closed = True
+        if self._held:
+            await asyncio.wait([done for _, done, _ in self._held], timeout=CLOSE_S)
         if self._sweeper is not None:
             self._sweeper.cancel()
         for _, done, _ in self._held:

@@ -51,7 +51,7 @@ class Options:
         if self.retries is not None:
             said.append(f"retry-count:{self.retries}")
         if self.timeout_s:
-            said.append(f"timeout:{self.timeout_s:g}")
+            said.append(f"timeout:{self.timeout_s:.9g}")
         if self.priority:
             said.append(f"priority:{self.priority}")
         if self.delay_s:
@@ -61,11 +61,17 @@ class Options:
         return said
 
     def dedupe_key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
-        """The call's own key, safe inside a comma-separated header; empty: it has none."""
+        """The call's own key as its header says it; empty: it has none."""
         if self.dedupe is None:
             return b""
         key = self.dedupe if isinstance(self.dedupe, str) else self.dedupe(*args, **kwargs)
-        text = quote(key, safe=" /:;=@+()[]{}!$&'*?#|~").strip()
-        if not text or len(text) > DEDUPE_SIZE_MAX:
-            text = "sha256:" + hashlib.sha256(key.encode()).hexdigest()
-        return text.encode()
+        return dedupe_text(key).encode()
+
+
+def dedupe_text(key: str) -> str:
+    """A key of any text, safe inside a comma-separated header."""
+    data = key.encode("utf-8", "surrogateescape")
+    text = quote(data, safe=" /:;=@+()[]{}!$&'*?#|~").strip()
+    if not text or len(text) > DEDUPE_SIZE_MAX:
+        text = "sha256:" + hashlib.sha256(data).hexdigest()
+    return text

@@ -25,6 +25,8 @@ class Schedule:
     ) -> None:
         if not isinstance(when, str) and not math.isfinite(when):
             raise ValueError(f"an interval wants seconds, not {when}")
+        if isinstance(when, str) and not when.strip():
+            raise ValueError("a cron expression is not empty")
         self.job = job
         self.cron = when if isinstance(when, str) else ""
         self.interval_s = -1.0 if isinstance(when, str) else float(when)

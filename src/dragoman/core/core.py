@@ -110,6 +110,7 @@ class Core(Exchange):
 
     def hello(self, peer: Peer) -> None:
         self.routes.add(peer)
+        self.settling.leftovers.say_to(peer)
 
     def submit(self, message: Message) -> int:
         if self.refusing != TAKEN:

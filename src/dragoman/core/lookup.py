@@ -35,7 +35,13 @@ def find_message(core: Core, key: str) -> Message | None:
 
 
 def find_queue(core: Core, name: str) -> Queue | None:
-    return core.state.queues.get(name.encode("utf-8", "surrogateescape"))
+    """A queue by its name, or by the way a name that is not text is shown (`bin\\xff`)."""
+    found = core.state.queues.get(name.encode("utf-8", "backslashreplace"))
+    if found is None and "\\x" in name:
+        for queue in core.state.queues_by_no.values():
+            if shown(queue.name) == name:
+                return queue
+    return found
 
 
 def find_worker(core: Core, key: str) -> Peer | None:

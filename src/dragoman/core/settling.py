@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import final
 
 from dragoman.core.dispatch import Dispatch
+from dragoman.core.leftovers import Leftovers
 from dragoman.core.lifecycle import ANSWER, DONE, EXPIRE, REJECT, STATE_NAMES, moved
 from dragoman.core.retries import AGAIN, END, judge
 from dragoman.core.routes import Routes
@@ -32,6 +33,7 @@ class Settling:
         self.log = log
         self.routes = routes
         self.dispatch = dispatch
+        self.leftovers = Leftovers()
         # How kept requests ended, by their client's id, the latest ones. Two halves: dropping a dict's oldest key one by one
         # gets slower with every key dropped before.
         self.ended: dict[bytes, int] = {}
@@ -74,16 +76,19 @@ class Settling:
         queue = state.queues_by_no[message.queue_no]
         holder = self.dispatch.end_lease(message)
         client = self.routes.client_of(message)
-        if client is None and move == ANSWER and message.flags & REPLY_WANTED:
+        is_away = client is None and message.flags & REPLY_WANTED != 0 and message.is_answerable
+        if is_away and move == ANSWER:
             reason = REPLY_UNDELIVERABLE
         worker_no = by.number if by is not None else 0
         worker_dialect = by.dialect if by is not None else 0
         self.log.closed(message, worker_no, worker_dialect, len(value), outcome, reason)
         state.on_closed(message, queue, outcome)
-        if message.flags & KEPT_WANTED:
+        if is_away or message.flags & KEPT_WANTED:
             self.remember(message.client_id, outcome)
         if holder is not None and holder is not by:
             holder.withdraw(message, reason)
+        if is_away and by is not None and value:
+            self.leftovers.hold(message, value, state.now_ns)
         if client is None or not message.is_answerable:
             return
         message.is_answerable = False

@@ -47,6 +47,7 @@ class Timers:
         if now_ns >= self.next_count_ns:
             self.next_count_ns = now_ns + SECOND_NS
             self.write_counts()
+            self.core.settling.leftovers.sweep(now_ns)
 
     def when_next(self) -> int:
         """The next instant at which `sweep` has something to do."""

@@ -170,8 +170,8 @@ class ZmtpSession(Session):
             self.is_open = True
             self.identity = zmtp.peer_identity
             self.address = address_of(self.listener_no, self.identity, self.hub.boot_no, self.connection_no)
-            self.exchange.hello(self)
             self.opened()
+            self.exchange.hello(self)
         for frames in messages:
             self.on_message(frames)
         if zmtp.fault is not None:

@@ -19,7 +19,7 @@ from dragoman.dialects.registry import make_session
 from dragoman.dialects.session import Hub, Session
 from dragoman.errors import JournalFull, PeerError
 from dragoman.journal.journal import Journal
-from dragoman.limits import CLOCK_STEP_NS, FAULT_LOGS_PER_SECOND, WRITE_BUFFER_SIZE
+from dragoman.limits import CLOCK_STEP_NS, FAULT_LOGS_PER_SECOND, STALL_NS, WRITE_BUFFER_SIZE
 from dragoman.model.words import DRAINING, JOURNAL_FAILING, JOURNAL_FULL, PROTOCOL_FAULT, TAKEN
 from dragoman.runtime.clock import Clock
 from dragoman.runtime.committer import KEPT, STARTED, Committer
@@ -71,6 +71,8 @@ class Broker:
         self._is_congested = False
         self._faults_this_second = 0
         self._next_second_ns = 0
+        self._swept_ns = 0
+        self._was_stalled = False
         self._timer: asyncio.TimerHandle | None = None
         self.apply(config)
 
@@ -209,11 +211,15 @@ class Broker:
     # -- time -----------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
+        self._swept_ns = self.clock.now_ns()
         self._sweep()
 
     def _sweep(self) -> None:
         now_ns = self.clock.now_ns()
         self.wake()
+        if self._has_stalled(now_ns):
+            self._timer = self.loop.call_later(SWEEP_S, self._sweep)
+            return
         self.timers.sweep(now_ns, self.clock.wall_ns())
         self.emqp.sweep(now_ns)
         self.upkeep.sweep(now_ns)
@@ -223,6 +229,18 @@ class Broker:
             self._each_second(now_ns)
         wait_s = (self.timers.when_next() - self.clock.now_ns()) / SECOND_NS
         self._timer = self.loop.call_later(min(max(wait_s, 0.001), SWEEP_S), self._sweep)
+
+    def _has_stalled(self, now_ns: int) -> bool:
+        """Whether this process stood still (a stopped machine, a starved one). What peers said meanwhile lies unread in their sockets:
+        nobody is silent or late before it has been read."""
+        stall_ns = now_ns - self._swept_ns
+        self._swept_ns = now_ns
+        # One that stalls for ever still sweeps, every other time.
+        self._was_stalled = stall_ns > STALL_NS and not self._was_stalled
+        if stall_ns > STALL_NS:
+            log.warning("the broker stood still", seconds=round(stall_ns / SECOND_NS, 3))
+            self.emqp.excuse(stall_ns)
+        return self._was_stalled
 
     def _each_second(self, now_ns: int) -> None:
         if self._faults_this_second > FAULT_LOGS_PER_SECOND:

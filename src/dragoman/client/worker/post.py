@@ -29,6 +29,7 @@ from dragoman.dialects.emqp.worker_side import WorkerSide
 from dragoman.limits import MESSAGE_SIZE_MAX
 
 SWEEP_S: Final = 0.05
+VALUE_SIZE_MAX: Final = MESSAGE_SIZE_MAX - 1024  # room for the other frames of a REPLY
 
 log = logging.getLogger("dragoman.worker")
 
@@ -180,6 +181,9 @@ class Post:
 
     def _answer(self, side: WorkerSide | None, run: Run, value: bytes) -> None:
         run.is_answered = True
+        if len(value) > VALUE_SIZE_MAX:  # the broker would end the connection, and every job here would go back
+            text = f"the result has {len(value)} bytes; at most {VALUE_SIZE_MAX} are allowed"
+            value = failure_of(ValueError(text))
         if side is not None:
             side.reply(run.request_id, value)
         else:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import sys
+import traceback
 from pathlib import Path
+from types import TracebackType
 
 from dragoman.client import address
 from dragoman.client.app import App
@@ -20,10 +22,12 @@ def load(target: str, url: str) -> App:
         sys.path.insert(0, here)
     try:
         found: object = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (module_name == error.name or module_name.startswith(error.name + ".")):
-            raise BadTarget(target, f"there is no module {error.name!r}") from None
-        raise
+    except Exception as error:  # whatever the user's module raises, told from its own first line on
+        name = error.name if isinstance(error, ModuleNotFoundError) else None
+        if name is not None and (module_name == name or module_name.startswith(name + ".")):
+            raise BadTarget(target, f"there is no module {name!r}") from None
+        traceback.print_exception(type(error), error, _own_frames(error.__traceback__))
+        raise BadTarget(target, f"importing {module_name!r} failed with {type(error).__name__}: {error}") from None
     for name in (names or "app").split("."):
         found = getattr(found, name, None)
     if not isinstance(found, App):
@@ -31,6 +35,16 @@ def load(target: str, url: str) -> App:
     if url:
         found.address = address.parse(url)
     return found
+
+
+def _own_frames(frames: TracebackType | None) -> TracebackType | None:
+    """A traceback without our own frame and those of the import machinery at its beginning."""
+    while frames is not None and (
+        frames.tb_frame.f_code.co_filename in (__file__, importlib.__file__)
+        or frames.tb_frame.f_code.co_filename.startswith("<frozen importlib")
+    ):
+        frames = frames.tb_next
+    return frames
 
 
 def queues_of(app: App, settings: WorkerSettings) -> tuple[tuple[int, str], ...]:

@@ -56,6 +56,11 @@ class EmqpDialect:
         for session in list(self.sessions.values()):
             session.beat(now_ns)
 
+    def excuse(self, stall_ns: int) -> None:
+        """The broker did not listen for so long: that time is nobody's silence."""
+        for session in self.sessions.values():
+            session.last_sign_ns = min(session.last_sign_ns + stall_ns, session.exchange.now_ns)
+
 
 def id_prefix_of(random: bytes) -> bytes:
     """The first 24 characters of a uuid4, from 10 random bytes."""

@@ -125,9 +125,11 @@ class Unschedule(Operation):
 
 
 async def set_paused(face: BrokerFace, queue: str, is_paused: bool) -> object:
-    if lookup.find_queue(face.core, queue) is None:
+    found = lookup.find_queue(face.core, queue)
+    if found is None:
         raise not_found("queue", queue)
-    check(await act(face, lambda core: operator.set_paused(core, queue.encode("utf-8", "surrogateescape"), is_paused)))
+    name = found.name
+    check(await act(face, lambda core: operator.set_paused(core, name, is_paused)))
     return {"queue": queue, "is_paused": is_paused}
 
 

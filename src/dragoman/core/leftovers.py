@@ -1,0 +1,64 @@
+"""Answers whose client is away for a moment: kept in memory for it, not for long, and not without bound.
+
+After a restart, or a cut connection, a worker may be back before the client is. The message is settled (`reply_undeliverable`
+says that nobody was there); the answer waits for the address it belongs to and is said when that comes back.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import final
+
+from dragoman.limits import ANSWERS_HELD_NS, ANSWERS_HELD_SIZE_MAX
+from dragoman.model.message import Message
+from dragoman.model.peer import Peer
+
+
+@final
+class Leftover:
+    def __init__(self, message: Message, value: bytes, until_ns: int) -> None:
+        self.message = message
+        self.value = value
+        self.until_ns = until_ns
+        self.is_said: bool = False
+
+
+@final
+class Leftovers:
+    """By address, and in the order in which they grow stale."""
+
+    def __init__(self) -> None:
+        self.by_address: dict[bytes, list[Leftover]] = {}
+        self.line: deque[Leftover] = deque()
+        self.size: int = 0
+
+    def hold(self, message: Message, value: bytes, now_ns: int) -> None:
+        leftover = Leftover(message, value, now_ns + ANSWERS_HELD_NS)
+        self.by_address.setdefault(message.address, []).append(leftover)
+        self.line.append(leftover)
+        self.size += len(value)
+        while self.size > ANSWERS_HELD_SIZE_MAX:
+            self.drop_oldest()
+
+    def say_to(self, peer: Peer) -> None:
+        """A peer with an address came: what was left for it, once."""
+        if peer.takes_one_answer or peer.address not in self.by_address:
+            return
+        for leftover in self.by_address.pop(peer.address):
+            leftover.is_said = True
+            peer.answered(leftover.message, leftover.value)
+
+    def sweep(self, now_ns: int) -> None:
+        while self.line and (self.line[0].is_said or self.line[0].until_ns <= now_ns):
+            self.drop_oldest()
+
+    def drop_oldest(self) -> None:
+        leftover = self.line.popleft()
+        self.size -= len(leftover.value)
+        if leftover.is_said:
+            return
+        address = leftover.message.address
+        rest = self.by_address[address]
+        rest.remove(leftover)
+        if not rest:
+            del self.by_address[address]
