@@ -132,3 +132,19 @@ def test_a_replaced_schedule_is_one_schedule_also_after_a_replay() -> None:
 def test_a_tiny_interval_is_refused() -> None:
     house = scheduled(b"1e-9")
     assert house.core.state.schedules == {}
+
+
+def test_what_a_schedule_makes_expires_by_its_header() -> None:
+    house = scheduled(headers=b"nohaste,expires:15")
+    house.pass_time(45)
+    assert len(house.facts("accepted")) == 4
+    assert house.core.state.queues[b"mail"].waiting == 2  # those of the last 15 s: nobody served them
+    check_replay(house)
+
+
+@pytest.mark.parametrize(
+    ("word", "fields"), [(b"@hourly", b"0 * * * *"), (b"@Daily", b"0 0 * * *"), (b"@weekly", b"0 0 * * 0")]
+)
+def test_a_word_is_as_good_as_its_cron_fields(word: bytes, fields: bytes) -> None:
+    due = [scheduled(b"-1", cron).core.state.schedules for cron in (word, fields)]
+    assert [s.next_due_ns for s in due[0].values()] == [s.next_due_ns for s in due[1].values()] != []

@@ -13,6 +13,16 @@ from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# Words that crontab(5) and the original's own parser know.
+NAMED_CRONS: Final[dict[str, str]] = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
 
 
 @final
@@ -47,8 +57,13 @@ def next_due(schedule: Schedule, after_ns: int, zone: str) -> int:
     if schedule.interval_ns > 0:
         return after_ns + schedule.interval_ns
     after = (EPOCH + timedelta(microseconds=after_ns // 1000)).astimezone(ZoneInfo(zone))
-    due: datetime = next(CronSim(schedule.cron, after))
+    due: datetime = next(CronSim(cron_fields(schedule.cron), after))
     return int((due - EPOCH).total_seconds()) * SECOND_NS
+
+
+def cron_fields(expression: str) -> str:
+    """The fields of a cron expression that may be one of the words."""
+    return NAMED_CRONS.get(expression.strip().lower(), expression)
 
 
 def is_cron(expression: str) -> bool:
@@ -56,7 +71,7 @@ def is_cron(expression: str) -> bool:
     if len(expression) > CRON_SIZE_MAX:
         return False
     try:
-        next(CronSim(expression, EPOCH))
+        next(CronSim(cron_fields(expression), EPOCH))
     except (CronSimError, StopIteration, ValueError, OverflowError):
         return False
     return True

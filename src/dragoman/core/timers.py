@@ -128,7 +128,7 @@ class Timers:
             following_ns = next_due(schedule, now_ns, zone)
         was_missed = missed > 0 or due_ns < core.state.started_ns
         skips = was_missed and core.settings.catch_up == CATCH_UP_NONE
-        message = copy_template(schedule)
+        message = copy_template(schedule, core.now_ns)
         if skips:
             message.number = 0
         else:
@@ -162,7 +162,8 @@ class Timers:
         self.core.log.numbered(CLOCK_STEPPED, abs(delta_ns), 1 if delta_ns > 0 else 0, b"")
 
 
-def copy_template(schedule: Schedule) -> Message:
+def copy_template(schedule: Schedule, now_ns: int) -> Message:
+    """The message a due instant makes; a template's `expires_ns` is how long each of them is worth delivering."""
     t = schedule.template
     m = Message(INTERNAL, t.queue, b"", t.body)
     m.headers = t.headers
@@ -170,6 +171,7 @@ def copy_template(schedule: Schedule) -> Message:
     m.priority = t.priority
     m.retries_left = t.retries_left
     m.timeout_ns = t.timeout_ns
+    m.expires_ns = now_ns + t.expires_ns if t.expires_ns > 0 else 0
     m.queue_no = t.queue_no
     m.schedule_no = schedule.number
     return m

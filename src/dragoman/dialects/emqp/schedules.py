@@ -76,6 +76,7 @@ def schedule(
     m.retries_left = headers.retries
     m.timeout_ns = headers.timeout_ns
     m.priority = headers.priority
+    m.expires_ns = headers.expires_ns
     m.dedupe = schedule_key(m.body)
     if not is_new:
         refusal = exchange.unschedule(m.dedupe)
