@@ -54,6 +54,7 @@ def test_every_header_is_understood_in_any_case_and_with_spaces() -> None:
         b"timeout:1e300",
         b"delay:-1",
         b"expires:never",
+        b"expires:0",
         b"dedupe:",
         b"dedupe:" + b"k" * 256,
         b"run_count:x",

@@ -306,3 +306,12 @@ def test_a_scheduler_that_said_kbye_is_forwarded_nothing() -> None:
     client.say(b"SCHEDULE", b"the-id", b"low", b"", b"2", JOB, b"")
     scheduler.hear()
     assert scheduler.heard == []
+
+
+def test_the_seconds_of_a_cron_expression_stand_behind_the_others_as_in_the_original() -> None:
+    house = House()
+    worker = ready_worker(house, slots=10)
+    schedule(house.client(), interval=b"-1", headers=b"nohaste", cron=b"* * * * * */2")
+    times = fired(house, worker, 60)
+    assert len(times) == 3
+    assert {later - sooner for sooner, later in zip(times, times[1:], strict=False)} == {20}

@@ -105,9 +105,3 @@ def test_trim_drops_whole_sealed_segments_below_the_lsn(disk: FakeDisk) -> None:
     assert journal.trim(10**9) == 2, "the checkpoint's segment and what follows stay"
     journal.close()
     assert replayed_numbers(opened(disk)) == [11, 12]
-
-
-def test_live_data_over_the_limit_is_told(disk: FakeDisk) -> None:
-    journal = opened(disk, size_max=1000)
-    assert not journal.over_limit(1000)
-    assert journal.over_limit(1001)

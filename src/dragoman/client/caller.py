@@ -34,7 +34,7 @@ SWEEP_S: Final = 0.25
 DUPLICATE: Final = b'{"error":{"type":"DUPLICATE"'
 DRAINING: Final = b'{"error":{"type":"DRAINING"'
 # States of a request from which an answer still comes.
-OPEN_STATES: Final = ("waiting", "delayed", "leased", "delivered")
+OPEN_STATES: Final = ("waiting", "leased")
 
 
 class Call:

@@ -34,9 +34,8 @@ class Timers:
     def sweep(self, now_ns: int, wall_ns: int) -> None:
         """Do everything that is due. Cron goes by the wall clock, everything else by the clock that never jumps."""
         self.core.set_time(now_ns)
-        now_ns = (
-            self.core.now_ns
-        )  # stands still while a block waits for the disk; what is due by the clock is due later then
+        # The core's time stands still while a block waits for the disk: what is due by the clock is due later then.
+        now_ns = self.core.now_ns
         self.sweep_delayed(now_ns)
         self.sweep_expiries(now_ns)
         if now_ns >= self.next_lease_sweep_ns:
@@ -64,9 +63,8 @@ class Timers:
             soonest = min(soonest, expiry_ns)
         if self.core.refusing == TAKEN:  # else they wait, however long they are due
             for schedule in state.schedules.values():
-                if (
-                    schedule.interval_ns > 0
-                ):  # cron goes by the wall clock, and a sweep every tenth of a second is enough for it
+                # Cron goes by the wall clock, and a sweep every tenth of a second is enough for it.
+                if schedule.interval_ns > 0:
                     soonest = min(soonest, schedule.next_due_ns)
         return soonest
 

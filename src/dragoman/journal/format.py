@@ -47,7 +47,6 @@ BLOCK_MARK: Final = 8
 BLOCK_FILLER: Final = 16
 
 # Records of these kinds are storage: they consume no lsn and are never facts.
-KIND_STORAGE_MIN: Final = 200
 KIND_CHECKPOINT: Final = 200
 KIND_CARRIED: Final = 201
 

@@ -227,10 +227,6 @@ class Journal:
         """Used bytes of all segments."""
         return self._shelf.size()
 
-    def over_limit(self, live_size: int) -> bool:
-        """True when live data alone is over `size_max`: no dropping helps, new work must be refused."""
-        return live_size > self.settings.size_max
-
     def droppable(self, live_segments: Collection[int], now_ns: int, copied_lsn: int | None = None) -> list[int]:
         """Segments that should go now by size or age; see `retention.droppable`."""
         return retention.droppable(

@@ -89,6 +89,8 @@ def read_own(h: Headers, name: bytes, value: bytes) -> bool:
         return True
     elif name == b"expires":
         h.expires_ns = seconds(h, name, value)
+        if h.expires_ns == 0 and not h.problem:
+            h.problem = "expires wants more than 0 seconds"
         return True
     elif name == b"dedupe":
         h.dedupe = value
@@ -148,8 +150,8 @@ class HeaderMeanings:
             if len(text) > HEADERS_SIZE_MAX:
                 return Headers()  # the core refuses it for its length: not worth reading
             h = read_headers(text)
-            if len(text) > HEADER_REMEMBERED_SIZE_MAX:
-                return h
+            if len(text) > HEADER_REMEMBERED_SIZE_MAX or h.dedupe or b"traceparent:" in text:
+                return h  # one of its kind: it would only push out what others share
             if len(self.known) >= HEADER_MEANINGS_MAX:
                 self.known.clear()
             self.known[text] = h

@@ -93,9 +93,15 @@ def schedule(
     if headers.runs == 0:
         exchange.unschedule(m.dedupe)
         return m, TAKEN, ""
-    cron = fields[5].decode("utf-8", "replace")
+    cron = seconds_first(fields[5].decode("utf-8", "replace"))
     refusal = exchange.schedule(m, interval_ns, cron, headers.runs)
     return m, refusal, f"{cron[:64]!r} is not a cron expression" if refusal == BAD_SCHEDULE else REFUSAL_TEXTS[refusal]
+
+
+def seconds_first(cron: str) -> str:
+    """The original's sixth field is the seconds, behind the others; the core reads them in front."""
+    fields = cron.split()
+    return " ".join([fields[5], *fields[:5]]) if len(fields) == 6 else cron
 
 
 def why_no_scheduler_takes(is_new: bool, frames: list[bytes], at: int, exchange: Exchange, emqp: EmqpDialect) -> str:
