@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from dragoman.dialects.emqp.dialect import EmqpSettings
@@ -314,4 +316,4 @@ def test_the_seconds_of_a_cron_expression_stand_behind_the_others_as_in_the_orig
     schedule(house.client(), interval=b"-1", headers=b"nohaste", cron=b"* * * * * */2")
     times = fired(house, worker, 60)
     assert len(times) == 3
-    assert {later - sooner for sooner, later in zip(times, times[1:], strict=False)} == {20}
+    assert {later - sooner for sooner, later in pairwise(times)} == {20}
