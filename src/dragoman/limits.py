@@ -118,4 +118,4 @@ OUTBOX_SIZE_KEPT: Final = 16384
 LOG_SIZE_KEPT: Final = 1024 * 1024
 # How long, and for how many bytes in all, answers are kept for clients that are away: a reconnect takes seconds, not minutes.
 ANSWERS_HELD_NS: Final = 30_000_000_000
-ANSWERS_HELD_SIZE_MAX: Final = 64 * 1024 * 1024
+ANSWERS_HELD_SIZE_MAX: Final = 16 * 1024 * 1024

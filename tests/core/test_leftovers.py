@@ -70,3 +70,9 @@ def test_what_was_not_asked_for_is_not_left() -> None:
     house = House()
     answered_while_away(house, b"kim", headers=b"")
     assert house.core.settling.leftovers.size == 0
+
+
+def test_nothing_is_left_for_an_anonymous_client_who_cannot_come_back() -> None:
+    house = House()
+    answered_while_away(house, b"")
+    assert house.core.settling.leftovers.size == 0

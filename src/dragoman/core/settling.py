@@ -12,7 +12,7 @@ from dragoman.core.routes import Routes
 from dragoman.core.state import State
 from dragoman.limits import ENDED_REMEMBERED_MAX
 from dragoman.model.message import Message
-from dragoman.model.peer import Peer
+from dragoman.model.peer import ANONYMOUS, Peer
 from dragoman.model.records import QUARANTINED, FactLog
 from dragoman.model.words import (
     KEPT_WANTED,
@@ -87,7 +87,7 @@ class Settling:
             self.remember(message.client_id, outcome)
         if holder is not None and holder is not by:
             holder.withdraw(message, reason)
-        if is_away and by is not None and value:
+        if is_away and by is not None and value and can_come_back(message.address):
             self.leftovers.hold(message, value, state.now_ns)
         if client is None or not message.is_answerable:
             return
@@ -109,3 +109,8 @@ class Settling:
         if outcome < 0:
             outcome = self.ended_before.get(client_id, -1)
         return STATE_NAMES[outcome] if outcome >= 0 else "unknown"
+
+
+def can_come_back(address: bytes) -> bool:
+    """An anonymous peer's address is gone with its connection."""
+    return len(address) > 0 and address[0] < ANONYMOUS

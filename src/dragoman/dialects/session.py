@@ -13,7 +13,7 @@ from librt.strings import BytesWriter
 
 from dragoman.limits import OUTBOX_SIZE_KEPT
 from dragoman.model.exchange import Exchange
-from dragoman.model.peer import Peer
+from dragoman.model.peer import ANONYMOUS, Peer
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import write_message
 
@@ -200,5 +200,5 @@ def address_of(listener_no: int, identity: bytes, boot_no: int, connection_no: i
     """Where answers find a peer: its identity at its listener, or, for an anonymous one, just this connection."""
     if not identity:
         # A listener number of its own: a peer may claim any identity, and must not reach an anonymous one's answers by it.
-        return b"%c%d.%d" % (listener_no | 0x80, boot_no, connection_no)
+        return b"%c%d.%d" % (listener_no | ANONYMOUS, boot_no, connection_no)
     return b"%c%s" % (listener_no, identity[:254])

@@ -6,11 +6,15 @@ never fails and never calls back into the core: it only writes to the peer's out
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from dragoman.model.message import Message
     from dragoman.model.serving import Serving
+
+
+# Set in the first byte of an address (the listener's number) that no other connection can ever have.
+ANONYMOUS: Final = 0x80
 
 
 class Peer:
