@@ -31,6 +31,10 @@ help: ## list the doors
 setup: $(BROKER) $(TOOLS) ## make .venv with the broker and every tool in it
 
 up: $(BROKER) ## start the broker in the foreground (data in ./data, listeners on 127.0.0.1)
+	@echo "When it says ready, try in another terminal:"
+	@echo "    $(VENV)/bin/dragoman send hello '\"world\"'        # kept"
+	@echo "    $(VENV)/bin/dragoman queues                       # it waits"
+	@echo "    $(VENV)/bin/dragoman explain queue:hello          # and this is why"
 	@exec $(VENV)/bin/dragoman up --data $(DATA) $(ARGS)
 
 test: test-installed test-pure ## run the whole suite on the installed build, then on plain Python
