@@ -100,6 +100,8 @@ FAULT_LOGS_PER_SECOND: Final = 10
 ADMIN_REQUEST_SIZE_MAX: Final = 64 * 1024
 # Connections on the admin socket: the command line, the web page, an operator's scripts.
 ADMIN_CONNECTIONS_MAX: Final = 64
+# Bytes of a stream that may wait for a slow asker; beyond, its events are counted instead of sent.
+ADMIN_STREAM_SIZE_MAX: Final = 4 * 1024 * 1024
 # Entries in one page of an admin list: about 1 MB of JSON and a few ms of the loop.
 ADMIN_PAGE_MAX: Final = 1000
 # Messages one step of an admin's bulk command (purge, quarantine retry) touches before others get their turn.
@@ -119,3 +121,18 @@ LOG_SIZE_KEPT: Final = 1024 * 1024
 # How long, and for how many bytes in all, answers are kept for clients that are away: a reconnect takes seconds, not minutes.
 ANSWERS_HELD_NS: Final = 30_000_000_000
 ANSWERS_HELD_SIZE_MAX: Final = 16 * 1024 * 1024
+# Queues one rq connection may consume in its life, and so the queue ids it is given: each costs about 1 kB until it ends.
+RQ_QUEUES_MAX: Final = 10_000
+# Ids given to one rq connection at a time. The original's programs keep 15 bits of an id.
+RQ_IDS_MAX: Final = 32_768
+
+# A Scale0 configuration document: room for thousands of workers by name, nothing for whoever wants to fill memory.
+TREE_SIZE_MAX: Final = 1024 * 1024
+TREE_NODES_MAX: Final = 50_000
+TREE_DEPTH_MAX: Final = 32
+# Peers that Scale0 holds for hostile at a time; beyond, the oldest ban ends early.
+BANS_MAX: Final = 10_000
+# Distinct services and origins whose words towards Scale0 workers are kept ready.
+SCALE0_PHRASES_MAX: Final = 1024
+# Bytes of pingpong results that wait for an earlier one of the same client, all clients together: beyond, new orders are refused.
+EARLY_ANSWERS_SIZE_MAX: Final = 64 * 1024 * 1024

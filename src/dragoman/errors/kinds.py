@@ -1,0 +1,24 @@
+"""The kinds of deliberate errors; every other one is below one of them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class DragomanError(Exception):
+    """Anything dragoman raises on purpose."""
+
+    code: ClassVar[str] = "ERROR"
+
+
+class PeerError(DragomanError):
+    """A peer broke its protocol; its connection ends, the broker goes on."""
+
+    code = "PEER_ERROR"
+
+
+class OperatorError(DragomanError):
+    """The operator must act: the text says what is wrong and what to do."""
+
+    code = "OPERATOR_ERROR"
+    exit_code: ClassVar[int] = 1
