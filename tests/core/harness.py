@@ -11,8 +11,8 @@ import itertools
 from dragoman.core.core import Core
 from dragoman.core.settings import SECOND_NS, CoreSettings
 from dragoman.core.timers import Timers
-from dragoman.dialects.emqp.dialect import EmqpDialect, EmqpSettings, id_prefix_of
-from dragoman.dialects.registry import make_session
+from dragoman.dialects.emqp.dialect import EmqpSettings
+from dragoman.dialects.registry import Dialects
 from dragoman.dialects.session import Hub
 from dragoman.limits import MESSAGE_SIZE_MAX
 from dragoman.model.decode import decode_block
@@ -33,7 +33,10 @@ class House:
         self.timers = Timers(self.core)
         self.hub = Hub(self.core)
         self.hub.message_size_max = MESSAGE_SIZE_MAX
-        self.emqp = EmqpDialect(emqp_settings or EmqpSettings(), id_prefix_of(b"\x07" * 10))
+        self.dialects = Dialects(self.hub, b"\x07" * 10)
+        self.emqp = self.dialects.emqp
+        if emqp_settings is not None:
+            self.emqp.settings = emqp_settings
         self.ids = itertools.count(1)
         self.now_ns = START_NS
         self.core.set_time(START_NS)
@@ -68,7 +71,8 @@ class House:
             self.now_ns = min(self.now_ns + SECOND_NS // 10, end_ns)
             self.core.set_time(self.now_ns)
             self.timers.sweep(self.now_ns, self.now_ns)
-            self.emqp.sweep(self.now_ns)
+            for dialect in self.dialects.all:
+                dialect.sweep(self.now_ns)
         self.commit()
 
     def connect(self, listener: str, identity: bytes, socket_type: bytes = b"DEALER") -> End:
@@ -89,7 +93,7 @@ class End:
 
     def __init__(self, house: House, listener: str, identity: bytes, socket_type: bytes = b"DEALER") -> None:
         self.house = house
-        self.session = make_session(listener, house.hub, house.emqp)
+        self.session = house.dialects.session(listener)
         self.session.remote = "127.0.0.1:50000"
         self.zmtp = ZmtpConnection(socket_type, False, identity)
         self.session.start()

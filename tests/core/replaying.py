@@ -7,6 +7,7 @@ from dragoman.core.core import Core
 from dragoman.core.replay import Replay
 from dragoman.core.settings import CoreSettings
 from dragoman.core.timers import Timers
+from dragoman.dialects.registry import Dialects
 from dragoman.dialects.session import Hub
 from tests.core.harness import FIRST_PLACE, House
 
@@ -62,6 +63,8 @@ def restart(house: House, *, by_checkpoint: bool) -> House:
             place += len(records)
     after.core, after.timers, after.hub = core, Timers(core), Hub(core)
     after.hub.message_size_max = house.hub.message_size_max
+    after.dialects = Dialects(after.hub, b"\x07" * 10)
+    after.emqp = after.dialects.emqp
     after.ids, after.now_ns = house.ids, house.now_ns
     core.set_time(house.now_ns)
     core.log.base_place = FIRST_PLACE + len(after.records)

@@ -6,6 +6,7 @@ import pytest
 
 from dragoman.core import explain, lookup, operator, phrases, views
 from dragoman.core.settings import SECOND_NS, CoreSettings
+from dragoman.model.message import wire_id_of
 from dragoman.model.words import DRAINING
 from tests.core.harness import START_NS, Client, House, Worker
 
@@ -279,7 +280,7 @@ def test_a_message_is_found_by_number_in_both_forms_and_by_its_own_wire_id(house
     second = lookup.find_message(house.core, str(m.number + 1))
     assert second is not None
     assert second is lookup.find_message(house.core, phrases.number_text(m.number + 1))
-    assert second is lookup.find_message(house.core, second.wire_id.decode())
+    assert second is lookup.find_message(house.core, wire_id_of(second).decode())
     assert lookup.find_message(house.core, "nobody") is None
     assert lookup.find_message(house.core, "99.99") is None
 

@@ -76,10 +76,19 @@ def test_when_the_client_said_nothing_a_lost_worker_is_never_the_end() -> None:
     assert verdict(attempted(attempt=9), WORKER_LOST, deaths=2, quarantine_after=0)[0] == AGAIN
 
 
-@pytest.mark.parametrize("reason", [WORKER_LEFT, RETURNED, BROKER_STARTED])
+@pytest.mark.parametrize("reason", [WORKER_LEFT, BROKER_STARTED])
 @pytest.mark.parametrize("retries", [-1, 0, 3])
-def test_what_a_worker_gives_back_goes_again_at_once_and_uncounted(reason: int, retries: int) -> None:
+def test_what_a_leaving_worker_held_goes_again_at_once_and_uncounted(reason: int, retries: int) -> None:
     assert verdict(attempted(retries=retries, attempt=7), reason) == (AGAIN, reason, retries, 0)
+
+
+def test_what_a_worker_returned_uses_up_a_retry_at_once_and_without_one_it_ends() -> None:
+    assert verdict(attempted(retries=3, attempt=2), RETURNED) == (AGAIN, RETURNED, 2, 0)
+    assert verdict(attempted(retries=0, attempt=2), RETURNED)[0] == END
+
+
+def test_when_the_client_said_nothing_what_a_worker_returned_goes_again_with_backoff() -> None:
+    assert verdict(attempted(attempt=2), RETURNED) == (AGAIN, RETURNED, -1, 2 * SECOND_NS)
 
 
 @pytest.mark.parametrize(("retries", "flags"), [(-1, 0), (5, 0), (-1, GUARANTEED)])

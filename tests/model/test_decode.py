@@ -180,6 +180,7 @@ def test_every_kind_of_fact_has_a_name_and_every_word_of_a_later_version_is_show
 def test_outcomes_and_flags_are_the_words_of_the_core() -> None:
     assert OUTCOME_NAMES == STATE_NAMES
     bits = [words.REPLY_WANTED, words.HANDOVER_WANTED, words.KEPT_WANTED, words.GUARANTEED, words.NO_HASTE]
+    bits += [words.KEEP_SAME, words.EXPIRES_HELD]
     assert bits == [1 << bit for bit in range(len(FLAG_NAMES))]
 
 

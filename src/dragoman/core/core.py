@@ -10,39 +10,22 @@ from collections.abc import Callable
 from typing import final
 
 from dragoman.core.dispatch import Dispatch
-from dragoman.core.lifecycle import ANSWER, CANCEL, LEASED, STATE_NAMES
+from dragoman.core.lifecycle import ANSWER, CANCEL, LEASED, REJECT, STATE_NAMES
 from dragoman.core.peek import peek_by_id
 from dragoman.core.queue import Queue
+from dragoman.core.roster import Roster
 from dragoman.core.routes import Routes
 from dragoman.core.schedule import Schedule, is_cron, next_due
 from dragoman.core.settings import CoreSettings
 from dragoman.core.settling import Settling
 from dragoman.core.state import State
 from dragoman.core.topics import Topics
-from dragoman.limits import (
-    HEADERS_SIZE_MAX,
-    ID_SIZE_MAX,
-    NAME_SIZE_MAX,
-    NOTES_MAX,
-    QUEUES_MAX,
-    SCHEDULES_MAX,
-)
+from dragoman.limits import HEADERS_SIZE_MAX, ID_SIZE_MAX, NOTES_MAX
+from dragoman.limits import SCHEDULES_MAX as SCHEDULES_COUNT_MAX
 from dragoman.model.exchange import Exchange, QueueCount
-from dragoman.model.message import NOWHERE, Message
-from dragoman.model.peer import Peer
-from dragoman.model.records import (
-    LATE,
-    QUEUE_NAMED,
-    SCHEDULED,
-    STARTED,
-    UNSCHEDULED,
-    WORKER_JOINED,
-    WORKER_LEFT,
-    FactLog,
-    schedule_text,
-    worker_text,
-)
-from dragoman.model.serving import Serving
+from dragoman.model.message import NOWHERE, Message, wire_id_of
+from dragoman.model.peer import TAKES_ANYTHING, Peer
+from dragoman.model.records import DELIVERED, LATE, SCHEDULED, STARTED, UNSCHEDULED, FactLog, schedule_text
 from dragoman.model.words import (
     ANSWERED,
     ANSWERED_LATE,
@@ -52,24 +35,20 @@ from dragoman.model.words import (
     DROPPED,
     DUPLICATE,
     FAILED,
+    HANDOVER_WANTED,
+    INEXPRESSIBLE,
     KEEP_SAME,
     KEPT_WANTED,
     NO_HASTE,
     NOT_FOUND,
     QUEUE_FULL,
-    SUPERSEDED,
+    REFUSED_BY_WORKER,
+    RETURNED,
+    SCHEDULES_MAX,
     TAKEN,
     TOO_LONG,
-    WORKER_LOST,
     WRONG_STATE,
 )
-from dragoman.model.words import (
-    QUEUES_MAX as TOO_MANY_QUEUES,
-)
-from dragoman.model.words import (
-    SCHEDULES_MAX as TOO_MANY_SCHEDULES,
-)
-from dragoman.model.words import WORKER_LEFT as REASON_LEFT
 
 
 @final
@@ -84,8 +63,9 @@ class Core(Exchange):
         self.routes = Routes()
         self.dispatch = Dispatch(self.state, self.log, self.routes)
         self.settling = Settling(self.state, self.log, self.routes, self.dispatch)
+        self.roster = Roster(self.state, self.log, self.dispatch, self.settling)
+        self.workers = self.roster.workers
         self.topics = Topics()
-        self.workers: dict[int, Peer] = {}
         self.notes: dict[str, int] = {}
         self.refusing: int = TAKEN  # why new work is refused at the moment
         self.now_ns = 0
@@ -118,10 +98,10 @@ class Core(Exchange):
         state = self.state
         queue = state.queues.get(message.queue)
         if queue is None:
-            refusal = self.check_name(message.queue)
+            refusal = self.roster.check_name(message.queue)
             if refusal != TAKEN:
                 return refusal
-            queue = self.name_queue(message.queue)
+            queue = self.roster.name_queue(message.queue)
         refusal = self.check_limits(message, queue)
         if refusal != TAKEN:
             return refusal
@@ -138,14 +118,9 @@ class Core(Exchange):
 
     def place(self, message: Message, queue: Queue) -> None:
         """A fresh message goes to an idle worker or into its line."""
-        if message.due_ns <= self.now_ns and queue.idle and self.dispatch.offer(message, queue):
+        if message.due_ns <= self.now_ns and queue.idle > 0 and self.dispatch.offer(message, queue):
             return
         self.state.enqueue(message, queue)
-
-    def check_name(self, name: bytes) -> int:
-        if len(name) > NAME_SIZE_MAX:
-            return TOO_LONG
-        return TOO_MANY_QUEUES if len(self.state.queues) >= QUEUES_MAX else TAKEN
 
     def check_limits(self, message: Message, queue: Queue) -> int:
         if len(message.client_id) > ID_SIZE_MAX or len(message.headers) > HEADERS_SIZE_MAX:
@@ -153,6 +128,8 @@ class Core(Exchange):
         most = self.settings.queue_messages_max
         if most != 0 and queue.waiting + queue.delayed >= most:
             return QUEUE_FULL
+        if queue.strict > 0 and queue.strict == len(queue.servings) and not is_expressible(message, queue):
+            return INEXPRESSIBLE
         if message.dedupe:
             if len(message.dedupe) > ID_SIZE_MAX:
                 return TOO_LONG
@@ -167,23 +144,31 @@ class Core(Exchange):
         first = self.state.messages.get(number)
         if again.client is not None and again.client.takes_one_answer:
             return  # it hears of the duplicate
-        if first is not None and self.routes.client_of(first) is None:
-            first.client = again.client
-            first.address = again.address if first.where == NOWHERE else first.address
-
-    def name_queue(self, name: bytes) -> Queue:
-        number = len(self.state.queues) + 1
-        self.log.numbered(QUEUE_NAMED, number, 0, name)
-        return self.state.on_queue_named(number, name)
+        if first is not None and again.client is not None and self.routes.client_of(first) is None:
+            self.readdress(first, again.client)
 
     def find(self, wire_id: bytes) -> Message | None:
-        return self.state.by_wire_id.get(wire_id)
+        return self.state.find(wire_id)
+
+    def by_number(self, number: int) -> Message | None:
+        return self.state.messages.get(number)
+
+    def open_messages(self, dialect: int) -> list[Message]:
+        return [m for m in self.state.messages.values() if m.dialect == dialect]
+
+    def readdress(self, message: Message, client: Peer) -> None:
+        """Its line stays the one it stands in: that goes by the address it was accepted with."""
+        message.client = client
+        if message.where == NOWHERE:
+            message.address = client.address
 
     def lookup(self, client_id: bytes) -> Message | None:
         message = self.state.by_wire_id.get(client_id)
         return message if message is not None else peek_by_id(self.state, client_id)
 
     def state_name(self, message: Message) -> str:
+        if message.state == LEASED and message.delivered_ns != 0:
+            return "delivered"
         return STATE_NAMES[message.state]
 
     def settled_state(self, client_id: bytes) -> str:
@@ -198,39 +183,16 @@ class Core(Exchange):
         self.settling.close(held, CANCEL, reason, b"", None)
         return TAKEN
 
+    def cancel_all(self, client: Peer, reason: int) -> int:
+        return self.settling.cancel_all(client, reason)
+
     # -- workers --------------------------------------------------------------------------------------------------------
 
     def join(self, peer: Peer, queues: list[tuple[int, bytes]]) -> int:
-        unknown = 0
-        for _, name in queues:
-            if name not in self.state.queues:
-                unknown += 1
-                refusal = self.check_name(name)
-                if refusal != TAKEN:
-                    return refusal
-        if unknown > 0 and len(self.state.queues) + unknown > QUEUES_MAX:
-            return TOO_MANY_QUEUES
-        if peer.is_worker:
-            self.drop_servings(peer, SUPERSEDED)
-        else:
-            peer.number = self.state.take_number()
-            peer.is_worker = True
-            peer.joined_ns = self.now_ns
-            self.workers[peer.number] = peer
-        peer.is_leaving = False
-        peer.slots = 0
-        names: list[bytes] = []
-        for weight, name in queues:
-            queue = self.state.queues.get(name)
-            if queue is None:
-                queue = self.name_queue(name)
-            serving = Serving(peer, queue.number, name, weight)
-            queue.add(serving)
-            peer.serves.append(serving)
-            names.append(b"%d %s" % (weight, name))
-        peer.serves.sort(key=serving_weight, reverse=True)
-        self.log.numbered(WORKER_JOINED, peer.number, peer.dialect, worker_text(peer, names))
-        return TAKEN
+        return self.roster.join(peer, queues)
+
+    def consume(self, peer: Peer, queue: bytes, rank: int, is_exclusive: bool) -> int:
+        return self.roster.consume(peer, queue, rank, is_exclusive)
 
     def ready(self, peer: Peer, slots: int) -> None:
         self.dispatch.add_slots(peer, slots)
@@ -244,7 +206,7 @@ class Core(Exchange):
         held has no answer: this one is to an earlier message of the same id."""
         holder = message.worker
         if message.attempt == 0 or (is_failure and holder is not peer):
-            self.late(peer, message.wire_id)
+            self.late(peer, wire_id_of(message))
             return
         if is_failure:
             peer.failed += 1
@@ -252,7 +214,35 @@ class Core(Exchange):
             return
         peer.settled += 1
         reason = ANSWERED if holder is peer or holder is None else ANSWERED_LATE
+        if message.flags & HANDOVER_WANTED and not message.is_handed_over:
+            self.dispatch.hand_over(message)  # it answers without having confirmed
         self.settling.close(message, ANSWER, reason, value, peer)
+
+    def delivered(self, peer: Peer, message: Message) -> None:
+        if message.worker is not peer or message.delivered_ns != 0:
+            return
+        self.log.numbered(DELIVERED, message.number, peer.number, b"")
+        self.state.on_delivered(message)
+        if message.flags & HANDOVER_WANTED and not message.is_handed_over:
+            self.dispatch.hand_over(message)
+
+    def reject(self, peer: Peer, message: Message, value: bytes) -> None:
+        if message.attempt == 0:
+            self.late(peer, wire_id_of(message))
+            return
+        peer.failed += 1
+        self.settling.close(message, REJECT, REFUSED_BY_WORKER, value, peer)
+
+    def give_back(self, peer: Peer, message: Message) -> None:
+        if message.worker is not peer:
+            self.late(peer, wire_id_of(message))
+            return
+        peer.failed += 1
+        queue = self.state.queues_by_no[message.queue_no]
+        if message.retries_left > 0 and not self.roster.has_another(queue, peer):
+            self.settling.close(message, REJECT, RETURNED, b"", peer)
+        else:
+            self.settling.give_back(message, RETURNED, b"")
 
     def late(self, peer: Peer, wire_id: bytes) -> None:
         """An answer to something settled already, or never asked: recorded, dropped. A stranger's is only counted."""
@@ -262,35 +252,15 @@ class Core(Exchange):
             self.note(peer, "LATE_FROM_A_STRANGER")
 
     def leave(self, peer: Peer) -> None:
-        peer.is_leaving = True
-        peer.slots = 0
-        self.drop_servings(peer, REASON_LEFT)
+        self.roster.leave(peer)
 
     def lose(self, peer: Peer, reason: int) -> None:
-        if not peer.is_worker:
-            return
-        self.drop_servings(peer, reason)
-        peer.is_worker = False
-        peer.slots = 0
-        del self.workers[peer.number]
-        self.log.numbered(WORKER_LEFT, peer.number, reason, b"")
-        why = REASON_LEFT if peer.is_leaving else WORKER_LOST
-        for message in list(peer.held.values()):
-            self.settling.give_back(message, why, b"")
-        assert not peer.held, "a lost worker holds nothing"
+        self.roster.lose(peer, reason)
 
     def goodbye(self, peer: Peer) -> None:
         peer.is_connected = False
         self.routes.remove(peer)
-        self.lose(peer, CONNECTION_ENDED)
-
-    def drop_servings(self, peer: Peer, reason: int) -> None:
-        for serving in peer.serves:
-            queue = self.state.queues_by_no[serving.queue_no]
-            queue.drop(serving)
-            queue.last_worker_left_ns = self.now_ns
-            queue.last_worker_left_reason = reason
-        peer.serves = []
+        self.roster.lose(peer, CONNECTION_ENDED)
 
     # -- schedules ------------------------------------------------------------------------------------------------------
 
@@ -301,15 +271,12 @@ class Core(Exchange):
             return BAD_SCHEDULE
         if len(template.client_id) > ID_SIZE_MAX or len(template.headers) > HEADERS_SIZE_MAX:
             return TOO_LONG
-        refusal = TAKEN if template.queue in self.state.queues else self.check_name(template.queue)
+        refusal = TAKEN if template.queue in self.state.queues else self.roster.check_name(template.queue)
         if refusal != TAKEN:
             return refusal
-        if len(self.state.schedules) >= SCHEDULES_MAX and template.dedupe not in self.state.schedules_by_key:
-            return TOO_MANY_SCHEDULES
-        queue = self.state.queues.get(template.queue)
-        if queue is None:
-            queue = self.name_queue(template.queue)
-        template.queue_no = queue.number
+        if len(self.state.schedules) >= SCHEDULES_COUNT_MAX and template.dedupe not in self.state.schedules_by_key:
+            return SCHEDULES_MAX
+        template.queue_no = self.roster.queue_of(template.queue).number
         earlier = self.state.schedules_by_key.get(template.dedupe)
         if template.flags & KEEP_SAME and earlier is not None and earlier.is_like(template, interval_ns, cron, runs):
             return TAKEN
@@ -346,6 +313,12 @@ class Core(Exchange):
     def unsubscribe(self, peer: Peer, prefix: bytes) -> None:
         self.topics.unsubscribe(peer, prefix)
 
+    def subscribe_exactly(self, peer: Peer, topic: bytes) -> None:
+        self.topics.subscribe_exactly(peer, topic)
+
+    def unsubscribe_exactly(self, peer: Peer, topic: bytes) -> None:
+        self.topics.unsubscribe_exactly(peer, topic)
+
     def note(self, peer: Peer, code: str) -> None:
         if code in self.notes or len(self.notes) < NOTES_MAX:
             self.notes[code] = self.notes.get(code, 0) + 1
@@ -368,5 +341,6 @@ class Core(Exchange):
         return list(self.workers.values())
 
 
-def serving_weight(serving: Serving) -> int:
-    return serving.weight
+def is_expressible(message: Message, queue: Queue) -> bool:
+    """Whether any worker of a queue can be told this body."""
+    return any(s.peer.pickiness == TAKES_ANYTHING or s.peer.accepts(message) for s in queue.servings)

@@ -1,11 +1,13 @@
 """Who gets what: free slots meet waiting messages.
 
 A worker's free slot takes from the queue of highest weight that waits, equal weights in turn, and a waiting queue that lost
-`starve_turns` times is served next whatever its weight. A message takes the worker that has been idle longest.
+`starve_turns` times is served next whatever its weight. A message takes, of the workers of the highest rank with a free slot, the
+one that has been idle longest; where a worker of the queue is chosen by load, the one that holds least.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import final
 
 from dragoman.core.lines import Lane
@@ -14,7 +16,7 @@ from dragoman.core.routes import Routes
 from dragoman.core.state import State
 from dragoman.limits import SLOTS_MAX
 from dragoman.model.message import NOWHERE, Message
-from dragoman.model.peer import Peer
+from dragoman.model.peer import TAKES_ANYTHING, Peer
 from dragoman.model.records import FactLog
 from dragoman.model.serving import Serving
 from dragoman.model.words import HANDOVER_WANTED
@@ -44,7 +46,7 @@ class Dispatch:
             if serving is None:
                 break
             queue = self.state.queues_by_no[serving.queue_no]
-            if queue.waiting == 0 or queue.is_paused:
+            if queue.waiting == 0 or queue.is_paused or not serving.takes():
                 break
             m = self.pop(queue, peer)
             if m is None:
@@ -69,7 +71,7 @@ class Dispatch:
         serves = peer.serves
         for serving in serves:
             queue = queues[serving.queue_no]
-            if queue.waiting == 0 or queue.is_paused or serving.passed_over < 0:
+            if queue.waiting == 0 or queue.is_paused or serving.passed_over < 0 or not serving.takes():
                 continue
             if serving.passed_over >= starve_turns and (starved is None or serving.passed_over > starved.passed_over):
                 starved = serving
@@ -91,29 +93,60 @@ class Dispatch:
         """Lease a message that is in no line to an idle worker, if there is one that takes it."""
         if queue.is_paused or self.is_stopped:
             return False
-        idle = queue.idle
-        for _ in range(len(idle)):
-            serving = idle[0]
+        for rank in queue.idle_lines:
+            idle = rank.line
+            if queue.chosen_by_load > 0 and len(idle) > 1:
+                peer = self.least_loaded(m, idle)
+                if peer is not None:
+                    self.lease(m, queue, peer)
+                    return True
+                continue
+            for _ in range(len(idle)):
+                serving = idle[0]
+                peer = serving.peer
+                if peer.slots <= 0 or peer.is_leaving or peer.is_blocked:
+                    idle.popleft()
+                    serving.is_idle = False
+                    queue.idle -= 1
+                    continue
+                if peer.pickiness != TAKES_ANYTHING and not peer.accepts(m):
+                    idle.rotate(-1)
+                    continue
+                if peer.slots == 1:  # its last: it stands at the back when it has room again
+                    idle.popleft()
+                    serving.is_idle = False
+                    queue.idle -= 1
+                elif len(idle) > 1:
+                    idle.rotate(-1)
+                self.lease(m, queue, peer)
+                return True
+        return False
+
+    def least_loaded(self, m: Message, idle: deque[Serving]) -> Peer | None:
+        """Of the idle workers that take it, the one that holds least; of several, the one served longest ago."""
+        best: Serving | None = None
+        for serving in idle:
             peer = serving.peer
             if peer.slots <= 0 or peer.is_leaving or peer.is_blocked:
-                idle.popleft()
-                serving.is_idle = False
                 continue
-            if peer.is_picky and not peer.accepts(m):
-                idle.rotate(-1)
+            if best is not None and len(peer.held) >= len(best.peer.held):
                 continue
-            if len(idle) > 1:
-                idle.rotate(-1)
-            self.lease(m, queue, peer)
-            return True
-        return False
+            if peer.pickiness == TAKES_ANYTHING or peer.accepts(m):
+                best = serving
+        if best is None:
+            return None
+        if best is idle[0]:
+            idle.rotate(-1)
+        else:
+            idle.remove(best)
+            idle.append(best)
+        return best.peer
 
     def drain(self, queue: Queue) -> None:
         """Give what waits to whoever is idle: after a pause, a release, or a delay that came due."""
         unfit: list[Serving] = []  # workers for whom there is nothing fit here: the others may still want it
-        while queue.waiting > 0 and queue.idle and not queue.is_paused and not self.is_stopped:
-            serving = queue.idle.popleft()
-            serving.is_idle = False
+        while queue.waiting > 0 and queue.idle > 0 and not queue.is_paused and not self.is_stopped:
+            serving = self.next_idle(queue)
             peer = serving.peer
             if peer.slots <= 0 or peer.is_leaving or peer.is_blocked:
                 continue
@@ -127,20 +160,32 @@ class Dispatch:
         for serving in unfit:
             queue.set_idle(serving)
 
+    def next_idle(self, queue: Queue) -> Serving:
+        """Take the next worker out of the idle lines."""
+        for rank in queue.idle_lines:
+            idle = rank.line
+            if not idle:
+                continue
+            best = idle[0]
+            if queue.chosen_by_load > 0:
+                for serving in idle:
+                    if len(serving.peer.held) < len(best.peer.held):
+                        best = serving
+            queue.unset_idle(best)
+            return best
+        raise AssertionError("a queue that counts idle workers has one")
+
     def pop(self, queue: Queue, peer: Peer) -> Message | None:
         """The next message of a queue for this worker."""
-        if not peer.is_picky:
-            if queue.unfit and first_priority(queue.unfit) >= first_priority(queue.lanes):
-                return self.pop_lanes(queue, queue.unfit)  # the pickier ones cannot help with these
-            return self.pop_lanes(queue, queue.lanes)
+        kind = peer.pickiness
         while True:
-            m = self.pop_lanes(queue, queue.lanes)
-            if m is None:
-                return None
+            m = self.pop_lanes(queue, best_lanes(queue, kind) if queue.unfit else queue.lanes)
+            if m is None or kind == TAKES_ANYTHING:
+                return m
             self.state.ensure_body(m)
             if peer.accepts(m):
                 return m
-            assert m.fitness == 0, "a worker that turns a message down says so on it"
+            assert m.unfit & kind, "a worker that turns a message down says so on it"
             self.state.enqueue_returned(m, queue)
 
     def pop_lanes(self, queue: Queue, lanes: list[Lane]) -> Message | None:
@@ -179,10 +224,15 @@ class Dispatch:
         peer.slots -= 1
         peer.last_leased_ns = state.now_ns
         peer.deliver(m)
-        if m.attempt == 1 and m.flags & HANDOVER_WANTED:
-            client = self.routes.client_of(m)
-            if client is not None:
-                client.handed_over(m)
+        if m.flags & HANDOVER_WANTED and not m.is_handed_over and not peer.says_delivered:
+            self.hand_over(m)
+
+    def hand_over(self, m: Message) -> None:
+        """Tell the client, once, that a worker has its message."""
+        m.is_handed_over = True
+        client = self.routes.client_of(m)
+        if client is not None:
+            client.handed_over(m)
 
     def end_lease(self, m: Message) -> Peer | None:
         """Take a message out of its holder's hands."""
@@ -194,6 +244,20 @@ class Dispatch:
                 peer.timed_leases -= 1
             m.worker = None
         return peer
+
+
+def best_lanes(queue: Queue, kind: int) -> list[Lane]:
+    """Where the next message for a worker of this pickiness waits: the highest priority, and where those are equal, what fewer other
+    workers can help with."""
+    lanes = queue.lanes
+    priority = first_priority(lanes)
+    for group in queue.unfit:
+        if group.kinds & kind == 0:
+            found = first_priority(group.lanes)
+            if found >= 0 and found >= priority:
+                lanes = group.lanes
+                priority = found
+    return lanes
 
 
 def first_priority(lanes: list[Lane]) -> int:

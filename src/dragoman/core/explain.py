@@ -9,11 +9,11 @@ from typing import final
 
 from dragoman.core.core import Core
 from dragoman.core.lifecycle import LEASED, QUARANTINED, STATE_NAMES
-from dragoman.core.lookup import place_of, worker_name
-from dragoman.core.phrases import count_of, duration, instant, number_text, shown
+from dragoman.core.lookup import lane_size, place_of, worker_name
+from dragoman.core.phrases import count_of, duration, instant, number_text, picky_text, shown
 from dragoman.core.queue import Queue
 from dragoman.model.message import IN_DELAYED, Message
-from dragoman.model.peer import Peer
+from dragoman.model.peer import TAKES_ANYTHING, TAKES_JSON_JOBS, Peer
 from dragoman.model.words import REASON_NAMES, REFUSAL_TEXTS, TAKEN, WORKERS_DIED
 
 
@@ -21,27 +21,27 @@ from dragoman.model.words import REASON_NAMES, REFUSAL_TEXTS, TAKEN, WORKERS_DIE
 class Workforce:
     """The workers of a queue, counted by what keeps each from taking more."""
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: Queue, unfit: int) -> None:
+        """`unfit`: the kinds of workers that cannot take what is asked about."""
         self.workers = len(queue.servings)
-        self.picky = 0
-        self.free_slots = 0  # of workers that could take something now
-        self.free_slots_for_anything = 0  # of those among them that take any body
+        self.unable = 0  # by their kind
+        self.free_slots = 0  # of those who could take it now
         self.leased = 0
         self.without_slots: int = 0  # joined, hold nothing, and never said that they have room
         self.blocked = 0
         for serving in queue.servings:
             peer = serving.peer
             self.leased += len(peer.held)
-            if peer.is_picky:
-                self.picky += 1
+            if peer.pickiness & unfit != 0:
+                self.unable += 1
+                if not peer.is_blocked and (peer.slots > 0 or peer.held):
+                    continue
             if peer.is_blocked:
                 self.blocked += 1
             elif peer.slots == 0 and not peer.held:
                 self.without_slots += 1
             else:
                 self.free_slots += peer.slots
-                if not peer.is_picky:
-                    self.free_slots_for_anything += peer.slots
 
 
 def explain_message(core: Core, m: Message) -> list[str]:
@@ -59,7 +59,7 @@ def explain_message(core: Core, m: Message) -> list[str]:
             lines.append(f"then it waits on: the queue `{shown(queue.name)}` is paused")
         return lines
     place = place_of(core, m)
-    lines = blocking_lines(core, queue, place.is_unfit)
+    lines = blocking_lines(core, queue, place.unfit)
     if place.ahead > 0:
         lines.append(f"waits behind {count_of(place.ahead, 'other')}")
     elif not lines:
@@ -76,24 +76,25 @@ def delayed_line(core: Core, m: Message) -> str:
     return until + f"backoff after {REASON_NAMES[m.last_reason]}, attempt {m.attempt + 1} is next)"
 
 
-def blocking_lines(core: Core, queue: Queue, is_unfit: bool) -> list[str]:
+def blocking_lines(core: Core, queue: Queue, unfit: int) -> list[str]:
     """What keeps a queue's head from a worker; empty when nothing does."""
     name = shown(queue.name)
     if core.dispatch.is_stopped:
         return ["waits: the broker is draining and gives nothing to workers; it is served after the next start"]
     if queue.is_paused:
         return [f"waits: the queue `{name}` is paused; `dragoman queues resume {name}` lets it go on"]
-    force = Workforce(queue)
+    force = Workforce(queue, unfit)
     if force.workers == 0:
         return [no_worker_line(core, queue)]
-    if is_unfit and force.picky == force.workers:
+    if unfit == TAKES_JSON_JOBS and force.unable == force.workers:
         return [
             f"waits: not a JSON job; only original EventMQ workers serve `{name}`, and such a body would reset them"
         ]
-    free = force.free_slots_for_anything if is_unfit else force.free_slots
-    if free > 0:
+    if unfit != 0 and force.unable == force.workers:
+        return [f"waits: no worker of `{name}` can be told this body; one of another dialect could be"]
+    if force.free_slots > 0:
         return []
-    return [busy_line(name, force, is_unfit)]
+    return [busy_line(name, force, unfit)]
 
 
 def no_worker_line(core: Core, queue: Queue) -> str:
@@ -106,15 +107,17 @@ def no_worker_line(core: Core, queue: Queue) -> str:
     return f"waits: no worker serves `{name}`; the last one left {left}, {ago} ago ({reason})"
 
 
-def busy_line(name: str, force: Workforce, is_unfit: bool) -> str:
+def busy_line(name: str, force: Workforce, unfit: int) -> str:
     verb = "serves" if force.workers == 1 else "serve"
     who = f"{count_of(force.workers, 'worker')} {verb} `{name}`"
     if force.blocked == force.workers:
         return f"waits: {who}, but what is sent to them is not read"
     if force.without_slots + force.blocked == force.workers:
         return f"waits: {who}, but none has said that it has room (eMQP: no READY came)"
-    if is_unfit:
+    if unfit == TAKES_JSON_JOBS:
         return f"waits: not a JSON job, and of {count_of(force.workers, 'worker')} on `{name}` no free one takes other bodies"
+    if unfit != 0:
+        return f"waits: of {count_of(force.workers, 'worker')} on `{name}` no free one can be told this body"
     return f"waits: {who} and all their slots are taken ({force.leased} leased)"
 
 
@@ -160,17 +163,23 @@ def explain_queue(core: Core, queue: Queue) -> list[str]:
         lines.append(f"takes no new work: {REFUSAL_TEXTS[core.refusing]}")
     if queue.waiting > 0:
         unfit = 0
-        for lane in queue.unfit:
-            for line in lane.lines.values():
-                unfit += line.size
-        blocking = blocking_lines(core, queue, unfit == queue.waiting)
+        kinds = 0
+        for group in queue.unfit:
+            for lane in group.lanes:
+                if lane_size(lane) > 0:
+                    unfit += lane_size(lane)
+                    kinds |= group.kinds
+        blocking = blocking_lines(core, queue, kinds if unfit == queue.waiting else 0)
         lines.extend(blocking)
         if not blocking:
             lines.append(f"moves: {count_of(queue.waiting, 'message')} waiting, and workers with free slots take them")
         else:
             lines.append(f"{count_of(queue.waiting, 'message')} waiting")
         if 0 < unfit < queue.waiting:
-            lines.append(f"{unfit} of them are not JSON jobs: original EventMQ workers are not offered them")
+            what = "are not JSON jobs: original EventMQ workers are not offered them"
+            if kinds != TAKES_JSON_JOBS:
+                what = "cannot be told to every worker: some dialects would take such a body for a word of their own"
+            lines.append(f"{unfit} of them {what}")
     else:
         lines.append(idle_line(core, queue))
     if queue.leased > 0:
@@ -185,7 +194,7 @@ def explain_queue(core: Core, queue: Queue) -> list[str]:
 def idle_line(core: Core, queue: Queue) -> str:
     if queue.is_paused:
         return "nothing waits, and the queue is paused"
-    force = Workforce(queue)
+    force = Workforce(queue, 0)
     if force.workers == 0:
         return no_worker_line(core, queue).replace("waits: ", "nothing waits; ", 1)
     return f"nothing waits; {count_of(force.workers, 'worker')} with {count_of(force.free_slots, 'free slot')}"
@@ -207,9 +216,14 @@ def explain_worker(core: Core, peer: Peer) -> list[str]:
         lines.append(longest_line(core, peer))
     for serving in peer.serves:
         queue = core.state.queues_by_no[serving.queue_no]
-        lines.append(f"serves `{shown(queue.name)}` (weight {serving.weight}): {serving_text(queue)}")
-    if peer.is_picky:
+        if serving.is_waiting:
+            lines.append(f"waits to serve `{shown(queue.name)}`: an exclusive claim stands between")
+        else:
+            lines.append(f"serves `{shown(queue.name)}` (weight {serving.weight}): {serving_text(queue)}")
+    if peer.pickiness == TAKES_JSON_JOBS:
         lines.append("is an original EventMQ worker: it is offered JSON jobs only")
+    elif peer.pickiness != TAKES_ANYTHING:
+        lines.append(f"can be told only {picky_text(peer.pickiness)}")
     lines.append(sign_line(core, peer))
     return lines
 

@@ -21,9 +21,12 @@ def find_message(core: Core, key: str) -> Message | None:
     """An open message by its client's id, its id towards workers, or its number; one that is on disk only comes as a copy."""
     state = core.state
     text = key.encode("utf-8", "surrogateescape")
-    m = state.by_wire_id.get(text)
+    m = state.find(text)
     if m is not None:
         return m
+    for m in state.messages.values():  # a question of a person: worth looking through all there are
+        if m.client_id == text:
+            return m
     m = peek_by_id(state, text)
     if m is not None:
         return m
@@ -72,23 +75,25 @@ def worker_name(peer: Peer) -> str:
 class Place:
     """Where a waiting message stands."""
 
-    def __init__(self, ahead: int, is_unfit: bool) -> None:
+    def __init__(self, ahead: int, unfit: int) -> None:
         self.ahead = ahead  # messages that will be served before it, if none of higher priority come
-        self.is_unfit = is_unfit
+        self.unfit = unfit  # the kinds of workers that cannot take it
 
 
 def place_of(core: Core, m: Message) -> Place:
     """Count who stands before a waiting message: higher priorities, its own line, and as many of each other client's line."""
     queue = core.state.queues_by_no[m.queue_no]
-    is_unfit = m.fitness == 0
-    lanes = queue.unfit if is_unfit else queue.lanes
+    lanes = queue.lanes
+    for group in queue.unfit:
+        if group.kinds == m.unfit:
+            lanes = group.lanes
     ahead = 0
     for lane in lanes:
         if lane.priority > m.priority:
             ahead += lane_size(lane)
         elif lane.priority == m.priority:
             ahead += ahead_in_lane(lane, m)
-    return Place(ahead, is_unfit)
+    return Place(ahead, m.unfit)
 
 
 def lane_size(lane: Lane) -> int:

@@ -41,8 +41,9 @@ def purge(core: Core, name: bytes, most: int) -> int:
     count = 0
     while count < most and queue.waiting > 0:
         message = core.dispatch.pop_lanes(queue, queue.lanes)
-        if message is None:
-            message = core.dispatch.pop_lanes(queue, queue.unfit)
+        for group in queue.unfit:
+            if message is None:
+                message = core.dispatch.pop_lanes(queue, group.lanes)
         assert message is not None, "a queue that counts waiting messages yields them"
         core.settling.close(message, CANCEL, PURGED, b"", None)
         count += 1

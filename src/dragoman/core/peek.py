@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.core.lifecycle import WAITING
 from dragoman.core.queue import Queue
-from dragoman.core.state import State, carried_at, own_wire_id
+from dragoman.core.state import State, carried_at
 from dragoman.core.tail import Tail, id_hash
 from dragoman.model.message import Message
 from dragoman.model.records import read_accepted
@@ -42,5 +42,4 @@ def peek(state: State, queue: Queue, tail: Tail, at: int) -> Message:
     m.place = tail.places[at]
     m.accepted_ns = tail.accepted[at]
     m.state = WAITING
-    m.wire_id = m.client_id if m.client_id else own_wire_id(m.number)
     return m

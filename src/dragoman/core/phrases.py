@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from dragoman.model.peer import TAKES_JSON_JOBS, TAKES_NO_CONTROL_WORDS, TAKES_NO_EMPTY_BODY, TAKES_TEXT
+
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND_NS: Final = 1_000
 MILLISECOND_NS: Final = 1_000_000
@@ -41,6 +43,19 @@ def instant(at_ns: int, now_ns: int) -> str:
 def number_text(number: int) -> str:
     """A message's, worker's or schedule's number as `boot.counter`: 1099511627777 is 1.1."""
     return f"{number >> BOOT_SHIFT}.{number & (1 << BOOT_SHIFT) - 1}"
+
+
+def picky_text(kind: int) -> str:
+    """What a worker of this pickiness can be told; empty: anything."""
+    if kind == TAKES_JSON_JOBS:
+        return "JSON jobs"
+    if kind == TAKES_NO_CONTROL_WORDS:
+        return "bodies that are no control words"
+    if kind == TAKES_TEXT:
+        return "text"
+    if kind == TAKES_NO_EMPTY_BODY:
+        return "bodies that are not empty"
+    return ""
 
 
 def read_number(text: str) -> int:

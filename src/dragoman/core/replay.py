@@ -15,6 +15,7 @@ from dragoman.model.records import (
     CARRIED,
     CHECKPOINT,
     CLOSED,
+    DELIVERED,
     FIRED,
     LEASED,
     PAUSED,
@@ -111,6 +112,10 @@ class Replay:
         elif kind == WORKER_JOINED:
             if number >= state.next_number:
                 state.next_number = number + 1
+        elif kind == DELIVERED:
+            m = state.take(number)
+            if m is not None:
+                state.on_delivered(m)
         elif kind == QUARANTINED or kind == REQUEUED:
             m = state.take(number)
             if m is not None:

@@ -5,7 +5,8 @@
 | the worker answered failed | one retry used, backoff; none left: end | end (with GUARANTEED: again, backoff)          |
 | it timed out               | the same                                | end (with GUARANTEED: again, backoff)          |
 | the worker was lost        | the same, the first time without backoff| again, for as long as it takes                 |
-| the worker left or returned it, or the broker stopped | again at once, uncounted             | again at once, uncounted       |
+| the worker returned it     | one retry used, at once; none left: end | again, backoff                                 |
+| the worker left, or the broker stopped | again at once, uncounted    | again at once, uncounted                       |
 
 A message that outlived `quarantine_after` distinct workers is quarantined whatever it asked for: it may be what kills them.
 A guaranteed message that has used up its retries is quarantined too, never settled without a success.
@@ -36,19 +37,19 @@ class Verdict:
 
 def judge(m: Message, reason: int, deaths: int, settings: CoreSettings, now_ns: int) -> Verdict:
     """`deaths`: distinct workers that died holding it, this one included."""
-    if reason == WORKER_LEFT or reason == RETURNED or reason == BROKER_STARTED:
+    if reason == WORKER_LEFT or reason == BROKER_STARTED:
         return Verdict(AGAIN, reason, m.retries_left, 0)
     is_death = reason == WORKER_LOST
     if is_death and settings.quarantine_after > 0 and deaths >= settings.quarantine_after:
         return Verdict(ISOLATE, WORKERS_DIED, m.retries_left, 0)
     due_ns = now_ns + backoff_ns(m.attempt, settings)
-    if is_death and deaths <= 1:
+    if (is_death and deaths <= 1) or (reason == RETURNED and m.retries_left > 0):
         due_ns = 0
     if m.retries_left > 0:
         return Verdict(AGAIN, reason, m.retries_left - 1, due_ns)
     if m.retries_left == 0:
         return Verdict(ISOLATE if m.flags & GUARANTEED else END, reason, 0, 0)
-    if is_death or m.flags & GUARANTEED:
+    if is_death or reason == RETURNED or m.flags & GUARANTEED:
         return Verdict(AGAIN, reason, m.retries_left, due_ns)
     return Verdict(END, reason, m.retries_left, 0)
 

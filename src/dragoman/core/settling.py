@@ -6,7 +6,8 @@ from typing import final
 
 from dragoman.core.dispatch import Dispatch
 from dragoman.core.leftovers import Leftovers
-from dragoman.core.lifecycle import ANSWER, DONE, EXPIRE, REJECT, STATE_NAMES, moved
+from dragoman.core.lifecycle import ANSWER, CANCEL, DONE, EXPIRE, LEASED, REJECT, STATE_NAMES, moved
+from dragoman.core.lines import line_key
 from dragoman.core.retries import AGAIN, END, judge
 from dragoman.core.routes import Routes
 from dragoman.core.state import State
@@ -67,7 +68,7 @@ class Settling:
         self.log.numbered(QUARANTINED, message.number, verdict.reason, b"%d" % died_with)
         state.on_quarantined(message, queue, verdict.reason, died_with)
         if client is not None:
-            client.failed_for_good(message, message.state, verdict.reason)
+            client.failed_for_good(message, message.state, verdict.reason, b"")
 
     def close(self, message: Message, move: int, reason: int, value: bytes, by: Peer | None) -> None:
         """Settle a message: the fact carries its whole timing; the client is told what it asked to know."""
@@ -92,10 +93,29 @@ class Settling:
         if client is None or not message.is_answerable:
             return
         message.is_answerable = False
-        if by is not None and (value or outcome == DONE):
+        if outcome == DONE:
             client.answered(message, value)
         else:
-            client.failed_for_good(message, outcome, reason)
+            client.failed_for_good(message, outcome, reason, value)
+
+    def cancel_all(self, client: Peer, reason: int) -> int:
+        """End what this connection waits for: nothing else can tell it. What it was promised (kept, delivered later) goes on."""
+        state = self.state
+        numbers = [m.number for m in state.messages.values() if m.client is client or m.address == client.address]
+        for queue in state.queues.values():
+            for lane in queue.lanes:
+                line = lane.lines.get(line_key(client.address))
+                if line is not None:
+                    numbers.extend(line.tail.live_numbers())
+        count = 0
+        for number in numbers:
+            m = state.take(number)
+            if m is None or m.state > LEASED or not m.flags & REPLY_WANTED:
+                continue
+            if m.client is client or m.address == client.address:  # several clients may share a line
+                self.close(m, CANCEL, reason, b"", None)
+                count += 1
+        return count
 
     def remember(self, client_id: bytes, outcome: int) -> None:
         if len(self.ended) >= ENDED_REMEMBERED_MAX // 2:

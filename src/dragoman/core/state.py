@@ -30,8 +30,9 @@ from dragoman.core.queue import Queue
 from dragoman.core.schedule import Schedule
 from dragoman.core.settings import CoreSettings
 from dragoman.limits import REFILL_COUNT, STALE_ENTRIES_MAX
-from dragoman.model.message import IN_DELAYED, NOWHERE, Message
+from dragoman.model.message import IN_DELAYED, NOWHERE, Message, own_number
 from dragoman.model.records import ACCEPTED, CARRIED, accepted_body, read_accepted
+from dragoman.model.words import EMQP
 
 BOOT_SHIFT: Final = 40  # message_no = boot_no << 40 | counter: numbers never repeat
 
@@ -106,10 +107,14 @@ class State:
         m.state = moved(m.state, LEASE)
         m.attempt += 1
         m.leased_ns = self.now_ns
+        m.delivered_ns = 0
         if m.first_leased_ns == 0:
             m.first_leased_ns = self.now_ns
             queue.count_wait(m)
         queue.leased += 1
+
+    def on_delivered(self, m: Message) -> None:
+        m.delivered_ns = self.now_ns
 
     def on_released(
         self, m: Message, queue: Queue, retries_left: int, due_ns: int, reason: int, died_with: int
@@ -137,8 +142,7 @@ class State:
             self.unline(m, queue)
         assert outcome >= FIRST_END
         m.state = outcome
-        del self.messages[m.number]
-        del self.by_wire_id[m.wire_id]
+        self.unindex(m)
         self.settled += 1
         if m.expires_ns != 0 and self.expiries.settled(self.accepted - self.settled):
             self.watch_again()
@@ -195,7 +199,7 @@ class State:
         if m.due_ns > self.now_ns:
             self.delay(m, queue)
             return
-        if m.fitness == 0:
+        if m.unfit != 0:
             self.enqueue_returned(m, queue)
             return
         queue.waiting += 1
@@ -208,7 +212,7 @@ class State:
 
     def enqueue_returned(self, m: Message, queue: Queue) -> None:
         queue.waiting += 1
-        lane = queue.unfit_lane(m.priority) if m.fitness == 0 else queue.lane(m.priority)
+        lane = queue.unfit_lane(m.unfit, m.priority) if m.unfit != 0 else queue.lane(m.priority)
         lane.line_of(m.address).push_returned(m)
 
     def delay(self, m: Message, queue: Queue) -> None:
@@ -306,17 +310,29 @@ class State:
     # -- small indexes --------------------------------------------------------------------------------------------------
 
     def index(self, m: Message) -> None:
+        """An eMQP client's id is its message's id towards workers, too, unless it is taken or looks like one of ours."""
         self.messages[m.number] = m
-        wire_id = m.client_id
-        if not wire_id or self.by_wire_id.setdefault(wire_id, m) is not m:
-            wire_id = own_wire_id(m.number)
-            while self.by_wire_id.setdefault(wire_id, m) is not m:  # some client's id looks like one of ours
-                wire_id += b"~"
-        m.wire_id = wire_id
+        if m.dialect == EMQP and m.client_id and own_number(m.client_id) < 0:
+            if self.by_wire_id.setdefault(m.client_id, m) is m:
+                m.wire_id = m.client_id
+                m.is_named = True
 
     def unindex(self, m: Message) -> None:
         del self.messages[m.number]
-        del self.by_wire_id[m.wire_id]
+        if m.is_named:
+            m.is_named = False
+            del self.by_wire_id[m.wire_id]
+
+    def find(self, wire_id: bytes) -> Message | None:
+        """The open message in memory that workers know by this id."""
+        m = self.by_wire_id.get(wire_id)
+        if m is None:
+            number = own_number(wire_id)
+            if number >= 0:
+                m = self.messages.get(number)
+                if m is not None and m.is_named:
+                    return None  # it goes by its client's id
+        return m
 
     def unload(self, m: Message) -> None:
         """Keep a body on disk only."""
@@ -364,12 +380,6 @@ class State:
 
 def message_number(m: Message) -> int:
     return m.number
-
-
-def own_wire_id(number: int) -> bytes:
-    """An id of the broker's own, in the shape of a uuid: some workers insist on text of that length."""
-    digits = b"%032x" % number
-    return b"-".join([digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]])
 
 
 def carried_at(record: bytes) -> int:

@@ -78,6 +78,9 @@ class Tail:
             return low
         return -1
 
+    def live_numbers(self) -> list[int]:
+        return [number for number in self.numbers[self.head :] if number > 0]
+
     def remove(self, at: int) -> None:
         self.numbers[at] = -self.numbers[at]
         self.live -= 1

@@ -10,14 +10,14 @@ import heapq
 from typing import Final, final
 
 from dragoman.core.core import Core
-from dragoman.core.lifecycle import EXPIRE, WAITING
+from dragoman.core.lifecycle import EXPIRE, LEASED, WAITING
 from dragoman.core.schedule import Schedule, next_due
 from dragoman.core.settings import CATCH_UP_ALL, CATCH_UP_NONE
 from dragoman.limits import CATCH_UP_COUNT_MAX
 from dragoman.model.message import Message
 from dragoman.model.records import CLOCK_STEPPED, FIRED, NOTED, PUBLISHED, UNSCHEDULED, fired_text
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import INTERNAL, NO_REASON, PAST_EXPIRY, TAKEN, TIMED_OUT
+from dragoman.model.words import EXPIRES_HELD, INTERNAL, NO_REASON, PAST_EXPIRY, TAKEN, TIMED_OUT
 
 LEASE_SWEEP_NS: Final = 100_000_000
 
@@ -89,7 +89,7 @@ class Timers:
         state = self.core.state
         for number in state.expiries.take(now_ns):
             m = state.take(number)
-            if m is not None and m.state == WAITING:
+            if m is not None and (m.state == WAITING or (m.state == LEASED and expires_held(m))):
                 self.core.settling.close(m, EXPIRE, PAST_EXPIRY, b"", None)
 
     def sweep_leases(self, now_ns: int) -> None:
@@ -158,6 +158,11 @@ class Timers:
     def clock_stepped(self, delta_ns: int) -> None:
         """The wall clock jumped; cron goes by it, leases and delays do not."""
         self.core.log.numbered(CLOCK_STEPPED, abs(delta_ns), 1 if delta_ns > 0 else 0, b"")
+
+
+def expires_held(m: Message) -> bool:
+    """Whether it expires in a worker's hands, too; one whose client is told of the hand-over, only until then."""
+    return m.flags & EXPIRES_HELD != 0 and not m.is_handed_over
 
 
 def copy_template(schedule: Schedule, now_ns: int) -> Message:

@@ -20,6 +20,7 @@ class Topics:
         # Lengths of the prefixes there are, so that a topic is looked up once per length; and how many have each.
         self.lengths: list[int] = []
         self.by_length: dict[int, int] = {}
+        self.exact: dict[bytes, dict[int, Peer]] = {}  # those who hear one topic only
         self.counts: dict[bytes, int] = {}
         self.published: int = 0
 
@@ -48,6 +49,16 @@ class Topics:
                 del self.by_length[length]
                 self.lengths.remove(length)
 
+    def subscribe_exactly(self, peer: Peer, topic: bytes) -> None:
+        self.exact.setdefault(topic, {})[id(peer)] = peer
+
+    def unsubscribe_exactly(self, peer: Peer, topic: bytes) -> None:
+        peers = self.exact.get(topic)
+        if peers is not None:
+            peers.pop(id(peer), None)
+            if not peers:
+                del self.exact[topic]
+
     def publish(self, topic: bytes, body: bytes) -> int:
         """A peer with several fitting prefixes gets it once."""
         self.published += 1
@@ -56,6 +67,9 @@ class Topics:
         else:
             self.counts[b""] = self.counts.get(b"", 0) + 1
         reached: dict[int, Peer] = {}
+        listeners = self.exact.get(topic)
+        if listeners is not None:
+            reached.update(listeners)
         for length in self.lengths:
             if length <= len(topic):
                 peers = self.prefixes.get(topic[:length])

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dragoman.core.core import Core
 from dragoman.core.lifecycle import LEASED, STATE_NAMES, WAITING
 from dragoman.core.lookup import place_of, worker_name
-from dragoman.core.phrases import number_text, shown
+from dragoman.core.phrases import number_text, picky_text, shown
 from dragoman.core.queue import Queue
 from dragoman.core.schedule import Schedule
 from dragoman.model.decode import flag_words
-from dragoman.model.message import IN_DELAYED, NOWHERE, Message
+from dragoman.model.message import IN_DELAYED, NOWHERE, Message, wire_id_of
 from dragoman.model.peer import Peer
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DIALECT_NAMES, REASON_NAMES, REFUSAL_CODES
@@ -135,7 +135,7 @@ def worker_view(peer: Peer) -> dict[str, object]:
         "listener": peer.listener,
         "remote": peer.remote,
         "state": state,
-        "takes_only_json": peer.is_picky,
+        "takes_only": picky_text(peer.pickiness),
         "queues": served,
         "slots_free": peer.slots,
         "leased": len(peer.held),
@@ -159,7 +159,7 @@ def message_view(core: Core, m: Message) -> dict[str, object]:
         "number": m.number,
         "id": number_text(m.number),
         "client_id": shown(m.client_id),
-        "wire_id": shown(m.wire_id),
+        "wire_id": shown(wire_id_of(m)),
         "queue": shown(queue.name),
         "state": STATE_NAMES[m.state],
         "is_delayed": m.where == IN_DELAYED,

@@ -43,7 +43,15 @@ CARRIED_AT: Final = 13  # where the accepted record begins inside a carried one
 # A closed fact's outcome is the state the message ended in (core/lifecycle).
 OUTCOME_NAMES: Final = ["waiting", "leased", "quarantined", "done", "rejected", "expired", "cancelled"]
 # The bits of an accepted fact's flags, lowest first (model/words).
-FLAG_NAMES: Final = ["reply_wanted", "handover_wanted", "kept_wanted", "guaranteed", "no_haste"]
+FLAG_NAMES: Final = [
+    "reply_wanted",
+    "handover_wanted",
+    "kept_wanted",
+    "guaranteed",
+    "no_haste",
+    "keep_same",
+    "expires_held",
+]
 
 
 def decode(records: bytes, at: i64, with_body: bool = False) -> dict[str, object]:

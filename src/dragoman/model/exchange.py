@@ -33,6 +33,22 @@ class Exchange:
         """The open message known to workers by this id."""
         raise NotImplementedError
 
+    def by_number(self, number: int) -> Message | None:
+        """The open message of this number, if it is in memory; whatever a worker holds or held lately is."""
+        raise NotImplementedError
+
+    def open_messages(self, dialect: int) -> list[Message]:
+        """The open messages in memory that came from clients of a dialect, oldest first."""
+        raise NotImplementedError
+
+    def readdress(self, message: Message, client: Peer) -> None:
+        """From now on a message's answer goes to this client: it is the one that asked, come back on another connection."""
+        raise NotImplementedError
+
+    def cancel_all(self, client: Peer, reason: int) -> int:
+        """End everything this connection asked for that is not settled and has not been promised to it; returns how many."""
+        raise NotImplementedError
+
     def lookup(self, client_id: bytes) -> Message | None:
         """The open message its client knows by this id, on disk or not."""
         raise NotImplementedError
@@ -48,12 +64,30 @@ class Exchange:
         """A worker serves these (weight, queue) pairs from now on; a second call replaces the first."""
         raise NotImplementedError
 
+    def consume(self, peer: Peer, queue: bytes, rank: int, is_exclusive: bool) -> int:
+        """A worker serves this one queue; of the idle workers of a queue the highest rank comes first. Afterwards `is_waiting` of
+        its serving tells whether its claim waits (`Peer.promoted` ends that): behind an exclusive one, or, if it is exclusive
+        itself, until no other is left. Rank 0 gets no messages, but counts as a worker of the queue."""
+        raise NotImplementedError
+
     def ready(self, peer: Peer, slots: int) -> None:
         """A worker has room for so many more messages."""
         raise NotImplementedError
 
     def reply(self, peer: Peer, message: Message, value: bytes, is_failure: bool) -> None:
         """A worker's answer to a message it holds or held."""
+        raise NotImplementedError
+
+    def delivered(self, peer: Peer, message: Message) -> None:
+        """A worker confirms a message it holds; the answer follows."""
+        raise NotImplementedError
+
+    def reject(self, peer: Peer, message: Message, value: bytes) -> None:
+        """A worker refuses a message it holds or held: that is its end, never a reason to try again."""
+        raise NotImplementedError
+
+    def give_back(self, peer: Peer, message: Message) -> None:
+        """A worker returns a message it holds: another one may try, if its retries and the queue's workers allow."""
         raise NotImplementedError
 
     def late(self, peer: Peer, wire_id: bytes) -> None:
@@ -96,6 +130,13 @@ class Exchange:
         raise NotImplementedError
 
     def unsubscribe(self, peer: Peer, prefix: bytes) -> None:
+        raise NotImplementedError
+
+    def subscribe_exactly(self, peer: Peer, topic: bytes) -> None:
+        """Hear one topic, not those that begin like it."""
+        raise NotImplementedError
+
+    def unsubscribe_exactly(self, peer: Peer, topic: bytes) -> None:
         raise NotImplementedError
 
     def note(self, peer: Peer, code: str) -> None:

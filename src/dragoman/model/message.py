@@ -40,10 +40,12 @@ class Message:
 
         self.number: int = 0
         self.queue_no: int = 0
-        self.wire_id: bytes = b""  # its id towards workers, unique among the open ones
+        self.wire_id: bytes = b""  # its id towards workers, unique among the open ones; ask `wire_id_of` for it
+        self.is_named: bool = False  # `Exchange.find` knows it by its client's id
         self.place: int = 0  # where the journal keeps its record; 0: nowhere
         self.is_loaded: bool = True  # False: the body is on disk only
-        self.fitness: int = -1  # a picky worker's judgement of the body, kept: -1 unknown, 0 unfit, 1 fit
+        self.fit: int = 0  # kinds of picky workers that can take it, by their bit (`Peer.pickiness`)
+        self.unfit: int = 0  # and those that cannot
 
         self.state: int = 0
         self.where: int = NOWHERE
@@ -57,4 +59,29 @@ class Message:
         self.delivered_ns: int = 0
         self.last_reason: int = 0
         self.died_with: list[int] | None = None  # the distinct workers that died holding it
+        self.is_handed_over: bool = False  # the client has been told that a worker has it
         self.is_answerable: bool = True  # False once the client has had its one answer
+
+
+def wire_id_of(m: Message) -> bytes:
+    """Its id towards workers that are told one as text: its client's own where that is unique, else made from its number."""
+    if not m.wire_id:
+        m.wire_id = own_wire_id(m.number)
+    return m.wire_id
+
+
+def own_wire_id(number: int) -> bytes:
+    """An id of the broker's own, in the shape of a uuid: some workers insist on text of that length."""
+    digits = b"%032x" % number
+    return b"-".join([digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]])
+
+
+def own_number(wire_id: bytes) -> int:
+    """The number in an id of the broker's own; -1 for any other id."""
+    if len(wire_id) != 36 or not wire_id.startswith(b"00000000-0000-0000-"):
+        return -1
+    try:
+        number = int(wire_id[19:23] + wire_id[24:], 16)
+    except ValueError:
+        return -1
+    return number if own_wire_id(number) == wire_id else -1

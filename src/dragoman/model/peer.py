@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from dragoman.model.serving import Serving
 
 
+# Kinds of workers that cannot take every body (`Peer.pickiness`).
+TAKES_ANYTHING: Final = 0
+TAKES_JSON_JOBS: Final = 1  # emqp: the original program
+TAKES_NO_CONTROL_WORDS: Final = 2  # pingpong, plain and package
+TAKES_TEXT: Final = 4  # pingpong, json
+TAKES_NO_EMPTY_BODY: Final = 8  # rq: the original library
+
 # Set in the first byte of an address (the listener's number) that no other connection can ever have.
 ANONYMOUS: Final = 0x80
 
@@ -37,7 +44,12 @@ class Peer:
         self.is_worker: bool = False
         self.is_leaving: bool = False  # no new work; what it holds may still be answered
         self.is_blocked: bool = False  # it does not read what we send: no new work until it does
-        self.is_picky: bool = False  # `accepts` must be asked before a message is given to it
+        # A bit of its own for each kind of worker that cannot take every body; 0: it takes anything. Where it is set, `accepts` is
+        # asked before a message is given to it, and its verdict is kept on the message under this bit.
+        self.pickiness: int = TAKES_ANYTHING
+        self.is_strict: bool = False  # what no worker of the queue can be told is refused at the door
+        self.says_delivered: bool = False  # it confirms each message before it answers it
+        self.is_chosen_by_load: bool = False  # the one that holds least comes first, else the one that was idle longest
         self.slots: int = 0
         self.serves: list[Serving] = []
         self.turn: int = 0
@@ -68,21 +80,25 @@ class Peer:
         """It is no longer a worker here (silent for too long, or sent away by the operator)."""
         raise NotImplementedError
 
+    def promoted(self, queue: bytes) -> None:
+        """Its claim on a queue waited for an exclusive one to end, or for all others to leave: it counts from now on."""
+        raise NotImplementedError
+
     # Towards a client.
     def kept(self, message: Message) -> None:
         """The message is accepted; said after the commit."""
         raise NotImplementedError
 
     def handed_over(self, message: Message) -> None:
-        """A worker has the message, for the first time."""
+        """A worker has the message: said once, when it is given to one, or when that one confirms it if it does such a thing."""
         raise NotImplementedError
 
     def answered(self, message: Message, value: bytes) -> None:
-        """The worker's value, success or failure alike."""
+        """A worker's answer."""
         raise NotImplementedError
 
-    def failed_for_good(self, message: Message, outcome: int, reason: int) -> None:
-        """The message ended without an answer."""
+    def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
+        """The message ended without an answer; `value` is what the worker said of it, if one did."""
         raise NotImplementedError
 
     # Towards a subscriber.

@@ -23,6 +23,8 @@ KEPT_WANTED: Final = 4  # the client is told once the message is kept at the con
 GUARANTEED: Final = 8  # not settled before a success: failures and timeouts are tried again
 NO_HASTE: Final = 16  # of a schedule: the first run waits for the first due instant
 KEEP_SAME: Final = 32  # of a schedule: the same one again changes nothing, so programs may declare theirs at each start
+# It expires in a worker's hands, too. Where HANDOVER_WANTED is set as well, only until its client was told of the hand-over.
+EXPIRES_HELD: Final = 64
 
 # Why something happened: the `reason` of closed, released and left facts.
 NO_REASON: Final = 0
@@ -47,6 +49,7 @@ REFUSED_BY_WORKER: Final = 18
 ANSWERED_LATE: Final = 19  # answered by an earlier holder while another one held it
 DROPPED: Final = 20
 SUPERSEDED: Final = 21
+BROKER_STOPPED: Final = 22
 REASON_NAMES: Final = [
     "none",
     "answered",
@@ -70,6 +73,7 @@ REASON_NAMES: Final = [
     "answered_late",
     "dropped",
     "superseded",
+    "broker_stopped",
 ]
 
 # A refusal is a value: why the core did not take a command. Zero is "taken".
@@ -86,6 +90,7 @@ NOT_FOUND: Final = 9
 WRONG_STATE: Final = 10
 QUEUES_MAX: Final = 11
 SCHEDULES_MAX: Final = 12
+INEXPRESSIBLE: Final = 13
 REFUSAL_CODES: Final = [
     "TAKEN",
     "DRAINING",
@@ -100,6 +105,7 @@ REFUSAL_CODES: Final = [
     "WRONG_STATE",
     "TOO_MANY_QUEUES",
     "TOO_MANY_SCHEDULES",
+    "INEXPRESSIBLE",
 ]
 REFUSAL_TEXTS: Final = [
     "taken",
@@ -115,4 +121,5 @@ REFUSAL_TEXTS: Final = [
     "it is not in a state that allows this",
     "there are as many queues as the limit allows",
     "there are as many schedules as the limit allows",
+    "no worker of this queue can be told this body: its protocol would take it for a word of its own",
 ]

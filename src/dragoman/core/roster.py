@@ -1,0 +1,137 @@
+"""Who works here: workers come, claim queues, leave or are lost."""
+
+from __future__ import annotations
+
+from typing import final
+
+from dragoman.core.dispatch import Dispatch
+from dragoman.core.queue import Queue
+from dragoman.core.settling import Settling
+from dragoman.core.state import State
+from dragoman.limits import NAME_SIZE_MAX
+from dragoman.limits import QUEUES_MAX as QUEUES_COUNT_MAX
+from dragoman.model.peer import Peer
+from dragoman.model.records import QUEUE_NAMED, WORKER_JOINED, FactLog, worker_text
+from dragoman.model.records import WORKER_LEFT as WORKER_LEFT_FACT
+from dragoman.model.serving import RANK_NORMAL, Serving
+from dragoman.model.words import QUEUES_MAX, SUPERSEDED, TAKEN, TOO_LONG, WORKER_LEFT, WORKER_LOST
+
+
+@final
+class Roster:
+    """The workers, and the names of the queues they and the clients use."""
+
+    def __init__(self, state: State, log: FactLog, dispatch: Dispatch, settling: Settling) -> None:
+        self.state = state
+        self.log = log
+        self.dispatch = dispatch
+        self.settling = settling
+        self.workers: dict[int, Peer] = {}
+
+    # -- queues ---------------------------------------------------------------------------------------------------------
+
+    def check_name(self, name: bytes) -> int:
+        """Whether a queue of this name may be made."""
+        if len(name) > NAME_SIZE_MAX:
+            return TOO_LONG
+        return QUEUES_MAX if len(self.state.queues) >= QUEUES_COUNT_MAX else TAKEN
+
+    def name_queue(self, name: bytes) -> Queue:
+        number = len(self.state.queues) + 1
+        self.log.numbered(QUEUE_NAMED, number, 0, name)
+        return self.state.on_queue_named(number, name)
+
+    def queue_of(self, name: bytes) -> Queue:
+        queue = self.state.queues.get(name)
+        return queue if queue is not None else self.name_queue(name)
+
+    # -- workers --------------------------------------------------------------------------------------------------------
+
+    def join(self, peer: Peer, queues: list[tuple[int, bytes]]) -> int:
+        unknown = 0
+        for _, name in queues:
+            if name not in self.state.queues:
+                unknown += 1
+                refusal = self.check_name(name)
+                if refusal != TAKEN:
+                    return refusal
+        if unknown > 0 and len(self.state.queues) + unknown > QUEUES_COUNT_MAX:
+            return QUEUES_MAX
+        self.enter(peer)
+        names: list[bytes] = []
+        for weight, name in queues:
+            queue = self.queue_of(name)
+            serving = Serving(peer, queue.number, name, weight, RANK_NORMAL, False)
+            queue.add(serving)
+            peer.serves.append(serving)
+            names.append(b"%d %s" % (weight, name))
+        peer.serves.sort(key=serving_weight, reverse=True)
+        self.log.numbered(WORKER_JOINED, peer.number, peer.dialect, worker_text(peer, names))
+        return TAKEN
+
+    def consume(self, peer: Peer, name: bytes, rank: int, is_exclusive: bool) -> int:
+        refusal = TAKEN if name in self.state.queues else self.check_name(name)
+        if refusal != TAKEN:
+            return refusal
+        self.enter(peer)
+        queue = self.queue_of(name)
+        serving = Serving(peer, queue.number, name, rank, rank, is_exclusive)
+        queue.add(serving)
+        peer.serves.append(serving)
+        self.log.numbered(WORKER_JOINED, peer.number, peer.dialect, worker_text(peer, [b"%d %s" % (rank, name)]))
+        return TAKEN
+
+    def enter(self, peer: Peer) -> None:
+        """A new worker, or one that says anew what it serves."""
+        if peer.is_worker:
+            self.promote(self.drop_servings(peer, SUPERSEDED))
+        else:
+            peer.number = self.state.take_number()
+            peer.is_worker = True
+            peer.joined_ns = self.state.now_ns
+            self.workers[peer.number] = peer
+        peer.is_leaving = False
+        peer.slots = 0
+
+    def leave(self, peer: Peer) -> None:
+        peer.is_leaving = True
+        peer.slots = 0
+        self.promote(self.drop_servings(peer, WORKER_LEFT))
+
+    def lose(self, peer: Peer, reason: int) -> None:
+        if not peer.is_worker:
+            return
+        promoted = self.drop_servings(peer, reason)
+        peer.is_worker = False
+        peer.slots = 0
+        del self.workers[peer.number]
+        self.log.numbered(WORKER_LEFT_FACT, peer.number, reason, b"")
+        why = WORKER_LEFT if peer.is_leaving else WORKER_LOST
+        for message in list(peer.held.values()):
+            self.settling.give_back(message, why, b"")
+        assert not peer.held, "a lost worker holds nothing"
+        self.promote(promoted)  # now that what it held stands in line again
+
+    def drop_servings(self, peer: Peer, reason: int) -> list[Serving]:
+        """End its claims; returns those that waited for that and count now."""
+        promoted: list[Serving] = []
+        for serving in peer.serves:
+            queue = self.state.queues_by_no[serving.queue_no]
+            promoted.extend(queue.drop(serving))
+            queue.last_worker_left_ns = self.state.now_ns
+            queue.last_worker_left_reason = reason
+        peer.serves = []
+        return promoted
+
+    def promote(self, promoted: list[Serving]) -> None:
+        for serving in promoted:
+            serving.peer.promoted(serving.queue)
+            self.dispatch.feed(serving.peer)
+
+    def has_another(self, queue: Queue, peer: Peer) -> bool:
+        """Whether a worker beside this one is given messages of a queue."""
+        return any(serving.peer is not peer and serving.takes() for serving in queue.servings)
+
+
+def serving_weight(serving: Serving) -> int:
+    return serving.weight

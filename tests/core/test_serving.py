@@ -1,0 +1,306 @@
+"""Workers of every kind as the core sees them: ranks, exclusive claims, load, confirmations, refusals, pickiness."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.core.core import Core
+from dragoman.core.settings import SECOND_NS, CoreSettings
+from dragoman.core.timers import Timers
+from dragoman.model.decode import decode_block
+from dragoman.model.message import Message
+from dragoman.model.peer import TAKES_NO_CONTROL_WORDS, TAKES_TEXT, Peer
+from dragoman.model.words import (
+    BROKER_STOPPED,
+    EXPIRES_HELD,
+    HANDOVER_WANTED,
+    INEXPRESSIBLE,
+    PAST_EXPIRY,
+    REFUSED_BY_WORKER,
+    REPLY_WANTED,
+    RETURNED,
+    RQ,
+    TAKEN,
+)
+from dragoman.testing.sim.recount import recount
+
+LOW, NORMAL, HIGH = 10, 20, 30
+
+
+class Somebody(Peer):
+    """A peer that remembers what it was told."""
+
+    def __init__(self, room: Room, name: bytes) -> None:
+        super().__init__(RQ, "rq")
+        self.told: list[tuple[object, ...]] = []
+        self.refuses: set[bytes] = set()
+        self.address = b"\x8f" + name
+        room.core.hello(self)
+
+    def deliver(self, message: Message) -> None:
+        self.told.append(("deliver", message.body))
+
+    def withdraw(self, message: Message, reason: int) -> None:
+        self.told.append(("withdraw", message.body, reason))
+
+    def accepts(self, message: Message) -> bool:
+        if message.body in self.refuses:
+            message.unfit |= self.pickiness
+            return False
+        message.fit |= self.pickiness
+        return True
+
+    def promoted(self, queue: bytes) -> None:
+        self.told.append(("promoted", queue))
+
+    def handed_over(self, message: Message) -> None:
+        self.told.append(("handed over", message.body))
+
+    def answered(self, message: Message, value: bytes) -> None:
+        self.told.append(("answered", message.body, value))
+
+    def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
+        self.told.append(("failed", message.body, reason, value))
+
+    def published(self, topic: bytes, body: bytes) -> None:
+        self.told.append(("news", topic, body))
+
+    def bodies(self) -> list[object]:
+        return [words[1] for words in self.told if words[0] == "deliver"]
+
+
+class Room:
+    """A core, and time by hand."""
+
+    def __init__(self) -> None:
+        self.core = Core(CoreSettings(), lambda place: b"")
+        self.timers = Timers(self.core)
+        self.now_ns = 1_700_000_000 * SECOND_NS
+        self.core.set_time(self.now_ns)
+        self.core.start(1, b"test")
+        self.records = b""
+
+    def somebody(self, name: bytes) -> Somebody:
+        return Somebody(self, name)
+
+    def worker(self, name: bytes, slots: int = 1, rank: int = NORMAL, is_exclusive: bool = False) -> Somebody:
+        worker = self.somebody(name)
+        assert self.core.consume(worker, b"q", rank, is_exclusive) == TAKEN
+        self.core.ready(worker, slots)
+        return worker
+
+    def submit(self, client: Peer, body: bytes, flags: int = REPLY_WANTED, retries: int = -1, expires_s: int = 0) -> int:
+        m = Message(RQ, b"q", body, body)
+        m.client, m.address, m.flags, m.retries_left = client, client.address, flags, retries
+        m.expires_ns = self.core.now_ns + expires_s * SECOND_NS if expires_s else 0
+        return self.core.submit(m)
+
+    def held(self, worker: Peer) -> Message:
+        return next(iter(worker.held.values()))
+
+    def pass_time(self, seconds: float) -> None:
+        self.records += self.core.log.take()
+        self.now_ns += int(seconds * SECOND_NS)
+        self.timers.sweep(self.now_ns, self.now_ns)
+
+    def facts(self, name: str) -> list[dict[str, object]]:
+        self.records += self.core.log.take()
+        return [fact for fact in decode_block(self.records) if fact["fact"] == name]
+
+
+@pytest.fixture
+def room() -> Room:
+    return Room()
+
+
+def test_the_highest_rank_with_a_free_slot_is_served_first_and_equals_take_turns(room: Room) -> None:
+    low = room.worker(b"low", 9, LOW)
+    first, second = room.worker(b"first", 2, HIGH), room.worker(b"second", 2, HIGH)
+    client = room.somebody(b"client")
+    for n in range(6):
+        room.submit(client, b"%d" % n)
+    assert (first.bodies(), second.bodies(), low.bodies()) == ([b"0", b"2"], [b"1", b"3"], [b"4", b"5"])
+    recount(room.core)
+
+
+def test_rank_none_gets_no_messages(room: Room) -> None:
+    room.worker(b"listener", 9, 0)
+    room.submit(room.somebody(b"client"), b"job")
+    assert room.core.state.queues[b"q"].waiting == 1
+    recount(room.core)
+
+
+def test_an_exclusive_worker_stands_alone_and_others_are_promoted_in_order_when_it_goes(room: Room) -> None:
+    only = room.worker(b"only", 1, NORMAL, True)
+    second = room.worker(b"second", 9, HIGH, True)
+    third = room.worker(b"third", 9, HIGH)
+    client = room.somebody(b"client")
+    room.submit(client, b"a")
+    room.submit(client, b"b")
+    assert (only.bodies(), second.told, third.told) == ([b"a"], [], [])
+    room.core.lose(only, 0)
+    assert second.told[0] == ("promoted", b"q")
+    assert second.bodies() == [b"a", b"b"]
+    assert third.told == []
+    room.core.lose(second, 0)
+    assert third.told[0] == ("promoted", b"q")
+    recount(room.core)
+
+
+def test_an_exclusive_claim_waits_for_all_others_to_leave_and_keeps_no_newcomer_out(room: Room) -> None:
+    first = room.worker(b"first")
+    only = room.worker(b"only", 1, NORMAL, True)
+    newcomer = room.worker(b"newcomer")
+    room.core.lose(first, 0)
+    assert only.told == []
+    room.core.leave(newcomer)
+    assert only.told == [("promoted", b"q")]
+    recount(room.core)
+
+
+def test_where_load_decides_the_one_that_holds_least_is_chosen(room: Room) -> None:
+    busy, idle = room.somebody(b"busy"), room.somebody(b"idle")
+    for worker in (busy, idle):
+        worker.is_chosen_by_load = True
+        room.core.join(worker, [(10, b"q")])
+    room.core.ready(busy, 9)
+    client = room.somebody(b"client")
+    for n in range(3):
+        room.submit(client, b"%d" % n)
+    room.core.ready(idle, 9)
+    for n in range(3, 8):
+        room.submit(client, b"%d" % n)
+    assert idle.bodies() == [b"3", b"4", b"5", b"7"]
+    recount(room.core)
+
+
+def test_a_worker_that_confirms_makes_the_hand_over_and_only_once(room: Room) -> None:
+    worker = room.somebody(b"worker")
+    worker.says_delivered = True
+    room.core.consume(worker, b"q", NORMAL, False)
+    room.core.ready(worker, 1)
+    client = room.somebody(b"client")
+    room.submit(client, b"job", REPLY_WANTED | HANDOVER_WANTED)
+    assert client.told == []
+    m = room.held(worker)
+    room.core.delivered(worker, m)
+    room.core.delivered(worker, m)
+    assert client.told == [("handed over", b"job")]
+    assert room.core.state_name(m) == "delivered"
+    room.core.lose(worker, 0)
+    other = room.worker(b"other")
+    assert other.bodies() == [b"job"]
+    room.core.reply(other, m, b"done", False)
+    assert client.told == [("handed over", b"job"), ("answered", b"job", b"done")]
+    assert len(room.facts("delivered")) == 1
+
+
+def test_an_answer_without_a_confirmation_is_both(room: Room) -> None:
+    worker = room.somebody(b"worker")
+    worker.says_delivered = True
+    room.core.consume(worker, b"q", NORMAL, False)
+    room.core.ready(worker, 1)
+    client = room.somebody(b"client")
+    room.submit(client, b"job", REPLY_WANTED | HANDOVER_WANTED)
+    room.core.reply(worker, room.held(worker), b"done", False)
+    assert client.told == [("handed over", b"job"), ("answered", b"job", b"done")]
+
+
+def test_a_refusal_is_final_and_its_words_reach_the_client(room: Room) -> None:
+    worker, other = room.worker(b"worker"), room.worker(b"other")
+    client = room.somebody(b"client")
+    room.submit(client, b"job", retries=5)
+    room.core.reject(worker, room.held(worker), b"not today")
+    assert client.told == [("failed", b"job", REFUSED_BY_WORKER, b"not today")]
+    assert other.told == []
+    recount(room.core)
+
+
+def test_what_a_worker_returns_goes_to_another_while_retries_last(room: Room) -> None:
+    worker, other = room.worker(b"worker"), room.worker(b"other")
+    client = room.somebody(b"client")
+    room.submit(client, b"job", retries=1)
+    room.core.give_back(worker, room.held(worker))
+    assert other.bodies() == [b"job"]
+    room.core.give_back(other, room.held(other))
+    assert [words[0] for words in client.told] == ["failed"]
+    recount(room.core)
+
+
+def test_what_a_worker_returns_ends_when_nobody_else_could_take_it(room: Room) -> None:
+    worker = room.worker(b"worker")
+    client = room.somebody(b"client")
+    room.submit(client, b"job", retries=5)
+    room.core.give_back(worker, room.held(worker))
+    assert client.told == [("failed", b"job", RETURNED, b"")]
+
+
+def test_a_held_message_expires_when_its_client_asked_for_that(room: Room) -> None:
+    worker, client = room.worker(b"worker", 2), room.somebody(b"client")
+    room.submit(client, b"mortal", REPLY_WANTED | EXPIRES_HELD, expires_s=3)
+    room.submit(client, b"patient", REPLY_WANTED, expires_s=3)
+    room.pass_time(3.5)
+    assert client.told == [("failed", b"mortal", PAST_EXPIRY, b"")]
+    assert ("withdraw", b"mortal", PAST_EXPIRY) in worker.told
+    assert [m.body for m in worker.held.values()] == [b"patient"]
+
+
+def test_with_a_hand_over_wanted_a_message_expires_only_until_then(room: Room) -> None:
+    worker, client = room.worker(b"worker"), room.somebody(b"client")
+    room.submit(client, b"job", REPLY_WANTED | EXPIRES_HELD | HANDOVER_WANTED, expires_s=3)
+    room.pass_time(3.5)
+    assert client.told == [("handed over", b"job")]
+    assert worker.held
+
+
+def test_a_body_no_worker_can_be_told_is_refused_at_the_door_unless_another_kind_serves_the_queue(room: Room) -> None:
+    strict, client = room.somebody(b"strict"), room.somebody(b"client")
+    strict.is_strict, strict.pickiness, strict.refuses = True, TAKES_NO_CONTROL_WORDS, {b"PONG"}
+    room.core.join(strict, [(10, b"q")])
+    room.core.ready(strict, 1)
+    assert room.submit(client, b"PONG") == INEXPRESSIBLE
+    assert room.submit(client, b"job") == TAKEN
+    anything = room.worker(b"anything")
+    assert room.submit(client, b"PONG") == TAKEN
+    assert anything.bodies() == [b"PONG"]
+    recount(room.core)
+
+
+def test_each_kind_of_picky_worker_judges_for_itself(room: Room) -> None:
+    client = room.somebody(b"client")
+    for body in (b"PONG", b"\xff", b"job"):
+        room.submit(client, body)
+    words, text = room.somebody(b"words"), room.somebody(b"text")
+    words.pickiness, words.refuses = TAKES_NO_CONTROL_WORDS, {b"PONG"}
+    text.pickiness, text.refuses = TAKES_TEXT, {b"\xff"}
+    for worker in (words, text):
+        room.core.join(worker, [(10, b"q")])
+    room.core.ready(words, 1)
+    assert words.bodies() == [b"\xff"]
+    room.core.ready(text, 9)
+    assert text.bodies() == [b"PONG", b"job"]
+    recount(room.core)
+
+
+def test_a_client_that_is_told_the_end_of_everything_waits_for_nothing_any_more(room: Room) -> None:
+    worker, client, other = room.worker(b"worker"), room.somebody(b"client"), room.somebody(b"other")
+    room.submit(client, b"held")
+    room.submit(client, b"waiting")
+    room.submit(client, b"promised", 0)
+    room.submit(other, b"another's")
+    assert room.core.cancel_all(client, BROKER_STOPPED) == 2
+    assert [words[1:3] for words in client.told] == [(b"held", BROKER_STOPPED), (b"waiting", BROKER_STOPPED)]
+    assert ("withdraw", b"held", BROKER_STOPPED) in worker.told
+    assert room.core.state.queues[b"q"].waiting == 2
+    recount(room.core)
+
+
+def test_one_topic_is_heard_exactly(room: Room) -> None:
+    exact, prefix = room.somebody(b"exact"), room.somebody(b"prefix")
+    room.core.subscribe_exactly(exact, b"news")
+    room.core.subscribe(prefix, b"new")
+    assert room.core.publish(b"news", b"1") == 2
+    assert room.core.publish(b"newspaper", b"2") == 1
+    room.core.unsubscribe_exactly(exact, b"news")
+    assert room.core.publish(b"news", b"3") == 1
+    assert exact.told == [("news", b"news", b"1")]
