@@ -6,7 +6,6 @@ import pytest
 
 from dragoman.dialects.emqp.client_side import MessageIds
 from dragoman.dialects.emqp.worker_side import WorkerSide, timeout_s_of
-from dragoman.dialects.registry import make_session
 from dragoman.limits import MESSAGE_SIZE_MAX
 from tests.core.harness import House
 from tests.dialects.shop import results
@@ -18,7 +17,7 @@ class Link:
     def __init__(self, house: House) -> None:
         self.house = house
         self.side = WorkerSide(b"sdk", MESSAGE_SIZE_MAX, MessageIds(b"00000000-0000-4000-a000-"))
-        self.session = make_session("emqp.worker", house.hub, house.emqp)
+        self.session = house.dialects.session("emqp.worker")
         self.session.start()
         self.jobs: list[tuple[bytes, float, bytes]] = []
         self.session.receive(self.side.zmtp.greeting())

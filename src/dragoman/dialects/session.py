@@ -26,6 +26,7 @@ class Hub:
         self.exchange = exchange
         self.dirty: list[Session] = []  # with something to send at the end of this tick
         self.holding: list[Session] = []  # with something that waits for a commit
+        self.finished: list[Session] = []  # to be closed once everything said to them is out
         self.boot_no: int = 0
         self.connections: int = 0  # connections so far: numbers them
         self.stop_requested: bool = False
@@ -87,6 +88,8 @@ class Session(Peer):
         self.is_dirty: bool = False
         self.is_unread: bool = False  # the runtime does not read from it at the moment: its silence says nothing
         self.is_holding: bool = False
+        self.is_finished: bool = False
+        self.tap: Callable[[bool, list[bytes]], None] | None = None  # hears (is it ours, the frames or the bytes)
         self.sink: Callable[[bytes], object] = discard  # the socket's write, while there is one
 
     def start(self) -> None:
@@ -101,11 +104,40 @@ class Session(Peer):
         """The connection is gone."""
         self.exchange.goodbye(self)
 
+    def beat(self, now_ns: int) -> None:
+        """Ten times a second: signs of life that are due go by the clock, `now_ns`. The peer's silence goes by the core's time,
+        `exchange.now_ns`, which stands still while a slow disk keeps us from hearing anybody; while `is_unread` is set it says
+        nothing."""
+
+    def say_goodbye(self) -> None:
+        """The broker stops."""
+
+    def lost(self, reason: int) -> None:
+        """The connection is about to end by our doing: what is held through it goes back to the line."""
+        self.exchange.lose(self, reason)
+
+    def holds_work(self) -> bool:
+        """Whether workers are reached through it. Such a connection is always read from: answers drain us."""
+        return self.is_worker
+
+    def set_blocked(self, is_blocked: bool) -> None:
+        """The peer stopped reading what we send, or reads again."""
+        self.is_blocked = is_blocked
+        if not is_blocked:
+            self.exchange.unblock(self)
+
     def touch(self) -> None:
         """There is something to send at the end of this tick."""
         if not self.is_dirty:
             self.is_dirty = True
             self.hub.dirty.append(self)
+
+    def finish(self) -> None:
+        """End the connection once everything said so far is out."""
+        if not self.is_finished:
+            self.is_finished = True
+            self.hub.finished.append(self)
+            self.touch()
 
     def hold_part(self, part: bytes) -> None:
         """A large body is passed on as it is, not copied."""
@@ -172,6 +204,10 @@ class ZmtpSession(Session):
             self.address = address_of(self.listener_no, self.identity, self.hub.boot_no, self.connection_no)
             self.opened()
             self.exchange.hello(self)
+        tap = self.tap
+        if tap is not None:
+            for frames in messages:
+                tap(False, frames)
         for frames in messages:
             self.on_message(frames)
         if zmtp.fault is not None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from dragoman.dialects.contract import Dialect
 from dragoman.dialects.emqp.headers import HeaderMeanings
+from dragoman.dialects.session import Hub
 from dragoman.model.units import SECOND_NS
 
 if TYPE_CHECKING:
@@ -31,16 +33,16 @@ class EmqpSettings:
 
 
 @final
-class EmqpDialect:
+class EmqpDialect(Dialect):
     """Shared by the sessions of all eMQP listeners."""
 
-    def __init__(self, settings: EmqpSettings, id_prefix: bytes) -> None:
+    def __init__(self, hub: Hub, settings: EmqpSettings, id_prefix: bytes) -> None:
+        super().__init__(hub)
         self.settings = settings
         self.id_prefix = id_prefix  # 24 bytes that begin every id of this boot
         self.id_block: bytes = b""  # the first 34 bytes, shared by 256 ids in a row
         self.id_counter: int = 0
         self.meanings = HeaderMeanings()
-        self.sessions: dict[int, EmqpSession] = {}
         self.schedulers: dict[int, EmqpSession] = {}
 
     def next_id(self) -> bytes:
@@ -50,16 +52,6 @@ class EmqpDialect:
             self.id_block = self.id_prefix + b"%010x" % (self.id_counter >> 8)
         self.id_counter += 1
         return self.id_block + HEX_PAIRS[low]
-
-    def sweep(self, now_ns: int) -> None:
-        """Ten times a second: send heartbeats that are due, lose workers that are silent."""
-        for session in list(self.sessions.values()):
-            session.beat(now_ns)
-
-    def excuse(self, stall_ns: int) -> None:
-        """The broker did not listen for so long: that time is nobody's silence."""
-        for session in self.sessions.values():
-            session.last_sign_ns = min(session.last_sign_ns + stall_ns, session.exchange.now_ns)
 
 
 def id_prefix_of(random: bytes) -> bytes:

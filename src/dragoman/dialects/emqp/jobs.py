@@ -9,7 +9,9 @@ from librt.strings import BytesWriter, write_i64_be
 
 from dragoman.dialects.emqp.dialect import EmqpSettings
 from dragoman.limits import WEIGHT_MAX
-from dragoman.model.message import Message
+from dragoman.model.message import Message, wire_id_of
+from dragoman.model.units import SECOND_NS
+from dragoman.model.words import EMQP
 from dragoman.wire.zmtp.frames import LONG
 
 
@@ -39,13 +41,19 @@ def read_queues(frame: bytes, settings: EmqpSettings) -> list[tuple[int, bytes]]
 def is_original_job(m: Message) -> bool:
     """Whether the original's worker can take it: all frames UTF-8, the body a JSON list of two or more. Else it resets itself."""
     try:
-        m.wire_id.decode()
+        wire_id_of(m).decode()
         m.queue.decode()
-        m.headers.decode()
+        if m.dialect == EMQP:
+            m.headers.decode()
         value = json_value(m.body)
     except (ValueError, RecursionError):
         return False
     return isinstance(value, list) and len(value) >= 2
+
+
+def headers_of(m: Message) -> bytes:
+    """What a client of another dialect asked for, in eMQP's words: as much as a worker needs to know."""
+    return b"timeout:%.9g" % (m.timeout_ns / SECOND_NS) if m.timeout_ns > 0 else b""
 
 
 def json_value(body: bytes) -> object:

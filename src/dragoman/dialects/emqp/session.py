@@ -40,14 +40,15 @@ from dragoman.dialects.emqp.words import (
 )
 from dragoman.dialects.session import Hub, ZmtpSession
 from dragoman.limits import INLINE_BODY_SIZE_MAX, NAME_SIZE_MAX
-from dragoman.model.message import Message
+from dragoman.model.message import Message, wire_id_of
+from dragoman.model.peer import TAKES_ANYTHING, TAKES_JSON_JOBS
 from dragoman.model.words import (
     BAD_HEADER,
-    BY_CLIENT,
     DUPLICATE,
     EMQP,
     HANDOVER_WANTED,
     HEARTBEAT_LOST,
+    INTERNAL,
     KEPT_WANTED,
     REASON_NAMES,
     REFUSAL_CODES,
@@ -236,7 +237,8 @@ class EmqpSession(ZmtpSession):
             self.is_scheduler = False
             self.emqp.schedulers.pop(self.connection_no, None)
             self.informed = ORIGINAL if count == at + 3 else ANYTHING
-            self.is_picky = self.informed == ORIGINAL and settings.json_only
+            is_picky = self.informed == ORIGINAL and settings.json_only
+            self.pickiness = TAKES_JSON_JOBS if is_picky else TAKES_ANYTHING
             self.lease_grace_ns = settings.timeout_grace_ns if self.informed == ORIGINAL else 0
             self.lease_ns = settings.original_timeout_ns if self.informed == ORIGINAL else 0
         self.tell_now([ACK, self.emqp.next_id(), frames[at]])
@@ -247,19 +249,15 @@ class EmqpSession(ZmtpSession):
             self.exchange.note(self, "EMQP_SHORT_MESSAGE")
             return
         if len(frames[at + 1]) > NAME_SIZE_MAX:
-            self.exchange.note(self, "EMQP_TOPIC_TOO_LONG")
+            self.exchange.note(self, "TOPIC_TOO_LONG")
             return
         self.exchange.publish(frames[at + 1], frames[at + 2])
 
     def on_question(self, command: bytes, frames: list[bytes], at: int) -> None:
         """Extensions: `id, the request's id` is answered `value, id`."""
         asked = frames[at + 1] if len(frames) > at + 1 else b""
-        value = b'{"value":%s}' % (status.state_of(asked, self.exchange) if command == STATE else self.cancel(asked))
-        self.tell([REPLY, self.emqp.next_id(), value, frames[at]])
-
-    def cancel(self, client_id: bytes) -> bytes:
-        m = self.exchange.lookup(client_id)
-        return b"true" if m is not None and self.exchange.cancel(m, BY_CLIENT) == TAKEN else b"false"
+        answer = status.state_of if command == STATE else status.cancel
+        self.tell([REPLY, self.emqp.next_id(), b'{"value":%s}' % answer(asked, self.exchange), frames[at]])
 
     def on_kbye(self) -> None:
         if self.is_worker:
@@ -278,14 +276,16 @@ class EmqpSession(ZmtpSession):
     # -- the core's verbs -----------------------------------------------------------------------------------------------
 
     def deliver(self, message: Message) -> None:
-        headers = self.emqp.meanings.of(message.headers)
+        is_ours = message.dialect == EMQP or message.dialect == INTERNAL
+        headers = self.emqp.meanings.of(message.headers if is_ours else jobs.headers_of(message))
         text = headers.to_original if self.informed == ORIGINAL else headers.to_worker
+        wire_id = wire_id_of(message)
         if not self.is_plain:
-            self.tell([REQUEST, message.wire_id, message.queue, text, message.body])
+            self.tell([REQUEST, wire_id, message.queue, text, message.body])
             return
         out = self.held_out
         out.write(REQUEST_OPENING)
-        write_frame(out, message.wire_id, True)
+        write_frame(out, wire_id, True)
         write_frame(out, message.queue, True)
         write_frame(out, text, True)
         body = message.body
@@ -322,13 +322,14 @@ class EmqpSession(ZmtpSession):
     def kept(self, message: Message) -> None:
         self.tell([ACK, self.emqp.next_id(), message.client_id])
 
-    def failed_for_good(self, message: Message, outcome: int, reason: int) -> None:
+    def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
         """Only a client that waits for an answer is told: a result it asked for, or any answer where a REQ peer has had none."""
         if message.flags & REPLY_WANTED or (self.is_req and message.flags & HANDOVER_WANTED and message.attempt == 0):
-            name = REASON_NAMES[reason]
-            self.tell(
-                [REPLY, self.emqp.next_id(), jobs.error_value(name.upper(), name.replace("_", " ")), message.client_id]
-            )
+            if not is_failure(value):  # another dialect's worker said it in its own words, or nobody said anything
+                name = REASON_NAMES[reason]
+                text = value.decode("utf-8", "replace") if value else name.replace("_", " ")
+                value = jobs.error_value(name.upper(), text)
+            self.tell([REPLY, self.emqp.next_id(), value, message.client_id])
 
     def refuse(self, message: Message, refusal: int, text: str) -> None:
         """New work was not taken: said whatever the headers were, for nothing else will ever be said about it. While the journal can
@@ -343,9 +344,12 @@ class EmqpSession(ZmtpSession):
         """eMQP has no word for it; the late answer will be dropped."""
 
     def accepts(self, message: Message) -> bool:
-        if message.fitness < 0:
-            message.fitness = 1 if jobs.is_original_job(message) else 0
-        return message.fitness == 1
+        if not (message.fit | message.unfit) & TAKES_JSON_JOBS:
+            if jobs.is_original_job(message):
+                message.fit |= TAKES_JSON_JOBS
+            else:
+                message.unfit |= TAKES_JSON_JOBS
+        return message.fit & TAKES_JSON_JOBS != 0
 
     def dismiss(self, reason: int) -> None:
         self.informed = UNKNOWN

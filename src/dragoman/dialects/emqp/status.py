@@ -9,6 +9,7 @@ from dragoman.dialects.emqp.words import SHOW_SCHEDULERS, SHOW_WORKERS
 from dragoman.model.exchange import Exchange
 from dragoman.model.peer import Peer
 from dragoman.model.units import SECOND_NS
+from dragoman.model.words import BY_CLIENT, TAKEN
 
 
 def answer(command: bytes, exchange: Exchange, emqp: EmqpDialect) -> bytes:
@@ -27,6 +28,12 @@ def state_of(client_id: bytes, exchange: Exchange) -> bytes:
         return msgspec.json.encode({"state": exchange.settled_state(client_id)})
     queue = m.queue.decode("utf-8", "backslashreplace")
     return msgspec.json.encode({"state": exchange.state_name(m), "attempt": m.attempt, "queue": queue})
+
+
+def cancel(client_id: bytes, exchange: Exchange) -> bytes:
+    """End one request; says whether there was one to end."""
+    m = exchange.lookup(client_id)
+    return b"true" if m is not None and exchange.cancel(m, BY_CLIENT) == TAKEN else b"false"
 
 
 def counts(exchange: Exchange) -> dict[str, dict[str, int]]:

@@ -1,4 +1,4 @@
-"""A subscriber on the PUB port: sends subscriptions, gets `topic, body`."""
+"""A subscriber on a PUB or XPUB port: sends subscriptions, gets `topic, body`."""
 
 from __future__ import annotations
 
@@ -6,30 +6,29 @@ from typing import final
 
 from dragoman.dialects.session import Hub, ZmtpSession
 from dragoman.limits import NAME_SIZE_MAX, SUBSCRIPTIONS_MAX
-from dragoman.model.words import EMQP
 
 
 @final
-class EmqpSubscriber(ZmtpSession):
+class TopicSubscriber(ZmtpSession):
     """As with any PUB socket, news for one who does not read is dropped, and counted."""
 
-    def __init__(self, listener: str, listener_no: int, hub: Hub) -> None:
-        super().__init__(EMQP, listener, listener_no, hub, b"PUB")
+    def __init__(self, dialect: int, listener: str, listener_no: int, hub: Hub, socket_type: bytes) -> None:
+        super().__init__(dialect, listener, listener_no, hub, socket_type)
         self.prefixes: dict[bytes, int] = {}
 
     def on_message(self, frames: list[bytes]) -> None:
         text = frames[0]
         if len(frames) != 1 or not text or text[0] > 1:
-            self.exchange.note(self, "EMQP_NOT_A_SUBSCRIPTION")
+            self.exchange.note(self, "NOT_A_SUBSCRIPTION")
             return
         if len(text) > NAME_SIZE_MAX + 1:
-            self.exchange.note(self, "EMQP_TOPIC_TOO_LONG")
+            self.exchange.note(self, "TOPIC_TOO_LONG")
             return
         prefix = text[1:]
         count = self.prefixes.get(prefix, 0)
         if text[0] == 1:
             if count == 0 and len(self.prefixes) >= SUBSCRIPTIONS_MAX:
-                self.exchange.note(self, "EMQP_TOO_MANY_SUBSCRIPTIONS")
+                self.exchange.note(self, "TOO_MANY_SUBSCRIPTIONS")
                 return
             self.prefixes[prefix] = count + 1
             if count == 0:

@@ -1,0 +1,296 @@
+"""What survives when a client of one dialect is served by a worker of another.
+
+Each dialect declares once what its clients can say or be told and what its workers can be told or say, in its own words. All
+else follows: a feature survives a crossing when the client has a word for it and, where the worker takes part in it, the worker
+has one, too. What the broker does by itself (lines, retries, bounds on time) needs no word of the worker's.
+
+The reference page, the SDK's refusals and the tests of every crossing read these declarations and no others.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from dragoman.model.words import EBUS, EMQP, PINGPONG, RQ, SCALE0
+
+DIALECTS: Final = [SCALE0, PINGPONG, EMQP, EBUS, RQ]
+
+# What may cross: the first four come from the worker, the others from the client.
+REPLY: Final = 0
+REFUSAL: Final = 1
+REASON: Final = 2
+HANDOVER: Final = 3
+PRIORITY: Final = 4
+RETRIES: Final = 5
+TIMEOUT: Final = 6
+EXPIRY: Final = 7
+CANCEL: Final = 8
+HEADERS: Final = 9
+# What lies between a client and the broker alone.
+NO_REPLY: Final = 10
+KEPT: Final = 11
+DELAY: Final = 12
+DEDUPE: Final = 13
+STATE: Final = 14
+SCHEDULE: Final = 15
+PUBLISH: Final = 16
+SUBSCRIBE: Final = 17
+PREFIXES: Final = 18
+QUEUES: Final = 19
+ONCE: Final = 20
+GUARANTEE: Final = 21
+
+CROSSING: Final = [REPLY, REFUSAL, REASON, HANDOVER, PRIORITY, RETRIES, TIMEOUT, EXPIRY, CANCEL, HEADERS]
+BETWEEN: Final = [
+    NO_REPLY,
+    KEPT,
+    DELAY,
+    DEDUPE,
+    STATE,
+    SCHEDULE,
+    PUBLISH,
+    SUBSCRIBE,
+    PREFIXES,
+    QUEUES,
+    ONCE,
+    GUARANTEE,
+]
+
+
+@final
+class Feature:
+    """`is_joint`: it needs a word of both; otherwise the broker does it, whatever the worker speaks."""
+
+    def __init__(self, number: int, name: str, is_joint: bool, about: str, otherwise: str) -> None:
+        self.number = number
+        self.name = name
+        self.is_joint = is_joint
+        self.about = about
+        self.otherwise = otherwise  # what happens at a worker that has no word of its own for it
+
+
+FEATURES: Final = [
+    Feature(REPLY, "reply", True, "the worker's answer comes back, byte for byte", ""),
+    Feature(
+        REFUSAL,
+        "refusal",
+        True,
+        "a worker says that it does not do a message; its client is told that there will be no answer",
+        "a worker without such a word can only answer",
+    ),
+    Feature(
+        REASON, "reject reason", True, "what the worker gave as its reason reaches the client", "no reason is said"
+    ),
+    Feature(
+        HANDOVER,
+        "delivered notice",
+        False,
+        "the client is told, once and before the answer, that a worker has the message",
+        "said by the broker when it gives the message to the worker",
+    ),
+    Feature(
+        PRIORITY, "priority", False, "higher ones leave the queue first", "done by the broker; the worker is not told"
+    ),
+    Feature(
+        RETRIES,
+        "retries",
+        False,
+        "how many more tries there are after a worker that died, timed out, failed or gave the message back",
+        "counted by the broker: a lost worker and a timeout use one up",
+    ),
+    Feature(
+        TIMEOUT,
+        "timeout",
+        False,
+        "a hard bound on one attempt",
+        "kept by the broker: the worker is not told, and its late answer is dropped",
+    ),
+    Feature(
+        EXPIRY,
+        "expiry",
+        False,
+        "the instant after which the message is of no use; its client is told that it passed",
+        "kept by the broker: the worker is not told, and its late answer is dropped",
+    ),
+    Feature(
+        CANCEL,
+        "cancel",
+        False,
+        "the client withdraws a message",
+        "it ends in the broker; a worker that has it is not told, and its answer is dropped",
+    ),
+    Feature(HEADERS, "headers", True, "further words of the client's own, carried to the worker", "dropped"),
+    Feature(NO_REPLY, "no reply", False, "a message whose answer its client does not want", ""),
+    Feature(KEPT, "kept notice", False, "the client is told that the broker has the message safely", ""),
+    Feature(DELAY, "delay", False, "not given to a worker before an instant", ""),
+    Feature(DEDUPE, "dedupe", False, "of all messages with one key the first is taken", ""),
+    Feature(STATE, "state", False, "the client asks where its message is", ""),
+    Feature(SCHEDULE, "schedules", False, "later, and again", ""),
+    Feature(PUBLISH, "publish", False, "news to whoever listens to a topic", ""),
+    Feature(SUBSCRIBE, "subscribe", False, "hearing a topic's news", ""),
+    Feature(PREFIXES, "prefixes", False, "hearing every topic that begins alike", ""),
+    Feature(QUEUES, "queues", False, "more queues than one", ""),
+    Feature(ONCE, "once", False, "sent again after a lost connection it still runs once", ""),
+    Feature(GUARANTEE, "guarantee", False, "not settled before a success, however many tries that takes", ""),
+]
+
+
+@final
+class Word:
+    """How one dialect says one feature."""
+
+    def __init__(self, dialect: int, feature: int, text: str) -> None:
+        self.dialect = dialect
+        self.feature = feature
+        self.text = text
+
+
+# What clients say, or are told.
+CLIENT_WORDS: Final = [
+    Word(SCALE0, REPLY, "TASKREPLY"),
+    Word(SCALE0, REFUSAL, "ERROR 503 with the task's id"),
+    Word(SCALE0, REASON, "`reason` of the ERROR"),
+    Word(SCALE0, QUEUES, "services, by name"),
+    Word(PINGPONG, REPLY, "the result (json: `msg`)"),
+    Word(PINGPONG, REFUSAL, "ERROR"),
+    Word(PINGPONG, REASON, "the frame behind ERROR (json: `reason`)"),
+    Word(EMQP, REPLY, "REPLY with value and id"),
+    Word(EMQP, REFUSAL, 'REPLY with the value `{"error":…}`'),
+    Word(EMQP, REASON, "`message` of the error, or the worker's own error"),
+    Word(EMQP, HANDOVER, "REPLY with the id alone"),
+    Word(EMQP, PRIORITY, "`priority:0`–`9`"),
+    Word(EMQP, RETRIES, "`retry-count:N`"),
+    Word(EMQP, TIMEOUT, "`timeout:seconds`"),
+    Word(EMQP, EXPIRY, "`expires:seconds`, until a worker has it"),
+    Word(EMQP, CANCEL, "CANCEL with the id"),
+    Word(EMQP, HEADERS, "any text in the header frame"),
+    Word(EMQP, NO_REPLY, "no `reply-requested`"),
+    Word(EMQP, KEPT, "`ack-requested`, answered ACK"),
+    Word(EMQP, DELAY, "`delay:seconds`"),
+    Word(EMQP, DEDUPE, "`dedupe:key`"),
+    Word(EMQP, STATE, "STATE with the id"),
+    Word(EMQP, SCHEDULE, "SCHEDULE, UNSCHEDULE"),
+    Word(EMQP, PUBLISH, "PUBLISH to a topic"),
+    Word(EMQP, SUBSCRIBE, "a SUB socket"),
+    Word(EMQP, PREFIXES, "every subscription is one"),
+    Word(EMQP, QUEUES, "by name"),
+    Word(EMQP, ONCE, "STATE, then the same `dedupe` key"),
+    Word(EMQP, GUARANTEE, "`guarantee`"),
+    Word(EBUS, REPLY, "REPLY"),
+    Word(EBUS, REFUSAL, "REJECT"),
+    Word(EBUS, REASON, "data of the REJECT"),
+    Word(EBUS, EXPIRY, "`stales ms`, also in a worker's hands"),
+    Word(EBUS, CANCEL, "CANCEL, or REJECT"),
+    Word(EBUS, PUBLISH, "a PUB socket, to a channel"),
+    Word(EBUS, SUBSCRIBE, "a SUB socket"),
+    Word(EBUS, PREFIXES, "every subscription is one"),
+    Word(EBUS, QUEUES, "services, by name"),
+    Word(EBUS, ONCE, "the same rid"),
+    Word(RQ, REPLY, "REPLY"),
+    Word(RQ, REFUSAL, "UNDELIVERED"),
+    Word(RQ, HANDOVER, "DELIVERED"),
+    Word(RQ, RETRIES, "RETRIES"),
+    Word(RQ, EXPIRY, "TIMEOUT, until DELIVERED"),
+    Word(RQ, NO_REPLY, "NOREPLY"),
+    Word(RQ, KEPT, "DELIVERED of a NOREPLY"),
+    Word(RQ, PUBLISH, "BROADCAST to a queue"),
+    Word(RQ, SUBSCRIBE, "CONSUME of the queue of exactly that name"),
+    Word(RQ, QUEUES, "by name"),
+]
+
+# What workers are told, or say.
+WORKER_WORDS: Final = [
+    Word(SCALE0, REPLY, "TASKREPLY"),
+    Word(PINGPONG, REPLY, "the next frame that is no word of control (json: SUCCESS)"),
+    Word(PINGPONG, REFUSAL, "json form only: ERROR, a failure, tried again while there are retries"),
+    Word(PINGPONG, REASON, "json form only: `msg` of the ERROR"),
+    Word(PINGPONG, RETRIES, "a failure, said in the json form, uses one up, too"),
+    Word(EMQP, REPLY, "REPLY"),
+    Word(
+        EMQP, REFUSAL, '`{"error":…}` or the original\'s `TimeoutError`: a failure, tried again while there are retries'
+    ),
+    Word(EMQP, REASON, "the whole error value"),
+    Word(EMQP, RETRIES, "a failure uses one up, too"),
+    Word(EMQP, TIMEOUT, "told by `timeout:seconds`, if the client said it in eMQP"),
+    Word(EMQP, HEADERS, "the header frame as it came"),
+    Word(EBUS, REPLY, "REPLY"),
+    Word(EBUS, REFUSAL, "REJECT: final, never tried again"),
+    Word(EBUS, REASON, "data of the REJECT"),
+    Word(EBUS, TIMEOUT, "kept by the broker: the worker is sent CANCEL"),
+    Word(EBUS, EXPIRY, "told by `stales ms`; CANCEL when it passes"),
+    Word(EBUS, CANCEL, "CANCEL"),
+    Word(RQ, REPLY, "REPLY"),
+    Word(RQ, HANDOVER, "said when the consumer says DELIVERED"),
+    Word(RQ, RETRIES, "UNDELIVERED, which gives the message back to other consumers, uses one up, too"),
+]
+
+
+@final
+class Words:
+    """The words of one role, by dialect and feature."""
+
+    def __init__(self, words: list[Word]) -> None:
+        self.texts: dict[int, str] = {}
+        for word in words:
+            self.texts[word.dialect << 8 | word.feature] = word.text
+
+    def text(self, dialect: int, feature: int) -> str:
+        """How it is said; empty: it cannot be."""
+        return self.texts.get(dialect << 8 | feature, "")
+
+
+CLIENTS: Final = Words(CLIENT_WORDS)
+WORKERS: Final = Words(WORKER_WORDS)
+
+
+def client_has(dialect: int, feature: int) -> bool:
+    """Whether a client of this dialect can say it, or be told it."""
+    return CLIENTS.text(dialect, feature) != ""
+
+
+def worker_has(dialect: int, feature: int) -> bool:
+    """Whether a worker of this dialect has a word of its own for it."""
+    return WORKERS.text(dialect, feature) != ""
+
+
+def survives(client: int, worker: int, feature: int) -> bool:
+    """Whether a feature reaches from a client of one dialect to a worker of another and back."""
+    if not client_has(client, feature):
+        return False
+    return worker_has(worker, feature) or not FEATURES[feature].is_joint
+
+
+def surviving(client: int, worker: int) -> list[int]:
+    """Everything that survives this crossing."""
+    found: list[int] = []
+    for feature in CROSSING:
+        if survives(client, worker, feature):
+            found.append(feature)
+    return found
+
+
+def dropped(client: int, worker: int) -> list[int]:
+    """What one of the two can say and the other cannot be told."""
+    found: list[int] = []
+    for feature in CROSSING:
+        is_said = worker_has(worker, feature) if feature <= HANDOVER else client_has(client, feature)
+        if is_said and not survives(client, worker, feature):
+            found.append(feature)
+    return found
+
+
+def wording(client: int, worker: int, feature: int) -> str:
+    """How a surviving feature is worded on its way; empty: it does not survive."""
+    if not survives(client, worker, feature):
+        return ""
+    said = WORKERS.text(worker, feature) or FEATURES[feature].otherwise
+    return CLIENTS.text(client, feature) + (" — " + said if said else "")
+
+
+def having(feature: int) -> list[int]:
+    """The dialects whose clients have it; the one that is nearest to the others first."""
+    found: list[int] = []
+    for dialect in [RQ, EBUS, SCALE0, PINGPONG, EMQP]:
+        if client_has(dialect, feature):
+            found.append(dialect)
+    return found
