@@ -1,0 +1,391 @@
+"""The header of a Scale0 message: one JSON object, read and written by bytes.
+
+Three headers make a round trip, so the plain ones (ASCII, no escapes, no nesting but a list of names) are walked once by offset.
+Anything else goes the slow way, through a JSON reader; both give the same, and only the slow one finds fault.
+
+An `id` belongs to its client: a text or a number, it comes back exactly as it came. So its token is kept as it was written.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, final
+
+import msgspec
+from librt.strings import read_i64_le
+from mypy_extensions import i64
+
+from dragoman.limits import HEADERS_SIZE_MAX
+
+NO_TIME: Final = -1
+UNKNOWN_LOAD: Final = -1.0
+INTERVAL_S_MAX: Final = 86400.0  # a worker heard of once a day is no worker
+QUOTE: Final = 0x22
+COMMA: Final = 0x2C
+ZERO: Final = 0x30
+NINE: Final = 0x39
+RAW: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+@final
+class Header:
+    """What a header says. Texts are bytes of UTF-8; a token is a JSON value as it was written; empty: not said."""
+
+    def __init__(self) -> None:
+        self.problem: str = ""  # why it could not be read
+        self.id: bytes = b""  # token; of a plain one ask `id_token`
+        self.has_plain_id: bool = False  # it is a text that can stand between quotes as it is
+        self.text: bytes = b""  # then, where it stands
+        self.id_at: i64 = 0
+        self.id_end: i64 = 0
+        self.service: bytes = b""
+        self.services: bytes = b""  # token
+        self.version: bytes = b""  # token
+        self.time_ms: i64 = NO_TIME
+        self.interval_s: float = 0.0
+        self.is_busy: bool = False
+        self.identity: bytes = b""
+        self.config_type: bytes = b""
+        self.code: int = 0
+        self.reason: bytes = b""
+        self.broker: bytes = b""
+        self.load: float = UNKNOWN_LOAD
+
+    def id_token(self) -> bytes:
+        return self.text[self.id_at : self.id_end] if self.has_plain_id else self.id
+
+
+def read_header(text: bytes) -> Header:
+    h = Header()
+    if not walk(text, h):
+        h = Header()
+        read_slowly(text, h)
+    return h
+
+
+@final
+class Memory:
+    """A peer's last header. The next one mostly is the same, or the same but for its id, and need not be read."""
+
+    def __init__(self) -> None:
+        self.text: bytes = b""
+        self.last = Header()
+        self.head: bytes = b""  # up to the quote that begins the id
+        self.tail: bytes = b""  # from the quote that ends it
+        self.head_size: i64 = 0  # 0: it has no plain id
+        self.tail_size: i64 = 0
+
+    def read(self, text: bytes) -> Header:
+        """What a header says; it holds until the next one is read."""
+        if text == self.text:
+            return self.last
+        head_size: i64 = self.head_size
+        end: i64 = len(text) - self.tail_size
+        if head_size > 0 and end >= head_size and is_at(text, end, self.tail) and is_at(text, 0, self.head):
+            if plain_end(text, head_size, end + 1) == end:
+                last = self.last
+                last.text = text
+                last.id_end = end + 1
+                self.text = text
+                return last
+        h = read_header(text)
+        self.text = text
+        self.last = h
+        self.head_size = 0
+        if h.has_plain_id:
+            self.head_size = h.id_at + 1
+            self.head = text[: h.id_at + 1]
+            self.tail = text[h.id_end - 1 :]
+            self.tail_size = len(self.tail)
+        return h
+
+
+def walk(text: bytes, h: Header) -> bool:
+    """Read a plain header; False when it is not plain, whatever it is."""
+    end: i64 = len(text)
+    if end == 0:
+        return True
+    if end < 2 or end > HEADERS_SIZE_MAX or text[0] != 0x7B or text[end - 1] != 0x7D:
+        return False
+    end -= 1  # the closing brace
+    at: i64 = skip_blanks(text, 1, end)
+    if at == end:
+        return True
+    while True:
+        if text[at] != QUOTE:
+            return False
+        key_at: i64 = at + 1
+        key_end: i64 = plain_end(text, key_at, end)
+        if key_end < 0:
+            return False
+        at = skip_blanks(text, key_end + 1, end)
+        if at >= end or text[at] != 0x3A:
+            return False
+        at = skip_blanks(text, at + 1, end)
+        if at >= end:
+            return False
+        value_at: i64 = at
+        first: i64 = text[at]
+        if first == QUOTE:
+            at = plain_end(text, at + 1, end) + 1
+        elif ZERO <= first <= NINE:
+            at = number_end(text, at, end)
+        elif first == 0x5B:
+            at = list_end(text, at + 1, end)
+        elif text[at : at + 4] == b"true":
+            at += 4
+        elif text[at : at + 5] == b"false":
+            at += 5
+        else:
+            return False
+        if at <= 0 or not take(h, text, key_at, key_end, value_at, at):
+            return False
+        at = skip_blanks(text, at, end)
+        if at == end:
+            return True
+        if text[at] != COMMA:
+            return False
+        at = skip_blanks(text, at + 1, end)
+        if at >= end:
+            return False
+
+
+def skip_blanks(text: bytes, at: i64, end: i64) -> i64:
+    while at < end and (text[at] == 0x20 or text[at] == 0x0A or text[at] == 0x0D or text[at] == 0x09):
+        at += 1
+    return at
+
+
+def plain_end(text: bytes, at: i64, end: i64) -> i64:
+    """Where the quote of a plain text stands that begins at `at`; -1: it is not plain."""
+    while at < end:
+        char: i64 = text[at]
+        if char == QUOTE:
+            return at
+        if char < 0x20 or char > 0x7E or char == 0x5C:
+            return -1
+        at += 1
+    return -1
+
+
+def number_end(text: bytes, at: i64, end: i64) -> i64:
+    """Behind a number without sign and exponent; -1: another one."""
+    start: i64 = at
+    while at < end and ZERO <= text[at] <= NINE:
+        at += 1
+    if (text[start] == ZERO and at - start > 1) or at - start > 15:
+        return -1
+    if at < end and text[at] == 0x2E:
+        at += 1
+        start = at
+        while at < end and ZERO <= text[at] <= NINE:
+            at += 1
+        if at == start:
+            return -1
+    if at < end and (text[at] == 0x65 or text[at] == 0x45):
+        return -1
+    return at
+
+
+def list_end(text: bytes, at: i64, end: i64) -> i64:
+    """Behind a list of plain texts; -1: another one."""
+    at = skip_blanks(text, at, end)
+    if at < end and text[at] == 0x5D:
+        return at + 1
+    while at < end and text[at] == QUOTE:
+        at = plain_end(text, at + 1, end)
+        if at < 0:
+            return -1
+        at = skip_blanks(text, at + 1, end)
+        if at >= end:
+            return -1
+        if text[at] == 0x5D:
+            return at + 1
+        if text[at] != COMMA:
+            return -1
+        at = skip_blanks(text, at + 1, end)
+    return -1
+
+
+def is_at(text: bytes, at: i64, part: bytes) -> bool:
+    """Whether a part stands at a place that has room for it: eight bytes at a time, and nothing is made for it."""
+    index: i64 = 0
+    size: i64 = len(part)
+    while index + 8 <= size:
+        if read_i64_le(text, at + index) != read_i64_le(part, index):
+            return False
+        index += 8
+    while index < size:
+        if text[at + index] != part[index]:
+            return False
+        index += 1
+    return True
+
+
+def take(h: Header, text: bytes, key_at: i64, key_end: i64, at: i64, end: i64) -> bool:
+    """Take one member; the usual ones without making anything that is thrown away."""
+    size: i64 = key_end - key_at
+    if size == 2 and is_at(text, key_at, b"id"):
+        h.has_plain_id = text[at] == QUOTE
+        if h.has_plain_id:
+            h.text = text
+            h.id_at = at
+            h.id_end = end
+        else:
+            h.id = text[at:end]
+        return text[at] <= NINE  # a quote or a digit
+    if size == 4 and is_at(text, key_at, b"time"):
+        return take_time(h, text, at, end)
+    if size == 7 and is_at(text, key_at, b"service"):
+        if text[at] != QUOTE:
+            return False
+        h.service = text[at + 1 : end - 1]
+        return True
+    if size == 8 and is_at(text, key_at, b"services"):
+        h.services = text[at:end]
+        return text[at] == QUOTE or text[at] == 0x5B
+    if size == 14 and is_at(text, key_at, b"config_version"):
+        h.version = text[at:end]
+        return True
+    return put(h, text[key_at:key_end], text[at:end])
+
+
+def take_time(h: Header, text: bytes, at: i64, end: i64) -> bool:
+    if text[at] > NINE or text[at] == QUOTE:
+        return False
+    time_ms: i64 = 0
+    while at < end and text[at] != 0x2E:
+        time_ms = time_ms * 10 + text[at] - ZERO
+        at += 1
+    part: i64 = 0
+    while part < 3:
+        at += 1
+        time_ms *= 10
+        if at < end:
+            time_ms += text[at] - ZERO
+        part += 1
+    h.time_ms = time_ms
+    return True
+
+
+def read_slowly(text: bytes, h: Header) -> None:
+    if len(text) > HEADERS_SIZE_MAX:
+        h.problem = f"a header of more than {HEADERS_SIZE_MAX} bytes"
+        return
+    try:
+        text.decode()
+        members: dict[str, msgspec.Raw] = RAW.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        h.problem = "the header is not one JSON object"
+        return
+    for key, raw in members.items():
+        name = key.encode("utf-8", "replace")
+        if not put(h, name, bytes(raw)) and not h.problem:
+            h.problem = f"{key[:40]} has a value it cannot have"
+
+
+def put(h: Header, key: bytes, token: bytes) -> bool:
+    """Take a member by its token; False when the value is none that this key can have. `null` is the same as nothing."""
+    if token == b"null":
+        return True
+    if key == b"id":
+        h.id = token
+        return token[0] == QUOTE or token[0] == 0x2D or ZERO <= token[0] <= NINE
+    if key == b"heartbeat_interval":
+        h.interval_s = number(token)
+        return 0.0 < h.interval_s <= INTERVAL_S_MAX
+    if key == b"busy":
+        h.is_busy = token == b"true"
+        return h.is_busy or token == b"false"
+    if key == b"config_version" or key == b"configversion":
+        h.version = token
+    elif key == b"service":
+        h.service = text_of(token)
+        return token[0] == QUOTE
+    elif key == b"services":
+        h.services = token
+        return token[0] == QUOTE or token[0] == 0x5B
+    elif key == b"identity":
+        h.identity = text_of(token)
+    elif key == b"config_type":
+        h.config_type = text_of(token)
+    elif key == b"time":
+        seconds = number(token)
+        if math.isnan(seconds):
+            return False
+        h.time_ms = i64(int(seconds * 1000)) if seconds >= 0.0 else 0
+    elif key == b"code":
+        code = number(token)
+        h.code = int(code) if 0.0 <= code < 1e9 else 0
+    elif key == b"reason":
+        h.reason = text_of(token)
+    elif key == b"broker":
+        h.broker = text_of(token)
+    elif key == b"load":
+        load = number(token)
+        h.load = load if 0.0 <= load <= 1.0 else UNKNOWN_LOAD
+    return True
+
+
+def number(token: bytes) -> float:
+    """A number, also one in quotes; NaN when it is none. No larger than a float can count to exactly."""
+    text = text_of(token)
+    try:
+        value = float(text)
+    except ValueError:
+        return math.nan
+    return value if -9e15 < value < 9e15 else math.nan
+
+
+def text_of(token: bytes) -> bytes:
+    """A token as text: what a string says, anything else as it is written."""
+    if token[:1] != b'"':
+        return token
+    if b"\\" not in token:
+        return token[1:-1]
+    try:
+        value: object = msgspec.json.decode(token)
+    except msgspec.DecodeError:
+        return b""
+    return value.encode("utf-8", "replace") if isinstance(value, str) else b""
+
+
+def names_of(token: bytes) -> list[bytes]:
+    """The names in `services`: a list of texts, or one text with commas."""
+    if not token:
+        return []
+    try:
+        value: object = msgspec.json.decode(token)
+    except (msgspec.DecodeError, RecursionError):
+        return []
+    items: list[object] = []
+    if isinstance(value, list):
+        items = value
+    elif isinstance(value, str):
+        items = [part.strip() for part in value.split(",")]
+    found: list[bytes] = []
+    for item in items:
+        if isinstance(item, str) and item:
+            name = item.encode("utf-8", "replace")
+            if name not in found:
+                found.append(name)
+    return found
+
+
+def is_plain(text: bytes) -> bool:
+    """Whether a text can stand between quotes as it is."""
+    at: i64 = 0
+    end: i64 = len(text)
+    while at < end:
+        char: i64 = text[at]
+        if char < 0x20 or char > 0x7E or char == QUOTE or char == 0x5C:
+            return False
+        at += 1
+    return True
+
+
+def token_of(text: bytes) -> bytes:
+    """A text as a JSON string."""
+    if is_plain(text):
+        return b'"%s"' % text
+    return msgspec.json.encode(text.decode("utf-8", "replace"))

@@ -1,0 +1,69 @@
+"""The text forms of the programs that ran, in the order they were written. None of them knows TASK: such a worker is answered in
+kind, and never enters the line.
+
+    first    PING "<uri> <svc,svc> <seconds>"     ← PONG "<seconds>"
+    second   READY "<uri> <svc>"                  ← OK ""; we PING t, it PONGs t; HEARTBEAT t is echoed
+    newest   READY "<svc,svc>", HEARTBEAT t       ← [id, OK] and [id, HEARTBEAT, t] on the PUB port, where all get [PING, t], and
+                                                    send it back: PING t
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from dragoman.dialects.scale0 import complaints
+from dragoman.dialects.scale0.words import HEARTBEAT, OK, PING, PONG, READY
+from dragoman.limits import NAME_SIZE_MAX
+from dragoman.model.units import SECOND_NS
+
+if TYPE_CHECKING:
+    from dragoman.dialects.scale0.session import Scale0Session
+
+FIRST: Final = 1
+SECOND: Final = 2
+NEWEST: Final = 3
+
+
+def take(session: Scale0Session, command: bytes, text: bytes) -> None:
+    tokens = text.split()
+    if len(text) > NAME_SIZE_MAX or not tokens:
+        complaints.misunderstood(session, "the header is not one JSON object", b"")
+    elif command == PING:
+        on_ping(session, tokens)
+    elif command == READY:
+        on_ready(session, tokens)
+    elif command == HEARTBEAT:
+        on_heartbeat(session, text)
+    elif command == PONG:
+        if session.is_req:
+            session.tell_now([OK, b""])
+    else:
+        complaints.misunderstood(session, "the header is not one JSON object", b"")
+
+
+def on_ping(session: Scale0Session, tokens: list[bytes]) -> None:
+    """With one token it is our own PING that comes back, which wants no answer; only a REQ socket waits for one."""
+    if len(tokens) > 1:
+        session.generation = FIRST
+    elif not session.is_req:
+        return
+    session.tell_now([PONG, b"%d" % (session.exchange.now_ns // SECOND_NS)])
+
+
+def on_ready(session: Scale0Session, tokens: list[bytes]) -> None:
+    if len(tokens) > 1 and b"://" in tokens[0]:
+        session.generation = SECOND
+        session.tell_now([OK, b""])
+        return
+    session.generation = NEWEST
+    if session.is_req:
+        session.tell_now([OK, b""])
+    elif session.identity:
+        session.scale0.broadcast_ok(session.identity)
+
+
+def on_heartbeat(session: Scale0Session, text: bytes) -> None:
+    if session.generation == SECOND or session.is_req or not session.identity:
+        session.tell_now([HEARTBEAT, text])
+    else:
+        session.scale0.broadcast_heartbeat(session.identity, text)

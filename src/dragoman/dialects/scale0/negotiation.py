@@ -1,0 +1,119 @@
+"""CONNECT and CONFIG, NEEDBROKER and CHANGEBROKER: what a peer is to be, and where."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from dragoman.dialects.scale0 import complaints, documents
+from dragoman.dialects.scale0.headers import Header, names_of, token_of
+from dragoman.dialects.scale0.words import CHANGEBROKER, CONFIG, MOVED, NOT_ACCEPTING
+from dragoman.model.words import REFUSAL_CODES, REFUSAL_TEXTS, TAKEN
+
+if TYPE_CHECKING:
+    from dragoman.dialects.scale0.session import Scale0Session
+
+WEIGHT: Final = 10  # Scale0 knows none: all services of a worker are alike
+
+
+def on_connect(session: Scale0Session, h: Header) -> None:
+    config_type = documents.type_named(h.config_type)
+    if h.problem or not config_type:
+        shown = h.config_type[:40].decode("utf-8", "replace")
+        complaints.misunderstood(session, h.problem or f"config_type is JSON, XML or ZFL, not {shown}", b"")
+        return
+    take_offer(session, h)
+    session.config_type = config_type
+    if session.scale0.is_draining:
+        move(session)
+    elif not session.scale0.documents.is_accepting:
+        session.error(NOT_ACCEPTING, "the broker takes nobody new", b"")
+    else:
+        session.owes_config = False
+        send_config(session)
+
+
+def take_offer(session: Scale0Session, h: Header) -> None:
+    """Who it says it is, and what it offers to do."""
+    if h.identity:
+        set_name(session, h.identity)
+    if h.services:
+        session.offered_token = h.services
+        session.offered = names_of(h.services)
+        session.is_unsettled = True
+
+
+def set_name(session: Scale0Session, identity: bytes) -> None:
+    name = identity.decode("utf-8", "replace")
+    if name != session.name:
+        session.name = name
+        session.is_unsettled = True
+
+
+def settle(session: Scale0Session) -> bool:
+    """Let the core know what a worker serves; False when the worker was told that it cannot."""
+    served = session.scale0.documents.services_of(session.name, session.offered)
+    session.is_unsettled = False
+    if session.is_worker and served == session.serving:
+        return True
+    if not served:
+        session.exchange.note(session, "SCALE0_NO_SERVICES")  # it is alive, and that is all
+        return True
+    refusal = session.exchange.join(session, [(WEIGHT, name) for name in served])
+    if refusal != TAKEN:
+        session.is_unsettled = True
+        complaints.misunderstood(session, f"services: {REFUSAL_CODES[refusal]}: {REFUSAL_TEXTS[refusal]}", b"")
+        return False
+    session.serving = served
+    return True
+
+
+def settle_anew(session: Scale0Session) -> None:
+    """The configuration may have given a worker other services: its place in the line it keeps."""
+    slots = session.slots
+    was = session.serving
+    if settle(session) and session.serving is not was and slots > 0:
+        session.exchange.ready(session, slots)
+
+
+def send_config(session: Scale0Session) -> None:
+    known = session.scale0.documents
+    tree = known.document_for(session.name, session.offered, session.is_on_worker_port)
+    load = session.scale0.own_load()  # for other brokers, who ask as clients do
+    header = b'{"config_type":"%s","config_version":"%s","load":%.3f}' % (
+        session.config_type,
+        known.version.encode(),
+        load,
+    )
+    session.tell_now([CONFIG, header, documents.write(session.config_type, tree)])
+
+
+def on_needbroker(session: Scale0Session, h: Header) -> None:
+    """Answered whatever state this broker is in."""
+    if h.problem:
+        complaints.misunderstood(session, h.problem, b"")
+        return
+    take_offer(session, h)
+    if session.scale0.is_draining:
+        move(session)
+    elif not send_elsewhere(session, "least loaded"):
+        session.error(NOT_ACCEPTING, "no broker serves this; do not ask again", b"")
+
+
+def move(session: Scale0Session) -> None:
+    """301 and where to go. A REQ socket hears one of them: the place, if there is one."""
+    if session.is_req:
+        if not send_elsewhere(session, "this broker is stopping"):
+            session.error(MOVED, "this broker is stopping", b"")
+        return
+    session.error(MOVED, "this broker is stopping", b"")
+    send_elsewhere(session, "this broker is stopping")
+
+
+def send_elsewhere(session: Scale0Session, reason: str) -> bool:
+    """CHANGEBROKER, if there is a broker for it."""
+    services = session.scale0.documents.services_of(session.name, session.offered)
+    address = session.scale0.broker_for(services, not session.is_on_worker_port)
+    if address:
+        header = b'{"broker":%s,"reason":%s}' % (token_of(address.encode()), token_of(reason.encode()))
+        session.tell_now([CHANGEBROKER, header])
+    return address != ""

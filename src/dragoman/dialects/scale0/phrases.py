@@ -1,0 +1,175 @@
+"""Words that many messages share, kept ready: what follows the id in a header holds for a whole tick.
+
+    TASK       {"id":"<number>.<origin>.<client's id>","service":…,"time":…,"config_version":…}
+    TASKREPLY  {"id":<as the client wrote it>,"time":…,"config_version":…}
+    PONG       {"time":…,"config_version":…}
+
+The number (16 hex digits) finds the message again; origin and client's id are there for people.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64
+
+from dragoman.dialects.scale0.headers import is_plain, token_of
+from dragoman.dialects.scale0.words import PONG
+from dragoman.limits import SCALE0_PHRASES_MAX
+from dragoman.model.message import Message
+from dragoman.model.words import SCALE0
+from dragoman.wire.zmtp.frames import LONG, MORE, SHORT_BODY_SIZE_MAX, encode_message
+
+HEX_PAIRS: Final[list[bytes]] = [b"%02x" % low for low in range(256)]
+ORIGIN_SIZE_MAX: Final = 64
+NUMBER_SIZE: Final = 16
+
+
+@final
+class Phrases:
+    """For one version of the configuration."""
+
+    def __init__(self, version: bytes) -> None:
+        self.version = version
+        self.version_token: bytes = b'"%s"' % version
+        self.now_ns: int = -1
+        self.reply_tail: bytes = b""  # behind the id of a TASKREPLY, to the end of the header
+        self.pong_header: bytes = b""
+        self.pong: bytes = b""  # the whole message, as ZMTP 2.0 and later write it
+        self.tails: dict[bytes, bytes] = {}  # of a TASK, by service
+        self.origins: dict[bytes, bytes] = {}  # by address
+        self.block_no: int = -1
+        self.block: bytes = b""  # the first 14 digits, shared by 256 numbers in a row
+
+    def at(self, now_ns: int) -> None:
+        """The tick's instant: what holds only for one of them is made anew."""
+        if now_ns != self.now_ns:
+            self.now_ns = now_ns
+            stamp = b'"time":%d.%03d,"config_version":"%s"}' % (
+                now_ns // 1_000_000_000,
+                now_ns % 1_000_000_000 // 1_000_000,
+                self.version,
+            )
+            self.reply_tail = b"," + stamp
+            self.pong_header = b"{" + stamp
+            self.pong = encode_message([PONG, self.pong_header])
+            self.tails.clear()
+
+    def tail_for(self, service: bytes) -> bytes:
+        tail = self.tails.get(service)
+        if tail is None:
+            if len(self.tails) >= SCALE0_PHRASES_MAX:
+                self.tails.clear()
+            tail = b'","service":%s%s' % (token_of(service), self.reply_tail)
+            self.tails[service] = tail
+        return tail
+
+    def origin_of(self, address: bytes) -> bytes:
+        """Where a message came from, for people's eyes, between dots."""
+        origin = self.origins.get(address)
+        if origin is None:
+            if len(self.origins) >= SCALE0_PHRASES_MAX:
+                self.origins.clear()
+            origin = address[1 : 1 + ORIGIN_SIZE_MAX]
+            if not is_plain(origin):
+                origin = origin.hex().encode()
+            origin = b".%s." % origin
+            self.origins[address] = origin
+        return origin
+
+    def digits_of(self, number: int) -> bytes:
+        """The number but for its last two digits."""
+        block_no = number >> 8
+        if block_no != self.block_no:
+            self.block_no = block_no
+            self.block = b"%014x" % block_no
+        return self.block
+
+    def write_task_header(self, out: BytesWriter, m: Message) -> None:
+        """The header frame of a TASK, with MORE."""
+        origin = self.origin_of(m.address)
+        client_id = readable_id(m)
+        tail = self.tail_for(m.queue)
+        write_head(out, 7 + NUMBER_SIZE + len(origin) + len(client_id) + len(tail))
+        out.write(b'{"id":"')
+        out.write(self.digits_of(m.number))
+        out.write(HEX_PAIRS[m.number & 255])
+        out.write(origin)
+        out.write(client_id)
+        out.write(tail)
+
+    def task_header(self, m: Message) -> bytes:
+        """The same as a text."""
+        return b'{"id":"%s%s' % (self.task_id(m), self.tail_for(m.queue))
+
+    def task_id(self, m: Message) -> bytes:
+        """Its id towards workers."""
+        return b"%016x%s%s" % (m.number, self.origin_of(m.address), readable_id(m))
+
+    def write_reply_header(self, out: BytesWriter, m: Message) -> None:
+        """The header frame of a TASKREPLY to a client, with MORE."""
+        token = m.headers
+        client_id = m.client_id
+        tail = self.reply_tail
+        if token:
+            write_head(out, 6 + len(token) + len(tail))
+            out.write(b'{"id":')
+            out.write(token)
+        else:
+            write_head(out, 8 + len(client_id) + len(tail))
+            out.write(b'{"id":"')
+            out.write(client_id)
+            out.write(b'"')
+        out.write(tail)
+
+    def reply_header(self, m: Message) -> bytes:
+        """The same as a text."""
+        return b'{"id":%s%s' % (id_token(m), self.reply_tail)
+
+
+def write_head(out: BytesWriter, size: int) -> None:
+    """The head of a frame that is not the last, whose body follows in parts."""
+    if size <= SHORT_BODY_SIZE_MAX:
+        out.append(MORE)
+        out.append(size)
+    else:
+        out.append(LONG | MORE)
+        write_size(out, size)
+
+
+def write_size(out: BytesWriter, size: int) -> None:
+    out.write(size.to_bytes(8, "big"))
+
+
+def readable_id(m: Message) -> bytes:
+    """A client's id between quotes; one of another dialect may hold anything."""
+    client_id = m.client_id
+    if (m.dialect == SCALE0 and not m.headers) or is_plain(client_id):
+        return client_id
+    return client_id.hex().encode()
+
+
+def id_token(m: Message) -> bytes:
+    """A Scale0 client's id as it wrote it: kept as its headers, unless it is a plain text."""
+    return m.headers if m.headers else b'"%s"' % m.client_id
+
+
+def number_in(text: bytes, at: i64, end: i64) -> int:
+    """The number in a TASKREPLY's id, whose token stands there; -1 when there is none."""
+    if end - at < NUMBER_SIZE + 2:
+        return -1
+    number: i64 = 0
+    at += 1
+    end = at + NUMBER_SIZE
+    while at < end:
+        char: i64 = text[at]
+        if 0x30 <= char <= 0x39:
+            char -= 0x30
+        elif 0x61 <= char <= 0x66:
+            char -= 0x57
+        else:
+            return -1
+        number = number << 4 | char
+        at += 1
+    return int(number) if number >= 0 else -1

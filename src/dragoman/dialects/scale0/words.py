@@ -1,0 +1,37 @@
+"""Scale0's words, its codes, and the frames that begin its messages, ready as bytes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.wire.zmtp.frames import encode_message
+
+CONNECT: Final = b"CONNECT"
+CONFIG: Final = b"CONFIG"
+NEEDBROKER: Final = b"NEEDBROKER"
+CHANGEBROKER: Final = b"CHANGEBROKER"
+PING: Final = b"PING"
+PONG: Final = b"PONG"
+TASK: Final = b"TASK"
+TASKREPLY: Final = b"TASKREPLY"
+ERROR: Final = b"ERROR"
+FORCENEGOTIATE: Final = b"FORCENEGOTIATE"
+# Of the legacy text form.
+READY: Final = b"READY"
+OK: Final = b"OK"
+HEARTBEAT: Final = b"HEARTBEAT"
+
+MOVED: Final = 301
+WRONG_VERSION: Final = 426
+HOSTILE: Final = 444
+NOT_UNDERSTOOD: Final = 501
+NOT_ACCEPTING: Final = 503
+
+
+def opening(command: bytes) -> bytes:
+    """A first frame in the form of ZMTP 2.0 and later, with MORE."""
+    return encode_message([command, b""])[:-2]
+
+
+TASK_OPENING: Final = opening(TASK)
+TASKREPLY_OPENING: Final = opening(TASKREPLY)

@@ -1,0 +1,135 @@
+"""A header is read by offset where it is plain and by a JSON reader where it is not: both see the same."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.dialects.scale0.headers import (
+    Header,
+    Memory,
+    names_of,
+    read_header,
+    read_slowly,
+    text_of,
+    token_of,
+    walk,
+)
+
+CHARS = 'ab0 "\\/\n\x00\x7fé\u2028😀\ud800{}[],:'
+KEYS = st.sampled_from(
+    ["id", "service", "services", "time", "config_version", "configversion", "heartbeat_interval", "busy", "identity",
+     "config_type", "code", "reason", "broker", "other", "ids", "tim", ""]
+)  # fmt: skip
+VALUES: st.SearchStrategy[Any] = st.one_of(
+    st.text(CHARS, max_size=6),
+    st.integers(),
+    st.integers(0, 2**40),
+    st.floats(allow_nan=False),
+    st.floats(0, 1e10),
+    st.booleans(),
+    st.none(),
+    st.lists(st.text(CHARS, max_size=4), max_size=3),
+    st.dictionaries(st.text('a"', max_size=2), st.integers(), max_size=2),
+)
+HEADERS = st.builds(
+    lambda members, indent, ascii_only: json.dumps(members, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass"),
+    st.dictionaries(KEYS, VALUES, max_size=6),
+    st.sampled_from([None, 0, 2]),
+    st.booleans(),
+)  # fmt: skip
+FIELDS = [
+    "problem", "service", "services", "version", "interval_s", "is_busy", "identity", "config_type", "code", "reason",
+    "broker",
+]  # fmt: skip
+
+
+def fields(h: Header) -> dict[str, Any]:
+    return {name: getattr(h, name) for name in FIELDS} | {"id": h.id_token()}
+
+
+def check(text: bytes) -> None:
+    by_offset, slowly = Header(), Header()
+    if not walk(text, by_offset):
+        return
+    read_slowly(text or b"{}", slowly)
+    assert fields(by_offset) == fields(slowly)
+    assert abs(by_offset.time_ms - slowly.time_ms) <= 1
+
+
+@given(HEADERS)
+def test_both_ways_of_reading_see_the_same(text: bytes) -> None:
+    check(text)
+
+
+@given(st.text(alphabet='{}[]":,\\ \ntrufalse0123456789.eE-id', max_size=24).map(str.encode), st.binary(max_size=3))
+def test_what_the_quick_way_takes_is_json(text: bytes, noise: bytes) -> None:
+    for candidate in (
+        text,
+        b"{" + text + b"}",
+        b'{"id":' + text + b"}",
+        b'{"time":1' + text + b"}",
+        b'{"a":"' + noise + b'"}',
+    ):
+        check(candidate)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"id":"a1","service":"mail","time":1794774107.25,"config_version":"abc"}',
+        b'{"services": ["a", "b"], "busy": true}',
+        b"{}",
+        b"{ }",
+        b"",
+    ],
+)
+def test_the_usual_headers_go_the_quick_way(text: bytes) -> None:
+    assert walk(text, Header())
+
+
+@pytest.mark.parametrize(
+    ("text", "time_ms"),
+    [
+        (b'{"time":12}', 12_000), (b'{"time":12.5}', 12_500), (b'{"time":12.0009}', 12_000), (b'{"time":"12.5"}', 12_500),
+        (b'{"time":-5}', 0), (b'{"time":1e3}', 1_000_000), (b'{"time":null}', -1), (b"{}", -1),
+    ],
+)  # fmt: skip
+def test_a_time_is_read_to_the_millisecond(text: bytes, time_ms: int) -> None:
+    assert read_header(text).time_ms == time_ms
+
+
+MEMBERS = ['"id": "%s"', '"service": "mail"', '"time": 12', '"config_version": "%s"', '"id":7']
+
+
+@given(
+    st.lists(
+        st.tuples(st.permutations(MEMBERS), st.integers(1, 4), st.sampled_from(["a", "bb", "", 'x"', "é", "a\\"])),
+        max_size=6,
+    )
+)
+def test_remembering_the_last_header_changes_nothing(said: list[tuple[list[str], int, str]]) -> None:
+    memory = Memory()
+    for members, count, value in said:
+        text = ("{" + ", ".join(members[:count]).replace("%s", value) + "}").encode()
+        for again in (text, text.replace(b"a", b"c"), text.replace(b"bb", b'b"b'), text[:-1]):
+            fresh = read_header(again)
+            found = memory.read(again)
+            assert fields(found) == fields(fresh)
+            assert found.time_ms == fresh.time_ms
+
+
+def test_services_are_a_list_or_a_text_with_commas() -> None:
+    assert names_of(b'["a","b","a",3,""]') == [b"a", b"b"]
+    assert names_of(b'"a, b,,a"') == [b"a", b"b"]
+    assert names_of(b"") == names_of(b"7") == []
+
+
+@given(st.text(CHARS))
+def test_a_text_survives_being_written_and_read(text: str) -> None:
+    raw = text.encode("utf-8", "replace")
+    assert text_of(token_of(raw)) == raw
