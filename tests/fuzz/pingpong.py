@@ -1,0 +1,323 @@
+"""What the broker says while peers of the ping-pong dialogue say anything at all, from one seed.
+
+One broker lives for a thousand messages of a dozen peers: clients and workers of all forms, honest ones and mad ones, REQ sockets,
+anonymous ones, twins, and an eMQP worker on the same queue. Time passes, attempts time out, peers come and go. The law: only
+documented errors come out; every message of the broker has a shape of the dialogue; a worker never holds two jobs; no client hears
+more answers than it asked for, and what an honest worker made of an order reaches the client that asked for it, in its place in
+the order, or nobody; the facts tell the same story as the core; and a replay of them gives the same state byte for byte.
+
+    python -m tests.fuzz.pingpong --inputs 1000000 --seed 1
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import time
+from collections import Counter, deque
+
+from dragoman import errors
+from dragoman.core.checkpoint import encode
+from dragoman.core.core import Core
+from dragoman.core.replay import Replay
+from dragoman.core.settings import CoreSettings
+from dragoman.dialects.pingpong.client_session import PingpongClient
+from dragoman.dialects.pingpong.words import envelope_of
+from dragoman.dialects.pingpong.worker_session import PingpongWorker
+from dragoman.model.units import SECOND_NS
+from dragoman.testing.sim.facts import Chronicle
+from dragoman.testing.sim.recount import agree, check_bounds, recount
+from dragoman.wire.zmtp.frames import encode_message
+from tests.core.harness import FIRST_PLACE, End, House
+from tests.fuzz.emqp_messages import mutated, spoilt_bytes
+from tests.fuzz.zmtp import DOCUMENTED
+
+ROUND = 1000  # inputs that one broker sees
+PEERS = 12
+MADE = re.compile(rb"^made of \W*(order (\d+) \2)\b")
+STEPS_S = [0.0, 0.0, 0.01, 0.1, 0.3, 1.0, 2.5]
+BODIES = [
+    b"",
+    b"PONG",
+    b"EXIT",
+    b"READY",
+    b"PING",
+    b"\xff\x00",
+    b'{"a":[1]}',
+    b'"text"',
+    b"5",
+    b"[" * 3000,
+    b"\x01" * 20_000,
+]
+WORDS = [b"READY", b"PING", b"PONG", b"EXIT", b"JOB COMPLETE", b"", b"\xff", b'{"status":"PING"}', b"z" * 300]
+STATUSES = [
+    b'{"status":"PING"}',
+    b'{"status":"READY"}',
+    b'{"status":"SUCCESS","token":"0","result":1}',
+    b'{"status":"ERROR","msg":"no"}',
+    b'{"status":"SUCCESS"}',
+    b'{"status":7}',
+    b'{"status":"\xff"}',
+    b'{"order":[1,2]}',
+    b'{"order":"\\ud800"}',
+    b"{}",
+    b"{" * 2000,
+]
+
+
+class Floor(House):
+    """A broker whose facts are kept block by block."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.chronicle = Chronicle()
+        core = CoreSettings()
+        core.head_max = chance.choice([1, 3, 50, 100_000])
+        core.queue_messages_max = chance.choice([0, 0, 20])
+        core.quarantine_after = chance.choice([0, 1, 3])
+        core.timeout_ns = chance.choice([0, 2 * SECOND_NS, 4 * SECOND_NS])
+        self.core_settings = core
+        super().__init__(core)
+        settings = self.dialects.pingpong.settings
+        settings.form = chance.choice([0, 0, 0, 1, 2, 3])
+        settings.send_exit = chance.random() < 0.5
+        settings.worker_expire_ns = chance.choice([SECOND_NS, 3 * SECOND_NS])
+        self.orders = 0
+
+    def commit(self) -> None:
+        log = self.core.log
+        count = log.count
+        super().commit()
+        if count:
+            self.chronicle.append(self.blocks[-1][1], count, self.blocks[-1][0])
+
+
+class FuzzClient:
+    """Asks, and holds every answer against its order."""
+
+    def __init__(self, floor: Floor, chance: random.Random) -> None:
+        self.floor = floor
+        is_req = chance.random() < 0.2
+        self.end = End(floor, "pingpong.client", b"", b"REQ" if is_req else b"DEALER")
+        self.is_json = chance.random() < 0.3
+        self.is_spoilt = False
+        self.asked: deque[bytes] = deque()
+        self.is_mad = chance.random() < 0.3
+
+    def speak(self, chance: random.Random) -> bytes:
+        if self.is_mad and chance.random() < 0.5:
+            frames = [b"", chance.choice(WORDS)] if chance.random() < 0.5 else [chance.choice(STATUSES)]
+            self.asked.append(b"?")
+            return encode_message(mutated(chance, frames))
+        self.floor.orders += 1
+        # Twice: a number spoilt on its way must not be taken for another's.
+        body = (
+            b"order %d %d" % (self.floor.orders, self.floor.orders) if chance.random() < 0.8 else chance.choice(BODIES)
+        )
+        self.asked.append(body)
+        if self.is_json:
+            return encode_message([b'{"order":%s}' % json.dumps(body.decode("latin-1")).encode()])
+        return encode_message([b"", body])
+
+    def spoil(self) -> None:
+        """What it says from now on may be anything, or several things."""
+        self.is_spoilt = True
+
+    def hear(self) -> None:
+        data = self.end.session.take_all()
+        for frames in self.end.zmtp.receive(data) if data and not self.is_spoilt else []:
+            assert self.asked, "more answers than orders"
+            body = self.asked.popleft()
+            rest = frames[envelope_of(frames) :]
+            assert 1 <= len(rest) <= 3, frames
+            text = rest[0]
+            if text.startswith(b'{"msg":'):
+                found = json.loads(text)["msg"]
+                text = found.encode("latin-1", "replace") if isinstance(found, str) else b""
+            made = MADE.search(text)
+            if made is not None:
+                assert body in (b"?", made[1]), (body, text)
+
+
+class FuzzWorker:
+    """An honest one answers what it was given, in its order, with what it made of it. A mad one says anything."""
+
+    def __init__(self, floor: Floor, chance: random.Random) -> None:
+        self.end = End(floor, "pingpong.worker", chance.choice([b"", b"", b"twin", b"i" * 255]))
+        self.is_mad = chance.random() < 0.3
+        self.form = chance.choice(["plain", "plain", "package", "json"])
+        fixed = floor.dialects.pingpong.settings.form
+        if fixed and not self.is_mad:
+            self.form = ["plain", "plain", "package", "json"][fixed]
+        self.jobs: deque[tuple[bytes, bytes]] = deque()  # (mark, body)
+
+    def speak(self, chance: random.Random) -> bytes:
+        self.hear()  # a job does not travel for seconds: a READY said without knowing of it would be a lie
+        draw = chance.random()
+        if self.is_mad and draw < 0.6:
+            frames = [b"", chance.choice(WORDS)] if draw < 0.4 else [chance.choice(STATUSES)]
+            return encode_message(mutated(chance, frames) if draw < 0.3 else frames)
+        if self.jobs and draw < 0.7:
+            mark, body = self.jobs.popleft()
+            return encode_message(self.result(mark, b"made of " + body))
+        word = b"READY" if not self.jobs and draw < 0.8 else b"PING"
+        return encode_message([b'{"status":"%s"}' % word] if self.form == "json" else [b"", word])
+
+    def spoil(self) -> None:
+        self.is_mad = True
+        self.jobs.clear()
+
+    def result(self, mark: bytes, value: bytes) -> list[bytes]:
+        if self.form == "json":
+            text = json.dumps(value.decode("latin-1")).encode()
+            return [b'{"status":"SUCCESS","token":"%s","result":%s}' % (mark, text)]
+        if self.form == "package":
+            return [b"", b"JOB COMPLETE", mark, b"", value]
+        return [b"", value]
+
+    def hear(self) -> None:
+        data = self.end.session.take_all()
+        for frames in self.end.zmtp.receive(data) if data else []:
+            if frames[-1] in (b"PONG", b'{"status":"PONG"}') or (frames[-1] == b"EXIT" and len(frames) < 4):
+                continue
+            if self.is_mad:
+                continue
+            if self.form == "json":
+                if len(frames) == 1:
+                    work = json.loads(frames[0])
+                    assert set(work) == {"status", "token", "job"}
+                    job = work["job"] if isinstance(work["job"], str) else "?"
+                    self.jobs.append((work["token"].encode(), job.encode("utf-8")))
+            elif self.form == "package":
+                if len(frames) == 5:
+                    self.jobs.append((frames[2], frames[1]))
+            elif len(frames) == 2:
+                assert frames[0] == b""
+                self.jobs.append((b"", frames[1]))
+        session = self.end.session
+        assert isinstance(session, PingpongWorker)
+        assert len(session.held) + session.slots <= 1, "a worker never has two jobs"
+        if not self.is_mad:
+            assert len(self.jobs) <= 1 or session.is_owing or not session.is_connected, self.jobs
+
+
+Player = FuzzClient | FuzzWorker
+
+
+def a_player(floor: Floor, chance: random.Random) -> Player:
+    return FuzzWorker(floor, chance) if chance.random() < 0.5 else FuzzClient(floor, chance)
+
+
+def run(inputs: int, seed: int) -> Counter[str]:
+    """Feed that many inputs; the count of each outcome (an error's code, or "quiet"). A failure names its round."""
+    outcomes: Counter[str] = Counter()
+    number = 0
+    while inputs > 0:
+        try:
+            outcomes.update(one_round(seed, number, min(inputs, ROUND))[0])
+        except Exception as trouble:
+            raise AssertionError(f"seed {seed}, round {number}: {trouble!r}") from trouble
+        inputs -= ROUND
+        number += 1
+    return outcomes
+
+
+def facts_of(seed: int, number: int) -> set[str]:
+    """The kinds of facts that one round caused."""
+    _, floor = one_round(seed, number, ROUND)
+    return {str(fact["fact"]) for fact in floor.facts()}
+
+
+def digest_of(seed: int, number: int) -> str:
+    return one_round(seed, number, ROUND)[1].chronicle.digest()
+
+
+def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], Floor]:
+    """One broker's day, the same in every run."""
+    chance = random.Random(f"{seed}/{number}")
+    floor = Floor(chance)
+    players = [a_player(floor, chance) for _ in range(PEERS)]
+    outcomes: Counter[str] = Counter()
+    for count in range(1, inputs + 1):
+        at = chance.randrange(PEERS)
+        player = players[at]
+        data = player.speak(chance)
+        if chance.random() < 0.005:
+            data = spoilt_bytes(chance, data)
+            player.spoil()
+        try:
+            player.end.session.receive(data)
+            outcomes["quiet"] += 1
+        except errors.PeerError as fault:
+            if type(fault) not in DOCUMENTED:
+                raise
+            outcomes[fault.code] += 1
+            player.end.session.ended()
+            players[at] = a_player(floor, chance)
+        if count % 7 == 0:
+            between(floor, chance, players)
+    check(floor)
+    return outcomes, floor
+
+
+def between(floor: Floor, chance: random.Random, players: list[Player]) -> None:
+    """A tick: the facts are kept, what was held goes out, time passes, and a peer may leave for another one."""
+    floor.commit()
+    for player in players:
+        player.hear()
+    draw = chance.random()
+    if draw < 0.08:
+        at = chance.randrange(PEERS)
+        players[at].end.session.ended()
+        players[at] = a_player(floor, chance)
+    elif draw < 0.12:
+        session = chance.choice(players).end.session
+        session.set_blocked(not session.is_blocked)
+    floor.now_ns += int(chance.choice(STEPS_S) * SECOND_NS)
+    floor.core.set_time(floor.now_ns)
+    floor.timers.sweep(floor.now_ns, floor.now_ns)
+    for dialect in floor.dialects.all:
+        dialect.sweep(floor.now_ns)
+    if draw > 0.9:
+        recount(floor.core)
+        early = sum(
+            len(word)
+            for session in [player.end.session for player in players]
+            if isinstance(session, PingpongClient)
+            for ask in session.asked
+            for word in ask.words or []
+        )
+        assert early == floor.dialects.pingpong.early_size, "answers that wait are counted"
+
+
+def check(floor: Floor) -> None:
+    """What the whole round must add up to."""
+    floor.commit()
+    recount(floor.core)
+    check_bounds(floor.core)
+    agree(floor.core, floor.chronicle)
+    replayed = Core(floor.core_settings, floor.load)
+    replay = Replay(replayed)
+    place = FIRST_PLACE
+    for time_ns, records in floor.blocks:
+        replay.block(records, place, time_ns)
+        place += len(records)
+    assert encode(replayed.state, int) == encode(floor.core.state, int), "a replay gives another state"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Fuzz the ping-pong dialogue and the core behind it.")
+    parser.add_argument("--inputs", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    began = time.monotonic()
+    outcomes = run(asked.inputs, asked.seed)
+    took_s = time.monotonic() - began
+    print(f"pingpong: {asked.inputs} inputs of seed {asked.seed} in {took_s:.1f} s, only documented errors")
+    for code, count in outcomes.most_common():
+        print(f"  {count:>9}  {code}")
+
+
+if __name__ == "__main__":
+    main()
