@@ -18,11 +18,11 @@ import pytest
 
 from dragoman.cli.root import run
 from dragoman.cli.talk import Talk, address_of
+from dragoman.runtime.config.listeners import LISTENERS
 from dragoman.wire.zmtp.frames import encode_message
 
 START_S = 20.0
 WAIT_S = 15.0
-LISTENERS = ("emqp.client", "emqp.worker", "emqp.admin", "emqp.publish", "emqp.subscribe")
 
 
 def wait_for(what: str, look: Callable[[], Any]) -> Any:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli import show
+from dragoman.runtime.config.listeners import LISTENERS
 from tests.cli.broker import BrokerProcess, Commands, Outcome, wait_for
 
 
@@ -34,7 +35,7 @@ def test_status_tells_listeners_journal_and_counters(dragoman: Commands) -> None
     assert found["counters"]["waiting"] == 1
     assert found["counters"]["accepted"] == 1
     assert found["durability"] == "os"
-    assert set(found["listeners"]) == {"emqp.client", "emqp.worker", "emqp.admin", "emqp.publish", "emqp.subscribe"}
+    assert set(found["listeners"]) == set(LISTENERS)
     assert found["journal"]["segments"] == 1
     text = dragoman("status").out
     assert "durability os" in text

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from dragoman.core.phrases import number_text
-from dragoman.core.state import own_wire_id
 from dragoman.journal import Journal, JournalSettings
 from dragoman.model import records, words
-from dragoman.model.message import Message
+from dragoman.model.message import Message, own_wire_id
 from dragoman.model.records import FactLog
 from dragoman.runtime.trace import Life, end_line, trace
 

@@ -10,10 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.cli.admin_client import ask
+from dragoman.runtime.config.listeners import LISTENERS
 from tests.eventmq.programs import Program
 from tests.eventmq.waiting import wait_for
 
-LISTENERS = ("emqp.client", "emqp.worker", "emqp.admin", "emqp.publish", "emqp.subscribe")
+ZMTP_LISTENERS = [name for name in LISTENERS if name != "rq"]
+SOCKET_TYPES = {
+    "emqp.subscribe": b"SUB",
+    "ebus.subscribe": b"SUB",
+    "scale0.publish": b"SUB",
+    "ebus.publish": b"PUB",
+}  # of the peers that fit there; a DEALER does anywhere else
 FREE = "tcp://127.0.0.1:0"
 END_S = 15.0
 

@@ -35,6 +35,16 @@ def test_without_any_source_the_defaults_are_in_force() -> None:
         "emqp.admin": "tcp://127.0.0.1:47293",
         "emqp.publish": "tcp://127.0.0.1:47298",
         "emqp.subscribe": "tcp://127.0.0.1:47299",
+        "scale0.client": "tcp://127.0.0.1:8080",
+        "scale0.worker": "tcp://127.0.0.1:8081",
+        "scale0.publish": "tcp://127.0.0.1:8082",
+        "pingpong.client": "tcp://127.0.0.1:6001",
+        "pingpong.worker": "tcp://127.0.0.1:6002",
+        "ebus.client": "tcp://127.0.0.1:5000",
+        "ebus.worker": "tcp://127.0.0.1:5001",
+        "ebus.publish": "tcp://127.0.0.1:5002",
+        "ebus.subscribe": "tcp://127.0.0.1:5003",
+        "rq": "tcp://127.0.0.1:13700",
     }
     assert not any(one.is_explicit or one.is_off for one in config.listen.values())
 

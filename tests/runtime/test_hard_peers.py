@@ -12,7 +12,7 @@ import zmq
 from dragoman.wire.zmtp.frames import encode_message
 from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker
-from tests.runtime.daemon import LISTENERS, Daemon
+from tests.runtime.daemon import LISTENERS, SOCKET_TYPES, Daemon
 from tests.runtime.peers import VERSION, Client, Peer, RawPeer, Worker, new_id, round_trip_ms
 from tests.wire.dialogue import opening, ready
 
@@ -28,7 +28,7 @@ def queue_counts(broker: Daemon, name: str) -> dict[str, int]:
 def test_garbage_on_a_port_harms_no_other_peer(common: Daemon, listener: str) -> None:
     seed = random.randrange(2**32)
     rng = random.Random(seed)
-    greeting = opening(30, b"SUB" if listener == "emqp.subscribe" else b"DEALER")
+    greeting = opening(30, SOCKET_TYPES.get(listener, b"DEALER"))
     with Client(common) as client, Worker(common, listener.encode()) as worker:
         for opener in (b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", greeting[:10], greeting[:64], greeting):
             for _ in range(4):

@@ -6,7 +6,7 @@ import pytest
 
 from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker
-from tests.runtime.daemon import LISTENERS, Daemon
+from tests.runtime.daemon import SOCKET_TYPES, ZMTP_LISTENERS, Daemon
 from tests.runtime.peers import Client, RawPeer, Worker, new_id, round_trip_ms
 from tests.wire.dialogue import opening
 
@@ -66,8 +66,8 @@ def test_a_connection_that_does_not_finish_its_handshake_is_closed(new_broker: N
     broker = new_broker("limits.handshake_s=0.5").start()
     with Client(broker) as client:
         client.keep(b"before")
-        silent = [RawPeer(broker, listener) for listener in LISTENERS]
-        half = [RawPeer(broker, listener) for listener in LISTENERS]
+        silent = [RawPeer(broker, listener) for listener in ZMTP_LISTENERS]
+        half = [RawPeer(broker, listener) for listener in ZMTP_LISTENERS]
         for peer in half:
             peer.socket.sendall(opening(30, b"DEALER")[:40])
         for peer in silent + half:
@@ -117,10 +117,10 @@ def test_large_answers_in_a_row_do_not_cut_off_a_client_that_reads(new_broker: N
     assert not broker.lines("peer does not read, connection ended")
 
 
-@pytest.mark.parametrize("listener", LISTENERS)
+@pytest.mark.parametrize("listener", ZMTP_LISTENERS)
 def test_a_message_over_the_limit_ends_its_peer_before_it_is_buffered(common: Daemon, listener: str) -> None:
     with Client(common) as client, RawPeer(common, listener) as peer:
-        peer.greet(b"SUB" if listener == "emqp.subscribe" else b"DEALER")
+        peer.greet(SOCKET_TYPES.get(listener, b"DEALER"))
         peer.socket.sendall(b"\x02" + (10**15).to_bytes(8, "big") + b"the first bytes")
         assert peer.is_ended()
         client.keep(b"others")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -65,6 +66,23 @@ class AdminClient:
         if not answer["ok"]:
             raise AdminRefused(answer["error"]["code"], answer["error"]["message"])
         return answer["result"]
+
+    def stream(self, op: str, end_s: float | None = None, /, **args: object) -> Iterator[dict[str, Any]]:
+        """The events of a stream, until it ends or an instant of the monotonic clock passes; the connection is of no use afterwards."""
+        self._socket.sendall(msgspec.json.encode({"v": 1, "id": 0, "op": op, "args": args}) + b"\n")
+        while True:
+            self._socket.settimeout(None if end_s is None else max(end_s - time.monotonic(), 0.001))
+            try:
+                answer = msgspec.json.decode(self._line())
+            except TimeoutError:
+                return
+            except OSError as error:
+                raise AdminUnreachable(str(self._path), error.strerror or str(error)) from error
+            if "event" not in answer:
+                break
+            yield answer["event"]
+        if not answer["ok"]:
+            raise AdminRefused(answer["error"]["code"], answer["error"]["message"])
 
     def _line(self) -> bytes:
         while b"\n" not in self._heard:

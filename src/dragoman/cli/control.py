@@ -1,4 +1,4 @@
-"""`dragoman cancel`, `reload` and `stop`: the operator's words to a running broker."""
+"""`dragoman cancel`, `dismiss`, `reload` and `stop`: the operator's words to a running broker."""
 
 from __future__ import annotations
 
@@ -31,6 +31,20 @@ def cancel(id_: str, data: Path, as_json: bool) -> None:
     print_json(answer) if as_json else print_lines(
         [f"message {was['id']} of {was['queue']} was {was['state']}: cancelled"]
     )
+
+
+@click.command()
+@click.argument("worker")
+@data_option
+@json_option
+def dismiss(worker: str, data: Path, as_json: bool) -> None:
+    """Send WORKER (its id, number or identity) away: it gets nothing new. What it holds it may still answer.
+
+    It is told where its dialect has a word for it (eMQP: DISCONNECT; pingpong: EXIT, if `pingpong.send_exit` allows).
+    """
+    answer = ask(data, "dismiss", worker=worker)
+    held = f"; it may finish {answer['leased']}" if answer["leased"] else ""
+    print_json(answer) if as_json else print_lines([f"worker {worker} is dismissed{held}"])
 
 
 @click.command()

@@ -2,17 +2,17 @@
 
     → {"v":1,"id":1,"op":"status","args":{}}
     ← {"id":1,"progress":{"done":3,"total":10}}                              any number of these, for long work
+    ← {"id":1,"event":{…}}                                                   and of these, for a stream
     ← {"id":1,"ok":true,"result":{…}}
     ← {"id":1,"ok":false,"error":{"code":"NOT_FOUND","message":"…"}}
 
-Requests of one connection are answered in their order. A request that cannot be read, is too long or fails in a way nobody
+Requests of one connection are answered in their order. A stream goes on until the asker says anything more, or goes. A request that cannot be read, is too long or fails in a way nobody
 thought of is answered with an error; the broker goes on. docs/reference/admin.md lists the operations.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -21,8 +21,8 @@ import msgspec
 import structlog
 
 from dragoman.errors import DragomanError
-from dragoman.limits import ADMIN_CONNECTIONS_MAX, ADMIN_REQUEST_SIZE_MAX
-from dragoman.runtime.operations import OPERATIONS, BrokerFace, OperationRefused
+from dragoman.limits import ADMIN_CONNECTIONS_MAX, ADMIN_REQUEST_SIZE_MAX, ADMIN_STREAM_SIZE_MAX
+from dragoman.runtime.operations import OPERATIONS, BrokerFace, OperationRefused, Stream
 from dragoman.runtime.unix_path import bind_private
 
 VERSION: Final = 1
@@ -91,10 +91,10 @@ class AdminServer:
             if not line:
                 return
             if line.strip():
-                writer.write(await self._answer(line, writer.write))
+                writer.write(await self._answer(line, reader, writer))
                 await writer.drain()
 
-    async def _answer(self, line: bytes, write: Callable[[bytes], object]) -> bytes:
+    async def _answer(self, line: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         try:
             request = _decoder.decode(line)
         except (msgspec.DecodeError, RecursionError) as error:
@@ -106,11 +106,15 @@ class AdminServer:
             return _refusal(request.id, "UNKNOWN_OPERATION", f"there is no operation {request.op!r}")
 
         def tell(done: int, total: int) -> None:
-            write(_line({"id": request.id, "progress": {"done": done, "total": total}}))
+            writer.write(_line({"id": request.id, "progress": {"done": done, "total": total}}))
 
         try:
             operation = msgspec.convert(request.args, kind)
-            return _line({"id": request.id, "ok": True, "result": await operation.run(self._face, tell)})
+            if isinstance(operation, Stream):
+                result = await self._stream(operation, request.id, reader, writer)
+            else:
+                result = await operation.run(self._face, tell)
+            return _line({"id": request.id, "ok": True, "result": result})
         except msgspec.ValidationError as error:
             return _refusal(request.id, "BAD_ARGUMENT", str(error))
         except OperationRefused as refused:
@@ -123,6 +127,32 @@ class AdminServer:
             # Our own fault, but one question's: the broker and the other askers must not pay for it.
             log.exception("an admin operation failed", op=request.op)
             return _refusal(request.id, "INTERNAL", f"{type(error).__name__}: {error}")
+
+    async def _stream(
+        self, operation: Stream, request_id: int | str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> object:
+        """Send events until the operation ends, or the asker says or does anything. Those it is too slow for are counted."""
+        lost = 0
+
+        def say(event: dict[str, object]) -> None:
+            nonlocal lost
+            if writer.transport.get_write_buffer_size() > ADMIN_STREAM_SIZE_MAX:
+                lost += 1
+                return
+            if lost:
+                writer.write(_line({"id": request_id, "event": {"kind": "lost", "count": lost}}))
+                lost = 0
+            writer.write(_line({"id": request_id, "event": event}))
+
+        work = asyncio.ensure_future(operation.stream(self._face, say))
+        gone = asyncio.ensure_future(reader.read(1))
+        try:
+            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            return work.result() if work.done() else {}
+        finally:
+            for task in (work, gone):
+                task.cancel()
+            await asyncio.gather(work, gone, return_exceptions=True)
 
 
 _decoder = msgspec.json.Decoder(Request)

@@ -14,8 +14,7 @@ import structlog
 
 from dragoman.core.core import Core
 from dragoman.core.timers import Timers
-from dragoman.dialects.emqp.dialect import EmqpDialect, EmqpSettings, id_prefix_of
-from dragoman.dialects.registry import make_session
+from dragoman.dialects.registry import Dialects
 from dragoman.dialects.session import Hub, Session
 from dragoman.errors import JournalFull, PeerError
 from dragoman.journal.journal import Journal
@@ -26,10 +25,11 @@ from dragoman.runtime.committer import KEPT, STARTED, Committer
 from dragoman.runtime.config import Config
 from dragoman.runtime.connection import Connection
 from dragoman.runtime.outside import Outside
-from dragoman.runtime.settings import apply_core, apply_emqp, ns
+from dragoman.runtime.settings import apply_core, apply_dialects, ns
 from dragoman.runtime.upkeep import Upkeep
 
 SWEEP_S = 0.1
+SUBSCRIBER_LISTENERS = ("emqp.subscribe", "ebus.subscribe", "scale0.publish")
 SETTLE_S = 5.0
 # At the end, what was sent may leave: for so long in all, and while it moves at all.
 FLUSH_S = 10.0
@@ -53,7 +53,7 @@ class Broker:
         self.timers = Timers(core)
         self.hub = Hub(core)
         self.hub.boot_no = core.state.boot_no
-        self.emqp = EmqpDialect(EmqpSettings(), id_prefix_of(outside.id_seed))
+        self.dialects = Dialects(self.hub, outside.id_seed)
         self.committer = Committer(core, journal, self.loop, outside.commit_thread, self._on_synced, upkeep.on_appended)
         self.connections: dict[Session, Connection] = {}
         self.on_stop: Callable[[], None] = lambda: None
@@ -84,7 +84,7 @@ class Broker:
         # The largest message allowed must not look like a peer that does not read.
         self.out_buffer_max = config.limits.out_buffer_max + config.limits.message_size_max
         apply_core(config, self.core.settings)
-        apply_emqp(config, self.emqp.settings)
+        apply_dialects(config, self.dialects)
 
     # -- the tick -------------------------------------------------------------------------------------------------------
 
@@ -112,6 +112,7 @@ class Broker:
         found = self.committer.commit()
         if found == KEPT:
             self.hub.send_all()
+            self._end_finished()
             _tell(self._waiters)
         else:
             self.hub.send_free()
@@ -130,8 +131,28 @@ class Broker:
         batch, self._batch = self._batch, []
         for session, data in batch:
             session.sink(data)
+        self._end_finished()
         _tell(self._batch_waiters)
         self._commit()
+
+    def _end_finished(self) -> None:
+        """Close the connections whose last word is out; while one still waits for a commit, later."""
+        if not self.hub.finished:
+            return
+        finished, self.hub.finished = self.hub.finished, []
+        for session in finished:
+            connection = self.connections.get(session)
+            if connection is None:
+                continue
+            if session.is_holding or session.is_dirty or any(pair[0] is session for pair in self._batch):
+                self.hub.finished.append(session)
+            else:
+                self._end_slowly(connection)
+
+    def _end_slowly(self, connection: Connection) -> None:
+        connection.end()
+        connection.opened_ns = self.core.now_ns
+        self._ending.add(connection)  # until it has read its last words, or its time is up
 
     async def act(self, change: Callable[[Core], T]) -> T:
         """Let the operator change something; returns once the facts of it are kept."""
@@ -150,16 +171,19 @@ class Broker:
         if len(self.connections) >= self.connections_max:
             self._log_fault("connection refused", listener=connection.listener, code="TOO_MANY_CONNECTIONS")
             return None
-        session = make_session(connection.listener, self.hub, self.emqp)
+        session = self.dialects.session(connection.listener)
         connection.opened_ns = self.core.now_ns
         self.connections[session] = connection
         self._handshaking.add(connection)
         return session
 
+    def words_when_full(self, listener: str) -> bytes:
+        return self.dialects.of(listener).words_when_full()
+
     def write_buffer_size(self, listener: str) -> int:
         """Bytes that may wait for a peer before it counts as not reading. A subscriber's news would be dropped from there on, so it
         is given more than one burst."""
-        return self.config.limits.out_buffer_max // 2 if listener == "emqp.subscribe" else WRITE_BUFFER_SIZE
+        return self.config.limits.out_buffer_max // 2 if listener in SUBSCRIBER_LISTENERS else WRITE_BUFFER_SIZE
 
     def rest(self, connection: Connection) -> None:
         """One that sends without end is not read again before the others have had their turn."""
@@ -179,10 +203,8 @@ class Broker:
         self.core.note(session, fault.code)
         self._log_fault("peer fault", peer=session.remote, listener=session.listener, code=fault.code, fault=str(fault))
         session.sink(session.take_free())
-        self.core.lose(session, PROTOCOL_FAULT)
-        connection.end()
-        connection.opened_ns = self.core.now_ns
-        self._ending.add(connection)  # until it has read that, or its time is up
+        session.lost(PROTOCOL_FAULT)
+        self._end_slowly(connection)
 
     def on_overflow(self, connection: Connection) -> None:
         self._log_fault("peer does not read, connection ended", listener=connection.listener, code="OUT_BUFFER_FULL")
@@ -198,7 +220,7 @@ class Broker:
         replies drain us, and its silence would count against it."""
         session = connection.session
         if session is not None:
-            connection.set_paused((session.is_blocked or self._is_congested) and not session.is_worker)
+            connection.set_paused((session.is_blocked or self._is_congested) and not session.holds_work())
 
     def _check_congestion(self) -> None:
         size = self.committer.uncommitted_size
@@ -211,6 +233,8 @@ class Broker:
     # -- time -----------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
+        for dialect in self.dialects.all:
+            dialect.listening()
         self._swept_ns = self.clock.now_ns()
         self._sweep()
 
@@ -221,7 +245,8 @@ class Broker:
             self._timer = self.loop.call_later(SWEEP_S, self._sweep)
             return
         self.timers.sweep(now_ns, self.clock.wall_ns())
-        self.emqp.sweep(now_ns)
+        for dialect in self.dialects.all:
+            dialect.sweep(now_ns)
         self.upkeep.sweep(now_ns)
         self._check_trouble()
         if now_ns >= self._next_second_ns:
@@ -239,7 +264,8 @@ class Broker:
         self._was_stalled = stall_ns > STALL_NS and not self._was_stalled
         if stall_ns > STALL_NS:
             log.warning("the broker stood still", seconds=round(stall_ns / SECOND_NS, 3))
-            self.emqp.excuse(stall_ns)
+            for dialect in self.dialects.all:
+                dialect.excuse(stall_ns)
         return self._was_stalled
 
     def _each_second(self, now_ns: int) -> None:
@@ -290,14 +316,17 @@ class Broker:
         self.is_draining = True
         self.core.refusing = DRAINING
         self.core.dispatch.is_stopped = True
+        for dialect in self.dialects.all:
+            dialect.draining()
+        self.wake()
 
     @property
     def leases(self) -> int:
         return sum(len(worker.held) for worker in self.core.workers.values())
 
     def say_goodbye(self) -> None:
-        for session in list(self.emqp.sessions.values()):
-            session.say_goodbye()
+        for dialect in self.dialects.all:
+            dialect.closing()
         self.wake()
 
     async def settle(self) -> None:

@@ -31,7 +31,8 @@ class Connection(asyncio.Protocol):
         self.transport = cast(asyncio.Transport, transport)  # uvloop's own kind, with the same face
         self.session = self.broker.admit(self)
         if self.session is None:
-            self.transport.abort()
+            self.transport.write(self.broker.words_when_full(self.listener))
+            self.transport.close()
             return
         self.transport.set_write_buffer_limits(high=self.broker.write_buffer_size(self.listener))
         sock = transport.get_extra_info("socket")
@@ -59,7 +60,7 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The peer does not read: no new work for it, and no more of its own until it does."""
         if self.session is not None:
-            self.session.is_blocked = True
+            self.session.set_blocked(True)
             self.session.sink = self._send_to_slow
             self.broker.balance(self)
 
@@ -67,7 +68,7 @@ class Connection(asyncio.Protocol):
         if self.session is not None and self.transport is not None and not self.transport.is_closing():
             self.broker.wake()
             self.session.sink = self.transport.write
-            self.session.exchange.unblock(self.session)
+            self.session.set_blocked(False)
             self.broker.balance(self)
 
     def connection_lost(self, exc: Exception | None) -> None:

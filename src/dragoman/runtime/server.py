@@ -27,7 +27,10 @@ from dragoman.runtime.connection import Connection
 from dragoman.runtime.descriptors import room_for_connections
 from dragoman.runtime.home import Home
 from dragoman.runtime.recovery import begin_boot, open_journal, recover
+from dragoman.runtime.rq_links import RqLinks
+from dragoman.runtime.scale0_fleet import Scale0Fleet
 from dragoman.runtime.settings import apply_core
+from dragoman.runtime.tap import TapBoard
 from dragoman.runtime.upkeep import Upkeep
 from dragoman.version import VERSION, build_flavour
 
@@ -59,6 +62,7 @@ class Server:
         self.home = home
         self.version = VERSION
         self.listeners: dict[str, str] = {}
+        self.taps = TapBoard()
         self.has_failed = False
         self._load_config = reload
         self._servers: list[asyncio.Server] = []
@@ -78,16 +82,22 @@ class Server:
         self.broker.connections_max = room_for_connections(self.config.limits.connections_max)
         self.broker.on_stop = self.request_stop
         admin = AdminServer(self)
+        links = RqLinks(self.broker)
+        fleet = Scale0Fleet(self.broker)
         try:
             await self._listen()
             await admin.start(self.home.admin_socket)
             self._handle_signals()
             tame_garbage_collector()
             self.broker.start()
+            links.start()
+            fleet.start()
             self.home.announce(self.listeners)
             self._greet(time.monotonic() - began_s)
             notify("READY=1")
             await self._stopping.wait()
+            links.stop()
+            fleet.stop()
             notify("STOPPING=1")
             if not self.has_failed:
                 await self._drain()
@@ -123,7 +133,7 @@ class Server:
             raise NoListener
 
     def _factory(self, name: str) -> Callable[[], Connection]:
-        return lambda: Connection(self.broker, name)
+        return lambda: self.taps.connection(self.broker, name)
 
     def _greet(self, seconds: float) -> None:
         waiting = sum(queue.waiting + queue.delayed for queue in self.core.state.queues.values())

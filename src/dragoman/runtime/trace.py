@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dragoman.core.phrases import duration, instant, number_text, read_number
-from dragoman.core.state import own_wire_id
 from dragoman.journal import JournalReader
 from dragoman.model.decode import decode
 from dragoman.model.mentions import find_mentions
+from dragoman.model.message import own_wire_id
 
 # Workers remembered while reading, so that leases can name them; the oldest go first.
 WORKERS_REMEMBERED_MAX = 100_000

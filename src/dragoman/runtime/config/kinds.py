@@ -15,6 +15,10 @@ from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from dragoman.dialects.scale0 import documents
+from dragoman.dialects.scale0.tree import Node
+from dragoman.errors import BadDocument
+
 UNITS: Final = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 BINARY_UNITS: Final = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
 
@@ -123,6 +127,32 @@ def name() -> Kind:
     return Kind("a name, not empty", read, write_text)
 
 
+def places(port: int) -> Kind:
+    """Other programs' addresses, `host` or `host:port`; in the environment or a flag, commas separate them."""
+
+    def read(value: object, is_text: bool) -> tuple[str, ...]:
+        items = value.split(",") if is_text and isinstance(value, str) else value
+        if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+            raise ValueError
+        return tuple(place(item.strip(), port) for item in items if item.strip())
+
+    return Kind(
+        f'a list such as ["a.example:{port}", "b.example"]',
+        read,
+        lambda found: "[" + ", ".join(write_text(item) for item in found) + "]",
+    )
+
+
+def place(text: str, port: int) -> str:
+    """`host:port`, with the port filled in where it is left out; an IPv6 host stands in brackets."""
+    host, colon, digits = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        return f"{text}:{port}"
+    if not host or not digits.isdigit() or not 0 < int(digits) < 65536:
+        raise ValueError
+    return text
+
+
 def timezone() -> Kind:
     def read(value: object, is_text: bool) -> str:
         if not isinstance(value, str) or not value:
@@ -142,6 +172,38 @@ def directory() -> Kind:
         return Path(value).expanduser()
 
     return Kind("a directory", read, lambda path: write_text(str(path)))
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A Scale0 configuration and the file it came from; an edited file is another value, so a reload notices."""
+
+    path: str
+    tree: Node
+
+
+def document() -> Kind:
+    """A file whose notation its suffix tells. What is wrong inside is a BadDocument with its line, not just a wrong value."""
+
+    def read(value: object, is_text: bool) -> Document:
+        if not isinstance(value, str | Path):
+            raise ValueError
+        if not str(value):
+            return Document("", Node())
+        path = Path(value).expanduser()
+        config_type = {".json": b"JSON", ".xml": b"XML", ".zpl": b"ZFL", ".zfl": b"ZFL", ".cfg": b"ZFL"}[path.suffix]
+        try:
+            tree = documents.parse(config_type, path.read_bytes())
+            documents.Documents(tree, 1.0)
+        except OSError as error:
+            raise BadDocument(0, f"the file cannot be read: {error.strerror}", str(path)) from error
+        except BadDocument as error:
+            raise BadDocument(error.line, error.problem, str(path)) from error
+        return Document(str(value), tree)
+
+    return Kind(
+        "a file that ends in .json, .xml or .zpl, or an empty text", read, lambda document: write_text(document.path)
+    )
 
 
 def write_text(text: str) -> str:

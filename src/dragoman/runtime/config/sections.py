@@ -1,6 +1,6 @@
 """Every setting of the broker: name with its unit, default, what values it takes, what it is for.
 
-This file is the only place where a setting is declared; `dragoman config show`, docs/reference/config.md and the
+This file and `dialects` are the only place where a setting is declared; `dragoman config show`, docs/reference/config.md and the
 error messages are made from it. Listeners are in `listeners`: their keys are names, not fields.
 """
 
@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from dragoman import limits
 from dragoman.runtime.config import kinds
+from dragoman.runtime.config.dialects import EbusConfig, EmqpConfig, PingpongConfig, RqConfig, Scale0Config
 from dragoman.runtime.config.kinds import setting
 from dragoman.runtime.config.listeners import Listener, default_listeners
 
@@ -113,48 +114,6 @@ class QueuesConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class EmqpConfig:
-    """The eMQP dialect (EventMQ's protocol); defaults are EventMQ's own."""
-
-    heartbeat_s: float = setting(
-        3.0, kinds.seconds(more_than_zero=True), "The broker sends HEARTBEAT this often.", reloadable=True
-    )
-    worker_lost_s: float = setting(
-        5.0,
-        kinds.seconds(more_than_zero=True),
-        "A worker silent for so long is lost and its jobs go elsewhere. More than heartbeat_s.",
-        reloadable=True,
-    )
-    json_only: bool = setting(
-        True,
-        kinds.switch(),
-        "Offer workers that INFORMed in EventMQ's own shape only bodies that are UTF-8 JSON; any other body resets "
-        "EventMQ's job manager.",
-        reloadable=True,
-    )
-    scheduler: Literal["builtin", "external"] = setting(
-        "builtin",
-        kinds.one_of("builtin", "external"),
-        "Who keeps schedules: the broker, or EventMQ's scheduler program that has INFORMed.",
-    )
-    default_queue: str = setting("default", kinds.name(), "The queue meant by an empty name.")
-    default_weight: int = setting(10, kinds.integer(0, 10**9), "The weight of a queue that INFORM gives none.")
-    timeout_grace_s: float = setting(
-        3.0,
-        kinds.seconds(),
-        "Added to a job's own timeout on EventMQ's workers, which say up to 2 s late that it ran out.",
-        reloadable=True,
-    )
-    original_timeout_s: float = setting(
-        300.0,
-        kinds.seconds(),
-        "Bound on a job without a timeout on EventMQ's workers, which end every job by then themselves; a crashed one "
-        "of theirs is never answered. 0 = queues.timeout_s.",
-        reloadable=True,
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class SchedulesConfig:
     """Messages that come by themselves."""
 
@@ -210,7 +169,11 @@ class Config:
     journal: JournalConfig = field(default_factory=JournalConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     queues: QueuesConfig = field(default_factory=QueuesConfig)
+    scale0: Scale0Config = field(default_factory=Scale0Config)
+    pingpong: PingpongConfig = field(default_factory=PingpongConfig)
     emqp: EmqpConfig = field(default_factory=EmqpConfig)
+    ebus: EbusConfig = field(default_factory=EbusConfig)
+    rq: RqConfig = field(default_factory=RqConfig)
     schedules: SchedulesConfig = field(default_factory=SchedulesConfig)
     drain: DrainConfig = field(default_factory=DrainConfig)
     security: SecurityConfig = field(default_factory=SecurityConfig)
@@ -222,7 +185,11 @@ SECTIONS: Final = {
     "journal": JournalConfig,
     "limits": LimitsConfig,
     "queues": QueuesConfig,
+    "scale0": Scale0Config,
+    "pingpong": PingpongConfig,
     "emqp": EmqpConfig,
+    "ebus": EbusConfig,
+    "rq": RqConfig,
     "schedules": SchedulesConfig,
     "drain": DrainConfig,
     "security": SecurityConfig,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.runtime.operations import changes, questions
-from dragoman.runtime.operations.face import BrokerFace, Operation, OperationRefused
+from dragoman.runtime.operations import changes, questions, watching
+from dragoman.runtime.operations.face import BrokerFace, Operation, OperationRefused, Stream
 
-__all__ = ["OPERATIONS", "BrokerFace", "Operation", "OperationRefused"]
+__all__ = ["OPERATIONS", "BrokerFace", "Operation", "OperationRefused", "Stream"]
 
 OPERATIONS: Final[dict[str, type[Operation]]] = {
     "status": questions.Status,
@@ -29,4 +29,6 @@ OPERATIONS: Final[dict[str, type[Operation]]] = {
     "backup": changes.Backup,
     "stop": changes.Stop,
     "reload": changes.Reload,
+    "dismiss": changes.Dismiss,
+    "tap": watching.Tap,
 }

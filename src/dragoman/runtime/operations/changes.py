@@ -225,3 +225,20 @@ class Reload(Operation):
 
     async def run(self, face: BrokerFace, tell: Tell) -> object:
         return face.reload()
+
+
+class Dismiss(Operation):
+    """Send a worker away: it gets nothing new, and is told so where its dialect has a word for it. What it holds it may answer."""
+
+    worker: Name
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        def change(core: Core) -> object:
+            peer = lookup.find_worker(core, self.worker)
+            if peer is None:
+                raise not_found("worker", self.worker)
+            core.leave(peer)
+            peer.dismiss(BY_OPERATOR)
+            return len(peer.held)
+
+        return {"worker": self.worker, "leased": await act(face, change)}

@@ -102,3 +102,13 @@ class Operation(msgspec.Struct, forbid_unknown_fields=True):
 
     async def run(self, face: BrokerFace, tell: Tell) -> object:
         raise NotImplementedError
+
+
+Say = Callable[[dict[str, object]], None]
+
+
+class Stream(Operation):
+    """An operation that answers with events until its asker has had enough."""
+
+    async def stream(self, face: BrokerFace, say: Say) -> object:
+        raise NotImplementedError
