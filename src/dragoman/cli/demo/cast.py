@@ -1,0 +1,144 @@
+"""The demo's clients and workers: one program, written once, in each of the five dialects.
+
+A worker of dialect W serves the queue `to-W`, and every one serves the queue of the ping-pong dialogue, which has no other: whoever
+answers there says who it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, Final
+
+from dragoman.cli.demo.tally import NAMES, Tally
+from dragoman.client.app import App
+from dragoman.client.job import Job
+from dragoman.client.tongue import EMQP, PINGPONG
+from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker.worker import Worker
+from dragoman.dialects import crossing
+from dragoman.errors import DragomanError
+from dragoman.model.words import DIALECT_NAMES
+
+SLOTS: Final = 2
+PAUSE_S: Final = 0.05
+ANSWER_S: Final = 60.0
+WORK_S: Final = 0.02  # what a job takes: long enough for some to be under way at any instant
+LONG_WORK_S: Final = 1.5
+LATER: Final = "after-the-crash"  # a queue that nobody serves until the broker is back
+LONG: Final = "across-the-crash"  # a queue for what is in a worker's hands when the broker dies
+
+Cross = Job[[str, int, float], list[str], Coroutine[Any, Any, list[str]]]
+
+
+def queue_of(client: str, worker: str) -> str:
+    return PINGPONG.queue if PINGPONG.name in (client, worker) else f"to-{worker}"
+
+
+def app_of(data: Path, dialect: str) -> App:
+    return App(f"file:{data}?dialect={dialect}", answer_s=ANSWER_S, wait_s=ANSWER_S)
+
+
+def job_of(app: App, dialect: str, queue: str, tally: Tally) -> Cross:
+    """The same job in every App; where it runs, it notes that it did and says who ran it."""
+
+    @app.job(queue=queue, repeatable=True)
+    async def cross(client: str, number: int, work_s: float) -> list[str]:
+        tally.runs[number] += 1
+        await asyncio.sleep(work_s)
+        return [dialect, client]
+
+    return cross
+
+
+class Workers:
+    """A worker for each queue of each dialect, all in this process."""
+
+    def __init__(self, data: Path, tally: Tally) -> None:
+        self.data, self.tally = data, tally
+        self.running: list[tuple[Worker, App]] = []
+
+    async def start(self, dialect: str, queue: str) -> None:
+        app = app_of(self.data, dialect)
+        job_of(app, dialect, queue, self.tally)
+        worker = Worker(app, WorkerSettings(slots=SLOTS, drain_s=2.0))
+        worker.start()
+        self.running.append((worker, app))
+        async with asyncio.timeout(ANSWER_S):
+            await worker.is_ready()
+
+    async def start_all(self) -> None:
+        for dialect in NAMES:
+            for queue in dict.fromkeys([queue_of("", dialect), PINGPONG.queue]):
+                await self.start(dialect, queue)
+
+    async def stop(self) -> None:
+        await asyncio.gather(*(worker.stop() for worker, _ in self.running))
+        await asyncio.gather(*(app.close() for _, app in self.running))
+
+
+class Clients:
+    """A client of each dialect that goes on asking workers of all five until it is told to stop."""
+
+    def __init__(self, data: Path, tally: Tally) -> None:
+        self.tally = tally
+        self.apps = {dialect: app_of(data, dialect) for dialect in NAMES}
+        self.is_stopping = False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        for client, app in self.apps.items():
+            for worker in NAMES:
+                job = job_of(app, client, queue_of(client, worker), self.tally)
+                self._tasks.append(asyncio.create_task(self._ask_on(client, job)))
+
+    async def _ask_on(self, client: str, job: Cross) -> None:
+        while not self.is_stopping:
+            await self._ask(client, job)
+            await asyncio.sleep(PAUSE_S)
+
+    async def _ask(self, client: str, job: Cross) -> None:
+        self.tally.asked[client] += 1
+        try:
+            worker, echoed = await job.ask(client, self.tally.next_number(), WORK_S)
+        except DragomanError as error:
+            self.tally.troubles.append(f"{client} → {job.opts.queue}: {error}")
+            return
+        if echoed == client:
+            self.tally.answer(client, worker)
+        else:
+            self.tally.troubles.append(f"{client} was given an answer of {echoed}'s")
+
+    async def leave(self, count: int) -> None:
+        """Leave messages for later, in every dialect that says when they are kept."""
+        for dialect in crossing.having(crossing.KEPT):
+            client = DIALECT_NAMES[dialect]
+            kept = self.tally.kept.setdefault(client, set())
+            job = job_of(self.apps[client], client, LATER, self.tally)
+            for _ in range(count):
+                number = self.tally.next_number()
+                await job.delay(client, number, WORK_S)
+                kept.add(number)
+
+    async def begin_long(self) -> str:
+        """Leave a message that takes long, and see a worker begin with it; returns its id."""
+        client = EMQP.name
+        number = self.tally.next_number()
+        handle = await job_of(self.apps[client], client, LONG, self.tally).delay(client, number, LONG_WORK_S)
+        self.tally.kept.setdefault(client, set()).add(number)
+        async with asyncio.timeout(ANSWER_S):
+            while not self.tally.runs[number]:
+                await asyncio.sleep(WORK_S)
+        return handle.id
+
+    async def finish(self) -> None:
+        """Ask nothing new, and wait for what was asked."""
+        self.is_stopping = True
+        await asyncio.gather(*self._tasks)
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(app.close() for app in self.apps.values()))

@@ -1,0 +1,21 @@
+"""The command itself."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+
+@click.command()
+@click.option("--seconds", default=40.0, show_default=True, type=click.FloatRange(2, 3600), help="How long it crosses.")
+def demo(seconds: float) -> int:
+    """Show all five dialects at work.
+
+    Starts a broker with a journal of its own, a worker and a client of each dialect, and lets every client ask every worker. In the
+    middle the broker is killed with -9 and started again. At the end it counts: nothing that was accepted may be lost. Everything it
+    made is removed. The exit code is 1 if anything was lost.
+    """
+    from dragoman.cli.demo.play import play
+
+    return asyncio.run(play(seconds))

@@ -1,0 +1,137 @@
+"""The demo's course: start, cross, kill, start again, cross on, count."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from dragoman.cli.demo.broker import Broker
+from dragoman.cli.demo.cast import LATER, LONG, Clients, Workers
+from dragoman.cli.demo.screen import Screen
+from dragoman.cli.demo.tally import Tally
+from dragoman.errors import BrokerUnreachable
+
+LEFT_BEHIND: Final = 50  # messages kept, in each dialect that says so, just before the kill
+FINISH_S: Final = 60.0
+LOOK_S: Final = 0.05
+DEAD_S: Final = 1.0  # how long the broker stays dead, so that everybody notices
+
+
+async def play(seconds: float) -> int:
+    """Run it all; 0 when nothing was lost."""
+    logging.getLogger("dragoman").setLevel(
+        logging.CRITICAL
+    )  # its peers would tell of the broker's death, each for itself
+    with tempfile.TemporaryDirectory(prefix="dragoman-demo-") as folder:
+        tally = Tally()
+        broker = Broker(Path(folder) / "data")
+        with Screen(tally) as screen:
+            try:
+                traced = await perform(seconds, broker, tally, screen)
+                return await conclude(broker, tally, screen, traced)
+            finally:
+                await asyncio.to_thread(broker.end)
+
+
+async def perform(seconds: float, broker: Broker, tally: Tally, screen: Screen) -> str:
+    """Both halves and the kill between them; returns the id of a message that lived through it."""
+    workers, clients = Workers(broker.data, tally), Clients(broker.data, tally)
+    try:
+        await broker.start()
+        screen.say(
+            f"A broker (process {broker.pid}) listens on {len(broker.listen)} ports, its journal in {broker.data}."
+        )
+        await workers.start_all()
+        await workers.start("ebus", LONG)
+        screen.say("A worker and a client of each dialect are at it: scale0, pingpong, emqp, ebus, rq.")
+        clients.start()
+        await watch(seconds / 2, tally, screen, "crossing")
+        await clients.leave(LEFT_BEHIND)
+        traced = await clients.begin_long()
+        open_calls = tally.asked.total() - tally.answered.total()
+        broker.kill()
+        screen.say(
+            f"kill -9 {broker.pid}: it is gone, with {open_calls} calls under way and "
+            f"{sum(map(len, tally.kept.values()))} messages kept.",
+            "bold red",
+        )
+        await watch(DEAD_S, tally, screen, "dead")
+        began = time.monotonic()
+        await broker.start()
+        screen.say(
+            f"Started again (process {broker.pid}) after {time.monotonic() - began:.1f} s; nobody else was.",
+            "bold green",
+        )
+        await workers.start("ebus", LATER)
+        await watch(seconds / 2, tally, screen, "crossing again")
+        await complete(tally, screen)
+        screen.state.plain = "waiting for the last answers"
+        try:
+            async with asyncio.timeout(FINISH_S):
+                await clients.finish()
+                await settle(broker)
+        except TimeoutError:
+            tally.troubles.append(f"not everything was settled {FINISH_S:g} s after the last question")
+        return traced
+    finally:
+        await clients.stop()
+        await workers.stop()
+
+
+async def watch(seconds: float, tally: Tally, screen: Screen, what: str) -> None:
+    """Let it run."""
+    ends = time.monotonic() + seconds
+    while (now := time.monotonic()) < ends:
+        screen.state.plain = f"{what}: {tally.answered.total()} answered, {ends - now:.0f} s to go"
+        await asyncio.sleep(LOOK_S)
+
+
+async def complete(tally: Tally, screen: Screen) -> None:
+    """Let it run until every crossing has been seen: who answers on a shared queue is not ours to say."""
+    ends = time.monotonic() + FINISH_S
+    while tally.missing_cells and time.monotonic() < ends:
+        screen.state.plain = f"{len(tally.missing_cells)} crossings still to be seen"
+        await asyncio.sleep(LOOK_S)
+
+
+async def settle(broker: Broker) -> None:
+    """Until the broker holds nothing open."""
+    while True:
+        counters = await broker.counters()
+        if counters and not counters["waiting"] + counters["delayed"] + counters["leased"]:
+            return
+        await asyncio.sleep(LOOK_S)
+
+
+async def conclude(broker: Broker, tally: Tally, screen: Screen, traced: str) -> int:
+    """The accounts, one message's life, and the verdict."""
+    counters = await broker.counters()
+    if not counters:
+        raise BrokerUnreachable(str(broker.data), 0, "it does not answer any more")
+    screen.end_live()
+    screen.console.print(screen.crossings(), "", screen.accounts(), "", sep="\n")
+    screen.say(screen.broker_line(counters))
+    losses = tally.losses()
+    if counters["accepted"] != counters["settled"] or counters["quarantined"]:
+        losses.append(f"the broker accepted {counters['accepted']} messages and settled {counters['settled']}")
+    screen.say(f"\nThe life of one that a worker held at that moment (dragoman trace {traced}):")
+    command = [sys.executable, "-m", "dragoman", "trace", traced, "--data", str(broker.data)]
+    ended = await asyncio.to_thread(subprocess.run, command, stdin=subprocess.DEVNULL, check=False)
+    if ended.returncode:
+        losses.append(f"message {traced} has left no trace")
+    for loss in losses[:20]:
+        screen.say(loss, "red")
+    if losses:
+        screen.say(f"{len(losses)} things went wrong.", "bold red")
+        return 1
+    screen.say(
+        f"Nothing was lost: {tally.answered.total()} calls answered over 25 crossings, broker killed once.",
+        "bold green",
+    )
+    return 0

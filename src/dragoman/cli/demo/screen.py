@@ -1,0 +1,97 @@
+"""How the demo looks: the table of crossings, live on a terminal, and the accounts at the end."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Any, Final
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from dragoman.cli.demo.tally import NAMES, Tally
+from dragoman.cli.show import WIDTH_WITHOUT_TERMINAL
+from dragoman.dialects import crossing
+from dragoman.model.words import DIALECT_NAMES
+
+REFRESHES_A_SECOND: Final = 8
+
+
+class Screen:
+    """A table that changes while one looks at it; in a pipe only the sentences, and the table as it was at the end."""
+
+    def __init__(self, tally: Tally) -> None:
+        self.tally = tally
+        self.console = Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL, highlight=False)
+        self.state = Text("")
+        self._live = Live(
+            get_renderable=self.draw, console=self.console, refresh_per_second=REFRESHES_A_SECOND, transient=True
+        )
+
+    def __enter__(self) -> Screen:
+        if self.console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end_live()
+
+    def end_live(self) -> None:
+        if self._live.is_started:
+            self._live.stop()
+
+    def say(self, text: str, style: str = "") -> None:
+        self.console.print(Text(text, style))
+
+    def draw(self) -> Group:
+        return Group(self.crossings(), self.state)
+
+    def crossings(self) -> Table:
+        table = Table(box=SIMPLE_HEAD, show_edge=False)
+        table.add_column("client ↓ worker →")
+        for name in NAMES:
+            table.add_column(name, justify="right", min_width=8)
+        for client in NAMES:
+            counts = [self.tally.cells[client, worker] for worker in NAMES]
+            table.add_row(client, *(Text(str(count), "green" if count else "red") for count in counts))
+        return table
+
+    def accounts(self) -> Table:
+        """What each dialect promised, and what came of it."""
+        table = Table(box=SIMPLE_HEAD, show_edge=False)
+        for name in ("client", "asked", "answered", "kept", "kept and run", "what it is promised"):
+            table.add_column(name, justify="left" if name in ("client", "what it is promised") else "right")
+        for name in NAMES:
+            kept = self.tally.kept.get(name)
+            table.add_row(
+                name,
+                str(self.tally.asked[name]),
+                str(self.tally.answered[name]),
+                "–" if kept is None else str(len(kept)),
+                "–" if kept is None else str(len(kept) - self.tally.unrun(name)),
+                promise_of(DIALECT_NAMES.index(name)),
+            )
+        return table
+
+    def broker_line(self, counters: dict[str, Any]) -> str:
+        still_open = counters["waiting"] + counters["delayed"] + counters["leased"]
+        return (
+            f"The broker's books: {counters['accepted']} accepted, {counters['settled']} settled, {still_open} open; "
+            f"{self.tally.ran_twice} run a second time, because the kill hid whether they were done."
+        )
+
+
+def promise_of(dialect: int) -> str:
+    if crossing.client_has(dialect, crossing.KEPT):
+        return f"kept once it says so ({crossing.CLIENTS.text(dialect, crossing.KEPT)}); every call answered".replace(
+            "`", ""
+        )
+    if crossing.client_has(dialect, crossing.ONCE):
+        how = crossing.CLIENTS.text(dialect, crossing.ONCE)
+        return f"every call answered; sent again ({how}) it runs once".replace("`", "")
+    return "every call answered; sent again when the connection is lost"

@@ -1,0 +1,57 @@
+"""What was asked, what was answered, what was kept, and what ran: the demo's own books, apart from the broker's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from dragoman.dialects.crossing import DIALECTS
+from dragoman.model.words import DIALECT_NAMES
+
+NAMES: Final = [DIALECT_NAMES[dialect] for dialect in DIALECTS]
+
+
+class Tally:
+    """Counts by dialect; a call is a number of its own."""
+
+    def __init__(self) -> None:
+        self.cells: Counter[tuple[str, str]] = Counter()  # answered, by client and worker
+        self.asked: Counter[str] = Counter()
+        self.answered: Counter[str] = Counter()
+        self.troubles: list[str] = []
+        self.kept: dict[str, set[int]] = {}  # what the broker said it keeps, by client
+        self.runs: Counter[int] = Counter()  # how often each call was run, by workers of any dialect
+        self._last = 0
+
+    def next_number(self) -> int:
+        self._last += 1
+        return self._last
+
+    def answer(self, client: str, worker: str) -> None:
+        self.answered[client] += 1
+        self.cells[client, worker] += 1
+
+    @property
+    def missing_cells(self) -> list[tuple[str, str]]:
+        return [(client, worker) for client in NAMES for worker in NAMES if not self.cells[client, worker]]
+
+    @property
+    def ran_twice(self) -> int:
+        """Runs of what had been run already: the price of losing nothing when nobody can know whether it was done."""
+        return self.runs.total() - len(self.runs)
+
+    def unrun(self, client: str) -> int:
+        """How many of the messages kept for this client never ran."""
+        return sum(1 for number in self.kept.get(client, ()) if not self.runs[number])
+
+    def losses(self) -> list[str]:
+        """Every promise that was not kept, in words."""
+        found = list(self.troubles)
+        for name in NAMES:
+            lost = self.asked[name] - self.answered[name]
+            if lost:
+                found.append(f"{name}: {lost} of {self.asked[name]} calls were never answered")
+            if self.unrun(name):
+                found.append(f"{name}: {self.unrun(name)} of {len(self.kept[name])} kept messages never ran")
+        found += [f"no message went from {client} to {worker}" for client, worker in self.missing_cells]
+        return found

@@ -1,0 +1,83 @@
+"""A worker of each dialect that dies or falls silent with a message in its hands: another one gets it, in time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.independent.everybody import PEERS
+from tests.independent.hall import Hall
+
+GRACE_S = 1.0
+
+
+@pytest.mark.parametrize("works", PEERS)
+def test_the_message_of_a_worker_that_dies_runs_elsewhere_within_a_second(hall: Hall, works: str) -> None:
+    """The next worker speaks another dialect. The end of a connection is noticed at once, whatever is spoken on it."""
+    queue = hall.queue(works)
+    client = hall.client("pingpong" if works == "pingpong" else "rq")
+    asked = client.ask(queue, b"job")
+    mortal = hall.worker(works, queue)
+    assert mortal.take()[1] == b"job"
+    died = time.monotonic()
+    mortal.close()
+    heir = hall.worker("emqp", queue)
+    job, body = heir.take(GRACE_S + 1)
+    assert body == b"job"
+    assert time.monotonic() - died < GRACE_S
+    heir.answer(job, b"done")
+    assert client.outcome(asked) == ("answered", b"done")
+
+
+class Silence:
+    """A message in the hands of a worker that says nothing more, though its connection stays."""
+
+    def __init__(self, hall: Hall, works: str, *headers: str) -> None:
+        self.hall, self.works = hall, works
+        self.queue = hall.queue(works)
+        self.client = hall.client("emqp")
+        self.asked = self.client.ask(self.queue, works.encode(), *headers)
+        self.worker = hall.worker(works, self.queue)
+        assert self.worker.take()[1] == works.encode()
+        self.began = time.monotonic()
+
+    def assert_taken_over(self, within_s: float) -> None:
+        """An heir gets the message before the dialect's own expiry and a second are over, and answers it."""
+        heir = self.hall.worker("emqp", self.queue)
+        job, body = heir.take(within_s + GRACE_S)
+        assert body == self.works.encode()
+        assert time.monotonic() - self.began < within_s + GRACE_S
+        heir.answer(job, b"done")
+        assert self.client.outcome(self.asked) == ("answered", b"done")
+
+
+@pytest.fixture(scope="module")
+def silences(shared_hall: Hall) -> Iterator[dict[str, Any]]:
+    """All begin together, so that the tests below need not wait one after another."""
+    bounded = ("timeout:2", "retry-count:1")
+    yield {
+        "scale0": Silence(shared_hall, "scale0", *bounded),
+        "pingpong": Silence(shared_hall, "pingpong", *bounded),
+        "rq": Silence(shared_hall, "rq", *bounded),
+        "emqp": Silence(shared_hall, "emqp"),
+        "ebus": Silence(shared_hall, "ebus"),
+    }
+    shared_hall.clear()
+
+
+@pytest.mark.parametrize("works", ["scale0", "pingpong", "rq"])
+def test_where_a_busy_worker_may_be_silent_the_messages_timeout_bounds_it(silences: dict[str, Any], works: str) -> None:
+    """They show no life while they work: the message's own bound, of two seconds here, decides."""
+    silences[works].assert_taken_over(2.0)
+
+
+def test_a_silent_emqp_worker_loses_its_message_after_5_s(silences: dict[str, Any]) -> None:
+    silences["emqp"].assert_taken_over(5.0)
+
+
+def test_a_silent_ebus_worker_loses_its_message_after_five_pings(silences: dict[str, Any]) -> None:
+    """Silence for one second, then a PING in each of five."""
+    silences["ebus"].assert_taken_over(6.0)
