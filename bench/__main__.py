@@ -1,4 +1,4 @@
-"""`make bench`: the wire against libzmq's proxy and a pyzmq loop, the SDK against NATS, and the broker's footprint."""
+"""`make bench`: each dialect against libzmq's proxy, the SDK against NATS, and the broker's footprint."""
 
 from __future__ import annotations
 
@@ -10,13 +10,24 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import endpoint, footprint, report, rounds, sdk_vs_nats
+from bench import endpoint, footprint, plots, report, rounds, sdk_vs_nats
 from bench.bars import Bar, wire_bars
-from bench.contenders import NAMES
-from bench.rounds import Plan
+from bench.dialogues import DIALOGUES, EMQP, NAMES, names_of
+from bench.rounds import Figures, Plan
 
-PARTS = ("wire", "sdk", "footprint")
-WIDTH_MIN = 100  # columns: a log file has no width of its own, and a wrapped table cannot be read
+PARTS = (*DIALOGUES, "sdk", "footprint")
+WIRE = "wire"  # all dialects
+WIDTH_MIN = 120  # columns: a log file has no width of its own, and a wrapped table cannot be read
+
+
+def parts_of(text: str) -> list[str]:
+    """The parts a comma-separated list names."""
+    found: list[str] = []
+    for name in text.split(","):
+        if name != WIRE and name not in PARTS:
+            raise argparse.ArgumentTypeError(f"no part {name!r}: there are {', '.join((WIRE, *PARTS))}")
+        found += DIALOGUES if name == WIRE else [name]
+    return found
 
 
 def arguments() -> argparse.Namespace:
@@ -24,7 +35,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=7, help="interleaved rounds (7)")
     parser.add_argument("--seconds", type=float, default=1.0, help="length of one measurement (1)")
     parser.add_argument("--quick", action="store_true", help="two rounds of half a second: does it run, not how fast")
-    parser.add_argument("--only", action="append", choices=PARTS, help="run only this part (may be repeated)")
+    parts_help = f"run only these of {', '.join(PARTS)}, or {WIRE} for all dialects; may be repeated"
+    parser.add_argument("--only", action="extend", type=parts_of, metavar="PART,PART", help=parts_help)
     parser.add_argument("--contender", action="append", choices=NAMES, help="measure only these on the wire")
     parser.add_argument("--processes", type=int, choices=(1, 2), default=1, help="2: workers in a process of their own")
     parser.add_argument("--messages", type=int, default=1_000_000, help="waiting messages of the footprint (1000000)")
@@ -54,16 +66,22 @@ def main() -> int:
 
     peer = endpoint.build()
     with console.status("starting") as status:
-        if "wire" in parts:
-            plan = Plan(peer, data_root, rounds=given.rounds, seconds=given.seconds, processes=given.processes)
-            if given.contender:
-                plan.names = tuple(name for name in NAMES if name in given.contender)
+        measured: list[tuple[Plan, Figures]] = []
+        for dialogue in (DIALOGUES[name] for name in DIALOGUES if name in parts):
+            if peer.language != "c++" and dialogue is not EMQP:
+                console.print(f"[yellow]{dialogue.name}: not measured, its endpoint needs a C++ compiler[/yellow]")
+                continue
+            names = names_of(dialogue, given.contender)
+            plan = Plan(peer, data_root, dialogue, names, given.rounds, given.seconds, processes=given.processes)
             figures = rounds.run(plan, status.update, failed)
+            measured.append((plan, figures))
             report.show_wire(console, figures, plan)
-            result["wire"] = report.wire_json(figures, plan)
-            bars += wire_bars(figures)
-            if report.draw(given.out / "bench.png", figures, plan):
+            bars += wire_bars(dialogue, figures)
+            if dialogue is EMQP and plots.draw_emqp(given.out / "bench.png", figures, plan):
                 console.print(f"plot: {given.out / 'bench.png'}")
+        result["wire"] = {plan.dialogue.name: report.wire_json(figures, plan) for plan, figures in measured}
+        if len(measured) > 1 and plots.draw_dialects(given.out / "dialects.png", measured):
+            console.print(f"plot: {given.out / 'dialects.png'}")
         if "sdk" in parts:
             compared = sdk_vs_nats.run(given.rounds, given.seconds, data_root, status.update, failed)
             sdk_vs_nats.show(console, compared)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench.endpoint import Point
+from bench.dialogues import EMQP, LOOP, MANY, ONE, PROXY, WIDE, Dialogue
 from bench.rounds import Figures
 
 
@@ -32,13 +32,17 @@ class Bar:
         return {"bar": self.text, "value": self.value, "wanted": self.wanted, "verdict": self.verdict}
 
 
-def wire_bars(figures: Figures) -> list[Bar]:
-    one, many, wide = Point(1, 1), Point(1000, 1), Point(1000, 50)
-    proxy, loop = "zmq.proxy", "pyzmq loop"
-    return [
-        Bar("os to zmq.proxy, 1000 in flight", figures.ratio(many, "os", proxy), 1.0, True),
-        Bar("disk to zmq.proxy, 1000 in flight", figures.ratio(many, "disk", proxy), 0.7, True),
-        Bar("os to zmq.proxy, 1000 in flight, 50 connections", figures.ratio(wide, "os", proxy), 1.2, True),
-        Bar("os p50 to zmq.proxy's, 1 in flight", figures.ratio(one, "os", proxy, "p50_us"), 1.3, False),
-        Bar("os to the pyzmq loop, 1000 in flight", figures.ratio(many, "os", loop), 8.0, True),
+def wire_bars(dialogue: Dialogue, figures: Figures) -> list[Bar]:
+    """The dialogue's own bar, and eMQP's further ones."""
+    point = dialogue.bar_point
+    found = [
+        Bar(f"{dialogue.name}: os to zmq.proxy, {point.name}", figures.ratio(point, "os", PROXY), dialogue.bar, True)
     ]
+    if dialogue is EMQP:
+        found += [
+            Bar("emqp: disk to zmq.proxy, 1000 in flight", figures.ratio(MANY, "disk", PROXY), 0.7, True),
+            Bar("emqp: os to zmq.proxy, 1000 in flight, 50 conn", figures.ratio(WIDE, "os", PROXY), 1.2, True),
+            Bar("emqp: os p50 to zmq.proxy's, 1 in flight", figures.ratio(ONE, "os", PROXY, "p50_us"), 1.3, False),
+            Bar("emqp: os to the pyzmq loop, 1000 in flight", figures.ratio(MANY, "os", LOOP), 8.0, True),
+        ]
+    return found

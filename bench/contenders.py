@@ -13,6 +13,9 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench.dialogues import EMQP, LOOP, PROXY, Dialogue
+from dragoman.runtime.config.listeners import LISTENERS
+
 ROOT = Path(__file__).parent.parent
 START_S = 60.0  # a broker that recovers ten million messages may take a while
 STOP_S = 20.0
@@ -65,21 +68,21 @@ def start_module(name: str, module: str, mode: str) -> Running:
     return Running(name, mode, process, process.pid, addresses["client"], addresses["worker"])
 
 
-def start_broker(durability: str, data_root: Path, data: Path | None = None, extra: tuple[str, ...] = ()) -> Running:
-    """Start `dragoman up` on a fresh directory below `data_root`, or again on `data`; return once it listens."""
+def start_broker(durability: str, data_root: Path, data: Path | None = None, dialogue: Dialogue = EMQP) -> Running:
+    """Start `dragoman up` on a fresh directory below `data_root`, or again on `data`, with the listeners of one dialogue;
+    return once it listens."""
     keep_data = data is not None
     if data is None:
         data_root.mkdir(parents=True, exist_ok=True)
         data = Path(tempfile.mkdtemp(prefix=f"{durability}-", dir=data_root))
     file = data / "broker.json"
     file.unlink(missing_ok=True)  # a killed broker leaves its own behind
-    listen = ["emqp.client=tcp://127.0.0.1:0", "emqp.worker=tcp://127.0.0.1:0"]
-    listen += [f"emqp.{name}=off" for name in ("admin", "publish", "subscribe")]
+    listen = [f"{name}={'tcp://127.0.0.1:0' if name in dialogue.listeners else 'off'}" for name in LISTENERS]
     command = [sys.executable, "-m", "dragoman", "up", "--data", str(data), "--durability", durability]
     command += [part for value in listen for part in ("--listen", value)]
     begun = time.monotonic()
     with (data / "bench.log").open("a") as log:
-        process = subprocess.Popen([*command, *extra], cwd=ROOT, stdout=log, stderr=log, text=True)
+        process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, text=True)
     while not file.exists():
         if process.poll() is not None or time.monotonic() - begun > START_S:
             process.kill()
@@ -89,19 +92,16 @@ def start_broker(durability: str, data_root: Path, data: Path | None = None, ext
     started_s = time.monotonic() - begun
     about = json.loads(file.read_text())
     listeners = about["listeners"]
-    client, worker = listeners["emqp.client"], listeners["emqp.worker"]
-    return Running(durability, "emqp", process, about["pid"], client, worker, data, started_s, keep_data)
+    client, worker = listeners[dialogue.client], listeners[dialogue.worker]
+    return Running(durability, dialogue.mode, process, about["pid"], client, worker, data, started_s, keep_data)
 
 
-NAMES = ("zmq.proxy", "pyzmq loop", "memory", "os", "disk")
-
-
-def start(name: str, data_root: Path) -> Running:
-    if name == "zmq.proxy":
-        return start_module(name, "bench.proxy", "proxy")
-    if name == "pyzmq loop":
-        return start_module(name, "bench.pyzmq_loop", "emqp")
-    return start_broker(name, data_root)
+def start(name: str, data_root: Path, dialogue: Dialogue) -> Running:
+    if name == PROXY:
+        return start_module(name, "bench.proxy", dialogue.proxy_mode)
+    if name == LOOP:
+        return start_module(name, "bench.pyzmq_loop", dialogue.mode)
+    return start_broker(name, data_root, dialogue=dialogue)
 
 
 def broker_flavour() -> str:

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SOURCES = ("peer.cpp", "peer_zmtp.hpp", "peer_meter.hpp")
 OUT = HERE / "out"
 
 
@@ -21,19 +20,26 @@ class EndpointFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Point:
-    """One load: how many requests are in flight in all, over how many client and as many worker connections."""
+    """One load: how many requests are in flight in all, over how many client connections, and over how many worker
+    connections if not as many."""
 
     in_flight: int
     connections: int
+    worker_connections: int = 0
 
     @property
     def name(self) -> str:
-        return f"{self.in_flight} in flight, {self.connections} conn"
+        workers = f", {self.workers} workers" if self.worker_connections else ""
+        return f"{self.in_flight} in flight, {self.connections} conn{workers}"
+
+    @property
+    def workers(self) -> int:
+        return self.worker_connections or self.connections
 
     @property
     def slots_per_worker(self) -> int:
         # As many slots as requests in flight: the yardstick has no credit at all, so credit must not be what limits us.
-        return max(1, -(-self.in_flight // self.connections))
+        return max(1, -(-self.in_flight // self.workers))
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,7 @@ class Sample:
     peer_cpu_us: float
     others_share: float  # of the whole machine, taken by processes that are not part of the measurement
     duplicates: int
+    messages_per_trip: float = 0.0  # into and out of the middle; 0 where the endpoint does not see all of them
 
     def to_json(self) -> dict[str, float]:
         return asdict(self)
@@ -78,6 +85,7 @@ class Endpoint:
             peer_cpu_us=raw["peer_cpu_s"] * per_trip_us,
             others_share=raw["others_share"],
             duplicates=raw["duplicates"],
+            messages_per_trip=raw.get("messages", 0) / max(1, raw["trips"]),
         )
 
 
@@ -92,7 +100,7 @@ def build() -> Endpoint:
     """Return the C++ endpoint, compiled if it is older than its sources; the Python one where nothing compiles."""
     OUT.mkdir(exist_ok=True)
     binary = OUT / "peer"
-    newest = max((HERE / source).stat().st_mtime for source in SOURCES)
+    newest = max(source.stat().st_mtime for source in (HERE / "peer.cpp", *HERE.glob("peer_*.hpp")))
     if not binary.exists() or binary.stat().st_mtime < newest:
         name = compiler()
         if name is None:

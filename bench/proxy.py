@@ -1,8 +1,8 @@
 """The yardstick: libzmq's own C proxy, which keeps nothing.
 
-ROUTER in front, DEALER behind. A request crosses to a worker with its client's routing frame; the worker sends the
-handed-over reply and the result back through the same envelope, so the proxy moves three messages in and three out per
-job, as the broker does. High-water marks are off on both sides: a ROUTER drops what is over its mark.
+ROUTER in front, DEALER behind. A request crosses to a worker with its client's routing frame; the worker sends its answers
+back through the same envelope: as many as the broker would move for the job in that dialect.
+High-water marks are off on both sides: a ROUTER drops what is over its mark.
 """
 
 from __future__ import annotations

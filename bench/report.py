@@ -13,7 +13,8 @@ from rich.table import Table
 
 from bench import contenders
 from bench.bars import Bar
-from bench.rounds import YARDSTICK, Figures, Plan
+from bench.dialogues import LOOP, PROXY
+from bench.rounds import Figures, Plan
 
 
 def machine() -> dict[str, Any]:
@@ -26,11 +27,12 @@ def machine() -> dict[str, Any]:
 
 
 def show_wire(console: Console, figures: Figures, plan: Plan) -> None:
-    table = Table(title="round trips over the wire, medians over rounds", title_justify="left")
+    table = Table(title=f"{plan.dialogue.name}: round trips over the wire, medians over rounds", title_justify="left")
     table.add_column("contender", no_wrap=True)
-    for title in ("trips/s", "÷ proxy", "÷ loop", "CPU µs", "p50 µs", "p99 µs", "p50 ÷ proxy"):
+    loop = ("÷ loop",) if LOOP in plan.names else ()
+    for title in ("trips/s", "÷ proxy", *loop, "CPU µs", "messages", "p50 µs", "p99 µs", "p50 ÷ proxy"):
         table.add_column(title, justify="right", no_wrap=True)
-    for point in plan.points:
+    for point in plan.dialogue.points:
         table.add_row(f"[bold]{point.name}[/bold]")
         for name in plan.names:
             trips = figures.middle(point, name, "trips_per_s")
@@ -40,12 +42,13 @@ def show_wire(console: Console, figures: Figures, plan: Plan) -> None:
             table.add_row(
                 f"  {name}",
                 f"{trips:,.0f}",
-                number(figures.ratio(point, name, YARDSTICK), 2),
-                number(figures.ratio(point, name, "pyzmq loop"), 1),
+                number(figures.ratio(point, name, PROXY), 2),
+                *(number(figures.ratio(point, name, LOOP), 1) for _ in loop),
                 number(figures.middle(point, name, "broker_cpu_us"), 2),
+                number(figures.middle(point, name, "messages_per_trip"), 2),
                 number(figures.middle(point, name, "p50_us"), 0),
                 number(figures.middle(point, name, "p99_us"), 0),
-                number(figures.ratio(point, name, YARDSTICK, "p50_us"), 2),
+                number(figures.ratio(point, name, PROXY, "p50_us"), 2),
             )
         table.add_section()
     console.print(table)
@@ -87,26 +90,29 @@ def wire_json(figures: Figures, plan: Plan) -> dict[str, Any]:
             {
                 "in_flight": point.in_flight,
                 "connections": point.connections,
+                "workers": point.workers,
                 "contenders": {
                     name: {
                         "trips_per_s": figures.middle(point, name, "trips_per_s"),
-                        "ratio_to_proxy": figures.ratio(point, name, YARDSTICK),
-                        "ratio_to_loop": figures.ratio(point, name, "pyzmq loop"),
+                        "ratio_to_proxy": figures.ratio(point, name, PROXY),
+                        "ratio_to_loop": figures.ratio(point, name, LOOP),
                         "broker_cpu_us": figures.middle(point, name, "broker_cpu_us"),
+                        "messages_per_trip": figures.middle(point, name, "messages_per_trip"),
                         "p50_us": figures.middle(point, name, "p50_us"),
                         "p99_us": figures.middle(point, name, "p99_us"),
-                        "p50_ratio_to_proxy": figures.ratio(point, name, YARDSTICK, "p50_us"),
+                        "p50_ratio_to_proxy": figures.ratio(point, name, PROXY, "p50_us"),
                     }
                     for name in plan.names
                 },
             }
-            for point in plan.points
+            for point in plan.dialogue.points
         ],
         "rounds": [
             {
                 "round": round_.number,
                 "in_flight": round_.point.in_flight,
                 "connections": round_.point.connections,
+                "workers": round_.point.workers,
                 "fdatasync_p50_us": round_.fdatasync_us,
                 "repeats": round_.repeats,
                 "samples": {name: sample.to_json() for name, sample in round_.samples.items()},
@@ -118,37 +124,3 @@ def wire_json(figures: Figures, plan: Plan) -> dict[str, Any]:
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-
-
-def draw(path: Path, figures: Figures, plan: Plan) -> bool:
-    """Draw throughput, processor time and latency per contender; False where matplotlib is missing."""
-    try:
-        import matplotlib
-    except ImportError:
-        return False
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    panels = [
-        ("round trips per second", "trips_per_s", [p for p in plan.points if p.in_flight > 1]),
-        ("broker CPU, µs per round trip", "broker_cpu_us", [p for p in plan.points if p.in_flight > 1]),
-        ("p50 latency, µs", "p50_us", [p for p in plan.points if p.in_flight == 1]),
-    ]
-    figure, axes = pyplot.subplots(1, len(panels), figsize=(15, 4.5))
-    for axis, (title, field_name, points) in zip(axes, panels, strict=True):
-        width = 0.8 / max(1, len(points))
-        for place, point in enumerate(points):
-            heights = [figures.middle(point, name, field_name) or 0.0 for name in plan.names]
-            lefts = [index + place * width for index in range(len(plan.names))]
-            bars = axis.bar(lefts, heights, width, label=point.name)
-            labels = [f"{height:,.0f}" if height >= 10 else f"{height:.1f}" for height in heights]
-            axis.bar_label(bars, labels=labels, fontsize=7)
-        axis.set_title(title)
-        middle = (len(points) - 1) * width / 2
-        axis.set_xticks([index + middle for index in range(len(plan.names))], plan.names)
-        axis.legend(fontsize=8)
-        axis.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
-    return True

@@ -15,15 +15,13 @@ from pathlib import Path
 from statistics import median
 
 from bench import contenders
+from bench.dialogues import EMQP, Dialogue
 from bench.endpoint import Endpoint, EndpointFailed, Point, Sample
 
 OTHERS_MAX = 0.15  # share of the machine; above it the round says nothing about us
 REPEATS_MAX = 3  # per load and round: a busy machine must not keep the bench for ever
 SYNCS = 50
 SYNC_SIZE = 4096  # bytes appended before each sync: a small commit
-
-POINTS = tuple(Point(in_flight, connections) for connections in (1, 50) for in_flight in (1, 1000))
-YARDSTICK = "zmq.proxy"
 
 
 @dataclass
@@ -38,7 +36,7 @@ class Round:
 
     @property
     def others_share(self) -> float:
-        return max(sample.others_share for sample in self.samples.values())
+        return max((sample.others_share for sample in self.samples.values()), default=0.0)
 
     @property
     def is_quiet(self) -> bool:
@@ -97,8 +95,8 @@ class Plan:
 
     endpoint: Endpoint
     data_root: Path
-    names: tuple[str, ...] = contenders.NAMES
-    points: tuple[Point, ...] = POINTS
+    dialogue: Dialogue = EMQP
+    names: tuple[str, ...] = EMQP.contenders
     rounds: int = 7
     seconds: float = 1.0
     warmup_s: float = 0.3
@@ -112,12 +110,12 @@ def run(plan: Plan, said: Callable[[str], None], failed: Callable[[str], None]) 
         try:
             for name in plan.names:
                 try:
-                    running.append(contenders.start(name, plan.data_root))
+                    running.append(contenders.start(name, plan.data_root, plan.dialogue))
                 except contenders.ContenderFailed as error:
                     failed(str(error))
             turned = running[number % len(running) :] + running[: number % len(running)] if running else []
-            for point in plan.points:
-                said(f"round {number}/{plan.rounds}: {point.name}")
+            for point in plan.dialogue.points:
+                said(f"{plan.dialogue.name}, round {number}/{plan.rounds}: {point.name}")
                 figures.rounds.append(measure(plan, number, point, turned, failed))
         finally:
             for contender in running:
@@ -136,7 +134,7 @@ def measure(
             try:
                 samples[contender.name] = sample(plan, point, contender)
             except EndpointFailed as error:
-                failed(f"{contender.name}, {point.name}: {error}")
+                failed(f"{plan.dialogue.name}, {contender.name}, {point.name}: {error}")
         attempt = Round(number, point, samples, fdatasync_us(plan.data_root), repeat)
         if best is None or (samples and attempt.others_share < best.others_share):
             best = attempt
@@ -151,7 +149,7 @@ def sample(plan: Plan, point: Point, contender: contenders.Running) -> Sample:
     return plan.endpoint.run(
         mode=contender.mode,
         clients=point.connections,
-        workers=point.connections,
+        workers=point.workers,
         in_flight=point.in_flight,
         slots=point.slots_per_worker,
         seconds=plan.seconds,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import pytest
 
+from bench import __main__ as command
 from bench import rounds
 from bench.bars import Bar, wire_bars
 from bench.contenders import Running
+from bench.dialogues import DIALOGUES, EMQP, PINGPONG, RQ, names_of
 from bench.endpoint import Endpoint, Point, Sample
 from bench.rounds import Figures, Plan, Round
 
@@ -32,7 +35,39 @@ def test_a_contender_that_did_not_run_has_no_figure() -> None:
     figures = Figures([Round(1, MANY, {"zmq.proxy": sample(100)}, 1.0, 0)])
     assert figures.ratio(MANY, "os", "zmq.proxy") is None
     assert figures.middle(MANY, "os", "trips_per_s") is None
-    assert {bar.verdict for bar in wire_bars(figures)} == {"not measured"}
+    assert {bar.verdict for bar in wire_bars(EMQP, figures)} == {"not measured"}
+
+
+def test_each_dialect_has_its_own_bar_at_its_own_load() -> None:
+    point = PINGPONG.bar_point
+    figures = Figures([Round(1, point, {"zmq.proxy": sample(100), "os": sample(120)}, 1.0, 0)])
+    (bar,) = wire_bars(PINGPONG, figures)
+    assert (point.in_flight, point.workers, bar.value, bar.verdict) == (20, 20, 1.2, "met")
+    assert [(name, one.bar) for name, one in DIALOGUES.items()] == [
+        ("emqp", 1.0),
+        ("rq", 2.5),
+        ("ebus", 1.0),
+        ("scale0", 1.0),
+        ("pingpong", 1.0),
+    ]
+
+
+def test_a_load_may_have_more_workers_than_clients() -> None:
+    assert (Point(20, 1, 20).workers, Point(20, 1, 20).slots_per_worker) == (20, 1)
+    assert (Point(1000, 50).workers, Point(1000, 50).slots_per_worker) == (50, 20)
+
+
+def test_parts_are_named_one_by_one_or_all_dialects_at_once() -> None:
+    assert command.parts_of("rq,sdk") == ["rq", "sdk"]
+    assert command.parts_of("wire") == list(DIALOGUES)
+    with pytest.raises(argparse.ArgumentTypeError, match="no part 'mqtt'"):
+        command.parts_of("rq,mqtt")
+
+
+def test_only_contenders_that_speak_the_dialect_are_measured() -> None:
+    assert names_of(RQ, None) == ("zmq.proxy", "memory", "os", "disk")
+    assert names_of(RQ, ["pyzmq loop", "os"]) == ("os",)
+    assert names_of(EMQP, ["pyzmq loop", "os"]) == ("pyzmq loop", "os")
 
 
 @pytest.mark.parametrize(
