@@ -89,7 +89,9 @@ class Room:
         self.core.ready(worker, slots)
         return worker
 
-    def submit(self, client: Peer, body: bytes, flags: int = REPLY_WANTED, retries: int = -1, expires_s: int = 0) -> int:
+    def submit(
+        self, client: Peer, body: bytes, flags: int = REPLY_WANTED, retries: int = -1, expires_s: int = 0
+    ) -> int:
         m = Message(RQ, b"q", body, body)
         m.client, m.address, m.flags, m.retries_left = client, client.address, flags, retries
         m.expires_ns = self.core.now_ns + expires_s * SECOND_NS if expires_s else 0

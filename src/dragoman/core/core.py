@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import final
 
 from dragoman.core.dispatch import Dispatch
-from dragoman.core.lifecycle import ANSWER, CANCEL, LEASED, REJECT, STATE_NAMES
+from dragoman.core.lifecycle import ANSWER, CANCEL, LEASED, QUARANTINED, REJECT, STATE_NAMES
 from dragoman.core.peek import peek_by_id
 from dragoman.core.queue import Queue
 from dragoman.core.roster import Roster
@@ -153,6 +153,13 @@ class Core(Exchange):
     def by_number(self, number: int) -> Message | None:
         return self.state.messages.get(number)
 
+    def fetch(self, number: int) -> Message | None:
+        return self.state.take(number)
+
+    def body_of(self, message: Message) -> bytes:
+        self.state.ensure_body(message)
+        return message.body
+
     def open_messages(self, dialect: int) -> list[Message]:
         return [m for m in self.state.messages.values() if m.dialect == dialect]
 
@@ -227,7 +234,7 @@ class Core(Exchange):
             self.dispatch.hand_over(message)
 
     def reject(self, peer: Peer, message: Message, value: bytes) -> None:
-        if message.attempt == 0:
+        if message.attempt == 0 or message.state == QUARANTINED:
             self.late(peer, wire_id_of(message))
             return
         peer.failed += 1

@@ -124,6 +124,7 @@ class Roster:
         return promoted
 
     def promote(self, promoted: list[Serving]) -> None:
+        promoted.sort(key=serving_rank, reverse=True)
         for serving in promoted:
             serving.peer.promoted(serving.queue)
             self.dispatch.feed(serving.peer)
@@ -131,6 +132,10 @@ class Roster:
     def has_another(self, queue: Queue, peer: Peer) -> bool:
         """Whether a worker beside this one is given messages of a queue."""
         return any(serving.peer is not peer and serving.takes() for serving in queue.servings)
+
+
+def serving_rank(serving: Serving) -> int:
+    return serving.rank
 
 
 def serving_weight(serving: Serving) -> int:

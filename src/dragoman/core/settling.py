@@ -52,7 +52,7 @@ class Settling:
             deaths += 1
         verdict = judge(message, reason, deaths, state.settings, state.now_ns)
         if verdict.what == AGAIN and 0 < message.expires_ns <= state.now_ns:
-            self.close(message, EXPIRE, PAST_EXPIRY, b"", None)
+            self.close(message, EXPIRE, PAST_EXPIRY, b"", peer)
             return
         if verdict.what == END:
             why = RETRIES_USED_UP if message.retries_left == 0 and message.attempt > 1 else reason

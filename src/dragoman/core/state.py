@@ -32,7 +32,7 @@ from dragoman.core.settings import CoreSettings
 from dragoman.limits import REFILL_COUNT, STALE_ENTRIES_MAX
 from dragoman.model.message import IN_DELAYED, NOWHERE, Message, own_number
 from dragoman.model.records import ACCEPTED, CARRIED, accepted_body, read_accepted
-from dragoman.model.words import EMQP
+from dragoman.model.words import EMQP, HANDOVER_WANTED
 
 BOOT_SHIFT: Final = 40  # message_no = boot_no << 40 | counter: numbers never repeat
 
@@ -73,6 +73,9 @@ class State:
         self.boot_no = boot_no
         self.started_ns = self.now_ns
         self.next_number = (boot_no << BOOT_SHIFT) + 1
+        for m in self.messages.values():
+            if m.attempt > 0 and m.flags & HANDOVER_WANTED:
+                m.is_handed_over = True  # its client may have been told, and must not be told twice
         held = [m for m in self.messages.values() if m.state == LEASED]
         held.sort(key=message_number)
         for m in held:

@@ -102,8 +102,8 @@ class Timers:
         for m in overdue:
             holder = m.worker
             if holder is not None:
-                self.core.settling.give_back(m, TIMED_OUT, b"")
                 holder.withdraw(m, TIMED_OUT)
+                self.core.settling.give_back(m, TIMED_OUT, b"")
 
     def sweep_schedules(self, now_ns: int, wall_ns: int) -> None:
         for schedule in list(self.core.state.schedules.values()):

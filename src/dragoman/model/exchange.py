@@ -37,6 +37,14 @@ class Exchange:
         """The open message of this number, if it is in memory; whatever a worker holds or held lately is."""
         raise NotImplementedError
 
+    def fetch(self, number: int) -> Message | None:
+        """The open message of this number, brought into memory if it is on disk only: for numbers that were open once."""
+        raise NotImplementedError
+
+    def body_of(self, message: Message) -> bytes:
+        """Its body, read from disk if it is there only."""
+        raise NotImplementedError
+
     def open_messages(self, dialect: int) -> list[Message]:
         """The open messages in memory that came from clients of a dialect, oldest first."""
         raise NotImplementedError

@@ -81,8 +81,8 @@ class Peer:
         raise NotImplementedError
 
     def promoted(self, queue: bytes) -> None:
-        """Its claim on a queue waited for an exclusive one to end, or for all others to leave: it counts from now on."""
-        raise NotImplementedError
+        """Its claim on a queue waited for an exclusive one to end, or for all others to leave: it counts from now on. Most dialects
+        have no word for it."""
 
     # Towards a client.
     def kept(self, message: Message) -> None:
