@@ -21,7 +21,7 @@ SOURCES := $(PACKAGING) $(shell find src -name '*.py' -o -name py.typed)
 ONCE := eventmq or slow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test test-installed test-pure check format docs bench sim chaos fuzz clean
+.PHONY: help setup up demo test test-installed test-pure check format docs bench sim chaos fuzz clean
 # One recipe at a time: several of them share .venv.
 .NOTPARALLEL:
 
@@ -36,6 +36,9 @@ up: $(BROKER) ## start the broker in the foreground (data in ./data, listeners o
 	@echo "    $(VENV)/bin/dragoman queues                       # it waits"
 	@echo "    $(VENV)/bin/dragoman explain queue:hello          # and this is why"
 	@exec $(VENV)/bin/dragoman up --data $(DATA) $(ARGS)
+
+demo: $(BROKER) ## all five dialects, every crossing, a kill -9 in the middle: about a minute
+	@$(VENV)/bin/dragoman demo $(ARGS)
 
 test: test-installed test-pure ## run the whole suite on the installed build, then on plain Python
 
@@ -62,19 +65,19 @@ format: setup ## let ruff put the code in order
 docs: setup ## rewrite the generated reference pages and contrib/dragoman.toml
 	PYTHONPATH=src $(PY) -m dragoman.runtime.config docs/reference/config.md contrib/dragoman.toml
 	PYTHONPATH=src $(PY) -m dragoman.cli.page docs/reference/cli.md
+	PYTHONPATH=src $(PY) -m dragoman.cli.crossings_page docs/reference/crossings.md
 
-bench: setup ## measure against libzmq's proxy, a pyzmq loop and NATS
+bench: setup ## measure each dialect against libzmq's proxy, the SDK against NATS, and the footprint
 	$(PY) -m bench $(ARGS)
 
-sim: setup ## run the simulator over SEEDS seeds (2000)
+sim: setup ## run the simulator, all five dialects, over SEEDS seeds (2000)
 	$(PY) -m dragoman.testing.sim --seeds $(SEEDS) $(ARGS)
 
 chaos: setup ## kill -9 a loaded broker KILLS times (30) and count what was lost
 	$(PY) -m tests.chaos --kills $(KILLS) $(ARGS)
 
-fuzz: setup ## INPUTS (1000000) random and mutated inputs through each codec
-	$(PY) -m tests.fuzz.zmtp --inputs $(INPUTS) $(ARGS)
-	$(PY) -m tests.fuzz.emqp --inputs $(INPUTS) $(ARGS)
+fuzz: setup ## INPUTS (1000000) random and mutated inputs for the wire and for each dialect
+	$(PY) -m tests.fuzz --inputs $(INPUTS) $(ARGS)
 
 clean: ## remove what was built (never the data)
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

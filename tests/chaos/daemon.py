@@ -10,7 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-LISTENERS = ("emqp.client", "emqp.worker", "emqp.admin", "emqp.publish", "emqp.subscribe")
+from dragoman.runtime.config.listeners import LISTENERS
+
 START_S_MAX = 30.0
 STOP_S_MAX = 30.0
 
@@ -29,6 +30,7 @@ class Daemon:
         card = self.data / "broker.json"
         card.unlink(missing_ok=True)
         command = [sys.executable, "-m", "dragoman", "up", "--data", str(self.data), "--durability", self.durability]
+        command += ["--set", "pingpong.queue=chaos"]  # one queue for all five dialects
         for name, address in self.addresses.items():
             command += ["--listen", f"{name}={address}"]
         with self.log.open("ab") as log:

@@ -1,50 +1,23 @@
-"""Clients that count what they are promised, and workers that count what they are given, through any number of broker deaths."""
+"""eMQP: clients that count what they are promised, and workers that count what they are given, through any number of broker deaths."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 import json
-from collections import Counter
-from dataclasses import dataclass, field
 
 from dragoman.dialects.emqp.client_side import ANSWERED, ClientSide, MessageIds, RequestForm
 from dragoman.dialects.emqp.worker_side import WorkerSide
 from dragoman.limits import MESSAGE_SIZE_MAX
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from tests.chaos.daemon import Daemon
+from tests.chaos.tally import QUEUE, Tally
 
 RETRY_S = 0.02
 READ_SIZE = 65536
 IN_FLIGHT_MAX = 40
 SLOTS = 20
 BEAT_S = 1.0
-
-
-@dataclass
-class Tally:
-    """What happened to every request, by its id."""
-
-    attempted: set[bytes] = field(default_factory=set)
-    acknowledged: set[bytes] = field(default_factory=set)
-    answered: Counter[bytes] = field(default_factory=Counter)
-    executed: Counter[bytes] = field(default_factory=Counter)
-    unexpected: list[str] = field(default_factory=list)
-    is_closing: bool = False  # nothing new is asked
-
-    @property
-    def promised(self) -> set[bytes]:
-        return self.acknowledged | set(self.answered)
-
-    @property
-    def lost(self) -> set[bytes]:
-        """Promised by the broker, and no worker ever saw it."""
-        return self.promised - set(self.executed)
-
-    @property
-    def duplicated(self) -> int:
-        """Given to workers more than once: allowed, for a broker that dies cannot know how far a worker got."""
-        return sum(1 for count in self.executed.values() if count > 1)
 
 
 async def talk(zmtp: ZmtpConnection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -67,7 +40,7 @@ class ChaosClient:
         self.daemon, self.tally = daemon, tally
         self.ids = MessageIds(f"chaos-{name}".encode().ljust(24, b"-")[:24])
         self.forms = itertools.cycle(
-            (RequestForm(b"chaos", b"ack-requested,reply-requested"), RequestForm(b"chaos", b"ack-requested"))
+            (RequestForm(QUEUE, b"ack-requested,reply-requested"), RequestForm(QUEUE, b"ack-requested"))
         )
         self.waiting: set[bytes] = set()
 
@@ -108,12 +81,10 @@ class ChaosClient:
             tally.acknowledged.add(request_id)
             self.waiting.discard(request_id)
         else:
-            tally.answered[request_id] += 1
+            tally.answer(request_id)
             self.waiting.discard(request_id)
             if json.loads(value) != {"value": request_id.decode()}:
                 tally.unexpected.append(f"{request_id!r} was answered with {value!r}")
-            if tally.answered[request_id] > 1:
-                tally.unexpected.append(f"{request_id!r} was answered {tally.answered[request_id]} times")
 
 
 class ChaosWorker:

@@ -7,14 +7,18 @@ import contextlib
 import logging
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.chaos.asking import ASKING, Asking
 from tests.chaos.daemon import Daemon
-from tests.chaos.guests import ChaosClient, ChaosWorker, Tally
+from tests.chaos.guests import ChaosClient, ChaosWorker
+from tests.chaos.tally import Tally
+from tests.chaos.working import WORKING
 
-CLIENTS = 4
-WORKERS = 3
+CLIENTS = 3
+WORKERS = 2
+OTHERS = 2  # clients and workers of each other dialect
 SETTLE_S_MAX = 20.0  # without anything moving
 
 
@@ -29,6 +33,7 @@ class Outcome:
     duplicated: int
     unexpected: list[str]
     took_s: float
+    answered_by_dialect: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_good(self) -> bool:
@@ -39,7 +44,7 @@ class Outcome:
             f"durability {self.durability}: {self.kills} kills in {self.took_s:.0f} s",
             f"  attempted     {self.attempted:>8}",
             f"  acknowledged  {self.acknowledged:>8}",
-            f"  answered      {self.answered:>8}",
+            f"  answered      {self.answered:>8}   ({', '.join(f'{k} {v}' for k, v in self.answered_by_dialect.items())})",
             f"  lost          {self.lost:>8}",
             f"  duplicated    {self.duplicated:>8}   (given to a worker again: allowed)",
             f"  unexpected    {len(self.unexpected):>8}",
@@ -57,9 +62,11 @@ async def _run(data: Path, durability: str, kills: int, chance: random.Random) -
     logging.getLogger("asyncio").setLevel(logging.ERROR)
     began_s = time.monotonic()
     await asyncio.to_thread(daemon.start)
-    guests = [ChaosClient(f"{n}", daemon, tally) for n in range(CLIENTS)]
+    guests: list[ChaosClient | Asking] = [ChaosClient(f"{n}", daemon, tally) for n in range(CLIENTS)]
+    guests += [kind(f"{kind.__name__}{n}", daemon, tally) for kind in ASKING for n in range(OTHERS)]
     workers = [ChaosWorker(f"{n}", daemon, tally) for n in range(WORKERS)]
-    tasks = [asyncio.create_task(guest.run()) for guest in [*guests, *workers]]
+    others = [kind(f"{kind.__name__}{n}", daemon, tally) for kind in WORKING for n in range(OTHERS)]
+    tasks = [asyncio.create_task(guest.run()) for guest in [*guests, *workers, *others]]
     try:
         for _ in range(kills):
             await _under_load(tally, chance.choice((0.0, 0.02, 0.2, chance.uniform(0.0, 1.5))))
@@ -78,8 +85,15 @@ async def _run(data: Path, durability: str, kills: int, chance: random.Random) -
                 tally.unexpected.append(f"the last broker ended with {exit_code}")
     return Outcome(
         durability, kills, len(tally.attempted), len(tally.acknowledged), sum(tally.answered.values()), len(tally.lost),
-        tally.duplicated, tally.unexpected, time.monotonic() - began_s,
+        tally.duplicated, tally.unexpected, time.monotonic() - began_s, by_dialect(tally),
     )  # fmt: skip
+
+
+def by_dialect(tally: Tally) -> dict[str, int]:
+    """A request's id begins with the kind of client that asked it."""
+    counts = {kind.listener.split(".")[0]: kind.__name__.encode() for kind in ASKING}
+    found = {name: sum(1 for token in tally.answered if token.startswith(mark)) for name, mark in counts.items()}
+    return {"emqp": len(tally.answered) - sum(found.values()), **found}
 
 
 async def _under_load(tally: Tally, more_s: float) -> None:
@@ -89,7 +103,7 @@ async def _under_load(tally: Tally, more_s: float) -> None:
     await asyncio.sleep(more_s)
 
 
-async def _settle(tally: Tally, guests: list[ChaosClient]) -> None:
+async def _settle(tally: Tally, guests: list[ChaosClient | Asking]) -> None:
     """Until every promise is kept, or nothing has moved for long. Promises are counted only while nothing moves: counting a quarter
     of a million of them takes time from the workers, which live in this process."""
     executed, moved_s = -1, time.monotonic()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.guests import Tally
 from tests.chaos.run import Outcome, run
+from tests.chaos.tally import Tally
 
 KILLS = 3
 SEED = 11
@@ -21,6 +21,8 @@ def test_nothing_acknowledged_is_lost_when_the_broker_is_killed(tmp_path: Path, 
     assert outcome.kills == KILLS
     assert outcome.acknowledged > 0
     assert (outcome.lost, outcome.unexpected) == (0, []), str(outcome)
+    assert set(outcome.answered_by_dialect) == {"scale0", "pingpong", "emqp", "ebus", "rq"}
+    assert all(outcome.answered_by_dialect.values()), str(outcome)
 
 
 def test_a_promise_without_work_counts_as_lost() -> None:

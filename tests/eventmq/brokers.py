@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.runtime.config.listeners import LISTENERS
 from tests.eventmq.programs import Program
 from tests.eventmq.waiting import wait_for
 
-LISTENERS = ("emqp.client", "emqp.worker", "emqp.admin", "emqp.publish", "emqp.subscribe")
 START_S = 20.0
 ORIGINAL = os.environ.get("DRAGOMAN_TEST_ORIGINAL_ROUTER") == "1"
 beyond_the_original = pytest.mark.skipif(ORIGINAL, reason="EventMQ's own router cannot do this")

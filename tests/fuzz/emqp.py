@@ -114,7 +114,7 @@ class FuzzPeer:
         if not isinstance(session, EmqpSession):
             assert all(len(frames) == 2 for frames in messages)
             return
-        is_original = self.is_steady and session.is_picky and session.informed == ORIGINAL
+        is_original = self.is_steady and session.pickiness != 0 and session.informed == ORIGINAL
         for frames in messages:
             at = 0 if frames[0] else 1 if frames[1] else 2
             assert frames[at] == b"eMQP/1.0"

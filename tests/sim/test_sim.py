@@ -13,13 +13,15 @@ from dragoman.testing.sim.report import Verdict, run_seed
 
 SEEDS_PER_PART = 100
 # What hundreds of seeds must have met, or the simulator has grown too tame.
+DIALECTS = ("scale0", "pingpong", "emqp", "ebus", "rq")
 MET = {
-    "accepted", "leased", "started", "queue_named", "worker_joined", "paused", "resumed", "scheduled", "fired", "late", "noted",
-    "published", "clock_stepped", "requeued", "carried", "worker_left connection_ended", "worker_left heartbeat_lost",
-    "released worker_lost", "released worker_left", "released timed_out", "released failed", "closed answered",
-    "closed answered_late", "closed failed", "closed timed_out", "closed retries_used_up", "closed past_expiry", "closed purged",
-    "closed by_operator", "closed dropped", "closed reply_undeliverable", "quarantined workers_died", "unscheduled none",
-    "unscheduled by_operator",
+    "accepted", "leased", "delivered", "started", "queue_named", "worker_joined", "paused", "resumed", "scheduled", "fired", "late",
+    "noted", "published", "clock_stepped", "requeued", "carried", "worker_left connection_ended", "worker_left heartbeat_lost",
+    "worker_left worker_left", "released worker_lost", "released worker_left", "released timed_out", "released failed",
+    "released returned", "closed answered", "closed answered_late", "closed failed", "closed timed_out", "closed retries_used_up",
+    "closed past_expiry", "closed purged", "closed by_operator", "closed by_client", "closed dropped", "closed reply_undeliverable",
+    "closed refused_by_worker", "closed returned", "closed broker_stopped", "quarantined workers_died", "unscheduled none",
+    "unscheduled by_operator", *(f"crossed {client} to {worker}" for client in DIALECTS for worker in DIALECTS),
 }  # fmt: skip
 
 tally: Counter[str] = Counter()
@@ -38,7 +40,7 @@ def test_every_promise_holds_over_a_hundred_seeds(part: int) -> None:
         assert not verdict.failure, told(verdict)
 
 
-def test_the_seeds_meet_every_kind_of_fact_and_every_way_to_end() -> None:
+def test_the_seeds_meet_every_kind_of_fact_every_way_to_end_and_every_crossing() -> None:
     if tally["started"] < 3 * SEEDS_PER_PART:
         pytest.skip("only some of the seeds were run")
     assert MET - set(tally) == set()

@@ -5,6 +5,7 @@ What is broken here lives in plain Python rooms, so that it can be broken in bot
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 
@@ -51,6 +52,19 @@ def never_feeds_a_worker_that_reads_again(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(Connection, "resume_writing", forgetful)
 
 
+def tells_one_what_is_meant_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Connection.connection_made
+
+    def mixed_up(self: Connection, transport: asyncio.BaseTransport) -> None:
+        made(self, transport)
+        others = [c for c in self.broker.connections.values() if c.listener == "rq" and c is not self]
+        if self.listener == "rq" and self.session is not None and others:
+            other = others[0]
+            self.session.sink = lambda data: None if other.session is None else other.session.sink(data)
+
+    monkeypatch.setattr(Connection, "connection_made", mixed_up)
+
+
 def has_a_disk_that_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeDisk, "sync", lambda self, fd: None)
 
@@ -62,6 +76,10 @@ def has_a_disk_that_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         (sends_before_it_keeps, "is lost|never made|before it is kept|differ|for ever"),
         (takes_a_sync_for_done, "before it is kept|is lost"),
         (never_feeds_a_worker_that_reads_again, "in no idle line|beside a free worker|is not lost"),
+        (
+            tells_one_what_is_meant_for_another,
+            "never asked|meant for|was answered with|DELIVERED|CONSUM|not consume|for ever",
+        ),
         (has_a_disk_that_keeps_nothing, "lost|JournalDamaged|never made"),
     ],
 )

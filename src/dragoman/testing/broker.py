@@ -29,12 +29,12 @@ from dragoman.client.worker.settings import WorkerSettings
 from dragoman.client.worker.worker import Worker
 from dragoman.runtime import logs
 from dragoman.runtime.config import Config, Flags, load
+from dragoman.runtime.config.listeners import LISTENERS
 from dragoman.runtime.home import Home
 from dragoman.runtime.server import Server
 
 START_S: Final = 20.0
 LOOK_S: Final = 0.002
-LISTENERS: Final = ("emqp.client", "emqp.worker", "emqp.admin", "emqp.publish", "emqp.subscribe")
 
 
 class ThreadServer(Server):

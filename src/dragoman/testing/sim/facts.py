@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from dragoman.model.decode import decode_block
+from dragoman.testing.sim.tokens import token_in
 
 WAITING, LEASED, QUARANTINED = "waiting", "leased", "quarantined"
 
@@ -16,7 +17,8 @@ WAITING, LEASED, QUARANTINED = "waiting", "leased", "quarantined"
 class Life:
     """One message as the facts tell it."""
 
-    client_id: str
+    token: str
+    dialect: str
     queue_no: int
     flags: list[str]
     schedule_no: int
@@ -41,7 +43,7 @@ class Chronicle:
     blocks: list[Block] = field(default_factory=list)
     open: dict[int, Life] = field(default_factory=dict)
     closed: dict[int, Life] = field(default_factory=dict)
-    by_client_id: dict[str, list[int]] = field(default_factory=dict)
+    by_token: dict[str, list[int]] = field(default_factory=dict)
     workers: set[int] = field(default_factory=set)
     fired: set[tuple[int, int]] = field(default_factory=set)
     paused: set[int] = field(default_factory=set)
@@ -75,9 +77,11 @@ class Chronicle:
 
     def _read(self, records: bytes, count: int) -> None:
         found = 0
-        for fact in decode_block(records):
+        for fact in decode_block(records, with_body=True):
             name = str(fact["fact"])
             self.tally[f"{name} {fact['reason']}" if "reason" in fact else name] += 1
+            if name == "closed" and fact["reason"] in ("answered", "answered_late"):
+                self.tally[f"crossed {fact['dialect']} to {fact['worker_dialect']}"] += 1
             if name in ("checkpoint", "carried"):
                 continue
             found += 1
@@ -108,19 +112,25 @@ class Chronicle:
         number = cast(int, fact["message_no"])
         assert number not in self.open, f"{number} is accepted twice"
         assert number not in self.closed, f"{number} is accepted after its end"
-        client_id = str(fact["client_id"])
+        token = token_in(cast(bytes, fact["body"]))
         flags = cast(list[str], fact["flags"])
-        self.open[number] = Life(client_id, cast(int, fact["queue_no"]), flags, cast(int, fact["schedule_no"]))
+        self.open[number] = Life(
+            token, str(fact["dialect"]), cast(int, fact["queue_no"]), flags, cast(int, fact["schedule_no"])
+        )
         if fact["dedupe"]:
             self.keys.setdefault((cast(int, fact["queue_no"]), str(fact["dedupe"])), []).append(number)
-        if client_id:
-            self.by_client_id.setdefault(client_id, []).append(number)
+        if token and not fact["schedule_no"]:
+            self.by_token.setdefault(token, []).append(number)
 
     def _on_leased(self, fact: dict[str, object]) -> None:
         life = self._moved(fact, WAITING)
         life.state, life.worker_no = LEASED, cast(int, fact["worker_no"])
         life.attempt += 1
         assert fact["attempt"] == life.attempt, "attempts are counted without gaps"
+
+    def _on_delivered(self, fact: dict[str, object]) -> None:
+        life = self._moved(fact, LEASED)
+        assert fact["worker_no"] == life.worker_no, "a delivery is confirmed by the holder"
 
     def _on_released(self, fact: dict[str, object]) -> None:
         life = self._moved(fact, LEASED)

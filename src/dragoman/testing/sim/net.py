@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from dragoman.errors import PeerError
 from dragoman.runtime.connection import Connection
 from dragoman.testing.sim.loop import MS_NS
+from dragoman.testing.sim.risp import RispEnd
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message
 
 if TYPE_CHECKING:
     from dragoman.testing.sim.world import World
 
+SHOWN_SIZE = 60  # bytes of a frame that a verbose run tells
 STALL_HIGH = 100  # bytes that a peer leaves unread before the broker is told
 
 
@@ -28,9 +30,29 @@ class Far(Protocol):
     name: str
     is_rude: bool
 
+    def on_left(self, wire: Wire, frames: list[bytes]) -> None:
+        """It has left the broker; whether it will ever be read is another question."""
+
     def on_message(self, wire: Wire, frames: list[bytes]) -> None: ...
 
     def on_lost(self, wire: Wire) -> None: ...
+
+
+class ZmtpEnd:
+    """The far end's ZMTP."""
+
+    def __init__(self, socket_type: bytes, identity: bytes) -> None:
+        self._zmtp = ZmtpConnection(socket_type, False, identity)
+        self.greeting, self.receive, self.take_outgoing = (
+            self._zmtp.greeting, self._zmtp.receive, self._zmtp.take_outgoing
+        )  # fmt: skip
+
+    @property
+    def is_ready(self) -> bool:
+        return self._zmtp.is_ready
+
+    def encode(self, frames: list[bytes]) -> bytes:
+        return encode_message(frames)
 
 
 class Wire:
@@ -48,7 +70,7 @@ class Wire:
         self.is_up = True
         self.is_stalled = False
         self.unread = 0
-        self._zmtp = ZmtpConnection(socket_type, False, identity)
+        self._end: ZmtpEnd | RispEnd = RispEnd() if listener == "rq" else ZmtpEnd(socket_type, identity)
         self._early: list[list[bytes]] = []
         self._closes_early = False
         self._coming: deque[bytes | None] = deque()  # on the way to the broker; None: the end
@@ -62,14 +84,16 @@ class Wire:
         self.connection = Connection(self.life.broker, listener)
         self.life.wires[self.number] = self
         self.connection.connection_made(cast(asyncio.Transport, self.transport))
-        self.send(self._zmtp.greeting())
+        self.send(self._end.greeting())
 
     # Towards the broker.
 
     def say(self, frames: list[bytes]) -> None:
         """Send a message, once the handshake is done."""
-        if self._zmtp.is_ready:
-            self.send(encode_message(frames))
+        if self.world.verbose:
+            self.world.say(f"{self.far.name} ({self.number}) says {shown(frames)}")
+        if self._end.is_ready:
+            self.send(self._end.encode(frames))
         else:
             self._early.append(frames)
 
@@ -125,21 +149,23 @@ class Wire:
 
     def on_written(self, data: bytes) -> None:
         try:
-            messages = self._zmtp.receive(data)
+            messages = self._end.receive(data)
         except PeerError:
             assert self.far.is_rude, "the broker breaks ZMTP"
             return
-        out = self._zmtp.take_outgoing()
+        out = self._end.take_outgoing()
         if out:
             self.send(out)
-        if self._zmtp.is_ready and self._early:
+        if self._end.is_ready and self._early:
             early, self._early = self._early, []
             for frames in early:
-                self.say(frames)
+                self.send(self._end.encode(frames))
             if self._closes_early:
                 self.close()
         for frames in messages:
-            self.world.ledger.on_left(self, frames)
+            if self.world.verbose:
+                self.world.say(f"    {self.far.name} ({self.number}) is told {shown(frames)}")
+            self.far.on_left(self, frames)
             if self.is_stalled:
                 self._kept_back.append(frames)
             else:
@@ -170,6 +196,10 @@ class Wire:
         if self.is_up:
             self.is_up = False
             self.world.timeline.after(self._delay_ns(), lambda: self.far.on_lost(self))
+
+
+def shown(frames: list[bytes]) -> str:
+    return " | ".join(frame[:SHOWN_SIZE].decode("utf-8", "backslashreplace") for frame in frames)
 
 
 class SimTransport:

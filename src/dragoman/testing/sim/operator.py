@@ -1,13 +1,16 @@
-"""The operator: pauses, purges, cancels, looks after the quarantine; each change is kept once it is said to be done."""
+"""The operator: pauses, purges, cancels, edits, looks after the quarantine; each change is kept once it is said to be done."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dragoman.core import operator
 from dragoman.core.core import Core
+from dragoman.dialects.scale0.documents import JSON, parse
 from dragoman.model.words import BY_OPERATOR, DROPPED
+from dragoman.runtime.config.kinds import Document
 from dragoman.testing.sim.loop import MS_NS
 
 if TYPE_CHECKING:
@@ -24,8 +27,19 @@ class SimOperator:
         if world.is_healing:
             return
         world.timeline.after(chance.randint(100, 2500) * MS_NS, self.act)
-        if world.life is not None:
+        if world.life is None:
+            return
+        if chance.random() < 0.1:
+            self._reload(world.life)
+        else:
             self.do(world.life, self._something())
+
+    def _reload(self, life: Life) -> None:
+        """Another configuration document: every scale0 peer is told, and whoever goes by the old one negotiates again."""
+        life.broker.wake()
+        tree = parse(JSON, b'{"family": {"edition": "%d"}}' % self.world.chance.randint(1, 3))
+        config = life.broker.config
+        life.broker.apply(replace(config, scale0=replace(config.scale0, config_file=Document("edited.json", tree))))
 
     def _something(self) -> Callable[[Core], object]:
         chance = self.world.chance
@@ -59,6 +73,8 @@ class SimOperator:
     def heal(self, life: Life) -> None:
         for queue in self.world.plan.queues:
             self.do(life, lambda core, queue=queue: operator.set_paused(core, queue, False))  # type: ignore[misc]
+        for queue in set(life.core.state.queues) - set(self.world.plan.queues):  # what rude peers left behind
+            self.do(life, lambda core, queue=queue: operator.purge(core, queue, 1000))  # type: ignore[misc]
         self.do(life, unschedule_all)
         self.do(life, drop_quarantine)
 

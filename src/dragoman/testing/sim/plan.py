@@ -10,6 +10,22 @@ from dragoman.journal.settings import JournalSettings
 from dragoman.runtime.config import Config
 
 DIRECTORY = "/data/journal"
+PINGPONG_QUEUE = b"pingpong"  # the one queue of all its workers
+CLIENT_KINDS = {
+    "emqp": ("dealer", "dealer", "anonymous", "one_shot", "req"),
+    "scale0": ("dealer", "anonymous", "req"),
+    "pingpong": ("plain", "json", "req"),
+    "ebus": ("dealer", "bare", "newborn"),
+    "rq": ("small", "small", "wide"),
+}
+WORKER_KINDS = {
+    "emqp": ("original", "bytes", "bytes", "document"),
+    "scale0": ("dealer", "dealer", "req"),
+    "pingpong": ("plain", "package", "json"),
+    "ebus": ("bare", "framed", "short"),
+    "rq": ("plain", "plain", "plain", "exclusive", "spectator"),
+}
+DIALECTS = ("emqp", "scale0", "pingpong", "ebus", "rq")
 
 
 @dataclass(frozen=True)
@@ -22,8 +38,8 @@ class Plan:
     unfit_share: float
     seconds: int
     requests_max: int
-    clients: tuple[str, ...]
-    workers: tuple[tuple[str, str, int], ...]  # shape, temper, slots
+    clients: tuple[tuple[str, str], ...]  # dialect, kind
+    workers: tuple[tuple[str, str, str, int], ...]  # dialect, shape, temper, slots
     rude: int
     crashes: int
     troubles: int  # full disks, failing syncs, clock jumps
@@ -35,6 +51,16 @@ class Plan:
         return self.config.queues.dedupe_window_s > 100 and self.config.queues.dedupe_keys_max > 100
 
 
+def dialects_of(chance: Random) -> list[str]:
+    """One or two alone find what belongs to them; all five together, what they do to each other."""
+    return chance.sample(DIALECTS, k=min(chance.choice((1, 2, 3, 5, 5)), len(DIALECTS)))
+
+
+def a_kind(chance: Random, dialects: list[str], kinds: dict[str, tuple[str, ...]]) -> tuple[str, str]:
+    dialect = chance.choice(dialects)
+    return dialect, chance.choice(kinds[dialect])
+
+
 def plan_of(chance: Random) -> Plan:
     durability: Literal["memory", "os", "disk"] = chance.choice(("os", "disk", "disk", "os", "disk"))
     if chance.random() < 0.03:
@@ -43,7 +69,9 @@ def plan_of(chance: Random) -> Plan:
     size_max = chance.choice((70_000, 150_000, 300_000, 1 << 30))
     journal = JournalSettings(DIRECTORY, durability, segment_size=65536, size_max=size_max)
     queues = (b"default", b"mail", b"reports")[: chance.randint(1, 3)]
-    shapes = ("original", "bytes", "bytes", "document")
+    dialects = dialects_of(chance)
+    if "pingpong" in dialects:
+        queues += (PINGPONG_QUEUE,)
     tempers = ("good", "good", "moody", "dying")
     return Plan(
         durability=durability,
@@ -54,10 +82,10 @@ def plan_of(chance: Random) -> Plan:
         unfit_share=chance.choice((0.0, 0.0, 0.3)),
         seconds=chance.randint(3, 10),
         requests_max=chance.choice((20, 50, 120, 200)),
-        clients=tuple(chance.choices(("dealer", "dealer", "anonymous", "one_shot", "req"), k=chance.randint(1, 4))),
+        clients=tuple(a_kind(chance, dialects, CLIENT_KINDS) for _ in range(chance.randint(1, 5))),
         workers=tuple(
-            (chance.choice(shapes), chance.choice(tempers), chance.choice((1, 2, 10)))
-            for _ in range(chance.randint(1, 4))
+            (*a_kind(chance, dialects, WORKER_KINDS), chance.choice(tempers), chance.choice((1, 2, 10)))
+            for _ in range(chance.randint(1, 5))
         ),
         rude=chance.choice((0, 0, 1, 2)),
         crashes=0 if durability == "memory" else chance.choice((0, 1, 1, 2, 4)),
@@ -93,5 +121,31 @@ def config_of(chance: Random) -> Config:
         timeout_grace_s=0.5,
         json_only=True,
     )
+    scale0 = replace(config.scale0, offences_max=chance.choice((2, 10)), ban_s=1.0)
+    pingpong = replace(config.pingpong, worker_expire_s=chance.choice((1.5, 3.0)))
+    ebus = replace(
+        config.ebus,
+        worker_requests_max=chance.choice((2, 1005)),
+        pings_max=chance.choice((2, 5)),
+        data=chance.choice(("bson", "json")),
+    )
+    rq = replace(
+        config.rq,
+        ping_s=chance.choice((1.5, 15.0)),
+        pong_s=1.0,
+        retries=chance.choice((0, 3)),
+        consumer_messages_max=chance.choice((3, 10_000)),
+        librq_safe=chance.random() < 0.1,
+    )
     schedules = replace(config.schedules, catch_up=chance.choice(("one", "none", "all")))
-    return replace(config, queues=queues, limits=limits, emqp=emqp, schedules=schedules)
+    return replace(
+        config,
+        queues=queues,
+        limits=limits,
+        scale0=scale0,
+        pingpong=pingpong,
+        emqp=emqp,
+        ebus=ebus,
+        rq=rq,
+        schedules=schedules,
+    )

@@ -6,7 +6,7 @@ from dragoman.core.core import Core
 from dragoman.core.lifecycle import LEASED, QUARANTINED, STATE_NAMES, WAITING
 from dragoman.core.lines import Lane, Line
 from dragoman.core.queue import Queue
-from dragoman.model.message import IN_DELAYED, IN_FRESH, IN_RETURNED, NOWHERE, Message
+from dragoman.model.message import IN_DELAYED, IN_FRESH, IN_RETURNED, NOWHERE, Message, wire_id_of
 from dragoman.model.peer import Peer
 from dragoman.testing.sim.facts import Chronicle
 
@@ -22,12 +22,14 @@ def recount(core: Core) -> None:
     for peer in core.workers.values():
         check_worker(peer)
     for queue in core.state.queues.values():
+        check_servings(queue)
         check_nobody_sleeps(core, queue)
 
 
 def count_queue(core: Core, queue: Queue, in_lines: dict[int, Message]) -> None:
     waiting = 0
-    for lane in [*queue.lanes, *queue.unfit]:
+    unfit_lanes = [lane for group in queue.unfit for lane in group.lanes]
+    for lane in [*queue.lanes, *unfit_lanes]:
         assert len(lane.ring) == len(lane.lines)
         for line in lane.lines.values():
             waiting += count_line(line, in_lines)
@@ -58,7 +60,7 @@ def count_line(line: Line, in_lines: dict[int, Message]) -> int:
 
 def check_message(core: Core, number: int, m: Message, in_lines: dict[int, Message]) -> None:
     assert m.number == number
-    assert core.state.by_wire_id[m.wire_id] is m, "a worker's answer would miss it"
+    assert core.state.find(wire_id_of(m)) is m, "a worker's answer would miss it"
     name = STATE_NAMES[m.state]
     if m.state == WAITING:
         assert (m.where == IN_DELAYED) != (in_lines.get(number) is m), f"{number} waits nowhere, or twice"
@@ -81,21 +83,44 @@ def check_worker(peer: Peer) -> None:
         assert m.state == LEASED
 
 
+def check_servings(queue: Queue) -> None:
+    """An exclusive worker has its queue for itself, and who waits for one waits in order."""
+    counting = [serving for serving in queue.servings if not serving.is_waiting]
+    waiting = [serving for serving in queue.servings if serving.is_waiting]
+    assert sorted(map(id, queue.applicants)) == sorted(map(id, waiting))
+    assert len(counting) == 1 or not any(serving.is_exclusive for serving in counting), (
+        "an exclusive worker is not alone"
+    )
+    assert counting or not waiting, "workers wait for nobody"
+    assert queue.strict == sum(serving.peer.is_strict for serving in queue.servings)
+    assert queue.chosen_by_load == sum(serving.peer.is_chosen_by_load for serving in queue.servings)
+    ranks = [line.rank for line in queue.idle_lines]
+    assert ranks == sorted(set(ranks), reverse=True)
+    for line in queue.idle_lines:
+        for serving in line.line:
+            assert serving.is_active, "a worker that left stands in an idle line"
+            assert serving.takes(), "a worker without a claim stands in an idle line"
+            assert serving.rank == line.rank
+
+
 def check_nobody_sleeps(core: Core, queue: Queue) -> None:
     """A free slot and a message that fits never wait beside each other."""
     if queue.is_paused or core.dispatch.is_stopped:
         return
     fit = lanes_size(queue.lanes)
-    unfit = lanes_size(queue.unfit)
+    idle = {id(serving) for rank in queue.idle_lines for serving in rank.line}
+    assert queue.idle == len(idle) == sum(serving.is_idle for serving in queue.servings)
     for serving in queue.servings:
         peer = serving.peer
-        if peer.slots > 0 and not peer.is_leaving and not peer.is_blocked:
+        if peer.slots > 0 and not peer.is_leaving and not peer.is_blocked and serving.takes():
             assert serving.is_idle, f"a free worker of {queue.name!r} is in no idle line"
-            assert serving in queue.idle
+            assert id(serving) in idle
             assert fit == 0, f"{fit} wait in {queue.name!r} beside a free worker"
-            assert unfit == 0 or peer.is_picky, (
-                f"{unfit} wait in {queue.name!r} beside a free worker that takes anything"
-            )
+            for group in queue.unfit:
+                unfit = lanes_size(group.lanes)
+                assert unfit == 0 or group.kinds & peer.pickiness, (
+                    f"{unfit} wait in {queue.name!r} beside a free worker that takes them"
+                )
 
 
 def lanes_size(lanes: list[Lane]) -> int:
@@ -122,6 +147,6 @@ def check_bounds(core: Core) -> None:
     state = core.state
     tails = sum(line.tail.live for q in state.queues.values() for lane in q.lanes for line in lane.lines.values())
     alive = len(state.messages) + tails
-    assert len(state.by_wire_id) == len(state.messages)
+    assert len(state.by_wire_id) == sum(m.is_named for m in state.messages.values())
     assert len(state.delayed) <= 2 * alive + 1100, "the heap of delays keeps what is long settled"
     assert state.expiries.watched <= 2 * alive + 1100, "the expiries keep what is long settled"

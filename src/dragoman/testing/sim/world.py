@@ -6,10 +6,10 @@ from collections import Counter
 from random import Random
 
 from dragoman.errors import JournalUnavailable
-from dragoman.model.words import REFUSAL_CODES
-from dragoman.testing.sim.clients import Probe, RudePeer, SimClient
+from dragoman.model.words import EBUS, EMQP, REFUSAL_CODES
 from dragoman.testing.sim.disk import PowerCut, SimDisk
 from dragoman.testing.sim.facts import Chronicle
+from dragoman.testing.sim.guests import CLIENTS, WORKERS
 from dragoman.testing.sim.ledger import Ledger
 from dragoman.testing.sim.life import Life, WatchedJournal
 from dragoman.testing.sim.loop import MS_NS, SECOND_NS, Timeline
@@ -17,8 +17,8 @@ from dragoman.testing.sim.operator import SimOperator
 from dragoman.testing.sim.plan import plan_of
 from dragoman.testing.sim.recount import agree, check_bounds, recount
 from dragoman.testing.sim.replica import check_replica
+from dragoman.testing.sim.rude import Probe, RudePeer
 from dragoman.testing.sim.troubles import plan_troubles
-from dragoman.testing.sim.workers import SimWorker
 
 WALL_START_NS = 1_700_000_000 * SECOND_NS
 HEALING_S_MAX = 300
@@ -44,16 +44,15 @@ class World:
         self._dying: WatchedJournal | None = None  # the journal that was opened last; also by a start that failed
         self._was_power = False
         self._operator = SimOperator(self)
-        self._clients = [SimClient(self, n, kind) for n, kind in enumerate(self.plan.clients)]
+        self._clients = [CLIENTS[dialect](self, n, kind) for n, (dialect, kind) in enumerate(self.plan.clients)]
         self._rude = [RudePeer(self, n) for n in range(self.plan.rude)]
         self._workers = [
-            SimWorker(self, n, shape, temper, slots, self._served())
-            for n, (shape, temper, slots) in enumerate(self.plan.workers)
+            WORKERS[dialect](self, n, shape, temper, slots, self._served())
+            for n, (dialect, shape, temper, slots) in enumerate(self.plan.workers)
         ]
 
-    def _served(self) -> list[tuple[int, bytes]]:
-        names = self.chance.sample(self.plan.queues, k=self.chance.randint(1, len(self.plan.queues)))
-        return [(self.chance.choice((1, 10, 10, 30)), name) for name in names]
+    def _served(self) -> list[bytes]:
+        return self.chance.sample(self.plan.queues, k=self.chance.randint(1, len(self.plan.queues)))
 
     def next_number(self) -> int:
         self._numbers += 1
@@ -61,6 +60,10 @@ class World:
 
     def wall_ns(self) -> int:
         return WALL_START_NS + self.timeline.now_ns + self.wall_jump_ns
+
+    def broker_now_ns(self) -> int:
+        """What the broker holds for the time, while it lives."""
+        return self.life.broker.clock.now_ns() if self.life is not None else self.wall_ns()
 
     def say(self, line: str) -> None:
         if self.verbose:
@@ -213,10 +216,16 @@ class World:
 
     def _check_signs(self, life: Life) -> None:
         """Nobody counts as a worker who has been silent for too long."""
-        now_ns, lost_ns = life.broker.clock.now_ns(), life.broker.emqp.settings.worker_lost_ns
+        now_ns, config = life.broker.clock.now_ns(), life.broker.config
+        lost_ns = {
+            EMQP: int(config.emqp.worker_lost_s * SECOND_NS),
+            # It is sent a PING each time, and one more interval may pass before the first and after the last.
+            EBUS: int((config.ebus.ping_s * (config.ebus.pings_max + 2) + config.ebus.heartbeat_s) * SECOND_NS),
+        }
         for peer in life.core.workers.values():
-            assert peer.is_leaving or now_ns - peer.last_sign_ns <= lost_ns + SECOND_NS // 2, (
-                "a silent worker is not lost"
+            most_ns = lost_ns.get(peer.dialect)
+            assert most_ns is None or peer.is_leaving or now_ns - peer.last_sign_ns <= most_ns + SECOND_NS // 2, (
+                f"a silent worker is not lost: {peer.identity!r}"
             )
 
     def heal(self) -> None:
@@ -237,9 +246,8 @@ class World:
             if worker.wire is not None:
                 worker.wire.cut()
             worker.be_good()
-        served = [(10, name) for name in self.plan.queues]
         for number in range(2):
-            SimWorker(self, 100 + number, "bytes", "good", 50, served).come()
+            WORKERS["emqp"](self, 100 + number, "bytes", "good", 50, list(self.plan.queues)).come()
         end_ns = self.timeline.now_ns + HEALING_S_MAX * SECOND_NS
         while True:
             self._operator.heal(self.life)
@@ -249,7 +257,8 @@ class World:
 
     def _is_quiet(self) -> bool:
         assert self.life is not None
-        return not self.chronicle.open and self.life.is_settled and not self.life.core.state.schedules
+        is_kept = self.life.kept_lsn() >= self.chronicle.next_lsn - 1  # else answers are held back still
+        return not self.chronicle.open and self.life.is_settled and is_kept and not self.life.core.state.schedules
 
     def check_end(self) -> None:
         """Everything is settled, nothing is left over, and a new client is served."""

@@ -1,0 +1,319 @@
+"""What the broker says while peers say anything at all: random and mutated ebus messages, from one seed.
+
+One broker lives for a thousand messages of a dozen peers: clients, workers, publishers, subscribers, anonymous ones, twins. Time
+passes, peers come and go and come back under their old name or a new one, the operator acts. The law: only documented errors come
+out; every message of the broker has a shape of ebus; a client hears only of rids it asked about, and an answer only to data it
+sent; the table of requests agrees with the core, as do each worker's slots; the facts tell the same story; and a replay of them
+gives the same state byte for byte.
+
+    python -m tests.fuzz.ebus --inputs 1000000 --seed 1
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections import Counter
+
+from dragoman import errors
+from dragoman.core import operator
+from dragoman.core.checkpoint import encode
+from dragoman.core.core import Core
+from dragoman.core.replay import Replay
+from dragoman.core.settings import CoreSettings
+from dragoman.dialects.ebus.dialect import EbusDialect
+from dragoman.dialects.ebus.session import EbusSession
+from dragoman.model.units import SECOND_NS
+from dragoman.model.words import EBUS
+from dragoman.testing.sim.facts import Chronicle
+from dragoman.testing.sim.recount import agree, check_bounds, recount
+from dragoman.wire.zmtp.frames import encode_message
+from tests.core.harness import FIRST_PLACE, End, House
+from tests.fuzz.ebus_messages import a_message, an_arrival
+from tests.fuzz.emqp_messages import spoilt_bytes
+from tests.fuzz.zmtp import DOCUMENTED
+
+ROUND = 1000  # inputs that one broker sees
+PEERS = 12
+# Frames behind the signature, by word: to clients, and to workers.
+TO_CLIENTS = {
+    b"REPLY": {3},
+    b"REJECT": {2, 3},
+    b"HEARTBEAT": {1},
+    b"SERVICES": {3},
+    b"WORKERS": {3},
+    b"DISCONNECT": {2},
+}
+TO_WORKERS = {b"REQ": {4}, b"CANCEL": {2}, b"HEARTBEAT": {1}, b"PING": {1}, b"DISCONNECT": {2}}
+SEATS = [
+    *[("ebus.client", b"DEALER")] * 5,
+    ("ebus.client", b"REQ"),
+    *[("ebus.worker", b"DEALER")] * 5,
+    ("ebus.worker", b"ROUTER"),
+    ("ebus.publish", b"PUB"),
+    ("ebus.subscribe", b"SUB"),
+]
+IDENTITIES = [b"", b"", b"twin", b"twin", b"\xff\x00", b"i" * 255, *[b"peer-%d" % n for n in range(4)]]
+STEPS_S = [0.0, 0.0, 0.01, 0.1, 0.3, 1.0, 2.5]
+# What one whose bytes were spoilt has asked, only those bytes know.
+ANYTHING = (b"anything", b"anything")
+RIDS = [*[b"rid-%d" % n for n in range(20)], b"", b"\xff", b"r" * 255, b"r" * 256]
+
+
+class Floor(House):
+    """A broker whose facts are kept block by block."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.chronicle = Chronicle()
+        core = CoreSettings()
+        core.head_max = chance.choice([1, 3, 50, 100_000])
+        core.queue_messages_max = chance.choice([0, 0, 20])
+        core.quarantine_after = chance.choice([0, 1, 3])
+        core.timeout_ns = chance.choice([0, 0, 4 * SECOND_NS])
+        self.core_settings = core
+        super().__init__(core)
+        settings = self.ebus.settings
+        settings.worker_requests_max = chance.choice([1, 3, 1005])
+        settings.answers_max = chance.choice([0, 2, 100_000])
+        settings.answers_size_max = chance.choice([1000, 10**9])
+        settings.is_json = chance.random() < 0.3
+        self.ebus.reconfigured()
+        self.ebus.listening()
+        self.sent: dict[bytes, set[tuple[bytes, bytes]]] = {}  # identity at a listener → (rid, data) it asked with
+
+    @property
+    def ebus(self) -> EbusDialect:
+        return self.dialects.ebus
+
+    def commit(self) -> None:
+        log = self.core.log
+        count = log.count
+        super().commit()
+        if count:
+            self.chronicle.append(self.blocks[-1][1], count, self.blocks[-1][0])
+
+
+class FuzzPeer:
+    """The far end of one connection, and the laws for what it hears."""
+
+    def __init__(self, floor: Floor, chance: random.Random) -> None:
+        self.listener, socket_type = chance.choice(SEATS)
+        identity = b"" if socket_type == b"REQ" else chance.choice(IDENTITIES)
+        self.end = End(floor, self.listener, identity, socket_type)
+        self.jobs: list[tuple[bytes, bytes]] = []  # (rid, data) of requests it was given lately
+        name = self.listener.encode() + identity
+        self.sent: set[tuple[bytes, bytes]] = floor.sent.setdefault(name, set()) if identity else set()
+        if self.listener == "ebus.worker" and chance.random() < 0.9:
+            self.give(encode_message(an_arrival(chance)), [])
+
+    def give(self, data: bytes, frames: list[bytes]) -> None:
+        """`frames` are remembered as asked, wherever a request may have been read from them."""
+        for at, frame in enumerate(frames):
+            if frame in (b"REQ", b"REQUEST"):
+                asked = frames[at + 1 :]
+                self.sent.add((asked[1] if len(asked) > 1 else b"", asked[2] if len(asked) > 2 else b"null"))
+        self.end.session.receive(data)
+
+    def hear(self) -> None:
+        """Take what the broker has said and see that it is lawful."""
+        end = self.end
+        data = end.session.take_all()
+        if not data:
+            return
+        for frames in end.zmtp.receive(data):
+            if isinstance(end.session, EbusSession):
+                self.check(frames)
+            else:
+                assert self.listener != "ebus.subscribe" or len(frames) == 2
+        del self.jobs[:-8]
+
+    def check(self, frames: list[bytes]) -> None:
+        at = 0
+        while not frames[at]:
+            at += 1
+        word, count = frames[at + 1], len(frames) - at - 1
+        assert at <= 2
+        if frames[at] == b"EBC01":
+            assert count in TO_WORKERS[word], frames
+            if word == b"REQ":
+                assert frames[at + 4].isdigit()
+                self.jobs.append((frames[at + 2], frames[at + 3]))
+            return
+        assert frames[at] == b"EBW01", frames
+        assert count in TO_CLIENTS[word], frames
+        if word in (b"REPLY", b"REJECT") and ANYTHING not in self.sent:
+            rid = frames[at + 2]
+            assert any(rid == asked for asked, _ in self.sent), f"told of {rid!r}, which it never asked about"
+            value = frames[at + 3] if count > 2 else b""
+            assert value != b"forged", "an answer came through under a rid that no worker was given"
+            if word == b"REPLY" and value.startswith(b"for "):
+                assert (rid, value[4:]) in self.sent, f"an answer under {rid!r} to data that this client never sent"
+
+
+def run(inputs: int, seed: int) -> Counter[str]:
+    """Feed that many inputs; the count of each outcome (an error's code, or "quiet"). A failure names its round."""
+    outcomes: Counter[str] = Counter()
+    number = 0
+    while inputs > 0:
+        try:
+            outcomes.update(one_round(seed, number, min(inputs, ROUND))[0])
+        except Exception as trouble:
+            raise AssertionError(f"seed {seed}, round {number}: {trouble!r}") from trouble
+        inputs -= ROUND
+        number += 1
+    return outcomes
+
+
+def facts_of(seed: int, number: int) -> set[str]:
+    """The kinds of facts that one round caused."""
+    _, floor = one_round(seed, number, ROUND)
+    return {str(fact["fact"]) for fact in floor.facts()}
+
+
+def digest_of(seed: int, number: int) -> str:
+    return one_round(seed, number, ROUND)[1].chronicle.digest()
+
+
+def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], Floor]:
+    """One broker's day, the same in every run."""
+    chance = random.Random(f"{seed}/{number}")
+    floor = Floor(chance)
+    peers = [FuzzPeer(floor, chance) for _ in range(PEERS)]
+    outcomes: Counter[str] = Counter()
+    for count in range(1, inputs + 1):
+        draw = chance.random()
+        at = int(draw * PEERS)
+        peer = peers[at]
+        frames = a_message(chance, peer.listener, RIDS, peer.jobs)
+        data = encode_message(frames)
+        if draw * PEERS - at < 0.01:
+            if frames[-1].startswith(b"for "):
+                frames[-1] = b"spoilt"  # else its client would seem to be answered wrongly
+            data = spoilt_bytes(chance, encode_message(frames))
+            peer.sent.add(ANYTHING)
+        try:
+            peer.give(data, frames)
+            outcomes["quiet"] += 1
+        except errors.PeerError as fault:
+            if type(fault) not in DOCUMENTED:
+                raise
+            outcomes[fault.code] += 1
+            peer.end.session.ended()
+            peers[at] = FuzzPeer(floor, chance)
+        if count % 10 == 0:
+            between(floor, chance, peers)
+    check(floor)
+    return outcomes, floor
+
+
+def between(floor: Floor, chance: random.Random, peers: list[FuzzPeer]) -> None:
+    """A tick: the facts are kept, what was held goes out, time passes, and a peer may leave for another one."""
+    floor.commit()
+    for at, peer in enumerate(peers):
+        peer.hear()
+        if peer.end.session in floor.hub.finished:
+            peer.end.session.ended()
+            peers[at] = FuzzPeer(floor, chance)
+    floor.hub.finished.clear()
+    draw = chance.random()
+    if draw < 0.06:
+        at = chance.randrange(PEERS)
+        peers[at].end.session.ended()
+        peers[at] = FuzzPeer(floor, chance)
+    elif draw < 0.15:
+        session = chance.choice(peers).end.session
+        session.set_blocked(not session.is_blocked)
+    elif draw < 0.2:
+        operate(floor.core, chance)
+    floor.now_ns += int(chance.choice(STEPS_S) * SECOND_NS)
+    floor.core.set_time(floor.now_ns)
+    floor.timers.sweep(floor.now_ns, floor.now_ns)
+    floor.ebus.sweep(floor.now_ns)
+    if draw > 0.9:
+        recount(floor.core)
+        check_table(floor)
+        check_slots(floor)
+
+
+def operate(core: Core, chance: random.Random) -> None:
+    """The operator's hand."""
+    draw = chance.random()
+    queue = chance.choice([b"hello", b"mail"])
+    if draw < 0.5:
+        operator.set_paused(core, queue, draw < 0.1)
+    elif draw < 0.6:
+        operator.purge(core, queue, 5)
+    elif core.state.quarantine:
+        operator.requeue(core, next(iter(core.state.quarantine.values())))
+
+
+def check_table(floor: Floor) -> None:
+    """Every open request is known once, by its client and rid; every orphan is one; the sizes add up."""
+    requests = floor.ebus.requests
+    known: dict[int, bytes] = {}
+    for address, asker in requests.askers.items():
+        assert asker.address == address
+        assert all(client.is_connected for client in asker.connections)
+        for rid, asked in asker.asked.items():
+            assert (asked.rid, asked.asker) == (rid, asker)
+            assert bool(asker.connections) != (asked in requests.orphans.get(rid, []))
+            if asked.number:
+                assert asked.number not in known, "two clients would be told of one message"
+                known[asked.number] = rid
+    for m in floor.core.open_messages(EBUS):
+        if m.is_answerable:
+            assert known.pop(m.number, None) == m.client_id, "an open request that nobody would be told of"
+    assert all(is_on_disk(floor.core, number) for number in known), "the table knows what is not open"
+    assert requests.size == sum(len(asked.value) + len(asked.body) for asked in requests.line)
+    assert len(requests.line) <= requests.answers_max
+
+
+def is_on_disk(core: Core, number: int) -> bool:
+    lines = [line for queue in core.state.queues.values() for lane in queue.lanes for line in lane.lines.values()]
+    return any(line.tail.live > 0 and line.tail.find(number) >= 0 for line in lines)
+
+
+def check_slots(floor: Floor) -> None:
+    """What a worker does not hold it has room for."""
+    for session in floor.ebus.sessions.values():
+        assert isinstance(session, EbusSession)
+        if session.is_worker and not session.is_leaving:
+            assert session.slots + len(session.held) + session.slots_owed == session.requests_max
+
+
+def check(floor: Floor) -> None:
+    """What the whole round must add up to."""
+    floor.commit()
+    recount(floor.core)
+    check_bounds(floor.core)
+    check_table(floor)
+    check_slots(floor)
+    agree(floor.core, floor.chronicle)
+    replayed = Core(floor.core_settings, floor.load)
+    replay = Replay(replayed)
+    place = FIRST_PLACE
+    for time_ns, records in floor.blocks:
+        replay.block(records, place, time_ns)
+        place += len(records)
+    assert encode(replayed.state, int) == encode(floor.core.state, int), "a replay gives another state"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Fuzz the ebus dialect and the core behind it.")
+    parser.add_argument("--inputs", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    began = time.monotonic()
+    outcomes = run(asked.inputs, asked.seed)
+    took_s = time.monotonic() - began
+    rate = asked.inputs / took_s
+    print(
+        f"ebus answers: {asked.inputs} inputs of seed {asked.seed} in {took_s:.1f} s ({rate:.0f}/s), only documented errors"
+    )
+    for code, count in outcomes.most_common():
+        print(f"  {count:>9}  {code}")
+
+
+if __name__ == "__main__":
+    main()
