@@ -8,6 +8,7 @@ from dragoman import App
 from dragoman.testing.broker import RunningBroker
 from dragoman.testing.plugin import broker as broker  # the pure run has no installed plugin
 from tests.client import shop as shop_module
+from tests.runtime.daemon import Daemon
 
 
 @pytest.fixture
@@ -20,3 +21,11 @@ def shop(broker: RunningBroker) -> Iterator[App]:
         shop_module.release.set()
     shop_module.release.clear()
     app.close_sync()
+
+
+@pytest.fixture(scope="session")
+def five(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A broker process with all five dialects, for every test that leaves it as it was."""
+    daemon = Daemon(tmp_path_factory.mktemp("five") / "broker")
+    yield daemon.start()
+    daemon.kill()

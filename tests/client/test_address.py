@@ -44,9 +44,61 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         parse(text)
 
 
-def test_another_dialect_is_named_with_the_nearest_one_that_is_spoken() -> None:
-    with pytest.raises(BadAddress, match=r"does not speak ebus.*emqp"):
-        App("ebus://127.0.0.1")
+@pytest.mark.parametrize(
+    ("text", "ports"),
+    [
+        ("rq://h", [13700, 13700, 13700, 13700]),
+        ("rq://h:9", [9, 9, 9, 9]),
+        ("ebus://h", [5000, 5001, 5002, 5003]),
+        ("ebus://h:9?publish=8&subscribe=7", [9, 9, 8, 7]),
+        ("scale0://h", [8080, 8081]),
+        ("scale0://h:9?worker=8", [9, 8]),
+        ("pingpong://h", [6001, 6002]),
+        ("pingpong://h:6002", None),
+    ],
+)
+def test_each_dialect_has_ports_of_its_own(text: str, ports: list[int] | None) -> None:
+    address = parse(text)
+    if ports is None:
+        assert address.places(WORKER) == [("h", 6002)]
+        return
+    assert [address.places(role)[0][1] for role in ROLES[: len(ports)]] == ports
+    for role in ROLES[len(ports) :]:
+        with pytest.raises(BadAddress, match=f"no port to {role}"):
+            address.places(role)
+
+
+@pytest.mark.parametrize("text", ["scale0://h:9", "pingpong://h:9", "ebus://h:9"])
+def test_a_port_that_cannot_serve_a_role_asks_for_that_role_s_own(text: str) -> None:
+    address = parse(text)
+    role = SUBSCRIBE if text.startswith("ebus") else WORKER
+    with pytest.raises(BadAddress, match=rf"add \?{role}=PORT"):
+        address.places(role)
+
+
+def test_alternates_may_have_a_port_each() -> None:
+    assert parse("scale0://a:1,b:2?worker=3,4").places(WORKER) == [("a", 3), ("b", 4)]
+    assert parse("scale0://a:1,b:2?worker=3").places(WORKER) == [("a", 3), ("b", 3)]
+    with pytest.raises(BadAddress, match="3 ports for 2 hosts"):
+        parse("scale0://a,b?worker=3,4,5")
+
+
+def test_pingpong_has_one_queue_and_the_address_may_name_it() -> None:
+    assert parse("pingpong://h").queue == "pingpong"
+    assert parse("pingpong://h?queue=orders").queue == "orders"
+    assert parse("rq://h").queue == ""
+    with pytest.raises(BadAddress, match="not a role of rq"):
+        parse("rq://h?queue=orders")
+
+
+def test_a_file_may_be_read_for_another_dialect(tmp_path: Path) -> None:
+    told = {"listeners": {"rq": "tcp://127.0.0.1:1111", "ebus.worker": "tcp://127.0.0.1:2222"}}
+    (tmp_path / "broker.json").write_text(json.dumps(told))
+    assert parse(f"file:{tmp_path}?dialect=rq").places(SUBSCRIBE) == [("127.0.0.1", 1111)]
+    assert parse(f"file:{tmp_path}?dialect=ebus").places(WORKER) == [("127.0.0.1", 2222)]
+    for wrong in ("?dialect=amqp", "?port=1"):
+        with pytest.raises(BadAddress):
+            parse(f"file:{tmp_path}{wrong}")
 
 
 def test_a_file_is_read_each_time_it_is_needed(tmp_path: Path) -> None:

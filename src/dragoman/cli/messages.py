@@ -12,10 +12,12 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from dragoman.cli import sides
 from dragoman.cli.options import data_option, json_option, url_option
 from dragoman.cli.show import print_json, print_lines, printable
 from dragoman.cli.talk import Talk, address_of
 from dragoman.client.options import dedupe_text
+from dragoman.client.tongue import EMQP
 from dragoman.dialects.emqp.client_side import ANSWERED
 from dragoman.errors import JobFailed, NoAnswer, Refused
 
@@ -105,11 +107,15 @@ def send(queue: str, body: str | None, job: str | None, wait: float, as_json: bo
     Done when the broker has kept it at its durability; nobody need serve the queue yet.
     """
     data = read_body(body, job)
-    with Talk(address_of(options["url"], options["data"]), "client") as talk:
-        message_id = talk.request(queue, header_text("ack-requested", options), data)
-        what, value = talk.answer(message_id, wait)
-    if what == ANSWERED:  # only a refusal is answered before it is kept
-        raise refusal(value)
+    address = address_of(options["url"], options["data"])
+    if address.tongue is not EMQP:
+        message_id, _ = sides.say(address, queue, data, options, False, wait)
+    else:
+        with Talk(address, "client") as talk:
+            message_id = talk.request(queue, header_text("ack-requested", options), data)
+            what, value = talk.answer(message_id, wait)
+        if what == ANSWERED:  # only a refusal is answered before it is kept
+            raise refusal(value)
     print_json({"id": message_id.decode(), "queue": queue}) if as_json else print_lines([message_id.decode()])
 
 
@@ -125,9 +131,13 @@ def call(queue: str, body: str | None, job: str | None, wait: float, raw: bool, 
     Exit code 1 when the job failed, was refused, or did not answer in time (it may still run).
     """
     data = read_body(body, job)
-    with Talk(address_of(options["url"], options["data"]), "client") as talk:
-        message_id = talk.request(queue, header_text("reply-requested", options), data)
-        _, value = talk.answer(message_id, wait)
+    address = address_of(options["url"], options["data"])
+    if address.tongue is not EMQP:
+        message_id, value = sides.say(address, queue, data, options, True, wait)
+    else:
+        with Talk(address, "client") as talk:
+            message_id = talk.request(queue, header_text("reply-requested", options), data)
+            _, value = talk.answer(message_id, wait)
     if raw:
         sys.stdout.buffer.write(value)
         sys.stdout.buffer.flush()
@@ -172,8 +182,12 @@ def publish(topic: str, body: str | None, url: str | None, data: Path, as_json: 
 
     It reaches whoever subscribes at that moment; nobody is no error, and nothing is kept.
     """
-    with Talk(address_of(url, data), "publish") as talk:
-        talk.publish(topic, read_body(body, None))
+    address = address_of(url, data)
+    if address.tongue is not EMQP:
+        sides.publish(address, topic, read_body(body, None))
+    else:
+        with Talk(address, "publish") as talk:
+            talk.publish(topic, read_body(body, None))
     if as_json:
         print_json({"topic": topic})
 
@@ -194,26 +208,40 @@ def subscribe(
 
     With --json one object per line.
     """
-    with Talk(address_of(url, data), "subscribe", b"SUB") as talk:
-        for prefix in prefixes or ("",):
-            talk.subscribe(prefix)
-        print("subscribed", file=sys.stderr, flush=True)
-        heard = print_news(talk, count, wait, as_json)
-    if count is not None and heard < count:
-        raise NoAnswer(f"a subscription ({heard} of {count} came)", wait or 0)
+    address = address_of(url, data)
+    news = News(count, as_json)
+    if address.tongue is not EMQP:
+        sides.subscribe(address, prefixes or ("",), wait, tell_subscribed, news.show)
+    else:
+        with Talk(address, "subscribe", b"SUB") as talk:
+            for prefix in prefixes or ("",):
+                talk.subscribe(prefix)
+            tell_subscribed()
+            for frames in talk.messages(time.monotonic() + wait if wait is not None else None):
+                if news.show(frames[0], b"".join(frames[1:])):
+                    break
+    if count is not None and news.heard < count:
+        raise NoAnswer(f"a subscription ({news.heard} of {count} came)", wait or 0)
 
 
-def print_news(talk: Talk, count: int | None, wait: float | None, as_json: bool) -> int:
-    heard = 0
-    deadline = time.monotonic() + wait if wait is not None else None
-    for frames in talk.messages(deadline):
-        topic = frames[0].decode("utf-8", "backslashreplace")
-        body = b"".join(frames[1:]).decode("utf-8", "backslashreplace")
-        if as_json:
-            print(json.dumps({"topic": topic, "body": body}, ensure_ascii=False), flush=True)
+def tell_subscribed() -> None:
+    print("subscribed", file=sys.stderr, flush=True)
+
+
+class News:
+    """What a subscription brings, shown as it comes."""
+
+    def __init__(self, count: int | None, as_json: bool) -> None:
+        self.heard = 0
+        self._count = count
+        self._as_json = as_json
+
+    def show(self, topic: bytes, body: bytes) -> bool:
+        """True when it was the last one asked for."""
+        shown, text = topic.decode("utf-8", "backslashreplace"), body.decode("utf-8", "backslashreplace")
+        if self._as_json:
+            print(json.dumps({"topic": shown, "body": text}, ensure_ascii=False), flush=True)
         else:
-            print(f"{printable(topic)}\t{printable(body)}", flush=True)
-        heard += 1
-        if heard == count:
-            break
-    return heard
+            print(f"{printable(shown)}\t{printable(text)}", flush=True)
+        self.heard += 1
+        return self.heard == self._count

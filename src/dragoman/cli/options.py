@@ -46,7 +46,7 @@ def url_option(command: F) -> F:
         "--url",
         envvar="DRAGOMAN_URL",
         show_envvar=True,
-        help="The broker's address, as emqp://HOST. Default: what the broker wrote into its data directory.",
+        help="The broker's address, as emqp://HOST or rq://HOST. Default: what the broker wrote into its data directory.",
     )(command)
 
 

@@ -42,7 +42,11 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "config": ("settings:config", "Show the settings."),
     "reload": ("control:reload", "Let a running broker read its settings again."),
     "stop": ("control:stop", "Drain a running broker and end it."),
+    "tap": ("tap:tap", "Watch what crosses the listeners, decoded; record it."),
+    "replay-peer": ("replay_peer:replay_peer", "Play a recorded peer against a broker, up to the first divergence."),
+    "dismiss": ("control:dismiss", "Send a worker away."),
     "bench": ("load:bench", "Put a short load on a broker and measure it."),
+    "demo": ("demo.command:demo", "Show all five dialects at work."),
 }
 
 

@@ -34,7 +34,14 @@ def read_queue(text: str) -> tuple[int, str]:
 @click.option(
     "--queue", "queues", multiple=True, metavar="NAME[=WEIGHT]", help="A queue to serve; default: those of the jobs."
 )
-@click.option("--url", default="", metavar="ADDRESS", help="The broker, instead of the App's own address.")
+@click.option(
+    "--url",
+    "--broker",
+    "url",
+    default="",
+    metavar="ADDRESS",
+    help="The broker, instead of the App's own address: emqp://HOST, rq://HOST, …",
+)
 @click.option(
     "--drain-s", default=30.0, show_default=True, type=click.FloatRange(0), help="How long jobs may end after SIGTERM."
 )

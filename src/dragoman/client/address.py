@@ -1,12 +1,12 @@
-"""Where a broker is: one text for all its ports.
+"""Where a broker is and how to speak to it: one text for all its ports.
 
-    emqp://127.0.0.1                                       the default port of each role
-    emqp://a.example,b.example                             alternates: tried in turn until one answers
-    emqp://127.0.0.1:6000                                  one port for clients, workers and publishing
-    emqp://127.0.0.1:6000?worker=6001&publish=6002&subscribe=6003
-    file:./data                                            what the broker with this data directory wrote into broker.json
-
-An eMQP port of the broker takes every command, so one port is enough, except to subscribe: that is a PUB socket of its own.
+emqp://127.0.0.1                                       the default port of each role
+rq://a.example,b.example                               alternates: the next one when one is full, refuses or is silent
+emqp://127.0.0.1:6000                                  one port for the roles that can share one
+ebus://127.0.0.1:6000?worker=6001&publish=6002&subscribe=6003
+pingpong://127.0.0.1?queue=orders                      the queue that the broker's setting gives to pingpong
+file:./data                                            what the broker with this data directory wrote into broker.json
+file:./data?dialect=rq                                 the same, for another dialect than emqp
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, unquote
 
+from dragoman.client.tongue import CLIENT, EMQP, PUBLISH, ROLES, SUBSCRIBE, TONGUES, WORKER, Tongue
 from dragoman.errors import BadAddress
 
-CLIENT: Final = "client"
-WORKER: Final = "worker"
-PUBLISH: Final = "publish"
-SUBSCRIBE: Final = "subscribe"
-DEFAULT_PORTS: Final = {CLIENT: 47291, WORKER: 47290, PUBLISH: 47298, SUBSCRIBE: 47299}
+__all__ = ["BROKER_FILE", "CLIENT", "PUBLISH", "ROLES", "SUBSCRIBE", "WORKER", "Address", "Place", "parse", "place_of"]
+
 BROKER_FILE: Final = "broker.json"
-OTHER_DIALECTS: Final = ("scale0", "pingpong", "ebus", "rq")
+EXPECTED: Final = f"wants DIALECT://HOST with one of {', '.join(TONGUES)}, or file:DIRECTORY"
 
 Place = tuple[str, int]
 
@@ -35,24 +33,29 @@ class Address:
     """The places of each role, or the file that names them."""
 
     text: str
+    tongue: Tongue = EMQP
     hosts: tuple[tuple[str, int], ...] = ()  # a port of 0: the role's default
-    ports: tuple[tuple[str, int], ...] = ()
+    ports: tuple[tuple[str, tuple[int, ...]], ...] = ()  # of a role: one for all hosts, or one for each
     file: Path | None = None
+    queue: str = ""  # the only queue there is; empty: any
 
     def places(self, role: str) -> list[Place]:
         """Where to find a role now. A file is read anew each time: a restarted broker may listen elsewhere."""
         if self.file is not None:
             return [self._place_from_file(self.file, role)]
         named = dict(self.ports).get(role)
-        return [(host, self._port(role, port, named)) for host, port in self.hosts]
+        if named is None:
+            return [(host, self._port(role, port)) for host, port in self.hosts]
+        return [(host, named[at % len(named)]) for at, (host, _) in enumerate(self.hosts)]
 
-    def _port(self, role: str, port: int, named: int | None) -> int:
-        if named is not None:
-            return named
-        if port == 0 or port == DEFAULT_PORTS[CLIENT]:
-            return port if port and role == CLIENT else DEFAULT_PORTS[role]
-        if role == SUBSCRIBE:
-            raise BadAddress(self.text, "names no port to subscribe at; add ?subscribe=PORT")
+    def _port(self, role: str, port: int) -> int:
+        ports = self.tongue.ports
+        if role not in ports:
+            raise BadAddress(self.text, f"{self.tongue.name} has no port to {role} at")
+        if port in (0, ports[CLIENT], ports[role]):
+            return ports[role]
+        if role not in self.tongue.shared:
+            raise BadAddress(self.text, f"names no {role} port; add ?{role}=PORT")
         return port
 
     def _place_from_file(self, file: Path, role: str) -> Place:
@@ -62,35 +65,63 @@ class Address:
             raise ConnectionError(f"{file} is not there: the broker does not run") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConnectionError(f"{file} cannot be read: {error}") from None
-        told = listeners.get(f"emqp.{role}")
+        name = self.tongue.listener(role)
+        told = listeners.get(name)
         if not told:
-            raise BadAddress(self.text, f"the broker has no listener emqp.{role}")
-        host, _, port = told.removeprefix("tcp://").rpartition(":")
-        return host.strip("[]"), int(port)
+            raise BadAddress(self.text, f"the broker has no listener {name}")
+        place = place_of(told)
+        assert place is not None
+        return place
+
+
+def place_of(told: str) -> Place | None:
+    """Read `tcp://HOST:PORT` or `HOST:PORT`; None when it is neither."""
+    host, _, port = told.removeprefix("tcp://").rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        return None
+    return host.strip("[]"), int(port)
 
 
 def parse(text: str) -> Address:
     """Read an address; raises BadAddress."""
     scheme, colon, rest = text.partition(":")
-    if not colon:
-        raise BadAddress(text, "wants emqp://HOST or file:DIRECTORY")
-    if scheme == "file":
-        path = Path(unquote(rest.removeprefix("//")))
-        return Address(text, file=path if path.suffix == ".json" else path / BROKER_FILE)
-    if scheme in OTHER_DIALECTS:
-        raise BadAddress(
-            text, f"this client does not speak {scheme}; the broker's emqp listeners reach the same queues"
-        )
-    if scheme != "emqp" or not rest.startswith("//"):
-        raise BadAddress(text, "wants emqp://HOST or file:DIRECTORY")
-    places, _, query = rest[2:].partition("?")
-    hosts = tuple(_host(text, place) for place in places.rstrip("/").split(","))
+    rest, _, query = rest.partition("?")
+    asked = parse_qsl(query, keep_blank_values=True)
+    if colon and scheme == "file":
+        return _of_file(text, unquote(rest.removeprefix("//")), asked)
+    tongue = TONGUES.get(scheme)
+    if not colon or tongue is None or not rest.startswith("//"):
+        raise BadAddress(text, EXPECTED)
+    hosts = tuple(_host(text, place) for place in rest[2:].rstrip("/").split(","))
+    queue = tongue.queue
     ports = []
-    for role, port in parse_qsl(query, keep_blank_values=True):
-        if role not in DEFAULT_PORTS:
-            raise BadAddress(text, f"{role!r} is not a role; there are {', '.join(DEFAULT_PORTS)}")
-        ports.append((role, _number(text, port)))
-    return Address(text, hosts, tuple(ports))
+    for key, value in asked:
+        if key == "queue" and tongue.queue:
+            queue = _queue(text, value)
+        elif key in tongue.ports:
+            ports.append((key, _numbers(text, value, len(hosts))))
+        else:
+            raise BadAddress(text, f"{key!r} is not a role of {scheme}; there are {', '.join(tongue.ports)}")
+    return Address(text, tongue, hosts, tuple(ports), None, queue)
+
+
+def _of_file(text: str, place: str, asked: list[tuple[str, str]]) -> Address:
+    path = Path(place)
+    options = dict(asked)
+    name = options.pop("dialect", EMQP.name)
+    if name not in TONGUES:
+        raise BadAddress(text, f"{name!r} is not a dialect; there are {', '.join(TONGUES)}")
+    tongue = TONGUES[name]
+    queue = _queue(text, options.pop("queue")) if tongue.queue and "queue" in options else tongue.queue
+    if options:
+        raise BadAddress(text, f"{next(iter(options))!r} means nothing here; ?dialect=NAME does")
+    return Address(text, tongue, file=path if path.suffix == ".json" else path / BROKER_FILE, queue=queue)
+
+
+def _queue(text: str, name: str) -> str:
+    if not name:
+        raise BadAddress(text, "names an empty queue")
+    return name
 
 
 def _host(text: str, place: str) -> tuple[str, int]:
@@ -102,6 +133,13 @@ def _host(text: str, place: str) -> tuple[str, int]:
     if not host:
         raise BadAddress(text, "names no host")
     return host, _number(text, port) if port else 0
+
+
+def _numbers(text: str, ports: str, hosts: int) -> tuple[int, ...]:
+    numbers = tuple(_number(text, port) for port in ports.split(","))
+    if len(numbers) not in (1, hosts):
+        raise BadAddress(text, f"names {len(numbers)} ports for {hosts} hosts")
+    return numbers
 
 
 def _number(text: str, port: str) -> int:

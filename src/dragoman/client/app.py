@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, overload
+from urllib.parse import quote
 
-from dragoman.client import address, news
+from dragoman.client import address, features, news
 from dragoman.client.background import Background
 from dragoman.client.body import encode, problem_of
 from dragoman.client.caller import Caller
@@ -17,6 +18,9 @@ from dragoman.client.job import Job
 from dragoman.client.options import DEFAULT_QUEUE, Options
 from dragoman.client.schedule import Schedule
 from dragoman.client.sent import Sent
+from dragoman.client.side_caller import SideCaller
+from dragoman.client.tongue import EMQP
+from dragoman.client.wishes import wish_of
 from dragoman.dialects.emqp.client_side import RequestForm
 from dragoman.errors import Refused
 from dragoman.limits import CALLS_MAX, CALLS_SIZE_MAX
@@ -33,10 +37,17 @@ class Desk:
     def __init__(self, app: App) -> None:
         self.loop = asyncio.get_running_loop()
         self.caller = Caller(app.address, app.calls_max, app.calls_size_max)
+        # For every dialect but eMQP, whose caller is tuned and then stays without a connection.
+        self.side_caller = (
+            None if app.address.tongue is EMQP else SideCaller(app.address, app.calls_max, app.calls_size_max)
+        )
         self.publisher = news.Publisher(app.address, app.wait_s)
 
     async def close(self) -> None:
-        await asyncio.gather(self.caller.close(), self.publisher.close())
+        ends = [self.caller.close(), self.publisher.close()]
+        if self.side_caller is not None:
+            ends.append(self.side_caller.close())
+        await asyncio.gather(*ends)
 
 
 class App:
@@ -70,7 +81,8 @@ class App:
     @classmethod
     def from_broker_json(cls, path: str | Path, **options: Any) -> App:
         """An App for the broker that wrote this `broker.json`, or whose data directory this is."""
-        return cls(f"file:{path}", **options)
+        place = quote(str(path))
+        return cls(f"file:{place}", **options)
 
     def desk(self) -> Desk:
         """The connections of the running loop."""
@@ -110,6 +122,9 @@ class App:
 
     async def send(self, queue: str, body: bytes, headers: Sequence[str] = ()) -> Handle:
         """Leave a body of any kind with the broker; returns once it is kept."""
+        side_caller = self.desk().side_caller
+        if side_caller is not None:
+            return Handle(self, (await self._say(side_caller, queue, body, headers, False, self.wait_s))[0])
         caller = self.desk().caller
         await caller.room()
         call_id = caller.ids.take()
@@ -121,16 +136,30 @@ class App:
 
     async def call(self, queue: str, body: bytes, headers: Sequence[str] = (), wait_s: float | None = None) -> bytes:
         """Have a worker of any kind answer a body of any kind; returns the answer's bytes as the worker sent them."""
+        answer_s = self.answer_s if wait_s is None else wait_s
+        side_caller = self.desk().side_caller
+        if side_caller is not None:
+            return (await self._say(side_caller, queue, body, headers, True, answer_s))[1]
         caller = self.desk().caller
         await caller.room()
         call_id = caller.ids.take()
         form = RequestForm(queue.encode(), ",".join(["reply-requested", *headers]).encode())
-        answer_s = self.answer_s if wait_s is None else wait_s
         value = await caller.call(call_id, form.encode(call_id, body), True, answer_s, False)
         problem = problem_of(value, "") if value.startswith(b'{"error"') else None
         if isinstance(problem, Refused):
             raise problem
         return value
+
+    async def _say(
+        self, caller: SideCaller, queue: str, body: bytes, headers: Sequence[str], wants_reply: bool, wait_s: float
+    ) -> tuple[str, bytes]:
+        """A call of any body where headers have no place: its id and the answer."""
+        if headers:
+            features.require(self.address.tongue.name, features.HEADERS)
+        wish = wish_of(self.address, Options(queue), wants_reply, wait_s)
+        await caller.room()
+        call_id = caller.ids.take()
+        return call_id.decode(), await caller.call(call_id, wish, body, wait_s)
 
     async def batch(self, calls: Iterable[Coroutine[Any, Any, T]], *, return_exceptions: bool = False) -> list[Any]:
         """Begin many calls (`job.ask(…)`, `job.delay(…)`) together: they leave in one write. Results in the same order.
@@ -155,6 +184,7 @@ class App:
         Inside a running loop it is sent without being awaited; awaiting says that the connection took it. Without a loop it is
         sent before this returns.
         """
+        features.require(self.address.tongue.name, features.PUBLISH)
         data = body if isinstance(body, bytes) else encode(body)
         try:
             asyncio.get_running_loop()
@@ -164,6 +194,7 @@ class App:
         return Sent(self.desk().publisher.publish(topic.encode(), data))
 
     def publish_sync(self, topic: str, body: Any) -> None:
+        features.require(self.address.tongue.name, features.PUBLISH)
         self.background.run(self._publish(topic, body if isinstance(body, bytes) else encode(body)))
 
     async def _publish(self, topic: str, data: bytes) -> None:
@@ -173,6 +204,7 @@ class App:
 
     def news(self, *prefixes: str) -> AsyncGenerator[tuple[str, bytes], None]:
         """Hear what is published under these prefixes, as (topic, body) pairs."""
+        features.check_prefixes(self.address, prefixes or ("",))
         return news.hear(self.address, [prefix.encode() for prefix in prefixes] or [b""])
 
     def on(self, prefix: str) -> Handles:
@@ -187,6 +219,7 @@ class App:
         Inside a running loop it is sent now, and awaiting says that it is kept. Without one (at the top of a module) it is
         remembered and sent by the worker when it starts, or when awaited. The same job with the same arguments has one schedule.
         """
+        features.require(self.address.tongue.name, features.SCHEDULES)
         schedule = Schedule(when, job, args, kwargs)
         try:
             loop = asyncio.get_running_loop()

@@ -25,6 +25,8 @@ REFUSALS: Final = frozenset(REFUSAL_CODES)
 # How EventMQ's own worker says that a job ran out of time; anything else it answers is a value.
 TIMEOUT_VALUE: Final = "TimeoutError"
 VALUE_START: Final = b'{"value":'
+ERROR_START: Final = b'{"error"'
+TEXT_SIZE_MAX: Final = 500  # of a reason, in characters
 NO_ARGS: Final = b"[]"
 # Between the head of one of our own bodies and its named arguments, and behind them. No JSON string can hold the mark: its
 # quotes would be escaped.
@@ -184,6 +186,29 @@ def problem_of(value: bytes, otherwise: str) -> ClientError:
     if answer.value == TIMEOUT_VALUE:
         return JobFailed(TIMEOUT_VALUE, "the job ran out of time")
     return JobFailed("BadAnswer", f"{otherwise}: {str(answer.value)[:500]}")
+
+
+def failure_in(value: bytes) -> ClientError:
+    """The exception for a broker's word that there will be no answer: our own envelope, `CODE: text`, or a worker's bytes."""
+    if value.startswith(ERROR_START):
+        return problem_of(value, "no answer")
+    code, text = _code_and_text(value, "FAILED")
+    return Refused(code, text) if code in REFUSALS else JobFailed(code, text)
+
+
+def refusal_in(value: bytes, otherwise: str = "REFUSED") -> ClientError:
+    """The exception for a broker's word that it did not take the work."""
+    if value.startswith(ERROR_START):
+        return problem_of(value, "not taken")
+    return Refused(*_code_and_text(value, otherwise))
+
+
+def _code_and_text(value: bytes, otherwise: str) -> tuple[str, str]:
+    text = value.decode("utf-8", "backslashreplace")[:TEXT_SIZE_MAX]
+    code, _, rest = text.partition(":")
+    if code and all("A" <= letter <= "Z" or letter == "_" for letter in code):
+        return code, rest.strip()
+    return otherwise, text or "the broker gives no reason"
 
 
 def plain_value(value: bytes) -> Any:

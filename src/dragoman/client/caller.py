@@ -1,4 +1,4 @@
-"""Calls of one event loop: many under way on one connection, one future each, matched by message id.
+"""eMQP calls of one event loop: many under way on one connection, one future each, matched by message id.
 
 The connection may be lost and come back. The client keeps its identity, so the answers to what the broker has accepted find it
 again. What becomes of a call that was under way:
@@ -24,10 +24,11 @@ import msgspec
 
 from dragoman.client.address import CLIENT, Address
 from dragoman.client.line import Line
-from dragoman.client.link import Link
+from dragoman.client.link import Link, ZmtpLink
+from dragoman.client.window import Window, too_long
 from dragoman.dialects.emqp.client_side import KEPT, STATE, ClientSide, MessageIds, encode_question
 from dragoman.dialects.emqp.dialect import id_prefix_of
-from dragoman.errors import AnswerLost, AppClosed, BrokerUnreachable, ClientError, NoAnswer, Refused
+from dragoman.errors import AnswerLost, AppClosed, BrokerUnreachable, ClientError, NoAnswer
 from dragoman.limits import CALLS_MAX, CALLS_SIZE_MAX, MESSAGE_SIZE_MAX
 
 SWEEP_S: Final = 0.25
@@ -76,25 +77,19 @@ class Call:
         self.refusal = b""  # a draining broker's: kept while a new one is waited for
 
 
-class Caller:
+class Caller(Window):
     """The client role on the loop it was made in."""
 
     def __init__(self, address: Address, calls_max: int = CALLS_MAX, size_max: int = CALLS_SIZE_MAX) -> None:
-        self.loop = asyncio.get_running_loop()
+        super().__init__(calls_max, size_max)
         self.ids = MessageIds(id_prefix_of(os.urandom(10)))
-        self.is_full = False
         self._address = address
         self._identity = str(uuid.uuid4()).encode()
         self._calls: dict[bytes, Call] = {}
-        self._size = 0
-        self._calls_max = calls_max
-        self._size_max = size_max
-        self._waiters: list[asyncio.Future[None]] = []
         self._line = Line(address, CLIENT, self._make, self._up, self._down)
         self._link: Link | None = None
         self._side: ClientSide | None = None
         self._sweeper: asyncio.TimerHandle | None = None
-        self._is_closed = False
 
     # -- calls ----------------------------------------------------------------------------------------------------------
 
@@ -132,25 +127,12 @@ class Caller:
             self._sweeper = loop.call_later(SWEEP_S, self._sweep)
         return future
 
-    async def room(self) -> None:
-        """Wait until another call may begin: backpressure for callers."""
-        while self.is_full and not self._is_closed:
-            waiter = self.loop.create_future()
-            self._waiters.append(waiter)
-            await waiter
-
     def _settle(self, call: Call) -> None:
         del self._calls[call.id]
         self._size -= len(call.message)
         if self.is_full and self._size < self._size_max and len(self._calls) < self._calls_max:
             self.is_full = False
             self._wake()
-
-    def _wake(self) -> None:
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-        self._waiters.clear()
 
     def _answer(self, call: Call, value: bytes) -> None:
         self._settle(call)
@@ -166,7 +148,7 @@ class Caller:
 
     def _make(self) -> Link:
         self._side = ClientSide(self._identity, MESSAGE_SIZE_MAX)
-        return Link(self._side.zmtp, self._hear)
+        return ZmtpLink(self._side.zmtp, self._hear)
 
     def _up(self, link: Link) -> None:
         self._link = link
@@ -237,10 +219,6 @@ class Caller:
             self._fail(call, AppClosed("the App was closed"))
         self._wake()
         await self._line.close()
-
-
-def too_long(size: int) -> Refused:
-    return Refused("TOO_LONG", f"a message of {size} bytes; at most {MESSAGE_SIZE_MAX} are allowed")
 
 
 def state_in(value: bytes) -> str:

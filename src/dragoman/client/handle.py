@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dragoman.client import features
 from dragoman.client.body import plain_value
+from dragoman.client.features import require
 from dragoman.dialects.emqp.client_side import CANCEL, STATE, encode_question
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ class Handle:
         return self._app.background.run(self.cancel())
 
     async def _question(self, command: bytes) -> Any:
+        require(self._app.address.tongue.name, features.STATE if command == STATE else features.CANCEL)
         caller = self._app.desk().caller
         question_id = caller.ids.take()
         message = encode_question(command, question_id, self.id.encode())

@@ -15,10 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
+from dragoman.client.address import Address
 from dragoman.client.body import Answers, Arguments, problem_of
 from dragoman.client.handle import Handle
 from dragoman.client.options import Options
+from dragoman.client.side_caller import SideCaller
+from dragoman.client.wishes import wish_of
 from dragoman.dialects.emqp.client_side import RequestForm
+from dragoman.dialects.sides import Wish
 
 if TYPE_CHECKING:
     from dragoman.client.app import App
@@ -48,6 +52,8 @@ class Job(Generic[P, R, C]):
         self.ask_wait_s = app.answer_s if options.wait_s is None else options.wait_s
         self.delay_wait_s = app.wait_s if options.wait_s is None else options.wait_s
         self._is_safe = options.once or options.dedupe is not None
+        self._wishes: dict[bool, Wish] = {}  # by whether a reply is wanted
+        self._wishes_at: Address | None = None
         functools.update_wrapper(self, function)
 
     def __repr__(self) -> str:
@@ -63,7 +69,10 @@ class Job(Generic[P, R, C]):
 
     async def ask(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Have a worker run it and return its result. Raises JobFailed, Refused, NoAnswer or BrokerUnreachable."""
-        caller = self.app.desk().caller
+        desk = self.app.desk()
+        if desk.side_caller is not None:
+            return await self._ask_side(desk.side_caller, args, kwargs)
+        caller = desk.caller
         if caller.is_full:
             await caller.room()
         call_id = caller.ids.take()
@@ -74,7 +83,10 @@ class Job(Generic[P, R, C]):
 
     async def delay(self, *args: P.args, **kwargs: P.kwargs) -> Handle:
         """Leave it with the broker; returns once it is kept there at the broker's durability."""
-        caller = self.app.desk().caller
+        desk = self.app.desk()
+        if desk.side_caller is not None:
+            return await self._delay_side(desk.side_caller, args, kwargs)
+        caller = desk.caller
         if caller.is_full:
             await caller.room()
         call_id = caller.ids.take()
@@ -89,6 +101,35 @@ class Job(Generic[P, R, C]):
 
     def delay_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle:
         return self.app.background.run(self.delay(*args, **kwargs))
+
+    async def _ask_side(self, caller: SideCaller, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        wish = self._wish(True, self.ask_wait_s)
+        body = self.arguments.body(args, kwargs)
+        if caller.is_full:
+            await caller.room()
+        answer = caller.call(caller.ids.take(), wish, body, self.ask_wait_s, self.opts.repeatable)
+        result: R = self.answers.read(await answer)
+        return result
+
+    async def _delay_side(self, caller: SideCaller, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handle:
+        wish = self._wish(False, self.delay_wait_s)
+        body = self.arguments.body(args, kwargs)
+        if caller.is_full:
+            await caller.room()
+        call_id = caller.ids.take()
+        await caller.call(call_id, wish, body, self.delay_wait_s, self.opts.repeatable)
+        return Handle(self.app, call_id.decode())
+
+    def _wish(self, wants_reply: bool, wait_s: float) -> Wish:
+        """What the App's dialect can say of this job's options; the same for each call, so it is made once."""
+        address = self.app.address
+        if self._wishes_at is not address:
+            self._wishes_at = address
+            self._wishes.clear()
+        wish = self._wishes.get(wants_reply)
+        if wish is None:
+            wish = self._wishes[wants_reply] = wish_of(address, self.opts, wants_reply, wait_s)
+        return wish
 
     def _message(
         self, form: RequestForm, call_id: bytes, args: tuple[Any, ...], kwargs: dict[str, Any], is_safe: bool

@@ -1,4 +1,7 @@
-"""One TCP connection under a codec: what is sent within one turn of the loop leaves as one write."""
+"""One TCP connection under a codec: what is sent within one turn of the loop leaves as one write.
+
+`ZmtpLink` is the tuned one of eMQP; `SideLink` (side_link.py) carries any side of dialects/sides.py.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +25,17 @@ SOCKET_OPTIONS: Final = (
 
 
 class Link(asyncio.Protocol):
-    """From connect to loss. `hear` gets the raw bytes and asks its codec what they mean."""
+    """From connect to loss."""
 
-    def __init__(self, zmtp: ZmtpConnection, hear: Callable[[bytes], None]) -> None:
+    def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.opened: asyncio.Future[None] = self.loop.create_future()  # the handshake is done
         self.lost = asyncio.Event()
+        self.left = asyncio.Event()  # its line is done with it: lost, or kept on by its owner for what is under way
         self.reason = ""
+        self.moved_to: tuple[str, int] | None = None  # where the broker sent us
         self.heard_at = 0.0
         self.resumed: Callable[[], None] | None = None  # called when a blocked link takes bytes again
-        self._zmtp = zmtp
-        self._hear = hear
         self._transport: asyncio.Transport | None = None
         self._out: list[bytes] = []
         self._is_flush_due = False
@@ -52,23 +55,11 @@ class Link(asyncio.Protocol):
             for level, option, value in SOCKET_OPTIONS:
                 sock.setsockopt(level, option, value)
         self.heard_at = self.loop.time()
-        self._transport.write(self._zmtp.greeting())
+        self._transport.write(self._opening())
 
-    def data_received(self, data: bytes) -> None:
-        self.heard_at = self.loop.time()
-        transport = self._transport
-        assert transport is not None
-        try:
-            self._hear(data)
-        except PeerError as error:
-            self.reason = str(error)
-            transport.abort()
-            return
-        answer = self._zmtp.take_outgoing()
-        if answer:
-            transport.write(answer)
-        if self._zmtp.is_ready and not self.opened.done():
-            self.opened.set_result(None)
+    def _opening(self) -> bytes:
+        """What is sent first."""
+        raise NotImplementedError
 
     def send(self, data: bytes) -> None:
         """Send with what else is sent in this turn of the loop."""
@@ -118,6 +109,7 @@ class Link(asyncio.Protocol):
             self.reason = str(exc) if exc is not None else "the broker ended the connection"
         self._out.clear()
         self.lost.set()
+        self.left.set()
         if not self.opened.done():
             self.opened.set_exception(ConnectionError(self.reason))
             self.opened.exception()  # looked at here, in case nobody waits for it any more
@@ -135,3 +127,31 @@ class Link(asyncio.Protocol):
         self.reason = self.reason or reason
         if self._transport is not None:
             self._transport.abort()
+
+
+class ZmtpLink(Link):
+    """A link whose owner's codec rides on ZMTP. `hear` gets the raw bytes and asks its codec what they mean."""
+
+    def __init__(self, zmtp: ZmtpConnection, hear: Callable[[bytes], None]) -> None:
+        super().__init__()
+        self._zmtp = zmtp
+        self._hear = hear
+
+    def _opening(self) -> bytes:
+        return self._zmtp.greeting()
+
+    def data_received(self, data: bytes) -> None:
+        self.heard_at = self.loop.time()
+        transport = self._transport
+        assert transport is not None
+        try:
+            self._hear(data)
+        except PeerError as error:
+            self.reason = str(error)
+            transport.abort()
+            return
+        answer = self._zmtp.take_outgoing()
+        if answer:
+            transport.write(answer)
+        if self._zmtp.is_ready and not self.opened.done():
+            self.opened.set_result(None)

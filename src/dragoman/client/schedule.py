@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from dragoman.client.body import problem_of
+from dragoman.client.features import SCHEDULES, require
 from dragoman.dialects.emqp.client_side import encode_schedule
 from dragoman.errors import Refused
 
@@ -52,6 +53,7 @@ class Schedule:
 
     async def _say(self, is_new: bool, headers: list[str]) -> bytes:
         app = self.job.app
+        require(app.address.tongue.name, SCHEDULES)
         caller = app.desk().caller
         call_id = caller.ids.take()
         interval_s = f"{self.interval_s:.9g}".encode() if not self.cron else b"-1"

@@ -21,7 +21,7 @@ from dragoman.client.worker.crew import LocalCrew
 from dragoman.client.worker.duties import Duties
 from dragoman.client.worker.pipe import CANCEL, ENDED, HELLO, RUN, Pipe
 from dragoman.client.worker.settings import SWITCH_INTERVAL_S, WorkerSettings
-from dragoman.errors import OperatorError
+from dragoman.errors import BadTarget, NotInDialect, OperatorError
 
 
 class Orders(msgspec.Struct):
@@ -78,9 +78,10 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         app = target.load(orders.target, orders.url)
-    except OperatorError as error:
+        target.check(app, orders.settings)
+    except (OperatorError, NotInDialect) as error:
         print(f"dragoman: {error} [{error.code}]", file=sys.stderr)  # noqa: T201 - a program's last word
-        return error.exit_code
+        return error.exit_code if isinstance(error, OperatorError) else BadTarget.exit_code
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(app, socket.socket(fileno=int(fd)), orders))

@@ -8,7 +8,7 @@ import logging
 from dragoman.client.app import App
 from dragoman.client.news import Subscriber
 from dragoman.client.worker.crew import LocalCrew
-from dragoman.errors import ClientError, Refused
+from dragoman.errors import ClientError, NotInDialect, Refused
 
 log = logging.getLogger("dragoman.worker")
 
@@ -45,7 +45,7 @@ class Duties:
                 try:
                     await schedule.send()
                     is_told = True
-                except (Refused, ValueError) as error:
+                except (NotInDialect, Refused, ValueError) as error:
                     log.error("the schedule of %r was not taken: %s", schedule.job, error)
                     is_told = True
                 except ClientError as error:

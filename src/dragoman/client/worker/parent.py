@@ -21,6 +21,8 @@ from dragoman.client import address
 from dragoman.client.worker.child import Orders
 from dragoman.client.worker.pipe import CANCEL, ENDED, HELLO, RUN, Pipe
 from dragoman.client.worker.post import Post
+from dragoman.client.worker.posts import post_of
+from dragoman.client.worker.side_post import SidePost
 from dragoman.errors import BadTarget
 
 RESPAWN_FIRST_S: Final = 0.1
@@ -41,7 +43,7 @@ class Child:
         self._address = broker
         self._gave_up = gave_up
         self._pipe: Pipe | None = None
-        self._post: Post | None = None
+        self._post: Post | SidePost | None = None
         self._gone = asyncio.Event()
         self._has_begun = False
         self._is_stopping = False
@@ -101,7 +103,7 @@ class Child:
             self._has_begun = True
             queues = tuple((int(weight), str(name)) for weight, name in content)
             if queues and not self._is_stopping:
-                self._post = Post(self._address, self._orders.settings, queues, self)
+                self._post = post_of(self._address, self._orders.settings, queues, self)
                 self._post.start()
 
     def give(self, jobs: list[tuple[int, bytes]]) -> None:

@@ -21,7 +21,7 @@ import msgspec
 from dragoman.client.address import WORKER, Address
 from dragoman.client.body import failure_of
 from dragoman.client.line import Line
-from dragoman.client.link import Link
+from dragoman.client.link import Link, ZmtpLink
 from dragoman.client.worker.settings import WorkerSettings
 from dragoman.dialects.emqp.client_side import MessageIds
 from dragoman.dialects.emqp.dialect import id_prefix_of
@@ -94,7 +94,7 @@ class Post:
     def _make(self) -> Link:
         self._side = WorkerSide(str(uuid.uuid4()).encode(), MESSAGE_SIZE_MAX, self._ids)
         self._has_said_ready = False
-        return Link(self._side.zmtp, self._hear)
+        return ZmtpLink(self._side.zmtp, self._hear)
 
     def _up(self, link: Link) -> None:
         assert self._side is not None

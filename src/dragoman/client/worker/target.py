@@ -10,6 +10,7 @@ from types import TracebackType
 
 from dragoman.client import address
 from dragoman.client.app import App
+from dragoman.client.features import check_prefixes, queue_at
 from dragoman.client.worker.settings import DEFAULT_WEIGHT, WorkerSettings
 from dragoman.errors import BadTarget
 
@@ -45,6 +46,14 @@ def _own_frames(frames: TracebackType | None) -> TracebackType | None:
     ):
         frames = frames.tb_next
     return frames
+
+
+def check(app: App, settings: WorkerSettings) -> None:
+    """Raise NotInDialect when the App's dialect lacks a queue to serve, or news for its handlers."""
+    for _, name in queues_of(app, settings):
+        queue_at(app.address, name)
+    if app.handlers:
+        check_prefixes(app.address, [handler.prefix.decode() for handler in app.handlers])
 
 
 def queues_of(app: App, settings: WorkerSettings) -> tuple[tuple[int, str], ...]:

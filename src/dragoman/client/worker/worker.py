@@ -7,9 +7,9 @@ import asyncio
 from dragoman.client.app import App
 from dragoman.client.worker.crew import LocalCrew
 from dragoman.client.worker.duties import Duties
-from dragoman.client.worker.post import Post
+from dragoman.client.worker.posts import post_of
 from dragoman.client.worker.settings import WorkerSettings
-from dragoman.client.worker.target import queues_of
+from dragoman.client.worker.target import check, queues_of
 
 
 class Worker:
@@ -17,9 +17,10 @@ class Worker:
 
     def __init__(self, app: App, settings: WorkerSettings) -> None:
         loop = asyncio.get_running_loop()
+        check(app, settings)
         self._crew = LocalCrew(app, settings, loop, self._ended)
         queues = queues_of(app, settings)
-        self.post = Post(app.address, settings, queues, self._crew) if queues else None
+        self.post = post_of(app.address, settings, queues, self._crew) if queues else None
         self._duties = Duties(app, self._crew)
 
     def _ended(self, done: list[tuple[int, bytes]]) -> None:

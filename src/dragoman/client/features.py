@@ -1,0 +1,85 @@
+"""What a program may ask of a broker, and which dialects have a word for it.
+
+A program runs unchanged over any dialect that can say what it asks for. Where one cannot, the call raises before anything is sent,
+and names the nearest dialect that can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from dragoman.client.address import Address
+from dragoman.client.options import DEFAULT_QUEUE, Options
+from dragoman.dialects import crossing
+from dragoman.errors import NotInDialect
+from dragoman.limits import NAME_SIZE_MAX
+from dragoman.model.words import DIALECT_NAMES
+
+# What is asked, in words that follow "has no", and what it is among the dialects' own declarations.
+Feature = tuple[str, int]
+
+KEPT: Final = ("word that a job is kept, which `delay` and `send` wait for", crossing.KEPT)
+SCHEDULES: Final = ("schedules", crossing.SCHEDULE)
+STATE: Final = ("question after a job's state", crossing.STATE)
+CANCEL: Final = ("way to cancel a job that was left with the broker", crossing.STATE)
+PUBLISH: Final = ("publishing", crossing.PUBLISH)
+SUBSCRIBE: Final = ("subscribing", crossing.SUBSCRIBE)
+EVERYTHING: Final = ("subscribing to everything", crossing.PREFIXES)
+LONG_TOPICS: Final = (f"topics of more than {NAME_SIZE_MAX} bytes", crossing.PREFIXES)
+HEADERS: Final = ("headers", crossing.HEADERS)
+RETRIES: Final = ("`retries`", crossing.RETRIES)
+TIMEOUT: Final = ("`timeout_s`", crossing.TIMEOUT)
+PRIORITY: Final = ("`priority`", crossing.PRIORITY)
+DELAY: Final = ("`delay_s`", crossing.DELAY)
+EXPIRES: Final = ("`expires_s`", crossing.EXPIRY)
+DEDUPE: Final = ("`dedupe`", crossing.DEDUPE)
+GUARANTEE: Final = ("`guarantee`", crossing.GUARANTEE)
+ONCE: Final = ("`once`", crossing.ONCE)
+
+
+def require(dialect: str, feature: Feature) -> None:
+    """Raise NotInDialect unless the dialect has it."""
+    words, number = feature
+    having = names_having(number)
+    if dialect not in having:
+        raise NotInDialect(dialect, words, having)
+
+
+def names_having(number: int) -> tuple[str, ...]:
+    return tuple(DIALECT_NAMES[dialect] for dialect in crossing.having(number))
+
+
+def check_options(address: Address, options: Options) -> None:
+    """Raise NotInDialect for the first option that the dialect has no word for."""
+    dialect = address.tongue.name
+    for is_asked, feature in (
+        (options.retries is not None, RETRIES),
+        (bool(options.timeout_s), TIMEOUT),
+        (options.priority != 0, PRIORITY),
+        (bool(options.delay_s), DELAY),
+        (options.expires_s is not None, EXPIRES),
+        (options.dedupe is not None, DEDUPE),
+        (options.guarantee, GUARANTEE),
+        (options.once, ONCE),
+    ):
+        if is_asked:
+            require(dialect, feature)
+    queue_at(address, options.queue)
+
+
+def check_prefixes(address: Address, prefixes: Iterable[str]) -> None:
+    """Raise NotInDialect where these cannot be subscribed to. An rq node consumes queues by their names: no name, no news."""
+    require(address.tongue.name, SUBSCRIBE)
+    for prefix in prefixes:
+        if not 0 < len(prefix.encode("utf-8", "surrogateescape")) <= NAME_SIZE_MAX:
+            require(address.tongue.name, EVERYTHING if not prefix else LONG_TOPICS)
+
+
+def queue_at(address: Address, queue: str) -> str:
+    """The queue's name at this address: a dialect with one queue has no other; a job without a queue of its own goes there."""
+    if not address.queue or queue in (address.queue, DEFAULT_QUEUE):
+        return address.queue or queue
+    raise NotInDialect(
+        address.tongue.name, f"queue but {address.queue!r}, so none named {queue!r}", names_having(crossing.QUEUES)
+    )
