@@ -1,0 +1,113 @@
+"""One queue that a node consumes: the worker the core sees. A node has as many of these as queues; they share its connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from librt.strings import write_i32_be
+from mypy_extensions import i32, i64
+
+from dragoman.limits import INLINE_BODY_SIZE_MAX
+from dragoman.model.message import Message
+from dragoman.model.peer import TAKES_ANYTHING, TAKES_NO_EMPTY_BODY, Peer
+from dragoman.model.words import REPLY_WANTED, RQ, WORKER_LEFT
+from dragoman.wire.risp.words import ID, NOREPLY, PRIORITY_LOW, REQUEST
+from dragoman.wire.risp.writer import encode_broadcast_to_consumer, encode_consuming, request_head
+
+if TYPE_CHECKING:
+    from dragoman.dialects.rq.session import RqSession
+
+
+@final
+class RqConsumer(Peer):
+    """Its slots are MAX minus the ids it has not answered yet."""
+
+    def __init__(self, session: RqSession, queue: bytes, queue_id: int) -> None:
+        super().__init__(RQ, session.listener)
+        self.session = session
+        self.queue = queue
+        self.queue_id = queue_id
+        self.head = request_head(queue_id)
+        self.remote = session.remote
+        self.says_delivered = True
+        self.messages_max: int = 0
+        self.taken: int = 0  # ids it has not answered, those of messages taken away included
+        self.is_consuming: bool = False  # it was told so: its claim counts
+        self.set_safe(session.rq.settings.librq_safe)
+
+    def set_safe(self, is_safe: bool) -> None:
+        """The original's library aborts on an empty payload."""
+        self.pickiness = TAKES_NO_EMPTY_BODY if is_safe else TAKES_ANYTHING
+        self.is_strict = is_safe
+
+    def has_answered(self) -> None:
+        """One id of its is free again, and with it a slot, unless a new CONSUME lowered MAX meanwhile."""
+        self.taken -= 1
+        if not self.is_leaving:
+            if self.taken + self.slots < self.messages_max:
+                self.session.exchange.ready(self, 1)
+        elif not self.held:
+            self.session.release(self, WORKER_LEFT)
+
+    # -- the core's verbs -----------------------------------------------------------------------------------------------
+
+    def deliver(self, message: Message) -> None:
+        session = self.session
+        request_id: i64 = session.hands.take(message)
+        self.taken += 1
+        out = session.held_out
+        out.write(self.head)
+        body = message.body
+        size = len(body)
+        write_i32_be(out, i32(size))
+        if size <= INLINE_BODY_SIZE_MAX:
+            out.write(body)
+        else:
+            session.hold_part(body)
+            out = session.held_out
+        if is_noreply(message):
+            out.append(NOREPLY)
+        out.append(ID)
+        write_i32_be(out, i32(request_id))
+        out.append(REQUEST)
+        session.touch()
+
+    def withdraw(self, message: Message, reason: int) -> None:
+        """rq has no word for it: the id stays taken until it is answered."""
+        self.session.hands.take_away(message, self, is_noreply(message))
+
+    def accepts(self, message: Message) -> bool:
+        if not (message.fit | message.unfit) & TAKES_NO_EMPTY_BODY:
+            if message.body_size > 0:
+                message.fit |= TAKES_NO_EMPTY_BODY
+            else:
+                message.unfit |= TAKES_NO_EMPTY_BODY
+                self.session.exchange.note(self, "RQ_EMPTY_BODY_REFUSED")
+        return message.fit & TAKES_NO_EMPTY_BODY != 0
+
+    def dismiss(self, reason: int) -> None:
+        """rq has a word for that only for the whole node."""
+        self.session.say_closing()
+        self.session.finish()
+
+    def promoted(self, queue: bytes) -> None:
+        self.is_consuming = True
+        self.session.say_now(encode_consuming(self.queue_id, queue))
+
+    def published(self, topic: bytes, body: bytes) -> None:
+        if not self.is_consuming:
+            return
+        session = self.session
+        if session.rq.is_relaying and self.serves[0].rank <= PRIORITY_LOW:
+            return  # perhaps the link it came over
+        if session.rq.settings.librq_safe:
+            session.exchange.note(self, "RQ_BROADCAST_SKIPPED")
+        elif self.is_blocked:
+            session.exchange.note(self, "SLOW_SUBSCRIBER_DROPPED")
+        else:
+            session.say_now(encode_broadcast_to_consumer(self.queue_id, body))
+
+
+def is_noreply(message: Message) -> bool:
+    """Whether the consumer's DELIVERED settles it: only where an rq source asked for that."""
+    return message.dialect == RQ and not message.flags & REPLY_WANTED

@@ -1,0 +1,230 @@
+"""What a node says, and what becomes of it. A node may be source and consumer at once, on one connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from dragoman.dialects.rq.consumer import RqConsumer, is_noreply
+from dragoman.errors import TooManyConsumers
+from dragoman.limits import RQ_QUEUES_MAX
+from dragoman.model.message import Message, own_wire_id
+from dragoman.model.units import SECOND_NS
+from dragoman.model.words import (
+    EXPIRES_HELD,
+    HANDOVER_WANTED,
+    KEPT_WANTED,
+    REPLY_WANTED,
+    RQ,
+    TAKEN,
+)
+from dragoman.wire.risp.handler import RispHandler
+from dragoman.wire.risp.words import CONSUMING, PRIORITY_NONE, PRIORITY_NORMAL, SERVER_FULL, UNSAID
+from dragoman.wire.risp.writer import PONG_BYTES, encode_consuming, encode_undelivered
+
+if TYPE_CHECKING:
+    from dragoman.dialects.rq.session import RqSession
+
+ASKED: Final = REPLY_WANTED | HANDOVER_WANTED
+
+
+@final
+class RqInbound(RispHandler):
+    """The controller's ear for one node."""
+
+    def __init__(self, session: RqSession) -> None:
+        self.session = session
+        self.exchange = session.exchange
+        self.settings = session.rq.settings
+        self.hands = session.hands
+        self.queues: list[bytes] = [b""]  # by queue id; ids start at 1
+        self.queue_ids: dict[bytes, int] = {}
+
+    def queue_of(self, queue: bytes, queue_id: i64) -> bytes:
+        """The queue meant; empty when none was named, or by an id this node was never given."""
+        if queue or queue_id < 0 or queue_id >= len(self.queues):
+            return queue
+        return self.queues[queue_id]
+
+    # -- a source -------------------------------------------------------------------------------------------------------
+
+    def on_request(
+        self,
+        request_id: bytes,
+        queue: bytes,
+        queue_id: i64,
+        body: bytes,
+        is_noreply: bool,
+        retries: i64,
+        timeout_s: i64,
+    ) -> None:
+        session = self.session
+        if not queue:
+            queue = self.queue_of(queue, queue_id)
+            if not queue:
+                self.exchange.note(session, "RQ_NO_QUEUE")
+                session.say_now(encode_undelivered(request_id))
+                return
+        m = Message(RQ, queue, request_id, body)
+        m.flags = KEPT_WANTED if is_noreply else ASKED
+        m.retries_left = self.settings.retries if retries == UNSAID else int(retries)
+        if timeout_s > 0:
+            m.expires_ns = self.exchange.now_ns + int(timeout_s) * SECOND_NS
+            if not is_noreply:
+                m.flags |= EXPIRES_HELD
+        m.client = session
+        m.address = session.address
+        if self.exchange.submit(m) != TAKEN:
+            session.say_now(encode_undelivered(request_id))
+        elif not is_noreply:
+            session.asked += 1
+
+    def on_broadcast(self, queue: bytes, queue_id: i64, body: bytes) -> None:
+        queue = self.queue_of(queue, queue_id)
+        if queue:
+            self.exchange.publish(queue, body)
+        else:
+            self.exchange.note(self.session, "RQ_NO_QUEUE")
+
+    # -- a consumer -----------------------------------------------------------------------------------------------------
+
+    def on_consume(self, queue: bytes, queue_id: i64, messages_max: i64, priority: i64, is_exclusive: bool) -> None:
+        session = self.session
+        queue = self.queue_of(queue, queue_id)
+        if not queue:
+            self.exchange.note(session, "RQ_NO_QUEUE")
+            return
+        if session.is_closing or session.rq.is_draining:
+            self.exchange.note(session, "RQ_CONSUME_WHILE_CLOSING")
+            return
+        consumer = session.consumers.get(queue)
+        if consumer is None:
+            consumer = RqConsumer(session, queue, self.id_of(queue))
+        rank = PRIORITY_NORMAL if priority == UNSAID else int(priority)
+        if self.exchange.consume(consumer, queue, rank, is_exclusive) != TAKEN:
+            self.exchange.note(session, "RQ_CONSUME_REFUSED")
+            return
+        session.consumers[queue] = consumer
+        most = self.settings.consumer_messages_max
+        consumer.messages_max = min(int(messages_max), most) if messages_max > 0 else most
+        if rank == PRIORITY_NONE:
+            consumer.messages_max = 0
+        consumer.is_blocked = session.is_blocked or session.is_idle
+        self.exchange.subscribe_exactly(consumer, queue)
+        consumer.is_consuming = not consumer.serves[0].is_waiting
+        if consumer.is_consuming:
+            session.say_now(encode_consuming(consumer.queue_id, queue))
+        room = consumer.messages_max - consumer.taken
+        if room > 0:
+            self.exchange.ready(consumer, room)
+
+    def id_of(self, queue: bytes) -> int:
+        """A queue's id for this node; the same one whenever it consumes it."""
+        known = self.queue_ids.get(queue)
+        if known is not None:
+            return known
+        queue_id = len(self.queues)
+        if queue_id > RQ_QUEUES_MAX:
+            raise TooManyConsumers(RQ_QUEUES_MAX)
+        self.queues.append(queue)
+        self.queue_ids[queue] = queue_id
+        return queue_id
+
+    def on_cancel_queue(self, queue: bytes, queue_id: i64) -> None:
+        session = self.session
+        consumer = session.consumers.get(self.queue_of(queue, queue_id))
+        if consumer is None or not consumer.is_worker or consumer.is_leaving:
+            self.exchange.note(session, "RQ_NOT_CONSUMED")
+            return
+        session.let_go(consumer)
+
+    def on_delivered(self, request_id: i64) -> None:
+        hands = self.hands
+        m = hands.get(request_id)
+        if m is None:
+            stale = hands.get_stale(request_id)
+            if stale is None:
+                self.on_unknown_id()
+            elif stale.is_noreply:
+                self.answer_late(request_id, b"")
+            return
+        consumer = m.worker
+        assert isinstance(consumer, RqConsumer)
+        if is_noreply(m):
+            hands.free(request_id)
+            self.exchange.reply(consumer, m, b"", False)
+            consumer.has_answered()
+        else:
+            self.exchange.delivered(consumer, m)
+
+    def on_reply(self, request_id: i64, body: bytes) -> None:
+        hands = self.hands
+        m = hands.get(request_id)
+        if m is None:
+            self.answer_late(request_id, body)
+            return
+        consumer = m.worker
+        assert isinstance(consumer, RqConsumer)
+        hands.free(request_id)
+        self.exchange.reply(consumer, m, body, False)
+        consumer.has_answered()
+
+    def on_undelivered(self, request_id: i64) -> None:
+        """It gives a message back."""
+        hands = self.hands
+        m = hands.get(request_id)
+        if m is None:
+            stale = hands.get_stale(request_id)
+            if stale is None:
+                self.on_unknown_id()
+                return
+            hands.free_stale(request_id)
+            stale.consumer.has_answered()
+            return
+        consumer = m.worker
+        assert isinstance(consumer, RqConsumer)
+        hands.free(request_id)
+        self.exchange.give_back(consumer, m)
+        consumer.has_answered()
+
+    def answer_late(self, request_id: i64, body: bytes) -> None:
+        """An answer to a message that was taken away: it counts if that one is still open, and is nobody else's in any case."""
+        stale = self.hands.get_stale(request_id)
+        if stale is None:
+            self.on_unknown_id()
+            return
+        self.hands.free_stale(request_id)
+        m = self.exchange.by_number(stale.number)
+        if m is not None:
+            if m.worker is stale.consumer:  # it was given to it anew, under another id
+                self.hands.take_away(m, stale.consumer, is_noreply(m))
+            self.exchange.reply(stale.consumer, m, body, False)
+        else:
+            self.exchange.late(stale.consumer, own_wire_id(stale.number))
+        stale.consumer.has_answered()
+
+    def on_unknown_id(self) -> None:
+        session = self.session
+        self.exchange.note(session, "RQ_UNKNOWN_ID")
+
+    # -- either ---------------------------------------------------------------------------------------------------------
+
+    def on_ping(self) -> None:
+        self.session.say_now(PONG_BYTES)
+
+    def on_pong(self) -> None:
+        """Anything heard is a sign of life."""
+
+    def on_closing(self) -> None:
+        self.session.begin_closing()
+
+    def on_consuming(self, queue: bytes, queue_id: i64) -> None:
+        self.on_stray(CONSUMING)
+
+    def on_server_full(self) -> None:
+        self.on_stray(SERVER_FULL)
+
+    def on_stray(self, command: i64) -> None:
+        session = self.session
+        self.exchange.note(session, "RQ_UNKNOWN_COMMAND")

@@ -1,0 +1,181 @@
+"""A link to another controller: this broker consumes there what its own workers serve here, and passes the answers back.
+
+To the other controller we are a node like any other; it consumes with MAX 1 and LOW priority, so that workers of its own come
+first. Here the link is a source: DELIVERED, REPLY and UNDELIVERED go back under the ids they came with.
+
+Two controllers may be linked to each other. So that nothing goes in circles, a queue is consumed there only while a worker of more than
+LOW priority serves it here, and a broadcast that came over a link is not told to consumers of LOW priority.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from dragoman.dialects.rq.dialect import RqDialect
+from dragoman.dialects.rq.node import NodeEar
+from dragoman.dialects.rq.source import RqSource
+from dragoman.dialects.session import Hub
+from dragoman.model.message import Message
+from dragoman.model.units import SECOND_NS
+from dragoman.model.words import (
+    BROKER_STOPPED,
+    CONNECTION_ENDED,
+    HANDOVER_WANTED,
+    KEPT_WANTED,
+    REPLY_WANTED,
+    RQ,
+    TAKEN,
+)
+from dragoman.wire.risp.reader import RispReader
+from dragoman.wire.risp.words import PRIORITY_LOW
+from dragoman.wire.risp.writer import (
+    NODE_CLOSING,
+    PING_BYTES,
+    PONG_BYTES,
+    encode_cancel_queue,
+    encode_consume,
+    encode_undelivered,
+)
+
+MESSAGES_MAX: Final = 1
+LOOK_NS: Final = SECOND_NS // 2  # how often we see what our workers serve
+
+
+@final
+class LinkEar(NodeEar):
+    """Hears the requests and broadcasts of the other controller."""
+
+    def __init__(self, link: RqLink) -> None:
+        super().__init__()
+        self.link = link
+        self.queues: dict[int, bytes] = {}  # by the other controller's ids
+
+    def on_consuming(self, queue: bytes, queue_id: i64) -> None:
+        self.queues[int(queue_id)] = queue
+
+    def on_request(
+        self,
+        request_id: bytes,
+        queue: bytes,
+        queue_id: i64,
+        body: bytes,
+        is_noreply: bool,
+        retries: i64,
+        timeout_s: i64,
+    ) -> None:
+        self.link.take(request_id, queue or self.queues.get(int(queue_id), b""), body, is_noreply)
+
+    def on_broadcast(self, queue: bytes, queue_id: i64, body: bytes) -> None:
+        self.link.relay(queue or self.queues.get(int(queue_id), b""), body)
+
+    def on_ping(self) -> None:
+        self.link.say_now(PONG_BYTES)
+
+
+@final
+class RqLink(RqSource):
+    """One connection of ours to another controller."""
+
+    def __init__(self, listener: str, listener_no: int, hub: Hub, dialect: RqDialect) -> None:
+        super().__init__(listener, listener_no, hub, dialect)
+        self.ear = LinkEar(self)
+        self.reader = RispReader(self.ear, hub.message_size_max)
+        self.consumed: dict[bytes, bool] = {}
+        self.is_pinged: bool = False
+        self.next_look_ns: int = 0
+        self.has_said_closing: bool = False
+
+    def start(self) -> None:
+        self.enter()
+        self.rq.links[self.connection_no] = self
+
+    def ended(self) -> None:
+        """What the other controller gave us it gives to others now: here it is worth nothing any more."""
+        self.rq.links.pop(self.connection_no, None)
+        self.exchange.cancel_all(self, CONNECTION_ENDED)
+        self.exit()
+
+    def receive(self, data: bytes) -> None:
+        self.last_sign_ns = self.exchange.now_ns
+        self.is_pinged = False
+        tap = self.tap
+        if tap is not None:
+            tap(False, [data])
+        self.reader.feed(data)
+        self.is_closing = self.ear.is_closing
+        if self.ear.is_full:
+            self.finish()
+        elif self.is_closing:
+            self.finish_if_done()
+
+    def take(self, request_id: bytes, queue: bytes, body: bytes, is_noreply: bool) -> None:
+        m = Message(RQ, queue, request_id, body)
+        m.flags = KEPT_WANTED if is_noreply else REPLY_WANTED | HANDOVER_WANTED
+        m.retries_left = self.rq.settings.retries
+        m.client = self
+        m.address = self.address
+        if not queue or self.exchange.submit(m) != TAKEN:
+            self.say_now(encode_undelivered(request_id))
+        elif not is_noreply:
+            self.asked += 1
+
+    def relay(self, queue: bytes, body: bytes) -> None:
+        if queue:
+            self.rq.is_relaying = True
+            self.exchange.publish(queue, body)
+            self.rq.is_relaying = False
+
+    def finish_if_done(self) -> None:
+        if self.asked <= 0:
+            self.finish()
+
+    # -- time -----------------------------------------------------------------------------------------------------------
+
+    def beat(self, now_ns: int) -> None:
+        settings = self.rq.settings
+        if now_ns >= self.next_look_ns:
+            self.next_look_ns = now_ns + LOOK_NS
+            self.look()
+        if self.is_unread:
+            self.last_sign_ns = self.exchange.now_ns
+        silence_ns = self.exchange.now_ns - self.last_sign_ns
+        if silence_ns < settings.ping_ns:
+            return
+        if not self.is_pinged:
+            self.is_pinged = True
+            self.say_now(PING_BYTES)
+        elif silence_ns >= settings.ping_ns + settings.pong_ns:
+            self.finish()  # silent: the next connection may find it well again
+
+    def look(self) -> None:
+        """Consume there what is served here."""
+        if self.is_closing or self.has_said_closing:
+            return
+        wanted: dict[bytes, bool] = {}
+        for worker in self.exchange.all_workers():
+            for serving in worker.serves:
+                if serving.rank > PRIORITY_LOW and not serving.is_waiting and 0 < len(serving.queue) <= 255:
+                    wanted[serving.queue] = True
+        for queue in list(self.consumed):
+            if queue not in wanted:
+                del self.consumed[queue]
+                self.say_now(encode_cancel_queue(queue))
+        for queue in wanted:
+            if queue not in self.consumed:
+                self.consumed[queue] = True
+                self.say_now(encode_consume(queue, MESSAGES_MAX, PRIORITY_LOW, False))
+
+    # -- closing --------------------------------------------------------------------------------------------------------
+
+    def say_closing(self) -> None:
+        if not self.has_said_closing:
+            self.has_said_closing = True
+            self.say_now(NODE_CLOSING)
+
+    def say_goodbye(self) -> None:
+        """The broker stops: what cannot finish here goes back there."""
+        self.say_closing()
+        self.exchange.cancel_all(self, BROKER_STOPPED)
+        self.finish()

@@ -1,0 +1,1 @@
+"""RISP, the byte protocol under rq."""

@@ -1,0 +1,362 @@
+"""Operations out of a RISP byte stream cut anywhere. The law: what a payload announces is checked before one byte of it is kept.
+
+There is no framing. An accumulator gathers parameters, CLEAR empties it, and an acting byte acts on what it holds; PING, PONG and NOP
+leave it alone. Between two buffers the reader keeps the accumulator, a parameter cut short (a few bytes, or a growing payload), or
+how much of an unknown one is still to be skipped.
+
+The operations that make the traffic, in the order of fields the originals send them, are recognised whole and never touch the
+accumulator:
+
+    01 80 id4 0d                                                      delivered
+    01 80 id4 e0 len4 data 0b                                         reply
+    01 80 id4 a0 L queue e0 len4 data [21] [41 rr] [61 hhll] 0a       request
+
+Should the byte behind such an operation not be CLEAR, the accumulator is filled from its bytes after all (`_recall`), so that both
+ways of reading mean the same.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from librt.strings import read_i16_be, read_i32_be, read_i64_be
+from mypy_extensions import i64
+
+from dragoman.errors import OperationWithoutId, PayloadTooLarge
+from dragoman.wire.risp.handler import RispHandler
+from dragoman.wire.risp.words import (
+    BROADCAST,
+    BYTES,
+    CANCEL_QUEUE,
+    CLEAR,
+    CLOSING,
+    CONSUME,
+    CONSUMING,
+    DELIVERED,
+    EXCLUSIVE,
+    FLAGS,
+    ID,
+    LONG_TEXTS,
+    LONGS,
+    MAX,
+    NOP,
+    NOREPLY,
+    PAYLOAD,
+    PING,
+    PONG,
+    PRIORITY,
+    QUEUE,
+    QUEUEID,
+    REPLY,
+    REQUEST,
+    RETRIES,
+    SERVER_FULL,
+    SHORT_TEXTS,
+    SHORTS,
+    TIMEOUT,
+    TINY_TEXTS,
+    U16,
+    U32,
+    UNDELIVERED,
+    UNSAID,
+)
+
+
+@final
+class RispReader:
+    """One peer's RISP stream: bytes in, calls of its handler out. No sockets, no clock, no broker."""
+
+    def __init__(self, handler: RispHandler, payload_size_max: int) -> None:
+        self.handler = handler
+        self._payload_size_max: i64 = payload_size_max
+        self._last_queue = b""  # the name in the request before: most requests of a peer share it
+        self._recent = b""  # the last operation read whole, while the accumulator has not caught up with it
+        self._rest = b""  # a parameter cut short, but a payload
+        self._growing: bytearray | None = None  # a payload cut short
+        self._missing: i64 = 0  # bytes it lacks
+        self._skipping: i64 = 0  # bytes of an unknown parameter still to come
+        # The accumulator.
+        self._id = b""
+        self._queue = b""
+        self._queue_id: i64 = UNSAID
+        self._payload = b""
+        self._is_noreply = False
+        self._is_exclusive = False
+        self._priority: i64 = UNSAID
+        self._retries: i64 = UNSAID
+        self._timeout_s: i64 = UNSAID
+        self._messages_max: i64 = UNSAID
+
+    def feed(self, data: bytes) -> None:
+        """Give the next bytes; the handler hears what they complete. Raises a PeerError, after which the stream is of no more use."""
+        if not data:
+            return
+        start: i64 = 0
+        if self._recent:
+            recent = self._recent
+            self._recent = b""
+            if data[0] != CLEAR:
+                self._recall(recent)
+        if self._rest:
+            data = self._rest + data
+            self._rest = b""
+        elif self._growing is not None:
+            start = self._grow(data)
+        elif self._skipping > 0:
+            start = min(self._skipping, len(data))
+            self._skipping -= start
+        if start < len(data):
+            self._walk(data, start)
+
+    def _walk(self, data: bytes, start: i64) -> None:
+        end: i64 = len(data)
+        at: i64 = start
+        whole_at: i64 = -1  # where the last operation read whole began, if nothing has touched the accumulator since
+        while at < end:
+            command: i64 = data[at]
+            if command == CLEAR:
+                if end - at >= 7 and data[at + 1] == ID:
+                    stop = self._whole(data, at, end)
+                    if stop > 0:
+                        whole_at = at
+                        at = stop
+                        continue
+                self._clear()
+                whole_at = -1
+                at += 1
+                continue
+            if whole_at >= 0 and command != PING and command != PONG and command != NOP:
+                self._recall(data[whole_at:at])
+                whole_at = -1
+            if command < FLAGS:
+                at += 1
+                self._act(command)
+            else:
+                stop = self._gather(data, at, end)
+                if stop < 0:
+                    break
+                at = stop
+        if whole_at >= 0:
+            self._recent = data[whole_at:at] if at == end else b""
+
+    # -- whole operations -----------------------------------------------------------------------------------------------
+
+    def _whole(self, data: bytes, at: i64, end: i64) -> i64:
+        """Do the usual operation that begins with CLEAR ID at `at`; returns where it ends, or 0 when it is not one, or not all of it
+        has come. At least 7 bytes are there."""
+        kind: i64 = data[at + 6]
+        if kind == DELIVERED:
+            self.handler.on_delivered(i64(read_i32_be(data, at + 2)) & U32)
+            return at + 7
+        size: i64
+        stop: i64
+        if kind == PAYLOAD:
+            if end - at < 12:
+                return 0
+            size = i64(read_i32_be(data, at + 7)) & U32
+            if size > self._payload_size_max:
+                raise PayloadTooLarge(size, self._payload_size_max)
+            stop = at + 11 + size
+            if stop >= end or data[stop] != REPLY:
+                return 0
+            self.handler.on_reply(i64(read_i32_be(data, at + 2)) & U32, data[at + 11 : stop])
+            return stop + 1
+        if kind != QUEUE or end - at < 8:
+            return 0
+        name_size: i64 = data[at + 7]
+        name_at: i64 = at + 8
+        size_at: i64 = name_at + name_size + 1
+        if end - size_at < 5 or data[size_at - 1] != PAYLOAD:
+            return 0
+        size = i64(read_i32_be(data, size_at)) & U32
+        if size > self._payload_size_max:
+            raise PayloadTooLarge(size, self._payload_size_max)
+        stop = size_at + 4 + size
+        if stop >= end:
+            return 0
+        body_stop: i64 = stop
+        is_noreply = False
+        retries: i64 = UNSAID
+        timeout_s: i64 = UNSAID
+        if data[stop] != REQUEST:
+            if data[stop] == NOREPLY:
+                is_noreply = True
+                stop += 1
+            if end - stop >= 2 and data[stop] == RETRIES:
+                retries = data[stop + 1]
+                stop += 2
+            if end - stop >= 3 and data[stop] == TIMEOUT:
+                timeout_s = i64(read_i16_be(data, stop + 1)) & U16
+                stop += 3
+            if stop >= end or data[stop] != REQUEST:
+                return 0
+        if name_size != len(self._last_queue) or not is_at(data, name_at, self._last_queue, name_size):
+            self._last_queue = data[name_at : name_at + name_size]
+        body = data[size_at + 4 : body_stop]
+        self.handler.on_request(data[at + 2 : at + 6], self._last_queue, UNSAID, body, is_noreply, retries, timeout_s)
+        return stop + 1
+
+    def _recall(self, operation: bytes) -> None:
+        """Fill the accumulator as an operation read whole would have."""
+        self._clear()
+        at: i64 = 1
+        end: i64 = len(operation) - 1  # without its acting byte
+        while at < end:
+            at = self._gather(operation, at, end)
+
+    # -- the accumulator ------------------------------------------------------------------------------------------------
+
+    def _clear(self) -> None:
+        self._id = b""
+        self._queue = b""
+        self._queue_id = UNSAID
+        self._payload = b""
+        self._is_noreply = False
+        self._is_exclusive = False
+        self._priority = UNSAID
+        self._retries = UNSAID
+        self._timeout_s = UNSAID
+        self._messages_max = UNSAID
+
+    def _gather(self, data: bytes, at: i64, end: i64) -> i64:
+        """Take the parameter at `at`; returns where it ends, or -1 when the rest of it has not come and all was put away."""
+        command: i64 = data[at]
+        if command < BYTES:
+            if command == NOREPLY:
+                self._is_noreply = True
+            elif command == EXCLUSIVE:
+                self._is_exclusive = True
+            return at + 1
+        if command < TINY_TEXTS:
+            return self._gather_number(data, command, at, end)
+        return self._gather_text(data, command, at, end)
+
+    def _gather_number(self, data: bytes, command: i64, at: i64, end: i64) -> i64:
+        size: i64 = 2 if command < SHORTS else 3 if command < LONGS else 5
+        if end - at < size:
+            self._rest = data[at:]
+            return -1
+        if command == ID:
+            self._id = data[at + 1 : at + 5]
+        elif command < SHORTS:
+            if command == PRIORITY:
+                self._priority = data[at + 1]
+            elif command == RETRIES:
+                self._retries = data[at + 1]
+        elif command == QUEUEID:
+            self._queue_id = i64(read_i16_be(data, at + 1)) & U16
+        elif command == TIMEOUT:
+            self._timeout_s = i64(read_i16_be(data, at + 1)) & U16
+        elif command == MAX:
+            self._messages_max = i64(read_i16_be(data, at + 1)) & U16
+        return at + size
+
+    def _gather_text(self, data: bytes, command: i64, at: i64, end: i64) -> i64:
+        text_at: i64 = at + (2 if command < SHORT_TEXTS else 3 if command < LONG_TEXTS else 5)
+        if end < text_at:
+            self._rest = data[at:]
+            return -1
+        size: i64
+        if command < SHORT_TEXTS:
+            size = data[at + 1]
+        elif command < LONG_TEXTS:
+            size = i64(read_i16_be(data, at + 1)) & U16
+        else:
+            size = i64(read_i32_be(data, at + 1)) & U32
+        stop: i64 = text_at + size
+        if command == PAYLOAD:
+            if size > self._payload_size_max:
+                raise PayloadTooLarge(size, self._payload_size_max)
+            if stop > end:
+                self._payload = b""  # a second one without CLEAR: the first is of no more use
+                self._growing = bytearray(data[text_at:])
+                self._missing = stop - end
+                return -1
+            self._payload = data[text_at:stop]
+        elif command == QUEUE:
+            if stop > end:
+                self._rest = data[at:]
+                return -1
+            self._queue = data[text_at:stop]
+        elif stop > end:
+            self._skipping = stop - end
+            return -1
+        return stop
+
+    def _grow(self, data: bytes) -> i64:
+        """Add what has come to the payload cut short; returns how many bytes it took."""
+        growing = self._growing
+        assert growing is not None
+        missing: i64 = self._missing
+        if len(data) < missing:
+            growing += data
+            self._missing = missing - len(data)
+            return len(data)
+        growing += data[:missing]
+        self._payload = bytes(growing)
+        self._growing = None
+        self._missing = 0
+        return missing
+
+    # -- acting commands ------------------------------------------------------------------------------------------------
+
+    def _act(self, command: i64) -> None:
+        handler = self.handler
+        if command == PING:
+            handler.on_ping()
+        elif command == PONG:
+            handler.on_pong()
+        elif command == REQUEST:
+            handler.on_request(
+                self._need_id(command),
+                self._queue,
+                self._queue_id,
+                self._payload,
+                self._is_noreply,
+                self._retries,
+                self._timeout_s,
+            )
+        elif command == DELIVERED:
+            handler.on_delivered(number_of(self._need_id(command)))
+        elif command == REPLY:
+            handler.on_reply(number_of(self._need_id(command)), self._payload)
+        elif command == UNDELIVERED:
+            handler.on_undelivered(number_of(self._need_id(command)))
+        elif command == BROADCAST:
+            handler.on_broadcast(self._queue, self._queue_id, self._payload)
+        elif command == CONSUME:
+            handler.on_consume(self._queue, self._queue_id, self._messages_max, self._priority, self._is_exclusive)
+        elif command == CONSUMING:
+            handler.on_consuming(self._queue, self._queue_id)
+        elif command == CANCEL_QUEUE:
+            handler.on_cancel_queue(self._queue, self._queue_id)
+        elif command == CLOSING:
+            handler.on_closing()
+        elif command == SERVER_FULL:
+            handler.on_server_full()
+        elif command != NOP:
+            handler.on_stray(command)
+
+    def _need_id(self, command: i64) -> bytes:
+        if not self._id:
+            raise OperationWithoutId(command)
+        return self._id
+
+
+def number_of(request_id: bytes) -> i64:
+    """An id as a number."""
+    return i64(read_i32_be(request_id, 0)) & U32
+
+
+def is_at(data: bytes, at: i64, name: bytes, size: i64) -> bool:
+    """Whether a name stands in `data` at `at`."""
+    index: i64 = 0
+    while size - index >= 8:
+        if read_i64_be(data, at + index) != read_i64_be(name, index):
+            return False
+        index += 8
+    while index < size:
+        if data[at + index] != name[index]:
+            return False
+        index += 1
+    return True

@@ -1,0 +1,65 @@
+"""Everything a RISP stream says, written down in order: for looking at a conversation, and for checking the reader itself."""
+
+from __future__ import annotations
+
+from typing import final
+
+from mypy_extensions import i64
+
+from dragoman.wire.risp.handler import RispHandler
+
+
+@final
+class Transcript(RispHandler):
+    """Each operation as a tuple: its word, then what it said."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[object, ...]] = []
+
+    def on_request(
+        self,
+        request_id: bytes,
+        queue: bytes,
+        queue_id: i64,
+        body: bytes,
+        is_noreply: bool,
+        retries: i64,
+        timeout_s: i64,
+    ) -> None:
+        self.heard.append(("request", request_id, queue, int(queue_id), body, is_noreply, int(retries), int(timeout_s)))
+
+    def on_delivered(self, request_id: i64) -> None:
+        self.heard.append(("delivered", int(request_id)))
+
+    def on_reply(self, request_id: i64, body: bytes) -> None:
+        self.heard.append(("reply", int(request_id), body))
+
+    def on_undelivered(self, request_id: i64) -> None:
+        self.heard.append(("undelivered", int(request_id)))
+
+    def on_broadcast(self, queue: bytes, queue_id: i64, body: bytes) -> None:
+        self.heard.append(("broadcast", queue, int(queue_id), body))
+
+    def on_consume(self, queue: bytes, queue_id: i64, messages_max: i64, priority: i64, is_exclusive: bool) -> None:
+        self.heard.append(("consume", queue, int(queue_id), int(messages_max), int(priority), is_exclusive))
+
+    def on_consuming(self, queue: bytes, queue_id: i64) -> None:
+        self.heard.append(("consuming", queue, int(queue_id)))
+
+    def on_cancel_queue(self, queue: bytes, queue_id: i64) -> None:
+        self.heard.append(("cancel", queue, int(queue_id)))
+
+    def on_ping(self) -> None:
+        self.heard.append(("ping",))
+
+    def on_pong(self) -> None:
+        self.heard.append(("pong",))
+
+    def on_closing(self) -> None:
+        self.heard.append(("closing",))
+
+    def on_server_full(self) -> None:
+        self.heard.append(("full",))
+
+    def on_stray(self, command: i64) -> None:
+        self.heard.append(("stray", int(command)))

@@ -1,0 +1,65 @@
+"""The command bytes of RISP as rq uses them. The top three bits of a command tell what follows it.
+
+    0–31     nothing, and it acts on what has gathered        128–159   u32
+    32–63    nothing, a flag                                  160–191   1-byte length, data
+    64–95    u8                                               192–223   2-byte length, data
+    96–127   u16                                              224–255   4-byte length, data
+
+All integers are big-endian and unsigned.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+NOP: Final = 0
+CLEAR: Final = 1
+PING: Final = 5
+PONG: Final = 6
+REQUEST: Final = 10
+REPLY: Final = 11
+DELIVERED: Final = 13
+BROADCAST: Final = 14
+UNDELIVERED: Final = 16
+CONSUME: Final = 20
+CANCEL_QUEUE: Final = 21
+CLOSING: Final = 22
+SERVER_FULL: Final = 23
+CONSUMING: Final = 24
+
+EXCLUSIVE: Final = 32
+NOREPLY: Final = 33
+
+PRIORITY: Final = 64
+RETRIES: Final = 65
+
+QUEUEID: Final = 96
+TIMEOUT: Final = 97
+MAX: Final = 98
+
+ID: Final = 128
+
+QUEUE: Final = 160
+PAYLOAD: Final = 224
+
+# Where each range begins.
+FLAGS: Final = 32
+BYTES: Final = 64
+SHORTS: Final = 96
+LONGS: Final = 128
+TINY_TEXTS: Final = 160
+SHORT_TEXTS: Final = 192
+LONG_TEXTS: Final = 224
+
+# A consumer's priority.
+PRIORITY_NONE: Final = 0
+PRIORITY_LOW: Final = 10
+PRIORITY_NORMAL: Final = 20
+PRIORITY_HIGH: Final = 30
+
+QUEUEID_MAX: Final = 0xFFFF
+ID_MAX: Final = 0xFFFF_FFFF
+U32: Final = 0xFFFF_FFFF
+U16: Final = 0xFFFF
+# A number that was not said.
+UNSAID: Final = -1

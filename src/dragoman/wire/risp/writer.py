@@ -1,0 +1,169 @@
+"""Operations to RISP bytes, in the order of fields the originals send them; drawn in docs/reference/rq.md."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter, write_i16_be, write_i32_be
+from mypy_extensions import i16, i32, i64
+
+from dragoman.wire.risp.words import (
+    BROADCAST,
+    CANCEL_QUEUE,
+    CLEAR,
+    CLOSING,
+    CONSUME,
+    CONSUMING,
+    DELIVERED,
+    EXCLUSIVE,
+    ID,
+    MAX,
+    NOREPLY,
+    PAYLOAD,
+    PING,
+    PONG,
+    PRIORITY,
+    QUEUE,
+    QUEUEID,
+    REPLY,
+    REQUEST,
+    RETRIES,
+    SERVER_FULL,
+    TIMEOUT,
+    UNDELIVERED,
+)
+
+CLEAR_ID: Final = bytes([CLEAR, ID])
+PING_BYTES: Final = bytes([PING])
+PONG_BYTES: Final = bytes([PONG])
+NODE_CLOSING: Final = bytes([CLOSING])
+CONTROLLER_CLOSING: Final = bytes([CLEAR, CLOSING])
+FULL: Final = bytes([SERVER_FULL])
+
+
+def id_bytes(request_id: int) -> bytes:
+    return request_id.to_bytes(4, "big")
+
+
+def write_number(out: BytesWriter, command: int, number: i64) -> None:
+    """A u32; also the length before a payload."""
+    out.append(command)
+    write_i32_be(out, i32(number if number < 0x8000_0000 else number - 0x1_0000_0000))
+
+
+def write_short(out: BytesWriter, command: int, number: i64) -> None:
+    out.append(command)
+    write_i16_be(out, i16(number if number < 0x8000 else number - 0x1_0000))
+
+
+def write_queue(out: BytesWriter, queue: bytes) -> None:
+    out.append(QUEUE)
+    out.append(len(queue))
+    out.write(queue)
+
+
+def request_head(queue_id: int) -> bytes:
+    """How every request, and every broadcast, to a consumer of this queue begins, up to the payload's length."""
+    out = BytesWriter()
+    out.append(CLEAR)
+    write_short(out, QUEUEID, queue_id)
+    out.append(PAYLOAD)
+    return out.getvalue()
+
+
+def encode_request(
+    request_id: bytes, queue: bytes, body: bytes, is_noreply: bool, retries: int, timeout_s: int
+) -> bytes:
+    """A source's request; a negative number is left out."""
+    out = BytesWriter()
+    out.write(CLEAR_ID)
+    out.write(request_id)
+    write_queue(out, queue)
+    write_number(out, PAYLOAD, len(body))
+    out.write(body)
+    if is_noreply:
+        out.append(NOREPLY)
+    if retries >= 0:
+        out.append(RETRIES)
+        out.append(retries)
+    if timeout_s >= 0:
+        write_short(out, TIMEOUT, timeout_s)
+    out.append(REQUEST)
+    return out.getvalue()
+
+
+def encode_request_to_consumer(queue_id: int, request_id: int, body: bytes, is_noreply: bool) -> bytes:
+    out = BytesWriter()
+    out.write(request_head(queue_id))
+    write_i32_be(out, len(body))
+    out.write(body)
+    if is_noreply:
+        out.append(NOREPLY)
+    write_number(out, ID, request_id)
+    out.append(REQUEST)
+    return out.getvalue()
+
+
+def encode_delivered(request_id: bytes) -> bytes:
+    return b"%s%s%c" % (CLEAR_ID, request_id, DELIVERED)
+
+
+def encode_undelivered(request_id: bytes) -> bytes:
+    return b"%s%s%c" % (CLEAR_ID, request_id, UNDELIVERED)
+
+
+def encode_reply(request_id: bytes, body: bytes) -> bytes:
+    return b"%s%s%c%s%s%c" % (CLEAR_ID, request_id, PAYLOAD, id_bytes(len(body)), body, REPLY)
+
+
+def encode_broadcast(queue: bytes, body: bytes) -> bytes:
+    """A broadcast as it goes to a controller."""
+    out = BytesWriter()
+    out.append(CLEAR)
+    write_queue(out, queue)
+    write_number(out, PAYLOAD, len(body))
+    out.write(body)
+    out.append(BROADCAST)
+    return out.getvalue()
+
+
+def encode_broadcast_to_consumer(queue_id: int, body: bytes) -> bytes:
+    out = BytesWriter()
+    out.write(request_head(queue_id))
+    write_i32_be(out, len(body))
+    out.write(body)
+    out.append(BROADCAST)
+    return out.getvalue()
+
+
+def encode_consume(queue: bytes, messages_max: int, priority: int, is_exclusive: bool) -> bytes:
+    """A negative number is left out."""
+    out = BytesWriter()
+    out.append(CLEAR)
+    if is_exclusive:
+        out.append(EXCLUSIVE)
+    write_queue(out, queue)
+    if messages_max >= 0:
+        write_short(out, MAX, messages_max)
+    if priority >= 0:
+        out.append(PRIORITY)
+        out.append(priority)
+    out.append(CONSUME)
+    return out.getvalue()
+
+
+def encode_consuming(queue_id: int, queue: bytes) -> bytes:
+    out = BytesWriter()
+    out.append(CLEAR)
+    write_short(out, QUEUEID, queue_id)
+    write_queue(out, queue)
+    out.append(CONSUMING)
+    return out.getvalue()
+
+
+def encode_cancel_queue(queue: bytes) -> bytes:
+    out = BytesWriter()
+    out.append(CLEAR)
+    write_queue(out, queue)
+    out.append(CANCEL_QUEUE)
+    return out.getvalue()
