@@ -1,0 +1,209 @@
+"""The client's part of an ebus connection: requests in, outcomes out.
+
+REQ ──► submitted ──► REPLY or REJECT, once         the same rid again: attached, or told again
+CANCEL, REJECT ──► the request ends                 PING ──► HEARTBEAT         SERVICES, WORKERS ──► the same with data
+"""
+
+from __future__ import annotations
+
+from librt.strings import BytesWriter, write_i64_be
+
+from dragoman.dialects.ebus.data import pack, reject_data
+from dragoman.dialects.ebus.dialect import EbusDialect
+from dragoman.dialects.ebus.requests import Asked, Asker
+from dragoman.dialects.ebus.words import (
+    CANCEL,
+    DISCONNECT,
+    HEARTBEAT,
+    NULL,
+    PING,
+    REJECT,
+    REJECT_OPENING,
+    REPLY,
+    REPLY_OPENING,
+    REQ,
+    REQUEST,
+    SERVICES,
+    WORKER,
+    WORKERS,
+)
+from dragoman.dialects.session import Hub, ZmtpSession
+from dragoman.limits import INLINE_BODY_SIZE_MAX
+from dragoman.model.message import Message
+from dragoman.model.words import (
+    BY_CLIENT,
+    EBUS,
+    EXPIRES_HELD,
+    REFUSAL_CODES,
+    REFUSAL_TEXTS,
+    REPLY_WANTED,
+    TAKEN,
+)
+from dragoman.wire.zmtp.frames import LONG, MORE, write_frame
+
+
+class ClientRole(ZmtpSession):
+    """Everything that is said under EBC01."""
+
+    def __init__(self, listener: str, listener_no: int, hub: Hub, dialect: EbusDialect) -> None:
+        super().__init__(EBUS, listener, listener_no, hub, b"ROUTER")
+        self.ebus = dialect
+        self.client_envelope: int = 1  # empty frames before the signature
+        self.is_plain_client: bool = True  # the usual envelope and frame form: the fast way out applies
+        self.is_client: bool = False
+        self.asker: Asker | None = None
+        self.unwanted: int = 0  # the request whose end the client knows of, for it is ending it by a REJECT
+
+    # -- what the client says -------------------------------------------------------------------------------------------
+
+    def on_client(self, word: bytes, frames: list[bytes], at: int) -> None:
+        """`at` is where the frames behind the word begin."""
+        if word == REQ or word == REQUEST:
+            self.on_request(frames, at)
+        elif word == PING:
+            self.tell_client_now([HEARTBEAT])
+        elif word == HEARTBEAT:
+            pass
+        elif word == CANCEL:
+            self.on_cancel(frames, at + 1 if len(frames) > at + 1 else at, True)
+        elif word == REJECT:
+            self.on_cancel(frames, at, False)
+        elif word == SERVICES:
+            self.tell_client_now([SERVICES, b"", self.ebus.roll().services])
+        elif word == WORKERS:
+            self.tell_client_now([WORKERS, b"", self.ebus.roll().workers])
+        elif word == DISCONNECT:
+            if not self.is_worker:
+                self.finish()
+        else:
+            self.exchange.note(self, "EBUS_UNKNOWN_MESSAGE")
+            self.turn_away(WORKER, b"unknown message type")
+
+    def on_request(self, frames: list[bytes], at: int) -> None:
+        count = len(frames)
+        if count < at + 2 or not frames[at]:
+            self.exchange.note(self, "EBUS_SHORT_MESSAGE")
+            self.turn_away(WORKER, b"a request needs a service and a rid")
+            return
+        asker = self.asker
+        if asker is None:
+            asker = self.ebus.requests.arrived(self)
+            self.asker = asker
+        queue = frames[at]
+        rid = frames[at + 1]
+        body = frames[at + 2] if count > at + 2 else NULL
+        if self.ebus.requests.orphans and rid not in asker.asked:
+            self.ebus.requests.adopt(asker, self, rid, queue, body)
+        fresh = Asked(rid, 0, asker)
+        asked = asker.asked.setdefault(rid, fresh)
+        if asked is not fresh:
+            self.on_request_again(asked)
+            return
+        m = Message(EBUS, queue, rid, body)
+        stales = self.ebus.stales
+        stales_ns = stales.of(frames[at + 3]) if count > at + 3 else 0
+        if stales_ns > 0:
+            m.headers = frames[at + 3]
+        else:
+            stales_ns = stales.default_ns
+            m.headers = stales.default_text
+        m.flags = REPLY_WANTED | EXPIRES_HELD
+        m.expires_ns = self.exchange.now_ns + stales_ns
+        m.client = self
+        m.address = self.address
+        refusal = self.exchange.submit(m)
+        if refusal == TAKEN:
+            fresh.number = m.number
+        else:
+            del asker.asked[rid]
+            text = f"{REFUSAL_CODES[refusal]}: {REFUSAL_TEXTS[refusal]}"
+            self.tell_client_now([REJECT, rid, pack(text, self.ebus.settings.is_json)])
+
+    def on_request_again(self, asked: Asked) -> None:
+        """It runs: its outcome comes here from now on. It has ended: its outcome is said once more."""
+        if asked.number == 0:
+            self.tell_outcome(asked)
+            return
+        m = self.exchange.fetch(asked.number)
+        if m is not None and m.client is not self:
+            self.exchange.readdress(m, self)
+
+    def on_cancel(self, frames: list[bytes], at: int, is_told: bool) -> None:
+        """CANCEL: the request ends and the client is told so. REJECT: it does not want the reply; nothing more is said of it."""
+        asker = self.asker
+        asked = asker.asked.get(frames[at]) if asker is not None and len(frames) > at else None
+        m = self.exchange.fetch(asked.number) if asked is not None and asked.number != 0 else None
+        if m is None:
+            if is_told:
+                self.exchange.note(self, "EBUS_NOTHING_TO_CANCEL")
+            return
+        if m.client is not self:
+            self.exchange.readdress(m, self)
+        if not is_told:
+            self.unwanted = m.number
+        self.exchange.cancel(m, BY_CLIENT)
+        self.unwanted = 0
+
+    # -- the core's verbs -----------------------------------------------------------------------------------------------
+
+    def answered(self, message: Message, value: bytes) -> None:
+        self.remember(message, value, True, False)
+        if self.is_plain_client:
+            out = self.held_out
+            out.write(REPLY_OPENING)
+            write_frame(out, message.client_id, True)
+            self.write_body(out, value, False)
+            self.touch()
+        else:
+            self.tell_client([REPLY, message.client_id, value])
+
+    def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
+        """An expired request is rejected without a reason, as by the original; any other with the worker's, or ours."""
+        value = reject_data(reason, value, self.ebus.settings.is_json)
+        self.remember(message, value, len(value) > 0, True)
+        if message.number == self.unwanted:
+            return
+        if self.is_plain_client:
+            out = self.held_out
+            out.write(REJECT_OPENING)
+            write_frame(out, message.client_id, len(value) > 0)
+            if value:
+                self.write_body(out, value, False)
+            self.touch()
+        else:
+            self.tell_client([REJECT, message.client_id, value] if value else [REJECT, message.client_id])
+
+    def remember(self, message: Message, value: bytes, has_value: bool, is_rejected: bool) -> None:
+        asker = self.asker
+        if asker is None:  # asked through another connection of the same name
+            asker = self.ebus.requests.askers.get(message.address)
+        if asker is not None:
+            self.ebus.requests.ended(asker, message, value, has_value, is_rejected, True)
+
+    def tell_outcome(self, asked: Asked) -> None:
+        """What has ended, from memory."""
+        frames = [REJECT if asked.is_rejected else REPLY, asked.rid]
+        if asked.has_value:
+            frames.append(asked.value)
+        self.tell_client(frames)
+
+    # -- envelopes ------------------------------------------------------------------------------------------------------
+
+    def write_body(self, out: BytesWriter, body: bytes, more: bool) -> None:
+        """A frame of any size into the held outbox, whose writer `out` is; a large one is passed on, not copied."""
+        if len(body) <= INLINE_BODY_SIZE_MAX:
+            write_frame(out, body, more)
+        else:
+            out.append(LONG | MORE if more else LONG)
+            write_i64_be(out, len(body))
+            self.hold_part(body)
+
+    def tell_client(self, frames: list[bytes]) -> None:
+        self.say([b""] * self.client_envelope + [WORKER, *frames])
+
+    def tell_client_now(self, frames: list[bytes]) -> None:
+        self.say_now([b""] * self.client_envelope + [WORKER, *frames])
+
+    def turn_away(self, signature: bytes, why: bytes) -> None:
+        """DISCONNECT with the reason, in the peer's own shape; the connection ends."""
+        raise NotImplementedError

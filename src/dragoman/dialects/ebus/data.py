@@ -1,0 +1,98 @@
+"""The broker's own data: a value as bytes. What peers send each other is never looked into.
+
+The newest original packs zlib(BSON `{l: value}`); earlier ones and the document use JSON. BSON here is what the broker needs of it:
+
+    document   size(4)  elements  0          an array is a document whose names are 0, 1, 2 …
+    element    type(1)  name 0    value      0x02 text: size(4) bytes 0 · 0x03 document · 0x04 array · 0x10 int32 · 0x12 int64
+
+All numbers little-endian.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+import msgspec
+
+from dragoman.model.words import PAST_EXPIRY, REASON_NAMES
+
+TEXT: Final = 0x02
+DOCUMENT: Final = 0x03
+ARRAY: Final = 0x04
+INT32: Final = 0x10
+INT64: Final = 0x12
+
+# A reason in our own words is one short text; what is larger, packed or not, is somebody else's.
+REASON_SIZE_MAX: Final = 1024
+
+
+def pack(value: object, is_json: bool) -> bytes:
+    """A value (text, whole number, list, dict) as the data of a message."""
+    if is_json:
+        return msgspec.json.encode(value)
+    return zlib.compress(document({"l": value}))
+
+
+def reject_data(reason: int, value: bytes, is_json: bool) -> bytes:
+    """What a REJECT carries: the worker's own data, or our reason. One that has expired carries nothing, as with the original."""
+    if value or reason == PAST_EXPIRY:
+        return value
+    name = REASON_NAMES[reason]
+    return pack(f"{name.upper()}: {name.replace('_', ' ')}", is_json)
+
+
+def document(items: dict[str, object]) -> bytes:
+    parts = [element(name, value) for name, value in items.items()]
+    return wrapped(b"".join(parts))
+
+
+def array(items: list[object]) -> bytes:
+    parts = [element(str(index), value) for index, value in enumerate(items)]
+    return wrapped(b"".join(parts))
+
+
+def wrapped(elements: bytes) -> bytes:
+    return (len(elements) + 5).to_bytes(4, "little") + elements + b"\0"
+
+
+def element(name: str, value: object) -> bytes:
+    head = name.encode() + b"\0"
+    if isinstance(value, str):
+        text = value.encode() + b"\0"
+        return b"%c%s%s%s" % (TEXT, head, len(text).to_bytes(4, "little"), text)
+    if isinstance(value, int):
+        is_small = -(1 << 31) <= value < 1 << 31
+        number = value.to_bytes(4 if is_small else 8, "little", signed=True)
+        return b"%c%s%s" % (INT32 if is_small else INT64, head, number)
+    if isinstance(value, list):
+        return b"%c%s%s" % (ARRAY, head, array(value))
+    assert isinstance(value, dict), "the broker's own data has no other kinds"
+    return b"%c%s%s" % (DOCUMENT, head, document(value))
+
+
+def text_in(data: bytes) -> bytes:
+    """The one text in packed data, in either form; the data itself when there is no such thing in it."""
+    if data[:1] == b'"':
+        return text_in_json(data)
+    if len(data) > REASON_SIZE_MAX or data[:1] != b"\x78":
+        return data
+    try:
+        plain = zlib.decompressobj().decompress(data, REASON_SIZE_MAX)
+    except zlib.error:
+        return data
+    # size(4) 0x02 "l" 0 size(4) text 0 0
+    size = len(plain)
+    if size < 13 or plain[4:7] != b"\x02l\0" or int.from_bytes(plain[:4], "little") != size:
+        return data
+    if int.from_bytes(plain[7:11], "little") != size - 12:
+        return data
+    return plain[11 : size - 2]
+
+
+def text_in_json(data: bytes) -> bytes:
+    try:
+        value = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return data
+    return value.encode("utf-8", "replace") if isinstance(value, str) else data

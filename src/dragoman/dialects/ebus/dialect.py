@@ -1,0 +1,109 @@
+"""What all ebus sessions of a broker share: settings, the table of requests, rids towards workers, and the broker's own channels."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from dragoman.dialects.contract import Dialect
+from dragoman.dialects.ebus.data import pack
+from dragoman.dialects.ebus.requests import Requests
+from dragoman.dialects.ebus.roll import Roll, active, mark_of
+from dragoman.dialects.ebus.stales import StalesMeanings
+from dragoman.dialects.ebus.words import SHUTDOWN_CHANNEL, STARTED_CHANNEL, WORKERS_CHANNEL
+from dragoman.dialects.session import Hub
+from dragoman.model.units import SECOND_NS
+
+# `ebus/started` is told this long after the ports opened: subscribers of the broker before us need a moment to come back.
+STARTED_AFTER_NS: Final = SECOND_NS
+HEX_PAIRS: Final[list[bytes]] = [b"%02x" % low for low in range(256)]
+
+
+@final
+class EbusSettings:
+    """The original's numbers as defaults; docs/reference/config.md explains each."""
+
+    def __init__(self) -> None:
+        self.stales_ns: int = 3 * SECOND_NS
+        self.heartbeat_ns: int = SECOND_NS // 2
+        self.ping_ns: int = SECOND_NS
+        self.pings_max: int = 5
+        self.worker_requests_max: int = 1005
+        self.is_json: bool = False
+        self.answers_kept_ns: int = 5 * SECOND_NS
+        self.answers_max: int = 100_000
+        self.answers_size_max: int = 64 * 1024 * 1024
+
+
+@final
+class EbusDialect(Dialect):
+    """Shared by the sessions of all ebus listeners."""
+
+    def __init__(self, hub: Hub, settings: EbusSettings) -> None:
+        super().__init__(hub)
+        self.settings = settings
+        self.stales = StalesMeanings()
+        self.requests = Requests(hub.exchange)
+        self.rid_high: int = -1
+        self.rid_block: bytes = b""  # the digits that 256 rids in a row share
+        self.started_due_ns: int = 0  # when `ebus/started` is to be told; 0: it was, or is not to be
+        self.workers_mark: int = 0  # changes with the set of workers
+        self.last_roll: Roll | None = None
+        self.is_closing: bool = False
+        self.reconfigured()
+
+    def reconfigured(self) -> None:
+        settings = self.settings
+        self.stales.set_default(settings.stales_ns)
+        self.requests.is_json = settings.is_json
+        self.requests.kept_ns = settings.answers_kept_ns
+        self.requests.answers_max = settings.answers_max
+        self.requests.size_max = settings.answers_size_max
+
+    def rid_of(self, number: int) -> bytes:
+        """A message's rid towards workers: the broker's own, for two clients may use one rid, and workers remember rids."""
+        high = number >> 8
+        if high != self.rid_high:
+            self.rid_high = high
+            self.rid_block = b"%x" % high
+        return self.rid_block + HEX_PAIRS[number & 255]
+
+    def listening(self) -> None:
+        self.requests.load()
+        self.started_due_ns = self.exchange.now_ns + STARTED_AFTER_NS
+
+    def sweep(self, now_ns: int) -> None:
+        for session in list(self.sessions.values()):
+            session.beat(now_ns)
+        self.requests.sweep(self.exchange.now_ns)
+        if not self.is_closing:
+            self.tell_news(now_ns)
+
+    def tell_news(self, now_ns: int) -> None:
+        """On the broker's own channels, a tenth of a second after the event at most: many events then make one message."""
+        if 0 < self.started_due_ns <= now_ns:
+            self.started_due_ns = 0
+            self.tell(STARTED_CHANNEL, {"ebusmessage": "broker starting"})
+        mark = mark_of(self.exchange.all_workers())
+        if mark != self.workers_mark:
+            self.workers_mark = mark
+            names: list[object] = [name for name, _ in active(self.exchange.all_workers())]
+            self.tell(WORKERS_CHANNEL, {"ebusmessage": "active workers", "workers": names})
+
+    def closing(self) -> None:
+        self.is_closing = True
+        self.tell(SHUTDOWN_CHANNEL, {"ebusmessage": "broker stopping"})
+        for session in list(self.sessions.values()):
+            session.say_goodbye()
+
+    def roll(self) -> Roll:
+        """Who serves what, packed once a tick: a client that asks without end must not keep the broker busy."""
+        workers = self.exchange.all_workers()
+        mark = mark_of(workers)
+        roll = self.last_roll
+        if roll is None or roll.made_ns != self.exchange.now_ns or roll.mark != mark:
+            roll = Roll(workers, mark, self.exchange.now_ns, self.settings.is_json)
+            self.last_roll = roll
+        return roll
+
+    def tell(self, channel: bytes, items: dict[str, object]) -> None:
+        self.exchange.publish(channel, pack(items, self.settings.is_json))

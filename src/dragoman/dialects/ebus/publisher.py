@@ -1,0 +1,35 @@
+"""A publisher's connection: PUB peers send `channel, data` to our XSUB."""
+
+from __future__ import annotations
+
+from typing import final
+
+from dragoman.dialects.ebus.words import NULL, SHUTDOWN_CHANNEL, STARTED_CHANNEL, WORKERS_CHANNEL
+from dragoman.dialects.session import Hub, ZmtpSession
+from dragoman.limits import NAME_SIZE_MAX
+from dragoman.model.words import EBUS
+
+
+@final
+class EbusPublisher(ZmtpSession):
+    """A libzmq PUB sends nothing before somebody subscribes: it is sent the empty subscription at once."""
+
+    def __init__(self, listener: str, listener_no: int, hub: Hub) -> None:
+        super().__init__(EBUS, listener, listener_no, hub, b"XSUB")
+
+    def opened(self) -> None:
+        subscription = self.zmtp.subscribe_bytes(b"")
+        if subscription:
+            self.free_out.write(subscription)
+            self.touch()
+
+    def on_message(self, frames: list[bytes]) -> None:
+        channel = frames[0]
+        if len(channel) > NAME_SIZE_MAX:
+            self.exchange.note(self, "TOPIC_TOO_LONG")
+        elif len(frames) > 2:
+            self.exchange.note(self, "EBUS_ODD_NEWS")
+        elif channel == SHUTDOWN_CHANNEL or channel == STARTED_CHANNEL or channel == WORKERS_CHANNEL:
+            self.exchange.note(self, "EBUS_CHANNEL_OF_THE_BROKER")  # others act on what is said there
+        else:
+            self.exchange.publish(channel, frames[1] if len(frames) == 2 else NULL)

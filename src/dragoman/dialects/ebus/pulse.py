@@ -1,0 +1,32 @@
+"""How a client or a worker knows that its broker lives: any message is a sign of life, silence is answered by PING."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+QUIET: Final = 0
+PING_DUE: Final = 1
+DEAD: Final = 2
+
+
+@final
+class Pulse:
+    """PING after each interval of silence; when so many passed without a sign, the broker is taken for dead."""
+
+    def __init__(self, interval_s: float, misses_max: int) -> None:
+        self.interval_s = interval_s
+        self.misses_max = misses_max
+        self.has_heard: bool = True  # since the last beat
+        self.heard_s: float = 0.0
+        self.misses: int = 0
+
+    def beat(self, now_s: float) -> int:
+        if self.has_heard:
+            self.has_heard = False
+            self.heard_s = now_s
+            self.misses = 0
+            return QUIET
+        if now_s - self.heard_s < self.interval_s * (self.misses + 1):
+            return QUIET
+        self.misses += 1
+        return DEAD if self.misses > self.misses_max else PING_DUE

@@ -1,0 +1,133 @@
+"""One ebus connection on a ROUTER port: client or worker, or both, by how it signs.
+
+The document shows every message with an empty frame before the signature; the original's workers send none. Both shapes are
+understood on both ports, each role is answered in its own, up to two empty frames (a REQ socket adds one). One thing is refused: a
+client's message without the empty frame on the worker port, where the original takes it for a worker gone astray.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from dragoman.dialects.ebus.dialect import EbusDialect
+from dragoman.dialects.ebus.words import ANSWER_OPENING, ASK_OPENING, CLIENT, DISCONNECT, OPENINGS, REPLY, WORKER
+from dragoman.dialects.ebus.worker_role import WorkerRole
+from dragoman.dialects.session import Hub
+
+
+@final
+class EbusSession(WorkerRole):
+    """Understands every message of ebus; the listener decides how a peer that never signed rightly is told so."""
+
+    def __init__(self, listener: str, listener_no: int, hub: Hub, dialect: EbusDialect) -> None:
+        super().__init__(listener, listener_no, hub, dialect)
+        self.zmtp.expect(OPENINGS)
+        self.is_worker_port: bool = listener == "ebus.worker"
+
+    def opened(self) -> None:
+        self.takes_one_answer = self.zmtp.peer_socket_type == b"REQ"
+        self.set_plain()
+        self.ebus.sessions[self.connection_no] = self
+        if self.ebus.requests.known(self.address):
+            asker = self.ebus.requests.arrived(self)
+            self.asker = asker
+            if not self.takes_one_answer:
+                for asked in self.ebus.requests.unsaid(asker):
+                    self.tell_outcome(asked)
+
+    def ended(self) -> None:
+        self.ebus.sessions.pop(self.connection_no, None)
+        asker = self.asker
+        if asker is not None:
+            # Before its end as a worker is told: what it held may have been its own question.
+            self.asker = None
+            self.ebus.requests.left(asker, self)
+        self.exchange.goodbye(self)
+
+    def on_message(self, frames: list[bytes]) -> None:
+        if self.is_finished:
+            return
+        first = frames[0]
+        if first is ASK_OPENING or first is ANSWER_OPENING:
+            self.on_opened(first, frames)
+            return
+        at = 0
+        while at < 2 and at < len(frames) and not frames[at]:
+            at += 1
+        if len(frames) < at + 2:
+            self.exchange.note(self, "EBUS_SHORT_MESSAGE")
+            self.turn_stranger_away(at, b"a message needs a sender and a type")
+            return
+        sender = frames[at]
+        if sender == CLIENT:
+            if at == 0 and self.is_worker_port:
+                self.turn_stranger_away(at, b"a worker signs EBW01")
+                return
+            if at != self.client_envelope:
+                self.client_envelope = at
+                self.set_plain()
+            self.is_client = True
+            self.on_client(frames[at + 1], frames, at + 2)
+        elif sender == WORKER:
+            if at != self.worker_envelope:
+                self.worker_envelope = at
+                self.set_plain()
+            if self.slots_owed > 0:
+                self.give_slots_back()
+            self.on_worker(frames[at + 1], frames, at + 2)
+        else:
+            self.exchange.note(self, "EBUS_UNKNOWN_SENDER")
+            self.turn_stranger_away(at, b"unknown sender type")
+
+    def on_opened(self, opening: bytes, frames: list[bytes]) -> None:
+        """The two messages that make the traffic, in the original's shape."""
+        if opening is ASK_OPENING:
+            if self.client_envelope != 1:
+                self.client_envelope = 1
+                self.set_plain()
+            self.is_client = True
+            self.on_request(frames, 1)
+            return
+        if self.worker_envelope != 0:
+            self.worker_envelope = 0
+            self.set_plain()
+        if self.slots_owed > 0:
+            self.give_slots_back()
+        self.on_worker(REPLY, frames, 1)
+
+    def set_plain(self) -> None:
+        self.is_plain_client = self.client_envelope == 1 and not self.zmtp.is_v1
+        self.is_plain_worker = self.worker_envelope == 0 and not self.zmtp.is_v1
+
+    def turn_stranger_away(self, envelope: int, why: bytes) -> None:
+        """Neither role is sure: the port decides who is spoken to, the message its shape."""
+        if self.is_worker_port:
+            self.worker_envelope = envelope
+            self.send_off(why)
+        else:
+            self.client_envelope = envelope
+            self.send_off_client(why)
+
+    def send_off_client(self, why: bytes) -> None:
+        if self.is_worker:
+            self.send_off(why)
+        else:
+            self.turn_away(WORKER, why)
+
+    def turn_away(self, signature: bytes, why: bytes) -> None:
+        if signature == CLIENT:
+            self.tell_worker([DISCONNECT, why])
+        else:
+            self.tell_client([DISCONNECT, why])
+        self.finish()
+
+    def beat(self, now_ns: int) -> None:
+        if self.is_worker and not self.is_finished:
+            self.beat_worker(now_ns)
+
+    def say_goodbye(self) -> None:
+        """The broker stops."""
+        if self.is_worker:
+            self.tell_worker_now([DISCONNECT, b"broker is stopping"])
+        elif self.is_client:
+            self.tell_client_now([DISCONNECT, b"broker is stopping"])

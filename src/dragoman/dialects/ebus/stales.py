@@ -1,0 +1,46 @@
+"""`stales ms`: how long a request is worth anything, as its client says it and as a worker is told."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from dragoman.model.units import SECOND_NS
+
+MS_NS: Final = SECOND_NS // 1000
+# The longest time a JavaScript timer knows: the original's peers set theirs by it.
+STALES_MS_MAX: Final = 2**31 - 1
+# Distinct texts whose meaning is remembered: a client's calls mostly share one.
+MEANINGS_MAX: Final = 256
+TEXT_SIZE_MAX: Final = 20
+
+
+@final
+class StalesMeanings:
+    """Text → nanoseconds."""
+
+    def __init__(self) -> None:
+        self.known: dict[bytes, int] = {}
+        self.default_ns: int = 0
+        self.default_text: bytes = b""
+
+    def set_default(self, stales_ns: int) -> None:
+        self.default_ns = stales_ns
+        self.default_text = in_ms(stales_ns)
+
+    def of(self, text: bytes) -> int:
+        """0 for what is no number of milliseconds above 0: the default applies."""
+        found = self.known.get(text, -1)
+        if found >= 0:
+            return found
+        if len(text) > TEXT_SIZE_MAX or not text.isdigit():
+            return 0
+        stales_ns = min(int(text), STALES_MS_MAX) * MS_NS
+        if len(self.known) >= MEANINGS_MAX:
+            self.known = {}
+        self.known[text] = stales_ns
+        return stales_ns
+
+
+def in_ms(span_ns: int) -> bytes:
+    """A span for the wire: whole milliseconds, rounded up, at least one."""
+    return b"%d" % min(max((span_ns + MS_NS - 1) // MS_NS, 1), STALES_MS_MAX)

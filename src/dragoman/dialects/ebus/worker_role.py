@@ -1,0 +1,217 @@
+"""The worker's part of an ebus connection: READY for one service, requests out, answers in.
+
+    READY ──► joined ──► REQ … REPLY or REJECT … ──► DISCONNECT: it leaves, what it has it may still answer
+    anything else before READY, READY twice ──► DISCONNECT, and its requests go back to the line
+
+An ebus worker has no slots: a bound on the requests it has out stands for them (a setting, or less by the fifth frame of READY).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from dragoman.dialects.ebus.client_role import ClientRole
+from dragoman.dialects.ebus.dialect import EbusDialect
+from dragoman.dialects.ebus.stales import in_ms
+from dragoman.dialects.ebus.words import (
+    CANCEL,
+    CLIENT,
+    DISCONNECT,
+    HEARTBEAT,
+    NULL,
+    PING,
+    READY,
+    REJECT,
+    REPLY,
+    REQ,
+    REQ_OPENING,
+)
+from dragoman.dialects.session import Hub
+from dragoman.model.message import Message
+from dragoman.model.words import EBUS, HEARTBEAT_LOST, PROTOCOL_FAULT, REASON_NAMES, REFUSAL_TEXTS, TAKEN
+from dragoman.wire.zmtp.frames import write_frame
+
+WEIGHT: Final = 10  # an ebus worker serves one service: it weighs against nothing
+
+
+class WorkerRole(ClientRole):
+    """Everything that is said under EBW01."""
+
+    def __init__(self, listener: str, listener_no: int, hub: Hub, dialect: EbusDialect) -> None:
+        super().__init__(listener, listener_no, hub, dialect)
+        self.is_chosen_by_load = True
+        self.worker_envelope: int = 0
+        self.is_plain_worker: bool = True
+        self.requests_max: int = 0  # how many it may have at once
+        self.slots_owed: int = 0  # of withdrawn requests: given back as soon as the core may be asked
+        self.next_beat_ns: int = 0
+        self.pings: int = 0  # sent since its last sign of life
+
+    # -- what the worker says -------------------------------------------------------------------------------------------
+
+    def on_worker(self, word: bytes, frames: list[bytes], at: int) -> None:
+        """`at` is where the frames behind the word begin."""
+        if word == REPLY or word == REJECT:
+            if self.is_worker:
+                self.on_answer(word, frames, at)
+            else:
+                self.send_off(b"not ready: say READY first")
+        elif word == READY:
+            self.on_ready(frames, at)
+        elif not self.is_worker:
+            # Its READY went to the broker before us, or it is taken for lost: DISCONNECT makes it come anew.
+            self.send_off(b"not ready: say READY first")
+        elif word == PING:
+            self.tell_worker_now([HEARTBEAT])
+        elif word == HEARTBEAT:
+            pass
+        elif word == DISCONNECT:
+            self.exchange.leave(self)
+        else:
+            self.exchange.note(self, "EBUS_UNKNOWN_MESSAGE")
+            self.send_off(b"unknown message type")
+
+    def on_answer(self, word: bytes, frames: list[bytes], at: int) -> None:
+        if len(frames) <= at:
+            self.exchange.note(self, "EBUS_SHORT_MESSAGE")
+            self.send_off(b"an answer needs a rid")
+            return
+        rid = frames[at]
+        value = frames[at + 1] if len(frames) > at + 1 else NULL
+        number = number_of(rid)
+        m = self.held.get(number)
+        has_it = m is not None
+        if m is None:
+            m = self.exchange.by_number(number)  # an answer counts from whoever held it
+        if m is None or m.attempt == 0:
+            self.exchange.late(self, rid)
+        elif word == REPLY:
+            self.exchange.reply(self, m, value, False)
+        else:
+            self.exchange.reject(self, m, value)
+        if has_it:
+            self.exchange.ready(self, 1)
+
+    def on_ready(self, frames: list[bytes], at: int) -> None:
+        """`null, service`, or the service alone. Ours: behind the two, how many requests it wants at most, and more services."""
+        if self.is_worker and not self.is_leaving:
+            self.send_off(b"READY was said already")
+            return
+        count = len(frames)
+        service = frames[at + 1] if count > at + 1 else frames[at] if count > at and frames[at] != NULL else b""
+        if not service:
+            self.send_off(b"READY needs a service")
+            return
+        queues = [(WEIGHT, service)]
+        for name in frames[at + 3 :]:
+            if name and (WEIGHT, name) not in queues:
+                queues.append((WEIGHT, name))
+        refusal = self.exchange.join(self, queues)
+        if refusal != TAKEN:
+            self.send_off(REFUSAL_TEXTS[refusal].encode())
+            return
+        slots = self.ebus.settings.worker_requests_max
+        if count > at + 2 and frames[at + 2].isdigit() and len(frames[at + 2]) <= 9:
+            slots = max(min(int(frames[at + 2]), slots), 1)
+        self.requests_max = slots
+        self.slots_owed = 0
+        self.pings = 0
+        self.next_beat_ns = self.exchange.now_ns + self.ebus.settings.heartbeat_ns
+        # One that left and came back may still have some; it may even have more than it wants now.
+        self.exchange.ready(self, max(slots - len(self.held), 0))
+
+    # -- the core's verbs -----------------------------------------------------------------------------------------------
+
+    def deliver(self, message: Message) -> None:
+        rid = self.ebus.rid_of(message.number)
+        now_ns = self.exchange.now_ns
+        if message.dialect == EBUS and message.accepted_ns == now_ns:
+            stales = message.headers
+        elif message.expires_ns > 0:
+            stales = in_ms(message.expires_ns - now_ns)
+        elif message.timeout_ns > 0:
+            stales = in_ms(message.timeout_ns)
+        else:
+            stales = self.ebus.stales.default_text
+        if self.is_plain_worker:
+            out = self.held_out
+            out.write(REQ_OPENING)
+            write_frame(out, rid, True)
+            self.write_body(out, message.body, True)
+            write_frame(self.held_out, stales, False)
+            self.touch()
+        else:
+            self.tell_worker([REQ, rid, message.body, stales])
+
+    def withdraw(self, message: Message, reason: int) -> None:
+        """It need not go on. Its room is free at once: the bound is on what it has to do, and that is one less."""
+        self.slots_owed += 1
+        if message.worker is self:
+            return  # it timed out here and came straight back: the one thing it has to do
+        rid = self.ebus.rid_of(message.number)
+        self.tell_worker([CANCEL, rid])
+
+    def dismiss(self, reason: int) -> None:
+        """Sent away by the operator, or silent for too long."""
+        text = b"no heartbeat" if reason == HEARTBEAT_LOST else REASON_NAMES[reason].replace("_", " ").encode()
+        self.turn_away(CLIENT, text)
+
+    # -- time -----------------------------------------------------------------------------------------------------------
+
+    def beat_worker(self, now_ns: int) -> None:
+        """Our own signs of life go by the clock, the worker's silence by the core's time."""
+        settings = self.ebus.settings
+        self.give_slots_back()
+        if self.is_unread:
+            self.last_sign_ns = self.exchange.now_ns
+        seconds_silent = (self.exchange.now_ns - self.last_sign_ns) // settings.ping_ns
+        if seconds_silent == 0:
+            self.pings = 0
+        elif seconds_silent > settings.pings_max:
+            self.exchange.lose(self, HEARTBEAT_LOST)
+            self.dismiss(HEARTBEAT_LOST)
+            return
+        elif seconds_silent > self.pings:
+            self.pings = seconds_silent
+            self.tell_worker_now([PING])
+        if settings.heartbeat_ns > 0 and now_ns >= self.next_beat_ns:
+            self.next_beat_ns = now_ns + settings.heartbeat_ns
+            self.tell_worker_now([HEARTBEAT])
+
+    def give_slots_back(self) -> None:
+        if self.slots_owed > 0:
+            slots = self.slots_owed
+            self.slots_owed = 0
+            if self.is_worker and not self.is_leaving:
+                self.exchange.ready(self, slots)
+
+    def send_off(self, why: bytes) -> None:
+        """A worker that broke the rules: its requests go to others."""
+        self.exchange.lose(self, PROTOCOL_FAULT)
+        self.turn_away(CLIENT, why)
+
+    def tell_worker(self, frames: list[bytes]) -> None:
+        self.say([b""] * self.worker_envelope + [CLIENT, *frames])
+
+    def tell_worker_now(self, frames: list[bytes]) -> None:
+        self.say_now([b""] * self.worker_envelope + [CLIENT, *frames])
+
+
+def number_of(rid: bytes) -> int:
+    """The number in a rid of the broker's own; -1 for any other."""
+    if not 2 <= len(rid) <= 16:
+        return -1
+    number: i64 = 0
+    at: i64 = 0
+    while at < len(rid):
+        digit: i64 = rid[at]
+        at += 1
+        if 48 <= digit <= 57:
+            number = number << 4 | (digit - 48)
+        elif 97 <= digit <= 102:
+            number = number << 4 | (digit - 87)
+        else:
+            return -1
+    return int(number)
