@@ -36,6 +36,7 @@ ROUND = 1000  # inputs that one broker sees
 NODES = 12
 SIZE_MAX = 5000
 STEPS_S = [0.0, 0.0, 0.01, 0.1, 0.3, 1.0, 4.0, 16.0]
+FORGET = b"\x01\xe0\0\0\0\x06spoilt"
 DOCUMENTED = (errors.PayloadTooLarge, errors.OperationWithoutId, errors.TooManyConsumers)
 SHAPES = {
     "QUEUEID QUEUE CONSUMING",
@@ -108,8 +109,9 @@ class FuzzNode:
         self.session.receive(data)
 
     def spoil(self, data: bytes) -> None:
+        """Bytes that mean anything; but no orderly answer is left in the accumulator for them to repeat."""
         self.is_wild = True
-        self.session.receive(data)
+        self.session.receive(FORGET + data)
 
     def remember(self, data: bytes) -> None:
         """Follow what an operation of its own means for the laws."""

@@ -16,7 +16,10 @@ from typing import Final
 LISTENERS: Final = {
     "scale0.client": ("tcp://127.0.0.1:8080", "Scale0 clients"),
     "scale0.worker": ("tcp://127.0.0.1:8081", "Scale0 workers"),
-    "scale0.publish": ("tcp://127.0.0.1:8082", "what Scale0's newest broker tells all its workers, who listen with SUB sockets"),
+    "scale0.publish": (
+        "tcp://127.0.0.1:8082",
+        "what Scale0's newest broker tells all its workers, who listen with SUB sockets",
+    ),
     "pingpong.client": ("tcp://127.0.0.1:6001", "clients of the ping-pong dialogue"),
     "pingpong.worker": ("tcp://127.0.0.1:6002", "workers of the ping-pong dialogue"),
     "emqp.client": ("tcp://127.0.0.1:47291", "clients: EventMQ programs and the SDK send requests and schedules here"),
