@@ -19,6 +19,8 @@ PACKAGING := pyproject.toml setup.py constraints.txt
 SOURCES := $(PACKAGING) $(shell find src -name '*.py' -o -name py.typed)
 # Run once per `make test`, on the installed build; the pure run covers everything else.
 ONCE := eventmq or slow
+# Most tests wait for a process or a clock: four at a time take a quarter of the time, also on two cores.
+SPREAD := --numprocesses 4 --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup up demo test test-installed test-pure check format docs bench sim chaos fuzz clean
@@ -44,12 +46,12 @@ test: test-installed test-pure ## run the whole suite on the installed build, th
 
 test-installed: setup
 	@$(PY) -c 'from dragoman.version import version_line; print("testing", version_line())'
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest $(SPREAD) $(ARGS)
 
 test-pure: setup
 	@if $(PY) -c 'import sys; from dragoman.version import build_flavour as f; sys.exit(f() != "compiled")'; then \
 		echo "testing plain Python (without: $(ONCE))"; \
-		PYTHONPATH='$(CURDIR)/src' $(PY) -m pytest -m 'not ($(ONCE))' $(ARGS); \
+		PYTHONPATH='$(CURDIR)/src' $(PY) -m pytest $(SPREAD) -m 'not ($(ONCE))' $(ARGS); \
 	else echo "the installed build is plain Python already: no second run"; fi
 
 check: setup ## ruff, mypy --strict, import-linter
