@@ -102,6 +102,7 @@ class CoreMachine(RuleBasedStateMachine):
         self.numbers: dict[bytes, int] = {}
         self.seen = 0
         self.count = 0
+        self.had_checkpoint = False
 
     def compare_leases(self) -> None:
         """Every lease since the last look is the one that the model would have given."""
@@ -214,6 +215,8 @@ class CoreMachine(RuleBasedStateMachine):
 
     @rule(by_checkpoint=st.booleans())
     def restart(self, by_checkpoint: bool) -> None:
+        """A broker reads facts from its newest checkpoint on: once one was used, those before it are not read again."""
+        self.had_checkpoint = by_checkpoint = by_checkpoint or self.had_checkpoint
         self.house = restart(self.house, by_checkpoint=by_checkpoint)
         self.model.restart(self.numbers, by_checkpoint=by_checkpoint)
         self.workers.clear()

@@ -12,6 +12,7 @@ from dragoman.model.words import (
     BROKER_STARTED,
     EMQP,
     FAILED,
+    FAILURE_FINAL,
     GUARANTEED,
     RETURNED,
     TIMED_OUT,
@@ -85,6 +86,12 @@ def test_what_a_leaving_worker_held_goes_again_at_once_and_uncounted(reason: int
 def test_what_a_worker_returned_uses_up_a_retry_at_once_and_without_one_it_ends() -> None:
     assert verdict(attempted(retries=3, attempt=2), RETURNED) == (AGAIN, RETURNED, 2, 0)
     assert verdict(attempted(retries=0, attempt=2), RETURNED)[0] == END
+
+
+def test_where_a_failure_is_final_retries_are_for_the_lost_and_the_timed_out() -> None:
+    assert verdict(attempted(retries=3, flags=FAILURE_FINAL), FAILED)[0] == END
+    assert verdict(attempted(retries=3, flags=FAILURE_FINAL), TIMED_OUT)[0] == AGAIN
+    assert verdict(attempted(retries=3, flags=FAILURE_FINAL), WORKER_LOST, deaths=1)[0] == AGAIN
 
 
 def test_when_the_client_said_nothing_what_a_worker_returned_goes_again_with_backoff() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core.lifecycle import STATE_NAMES
 from dragoman.model import records, words
-from dragoman.model.decode import FLAG_NAMES, OUTCOME_NAMES, decode, decode_block, word
+from dragoman.model.decode import FLAG_NAMES, OUTCOME_NAMES, client_id_text, decode, decode_block, word
 from dragoman.model.mentions import find_mentions
 from dragoman.model.message import Message
 from dragoman.model.peer import Peer
@@ -180,7 +180,7 @@ def test_every_kind_of_fact_has_a_name_and_every_word_of_a_later_version_is_show
 def test_outcomes_and_flags_are_the_words_of_the_core() -> None:
     assert OUTCOME_NAMES == STATE_NAMES
     bits = [words.REPLY_WANTED, words.HANDOVER_WANTED, words.KEPT_WANTED, words.GUARANTEED, words.NO_HASTE]
-    bits += [words.KEEP_SAME, words.EXPIRES_HELD]
+    bits += [words.KEEP_SAME, words.EXPIRES_HELD, words.FAILURE_FINAL]
     assert bits == [1 << bit for bit in range(len(FLAG_NAMES))]
 
 
@@ -206,3 +206,8 @@ def test_mentions_find_a_message_by_its_clients_id_and_then_by_its_number() -> N
     found.clear()
     find_mentions(data, set(), b"", found)
     assert found == []
+
+
+def test_an_rq_sources_id_is_shown_as_the_number_it_is() -> None:
+    assert client_id_text(words.RQ, b"\x00\x00\x01\x02") == "258"
+    assert client_id_text(words.EMQP, b"\x00\x00\x01\x02") == "\x00\x00\x01\x02"

@@ -8,6 +8,8 @@
 | the worker returned it     | one retry used, at once; none left: end | again, backoff                                 |
 | the worker left, or the broker stopped | again at once, uncounted    | again at once, uncounted                       |
 
+With FAILURE_FINAL a failed answer is the end, whatever was said of retries.
+
 A message that outlived `quarantine_after` distinct workers is quarantined whatever it asked for: it may be what kills them.
 A guaranteed message that has used up its retries is quarantined too, never settled without a success.
 """
@@ -19,7 +21,16 @@ from typing import Final, final
 from dragoman.core.settings import CoreSettings
 from dragoman.limits import BACKOFF_DOUBLINGS_MAX
 from dragoman.model.message import Message
-from dragoman.model.words import BROKER_STARTED, GUARANTEED, RETURNED, WORKER_LEFT, WORKER_LOST, WORKERS_DIED
+from dragoman.model.words import (
+    BROKER_STARTED,
+    FAILED,
+    FAILURE_FINAL,
+    GUARANTEED,
+    RETURNED,
+    WORKER_LEFT,
+    WORKER_LOST,
+    WORKERS_DIED,
+)
 
 AGAIN: Final = 0
 END: Final = 1
@@ -42,6 +53,8 @@ def judge(m: Message, reason: int, deaths: int, settings: CoreSettings, now_ns: 
     is_death = reason == WORKER_LOST
     if is_death and settings.quarantine_after > 0 and deaths >= settings.quarantine_after:
         return Verdict(ISOLATE, WORKERS_DIED, m.retries_left, 0)
+    if m.flags & FAILURE_FINAL and reason == FAILED:
+        return Verdict(END, reason, m.retries_left, 0)
     due_ns = now_ns + backoff_ns(m.attempt, settings)
     if (is_death and deaths <= 1) or (reason == RETURNED and m.retries_left > 0):
         due_ns = 0

@@ -12,7 +12,7 @@ from dragoman.core.lookup import place_of, worker_name
 from dragoman.core.phrases import number_text, picky_text, shown
 from dragoman.core.queue import Queue
 from dragoman.core.schedule import Schedule
-from dragoman.model.decode import flag_words
+from dragoman.model.decode import client_id_text, flag_words
 from dragoman.model.message import IN_DELAYED, NOWHERE, Message, wire_id_of
 from dragoman.model.peer import Peer
 from dragoman.model.units import SECOND_NS
@@ -158,7 +158,7 @@ def message_view(core: Core, m: Message) -> dict[str, object]:
     view: dict[str, object] = {
         "number": m.number,
         "id": number_text(m.number),
-        "client_id": shown(m.client_id),
+        "client_id": client_id_text(m.dialect, m.client_id),
         "wire_id": shown(wire_id_of(m)),
         "queue": shown(queue.name),
         "state": STATE_NAMES[m.state],

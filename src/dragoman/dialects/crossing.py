@@ -204,13 +204,13 @@ WORKER_WORDS: Final = [
     Word(PINGPONG, REPLY, "the next frame that is no word of control (json: SUCCESS)"),
     Word(PINGPONG, REFUSAL, "json form only: ERROR, a failure, tried again while there are retries"),
     Word(PINGPONG, REASON, "json form only: `msg` of the ERROR"),
-    Word(PINGPONG, RETRIES, "a failure, said in the json form, uses one up, too"),
+    Word(PINGPONG, RETRIES, "a failure, said in the json form, uses one up, too, unless the client is an rq source"),
     Word(EMQP, REPLY, "REPLY"),
     Word(
         EMQP, REFUSAL, '`{"error":…}` or the original\'s `TimeoutError`: a failure, tried again while there are retries'
     ),
     Word(EMQP, REASON, "the whole error value"),
-    Word(EMQP, RETRIES, "a failure uses one up, too"),
+    Word(EMQP, RETRIES, "a failure uses one up, too, unless the client is an rq source"),
     Word(EMQP, TIMEOUT, "told by `timeout:seconds`, if the client said it in eMQP"),
     Word(EMQP, HEADERS, "the header frame as it came"),
     Word(EBUS, REPLY, "REPLY"),

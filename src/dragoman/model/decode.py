@@ -37,7 +37,7 @@ from dragoman.model.records import (
     WORKER_LEFT,
     read_accepted,
 )
-from dragoman.model.words import DIALECT_NAMES, REASON_NAMES
+from dragoman.model.words import DIALECT_NAMES, REASON_NAMES, RQ
 
 CARRIED_AT: Final = 13  # where the accepted record begins inside a carried one
 # A closed fact's outcome is the state the message ended in (core/lifecycle).
@@ -51,6 +51,7 @@ FLAG_NAMES: Final = [
     "no_haste",
     "keep_same",
     "expires_held",
+    "failure_final",
 ]
 
 
@@ -104,7 +105,7 @@ def decode_accepted(records: bytes, at: i64, with_body: bool) -> dict[str, objec
         "expires_ns": m.expires_ns,
         "due_ns": m.due_ns,
         "schedule_no": m.schedule_no,
-        "client_id": shown(m.client_id),
+        "client_id": client_id_text(m.dialect, m.client_id),
         "address": shown(m.address),
         "dedupe": shown(m.dedupe),
         "headers": shown(m.headers),
@@ -245,6 +246,13 @@ def flag_words(flags: int) -> list[str]:
 def word(words: list[str], number: int) -> str:
     """A later dragoman may know more words than this one."""
     return words[number] if 0 <= number < len(words) else f"unknown_{number}"
+
+
+def client_id_text(dialect: int, client_id: bytes) -> str:
+    """A client's own id as its dialect writes it: rq's are numbers."""
+    if dialect == RQ and len(client_id) == 4:
+        return str(int.from_bytes(client_id, "big"))
+    return shown(client_id)
 
 
 def shown(text: bytes) -> str:

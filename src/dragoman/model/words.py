@@ -25,6 +25,9 @@ NO_HASTE: Final = 16  # of a schedule: the first run waits for the first due ins
 KEEP_SAME: Final = 32  # of a schedule: the same one again changes nothing, so programs may declare theirs at each start
 # It expires in a worker's hands, too. Where HANDOVER_WANTED is set as well, only until its client was told of the hand-over.
 EXPIRES_HELD: Final = 64
+FAILURE_FINAL: Final = (
+    128  # a failed answer is its end, whatever retries it has: those are for workers that die, hang or return it
+)
 
 # Why something happened: the `reason` of closed, released and left facts.
 NO_REASON: Final = 0

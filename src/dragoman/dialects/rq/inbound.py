@@ -13,6 +13,7 @@ from dragoman.model.message import Message, own_wire_id
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import (
     EXPIRES_HELD,
+    FAILURE_FINAL,
     HANDOVER_WANTED,
     KEPT_WANTED,
     REPLY_WANTED,
@@ -26,7 +27,9 @@ from dragoman.wire.risp.writer import PONG_BYTES, encode_consuming, encode_undel
 if TYPE_CHECKING:
     from dragoman.dialects.rq.session import RqSession
 
-ASKED: Final = REPLY_WANTED | HANDOVER_WANTED
+# RETRIES are for consumers that died or gave a message back; any answer is an answer.
+ASKED: Final = REPLY_WANTED | HANDOVER_WANTED | FAILURE_FINAL
+TOLD: Final = KEPT_WANTED | FAILURE_FINAL
 
 
 @final
@@ -67,7 +70,7 @@ class RqInbound(RispHandler):
                 session.say_now(encode_undelivered(request_id))
                 return
         m = Message(RQ, queue, request_id, body)
-        m.flags = KEPT_WANTED if is_noreply else ASKED
+        m.flags = TOLD if is_noreply else ASKED
         m.retries_left = self.settings.retries if retries == UNSAID else int(retries)
         if timeout_s > 0:
             m.expires_ns = self.exchange.now_ns + int(timeout_s) * SECOND_NS
