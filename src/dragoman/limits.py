@@ -125,6 +125,8 @@ ANSWERS_HELD_SIZE_MAX: Final = 16 * 1024 * 1024
 RQ_QUEUES_MAX: Final = 10_000
 # Ids given to one rq connection at a time. The original's programs keep 15 bits of an id.
 RQ_IDS_MAX: Final = 32_768
+# Bytes of operations that a RISP peer repeats by their last byte alone, until it says CLEAR: none of the originals does that.
+RISP_REPEATED_SIZE_MAX: Final = 1024 * 1024
 
 # A Scale0 configuration document: room for thousands of workers by name, nothing for whoever wants to fill memory.
 TREE_SIZE_MAX: Final = 1024 * 1024

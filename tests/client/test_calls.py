@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 from collections.abc import Awaitable, Callable, Iterator
@@ -174,6 +175,22 @@ def test_an_ask_that_the_broker_still_holds_waits_for_its_answer(broker: StandIn
         assert await call == 1
 
     play(app, work)
+
+
+def test_a_question_that_is_open_when_the_app_closes_troubles_nobody(broker: StandIn) -> None:
+    app = App(broker.url)
+    troubles: list[object] = []
+
+    async def work() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, trouble: troubles.append(trouble))
+        call, first, _ = await lose_an_ask(broker, echo_of(app))
+        broker.say(first[0], b"REPLY", b"x", b'{"value":1}', first[4])
+        assert await call == 1
+        await app.close()
+        gc.collect()
+
+    play(app, work)
+    assert troubles == []
 
 
 @pytest.mark.parametrize("state", ["done", "unknown"])

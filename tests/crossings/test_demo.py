@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from dragoman.dialects.crossing import DIALECTS
 from dragoman.model.words import DIALECT_NAMES
@@ -36,3 +39,19 @@ def test_the_demo_crosses_everything_loses_nothing_and_leaves_nothing_behind(tmp
     assert list(tmp_path.iterdir()) == []
     for pid in re.findall(r"\(process (\d+)\)", ended.stdout):
         assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_demo_that_is_interrupted_leaves_nothing_behind(tmp_path: Path, number: int) -> None:
+    command = [sys.executable, "-u", "-c", "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "]
+    command[-1] += "import sys; from dragoman.cli.root import run; sys.exit(run(['demo', '--seconds', '40']))"
+    env = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True, start_new_session=True) as demo:
+        assert demo.stdout is not None
+        first = demo.stdout.readline()
+        found = re.search(r"\(process (\d+)\)", first)
+        assert found is not None, first
+        demo.send_signal(number)
+        assert demo.wait(END_S) == 130
+    assert list(tmp_path.iterdir()) == []
+    assert not Path(f"/proc/{found[1]}").exists()

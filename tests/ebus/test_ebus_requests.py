@@ -257,3 +257,11 @@ def test_a_client_of_another_dialect_without_a_time_bound_does_not_expire_at_an_
         hall.pass_time(0.5)
     worker.tell(b"REPLY", frames[2], b'{"value":1}')
     assert client.take(b"REPLY")[-1][1:] == [b'{"value":1}', b"job-1"]
+
+
+def test_a_worker_is_told_no_time_longer_than_its_timers_know() -> None:
+    hall = Hall()
+    worker, client = hall.server(), hall.asker()
+    client.ask(b"hello", b"rid-1", b"data", b"99999999999")
+    (frames,) = worker.take_words(b"REQ")
+    assert frames[4] == b"2147483647"

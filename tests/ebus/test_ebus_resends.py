@@ -204,8 +204,8 @@ def test_a_request_on_disk_whose_twin_connection_is_told_of_its_end_is_known_to_
     hall.pass_time(1)
     told = first.take_all() + newest.take_all()
     assert sorted(frames[3] for frames in told) == [b"rid-0", b"rid-1", b"rid-2"]
-    assert all(asked.number == 0 for asked in hall.ebus.requests.line)
-    assert len(hall.ebus.requests.line) == 3
+    assert hall.ebus.requests.count == 3
+    assert hall.ebus.requests.askers[first.session.address].open == {}
 
 
 def test_the_requests_of_a_client_that_disconnects_go_on_until_they_expire() -> None:
@@ -258,6 +258,24 @@ def test_a_rid_sent_again_right_after_a_restart_of_the_broker_does_not_run_twice
     assert client.take_all() == [[b"", b"EBW01", b"REPLY", b"rid-1", b"answer"]]
 
 
+def test_a_stranger_with_the_same_rid_after_a_restart_must_have_the_same_data_to_take_a_request_over() -> None:
+    hall = Hall()
+    hall.core.settings.head_max = 1
+    client = hall.asker(b"client")
+    for number in range(3):
+        client.ask(b"hello", b"rid-%d" % number, b"data %d" % number, b"9000")
+    hall = hall.restarted()
+    stranger, returned = hall.asker(b"stranger"), hall.asker(b"")
+    for number in range(3):
+        stranger.ask(b"hello", b"rid-%d" % number, b"else %d" % number, b"9000")
+        returned.ask(b"hello", b"rid-%d" % number, b"data %d" % number, b"9000")
+    worker = hall.server()
+    for rid, data in worker.jobs():
+        worker.tell(b"REPLY", rid, b"for " + data)
+    assert sorted(frames[4] for frames in stranger.take_all()) == [b"for else 0", b"for else 1", b"for else 2"]
+    assert sorted(frames[4] for frames in returned.take_all()) == [b"for data 0", b"for data 1", b"for data 2"]
+
+
 def test_what_a_worker_answers_after_a_restart_waits_for_its_client() -> None:
     hall = Hall()
     worker, client = hall.server(), hall.asker(b"")
@@ -297,9 +315,8 @@ def test_the_bytes_of_remembered_answers_are_bounded() -> None:
         client.ask(b"hello", b"rid-%d" % number, b"q" * 600)
         worker.tell(b"REPLY", worker.job()[0], b"a" * 400)
     requests = hall.ebus.requests
-    assert requests.size <= 3000
-    assert len(requests.line) == 3
-    assert len(requests.askers[client.session.address].asked) == 3
+    assert 1500 <= requests.size <= 3000
+    assert requests.size == requests.count * 1000
 
 
 def test_nothing_is_left_of_clients_that_have_gone_once_their_answers_are_old() -> None:
@@ -315,7 +332,8 @@ def test_nothing_is_left_of_clients_that_have_gone_once_their_answers_are_old() 
     requests = hall.ebus.requests
     assert len(requests.askers) == 20
     hall.pass_time(30)
-    assert (requests.askers, requests.orphans, len(requests.line), requests.size) == ({}, {}, 0, 0)
+    assert (requests.askers, requests.orphans, len(requests.shelves)) == ({}, {}, 0)
+    assert (requests.count, requests.size) == (0, 0)
     assert not hall.core.routes.peers.keys() - {worker.session.address}
 
 
@@ -331,3 +349,38 @@ def test_a_request_quarantined_for_killing_its_workers_is_rejected_and_stays_so(
     assert unpack(frames[4]) == "WORKERS_DIED: workers died"
     after = hall.restarted()
     assert after.ebus.requests.askers == {}
+
+
+def test_a_rid_is_free_again_once_its_outcome_is_old_whatever_else_is_remembered() -> None:
+    hall = Hall()
+    worker, patient, client = hall.server(), hall.asker(b"patient"), hall.asker()
+    for end, stales_ms in ((patient, b"2147483647"), (client, b"2147483647"), (client, b"1000")):
+        end.ask(b"hello", b"rid-" + stales_ms, b"data", stales_ms)
+        worker.tell(b"REPLY", worker.job()[0], b"old")
+    client.take_all()
+    hall.pass_time(4.5)
+    client.ask(b"hello", b"rid-1000")
+    assert client.take_all() == [[b"", b"EBW01", b"REPLY", b"rid-1000", b"old"]]
+    for _ in range(2):
+        hall.pass_time(1)
+        worker.tell(b"HEARTBEAT")
+    client.ask(b"hello", b"rid-1000")
+    worker.tell(b"REPLY", worker.job()[0], b"new")
+    assert client.take_all() == [[b"", b"EBW01", b"REPLY", b"rid-1000", b"new"]]
+    client.ask(b"hello", b"rid-1000")
+    assert client.take_all() == [[b"", b"EBW01", b"REPLY", b"rid-1000", b"new"]]
+    client.leave()
+    hall.pass_time(30)
+    requests = hall.ebus.requests
+    assert requests.count == sum(len(shelf.ended) for shelf in requests.shelves)
+    assert requests.size == sum(len(ended.value) for shelf in requests.shelves for ended in shelf.ended.values())
+
+
+def test_a_client_whose_answers_are_kept_for_long_has_a_few_shelves_of_them() -> None:
+    hall = Hall()
+    worker, client = hall.server(), hall.asker()
+    for number in range(200):
+        client.ask(b"hello", b"rid-%d" % number, b"data", b"100000" if number % 2 else b"1000")
+        worker.tell(b"REPLY", worker.job()[0], b"answer")
+        hall.pass_time(2)
+    assert len(hall.ebus.requests.askers[client.session.address].shelves) < 30

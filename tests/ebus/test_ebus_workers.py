@@ -250,6 +250,24 @@ def test_a_worker_that_leaves_gets_nothing_new_but_may_still_answer() -> None:
     assert len(worker.jobs()) == 1
 
 
+def test_a_worker_that_leaves_and_comes_back_for_less_has_no_more_than_that_in_the_end() -> None:
+    hall = Hall()
+    worker, client = hall.server(), hall.asker()
+    for number in range(6):
+        client.ask(b"hello", b"rid-%d" % number)
+    jobs = worker.jobs()
+    worker.tell(b"DISCONNECT", b"hello", b"undefined")
+    worker.tell(b"READY", b"null", b"hello", b"2")
+    for number in range(6, 12):
+        client.ask(b"hello", b"rid-%d" % number)
+    for rid, _ in jobs[:4]:
+        worker.tell(b"REPLY", rid, b"answer")
+        assert worker.jobs() == []
+    worker.tell(b"REPLY", jobs[4][0], b"answer")
+    assert len(worker.jobs()) == 1
+    assert len(worker.session.held) == 2
+
+
 def test_what_a_leaving_worker_held_goes_back_without_counting_as_a_death() -> None:
     hall = Hall()
     worker, client = hall.server(), hall.asker()
@@ -259,7 +277,7 @@ def test_what_a_leaving_worker_held_goes_back_without_counting_as_a_death() -> N
     assert [fact["reason"] for fact in hall.facts("released")] == ["worker_left"]
 
 
-def test_a_request_that_times_out_and_comes_straight_back_to_the_same_worker_is_not_cancelled() -> None:
+def test_a_request_that_times_out_and_comes_straight_back_to_the_same_worker_is_cancelled_first() -> None:
     hall = Hall()
     hall.core.settings.backoff_initial_ns = 0
     hall.ebus.settings.worker_requests_max = 3
@@ -268,8 +286,8 @@ def test_a_request_that_times_out_and_comes_straight_back_to_the_same_worker_is_
     rid, _ = worker.job()
     hall.pass_time(1.2)
     worker.tell(b"HEARTBEAT")
-    assert worker.take_words(b"REQ")[-1][2] == rid
-    assert worker.take_words(b"CANCEL") == []
+    heard = [frames[1:3] for frames in worker.heard if frames[1] in (b"REQ", b"CANCEL")]
+    assert heard == [[b"CANCEL", rid], [b"REQ", rid]]
     worker.tell(b"REPLY", rid, b'{"value":1}')
     assert client.take(b"REPLY")[-1][1:] == [b'{"value":1}', b"job-1"]
     assert worker.session.slots == 3
@@ -318,3 +336,16 @@ def test_a_stopping_broker_disconnects_its_workers_and_clients() -> None:
     assert client.take_words(b"DISCONNECT") == [[b"", b"EBW01", b"DISCONNECT", b"broker is stopping"]]
     silent.hear()
     assert silent.heard == []
+
+
+def test_a_worker_answers_for_its_own_services_only() -> None:
+    hall = Hall()
+    worker, stranger, client = hall.server(), hall.server(b"other", b"stranger"), hall.asker()
+    client.ask(b"hello", b"rid-1")
+    rid, _ = worker.job()
+    stranger.tell(b"REPLY", rid, b"forged")
+    stranger.tell(b"REJECT", rid, b"forged")
+    assert client.take_all() == []
+    worker.tell(b"REPLY", rid, b"answer")
+    assert client.take_all() == [[b"", b"EBW01", b"REPLY", b"rid-1", b"answer"]]
+    assert len(hall.facts("late")) == 2

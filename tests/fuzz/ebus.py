@@ -23,6 +23,7 @@ from dragoman.core.core import Core
 from dragoman.core.replay import Replay
 from dragoman.core.settings import CoreSettings
 from dragoman.dialects.ebus.dialect import EbusDialect
+from dragoman.dialects.ebus.requests import Requests
 from dragoman.dialects.ebus.session import EbusSession
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EBUS
@@ -252,21 +253,35 @@ def check_table(floor: Floor) -> None:
     """Every open request is known once, by its client and rid; every orphan is one; the sizes add up."""
     requests = floor.ebus.requests
     known: dict[int, bytes] = {}
+    orphans: Counter[bytes] = Counter()
     for address, asker in requests.askers.items():
         assert asker.address == address
         assert all(client.is_connected for client in asker.connections)
-        for rid, asked in asker.asked.items():
-            assert (asked.rid, asked.asker) == (rid, asker)
-            assert bool(asker.connections) != (asked in requests.orphans.get(rid, []))
-            if asked.number:
-                assert asked.number not in known, "two clients would be told of one message"
-                known[asked.number] = rid
+        assert asker.is_connected == (not asker.connections), "just one of them is in the routes"
+        rids = [*asker.open, *(rid for shelf in asker.shelves for rid in shelf.ended)]
+        assert len(set(rids)) == len(rids), "a rid is open or has ended, once"
+        if not asker.connections:
+            orphans.update(rids)
+            assert all(asker in requests.orphans[rid] for rid in rids)
+        for rid, number in asker.open.items():
+            assert number not in known, "two clients would be told of one message"
+            known[number] = rid
+    assert {rid: len(askers) for rid, askers in requests.orphans.items()} == orphans
     for m in floor.core.open_messages(EBUS):
         if m.is_answerable:
             assert known.pop(m.number, None) == m.client_id, "an open request that nobody would be told of"
     assert all(is_on_disk(floor.core, number) for number in known), "the table knows what is not open"
-    assert requests.size == sum(len(asked.value) + len(asked.body) for asked in requests.line)
-    assert len(requests.line) <= requests.answers_max
+    check_shelves(requests)
+
+
+def check_shelves(requests: Requests) -> None:
+    shelved = [ended for shelf in requests.shelves for ended in shelf.ended.values()]
+    assert requests.size == sum(len(ended.value) + len(ended.body) for ended in shelved)
+    assert requests.count == len(shelved)
+    assert requests.count <= requests.answers_max
+    assert sorted(map(id, requests.shelves)) == sorted(
+        id(shelf) for asker in requests.askers.values() for shelf in asker.shelves
+    )
 
 
 def is_on_disk(core: Core, number: int) -> bool:
@@ -279,7 +294,8 @@ def check_slots(floor: Floor) -> None:
     for session in floor.ebus.sessions.values():
         assert isinstance(session, EbusSession)
         if session.is_worker and not session.is_leaving:
-            assert session.slots + len(session.held) + session.slots_owed == session.requests_max
+            taken = len(session.held) + session.slots_owed
+            assert session.slots == max(session.requests_max - taken, 0)
 
 
 def check(floor: Floor) -> None:

@@ -24,6 +24,7 @@ from dragoman.core.core import Core
 from dragoman.core.replay import Replay
 from dragoman.core.settings import CoreSettings
 from dragoman.dialects.pingpong.client_session import PingpongClient
+from dragoman.dialects.pingpong.dialect import size_of
 from dragoman.dialects.pingpong.words import envelope_of
 from dragoman.dialects.pingpong.worker_session import PingpongWorker
 from dragoman.model.units import SECOND_NS
@@ -282,11 +283,10 @@ def between(floor: Floor, chance: random.Random, players: list[Player]) -> None:
     if draw > 0.9:
         recount(floor.core)
         early = sum(
-            len(word)
+            size_of(ask)
             for session in [player.end.session for player in players]
             if isinstance(session, PingpongClient)
             for ask in session.asked
-            for word in ask.words or []
         )
         assert early == floor.dialects.pingpong.early_size, "answers that wait are counted"
 

@@ -37,7 +37,7 @@ NODES = 12
 SIZE_MAX = 5000
 STEPS_S = [0.0, 0.0, 0.01, 0.1, 0.3, 1.0, 4.0, 16.0]
 FORGET = b"\x01\xe0\0\0\0\x06spoilt"
-DOCUMENTED = (errors.PayloadTooLarge, errors.OperationWithoutId, errors.TooManyConsumers)
+DOCUMENTED = (errors.PayloadTooLarge, errors.OperationWithoutId, errors.RepeatedTooOften, errors.TooManyConsumers)
 SHAPES = {
     "QUEUEID QUEUE CONSUMING",
     "QUEUEID PAYLOAD ID REQUEST",
@@ -101,12 +101,15 @@ class FuzzNode:
     def say(self, data: bytes, chance: random.Random) -> None:
         """One orderly operation, whole or in pieces."""
         self.hear()
-        self.remember(data)
         if chance.random() < 0.1:
-            cut = chance.randrange(len(data) + 1)
+            cut = chance.randrange(len(data))  # its last byte acts
             self.session.receive(data[:cut])
-            data = data[cut:]
-        self.session.receive(data)
+            data_left = data[cut:]
+            self.hear()  # a first piece may wake a node that was idle
+        else:
+            data_left = data
+        self.remember(data)
+        self.session.receive(data_left)
 
     def spoil(self, data: bytes) -> None:
         """Bytes that mean anything; but no orderly answer is left in the accumulator for them to repeat."""

@@ -50,6 +50,15 @@ def test_tokens_and_marks_are_ids_too() -> None:
     assert likeness.to_say([b"\x00abcd"]) == [b"\x00wxyz"]
 
 
+def test_the_rid_and_the_time_left_of_an_ebus_request_are_the_brokers() -> None:
+    likeness = Likeness()
+    assert likeness.is_like([b"EBC01", b"REQ", b"17", b"data", b"2990"], [b"EBC01", b"REQ", b"5", b"data", b"2985"])
+    assert likeness.to_say([b"EBW01", b"REPLY", b"17", b"17"]) == [b"EBW01", b"REPLY", b"5", b"17"]
+    assert likeness.to_say([b"", b"EBC01", b"CANCEL", b"hello", b"17"])[-1] == b"17", "a client's rid is its own"
+    assert not likeness.is_like([b"EBC01", b"REQ", b"17", b"data", b"1"], [b"EBC01", b"REQ", b"5", b"other", b"1"])
+    assert not likeness.is_like([b"", b"EBW01", b"REPLY", b"17", b""], [b"", b"EBW01", b"REPLY", b"5", b""])
+
+
 def test_instants_may_differ() -> None:
     likeness = Likeness()
     assert likeness.is_like([b"PONG 1794774107", b"1.5"], [b"PONG 1800000000", b"1.5"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from dragoman.core.operator import set_paused
 from dragoman.core.settings import CoreSettings
 from dragoman.limits import EARLY_ANSWERS_SIZE_MAX
 from dragoman.model.words import DRAINING, JOURNAL_FAILING
@@ -215,7 +216,99 @@ def test_places_of_clients_that_stay_away_are_forgotten(table: Table) -> None:
 
 
 def test_orders_are_refused_while_too_many_answers_wait_for_earlier_ones(table: Table) -> None:
-    client = ClientPlayer(table)
+    first, second, client = ready_worker(table), ready_worker(table), ClientPlayer(table)
+    client.order(b"one")
+    client.order(b"two")
+    second.result(b"2")
+    table.pingpong.early_size += EARLY_ANSWERS_SIZE_MAX
+    client.order(b"three")
+    first.result(b"1")
+    assert client.said()[2][2].startswith(b"QUEUE_FULL")
+
+
+def test_a_req_client_that_came_back_is_never_told_an_earlier_result_for_its_new_order(table: Table) -> None:
+    first = ClientPlayer(table, b"me", b"REQ")
+    first.order(b"one")
+    first.leave()
+    again = ClientPlayer(table, b"me", b"REQ")
+    again.order(b"two")
+    worker = ready_worker(table)
+    worker.result(b"1")
+    assert again.said() == []
+    worker.result(b"2")
+    assert again.results() == [b"2"]
+    assert table.notes()["PINGPONG_PLACE_FORGOTTEN"] == 1
+
+
+def test_a_client_that_is_back_before_its_old_connection_ends_gets_all_answers_in_order(table: Table) -> None:
+    first, second, client = ready_worker(table), ready_worker(table), ClientPlayer(table)
+    client.order(b"one")
+    again = ClientPlayer(table)
+    again.order(b"two")
+    client.leave()
+    second.result(b"2")
+    assert again.said() == []
+    first.result(b"1")
+    assert again.results() == [b"1", b"2"]
+    again.order(b"three")
+    second.result(b"3")
+    assert again.results() == [b"3"]
+
+
+def test_a_result_whose_place_is_forgotten_is_not_taken_for_that_of_another_order(table: Table) -> None:
+    worker, client = ready_worker(table), ClientPlayer(table)
+    client.order(b"one")
+    client.leave()
+    table.pass_time(31.0)
+    again = ClientPlayer(table)
+    again.order(b"two")
+    worker.result(b"1")
+    worker.result(b"2")
+    assert again.results() == [b"2"]
+
+
+def test_a_json_client_that_came_back_is_told_in_json_what_ended_meanwhile(table: Table) -> None:
+    worker, client = ready_worker(table), ClientPlayer(table)
+    client.send_json({"order": 1})
+    client.leave()
+    table.core.cancel(next(iter(worker.broker_side.held.values())), 10)
+    again = ClientPlayer(table)
+    table.pass_time(0.2)
+    assert again.said() == [[b'{"msg":"ERROR","reason":"REPLY_UNDELIVERABLE"}']]
+
+
+def test_an_order_of_a_client_that_came_back_may_wait_on_disk_for_as_long_as_it_takes() -> None:
+    settings = CoreSettings()
+    settings.head_max = 1
+    table = Table(settings)
+    worker, client = ready_worker(table), ClientPlayer(table)
+    for number in range(4):
+        client.order(b"%d" % number)
+    client.leave()
+    again = ClientPlayer(table)
+    worker.result(b"done 0")
+    set_paused(table.core, b"pingpong", True)
+    worker.result(b"done 1")  # the next one is on disk only, and stays there
+    table.pass_time(1.0)
+    set_paused(table.core, b"pingpong", False)
+    for number in range(2, 4):
+        worker.result(b"done %d" % number)
+    assert again.results() == [b"done 0", b"done 1", b"done 2", b"done 3"]
+
+
+def test_a_client_that_lets_no_result_wait_does_not_suffer_for_those_that_do(table: Table) -> None:
     table.pingpong.early_size = EARLY_ANSWERS_SIZE_MAX + 1
+    worker, client = ready_worker(table), ClientPlayer(table)
     client.order(b"job")
-    assert client.said()[0][2].startswith(b"QUEUE_FULL")
+    worker.result(b"done")
+    assert client.results() == [b"done"]
+
+
+def test_a_client_that_lets_too_much_wait_is_cut_off(table: Table) -> None:
+    client = ClientPlayer(table)
+    client.order(b"never done")
+    client.broker_side.early_size = table.pingpong.early_size = EARLY_ANSWERS_SIZE_MAX + table.hub.message_size_max
+    client.send(b"no", b"known", b"shape")
+    assert client.broker_side.is_finished
+    assert table.pingpong.early_size == 0
+    assert table.notes()["PINGPONG_TOO_MUCH_WAITS"] == 1

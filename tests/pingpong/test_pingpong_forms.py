@@ -128,7 +128,25 @@ def test_a_worker_that_answers_both_copies_of_its_first_job_answers_no_other_wit
     assert client.results() == [b"first done", b"second done"]
 
 
-def test_a_worker_that_ignores_the_second_copy_is_free_again_soon(table: Table) -> None:
+def test_however_long_a_worker_takes_over_the_second_copy_it_gets_no_other_job_before(table: Table) -> None:
+    worker, client = ready_worker(table), ClientPlayer(table)
+    client.order(b"first")
+    table.pass_time(1.0)
+    worker.ping()
+    worker.said()
+    worker.result(b"first done")
+    client.order(b"second")
+    for _ in range(30):
+        worker.ping()
+        table.pass_time(1.0)
+    assert worker.jobs() == []
+    worker.result(b"first done again")
+    assert worker.jobs() == [[b"", b"second"]]
+    worker.result(b"second done")
+    assert client.results() == [b"first done", b"second done"]
+
+
+def test_ready_tells_that_a_worker_does_not_work_on_the_second_copy(table: Table) -> None:
     worker, client = ready_worker(table), ClientPlayer(table)
     client.order(b"first")
     table.pass_time(1.0)
@@ -136,8 +154,16 @@ def test_a_worker_that_ignores_the_second_copy_is_free_again_soon(table: Table) 
     worker.result(b"first done")
     client.order(b"second")
     worker.said()
-    table.pass_time(2.2)
+    worker.ready()
     assert worker.jobs() == [[b"", b"second"]]
+
+
+def test_a_ping_that_crossed_the_first_job_is_no_reason_to_send_it_again(table: Table) -> None:
+    worker, client = ready_worker(table), ClientPlayer(table)
+    client.order(b"first")
+    table.pass_time(0.1)
+    worker.ping()
+    assert worker.jobs() == [[b"", b"first"]]
 
 
 @pytest.mark.parametrize("body", [b"PONG", b"EXIT"])

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from dragoman.errors import OperationWithoutId, PayloadTooLarge
+from dragoman.errors import OperationWithoutId, PayloadTooLarge, RepeatedTooOften
+from dragoman.limits import RISP_REPEATED_SIZE_MAX
 from dragoman.wire.risp.reader import RispReader
 from dragoman.wire.risp.transcript import Transcript
 from tests.rq.spelling import risp
@@ -127,3 +128,37 @@ def test_what_needs_an_id_and_has_none_is_refused(word: str, number: int) -> Non
     with pytest.raises(OperationWithoutId) as refused:
         heard(risp(f"CLEAR ID=1 CLEAR QUEUE=q PAYLOAD=r {word}"))
     assert refused.value.command == number
+
+
+@pytest.mark.parametrize("head", ["CLEAR", "CLEAR PING ID=1"])  # read whole, and gathered
+@pytest.mark.parametrize("again", ["REQUEST", "ID=2 REQUEST", "BROADCAST", "ID=3 REPLY"])
+def test_a_payload_that_few_bytes_repeat_again_and_again_costs_the_connection(head: str, again: str) -> None:
+    ear = Transcript()
+    reader = RispReader(ear, SIZE_MAX)
+    reader.feed(risp(f"{head} ID=1 QUEUE=q PAYLOAD={'x' * SIZE_MAX} REQUEST"))
+    with pytest.raises(RepeatedTooOften):
+        reader.feed(risp(again) * 100_000)
+    repeated = len(ear.heard) - 1
+    assert RISP_REPEATED_SIZE_MAX // (SIZE_MAX + 64) <= repeated <= RISP_REPEATED_SIZE_MAX // SIZE_MAX + 2
+
+
+def test_an_operation_that_one_byte_repeats_again_and_again_costs_the_connection() -> None:
+    ear = Transcript()
+    reader = RispReader(ear, SIZE_MAX)
+    with pytest.raises(RepeatedTooOften):
+        reader.feed(risp("CLEAR QUEUE=q CONSUME") * 2 + risp("CONSUME") * 100_000)
+    assert len(ear.heard) < 20_000
+
+
+def test_a_peer_that_says_everything_anew_needs_no_clear() -> None:
+    ear = Transcript()
+    reader = RispReader(ear, SIZE_MAX)
+    reader.feed(risp("ID=1 DELIVERED ID=1 PAYLOAD=value REPLY QUEUE=q CONSUME ID=2 PAYLOAD= REQUEST") * 30_000)
+    assert len(ear.heard) == 120_000
+
+
+def test_a_payload_may_be_repeated_once_whatever_its_size() -> None:
+    body = "x" * (RISP_REPEATED_SIZE_MAX * 2)
+    ear = Transcript()
+    RispReader(ear, len(body)).feed(risp(f"CLEAR ID=1 QUEUE=q PAYLOAD={body} REQUEST BROADCAST"))
+    assert [said[0] for said in ear.heard] == ["request", "broadcast"]

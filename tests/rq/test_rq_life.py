@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.model.words import DRAINING
+from dragoman.model.words import BY_OPERATOR, DRAINING
 from tests.core.harness import House
 from tests.rq.nodes import Node, consumer, job, notes, request
 
@@ -195,3 +195,31 @@ def drain(house: House) -> None:
     house.core.refusing = DRAINING
     house.core.dispatch.is_stopped = True
     house.dialects.rq.draining()
+
+
+def test_a_consumer_the_operator_sends_away_may_answer_what_it_holds() -> None:
+    house = House()
+    worker = consumer(house)
+    client = Node(house)
+    client.say(request(1))
+    assert worker.hears() == [job(0)]
+    peer = next(iter(house.core.workers.values()))
+    house.core.leave(peer)
+    peer.dismiss(BY_OPERATOR)
+    assert worker.hears() == ["CLOSING"]
+    assert not worker.is_ended_by_us()
+    client.say(request(2))
+    worker.say("CLEAR ID=0 DELIVERED", "CLEAR ID=0 PAYLOAD=ok REPLY")
+    assert worker.is_ended_by_us()
+    assert client.hears() == ["ID=1 DELIVERED", "ID=1 PAYLOAD=ok REPLY"]
+    assert worker.hears() == []
+
+
+def test_a_consumer_the_operator_sends_away_that_holds_nothing_goes_at_once() -> None:
+    house = House()
+    worker = consumer(house)
+    peer = next(iter(house.core.workers.values()))
+    house.core.leave(peer)
+    peer.dismiss(BY_OPERATOR)
+    assert worker.hears() == ["CLOSING"]
+    assert worker.is_ended_by_us()

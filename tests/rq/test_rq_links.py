@@ -9,6 +9,7 @@ import pytest
 
 from dragoman.dialects.registry import RQ_LINK
 from dragoman.dialects.rq.link import RqLink
+from dragoman.model.words import RQ
 from tests.core.harness import House
 from tests.rq.nodes import Node, consumer, job, request
 from tests.rq.sockets import SocketNode, rq_broker
@@ -89,14 +90,17 @@ def test_a_queue_nobody_serves_here_any_more_is_cancelled_there() -> None:
     assert pair.to_far == ["QUEUE=q MAX=1 PRIORITY=10 CONSUME", "QUEUE=q CANCEL_QUEUE"]
 
 
-def test_a_request_without_a_reply_is_delivered_there_once_it_is_kept_here() -> None:
+def test_a_request_without_a_reply_is_delivered_there_once_it_is_done_here() -> None:
     pair = Pair()
     worker = consumer(pair.near)
     pair.pump()
     Node(pair.far).say(request(1, options="NOREPLY"))
     pair.pump()
-    assert pair.to_far[1:] == ["ID=0 DELIVERED"]
     assert worker.hears() == [job(0, flag="NOREPLY")]
+    assert pair.to_far[1:] == []
+    worker.say("CLEAR ID=0 DELIVERED")
+    pair.pump()
+    assert pair.to_far[1:] == ["ID=0 DELIVERED"]
     assert [fact["outcome"] for fact in pair.far.facts("closed")] == ["done"]
 
 
@@ -143,19 +147,49 @@ def test_two_controllers_linked_to_each_other_pass_nothing_in_circles() -> None:
     assert worker.hears() == other.hears() == ["QUEUEID=1 PAYLOAD=all BROADCAST"]
 
 
-def test_a_lost_link_ends_here_what_the_other_controller_gives_to_others_now() -> None:
+@pytest.mark.parametrize("options", ["", "NOREPLY"])
+def test_what_neither_of_two_linked_controllers_has_room_for_does_not_go_to_and_fro(options: str) -> None:
+    first = Pair()
+    second = Pair(first.far, first.near)
+    here, there = consumer(first.near), consumer(first.far)
+
+    def pump(times: int) -> None:
+        for _ in range(times):
+            first.pump(0.1)
+            second.pump(0.1)
+
+    pump(10)
+    client = Node(first.near)
+    client.say(*(request(number, body=f"r{number}", options=options) for number in range(6)))
+    pump(20)
+    passed = len([said for said in first.to_near + second.to_near if said.endswith("REQUEST")])
+    assert passed <= 3
+    done: list[str] = []
+    for _ in range(20):
+        for worker in (here, there):
+            for said in worker.hears():
+                if said.endswith("REQUEST"):
+                    done.append(said.split()[1])
+                    worker.say("CLEAR ID=0 DELIVERED" if options else "CLEAR ID=0 PAYLOAD=ok REPLY")
+        pump(2)
+    assert sorted(done) == [f"PAYLOAD=r{number}" for number in range(6)]
+    assert first.near.core.open_messages(RQ) == first.far.core.open_messages(RQ) == []
+
+
+@pytest.mark.parametrize("options", ["", "NOREPLY"])
+def test_a_lost_link_ends_here_what_the_other_controller_gives_to_others_now(options: str) -> None:
     pair = Pair()
     worker = consumer(pair.near)
     pair.pump()
     client = Node(pair.far)
-    client.say(request(1))
+    client.say(request(1, options=options))
     pair.pump()
-    assert worker.hears() == [job(0)]
+    assert worker.hears() == [job(0, flag=options)]
     pair.link.ended()
     pair.seat.leave()
     assert pair.near.core.open_messages(5) == []
     again = consumer(pair.far)
-    assert again.hears() == [job(0)]
+    assert again.hears() == [job(0, flag=options)]
 
 
 def test_a_full_closing_or_silent_controller_is_left() -> None:

@@ -86,7 +86,7 @@ def test_a_broker_that_did_not_answer_is_not_named_and_a_told_load_counts() -> N
     assert servant.one("CHANGEBROKER")[0]["broker"] == "tcp://h3:8081"
 
 
-@pytest.mark.parametrize("address", ["", "h2:8081", "tcp://h2", "tcp://:1", "tcp://h:99999", "tcp://h:x"])
+@pytest.mark.parametrize("address", ["", "h2:8081", "tcp://h2", "tcp://:1", "tcp://h:99999", "tcp://h:x", "tcp://h:²"])
 def test_a_fleet_entry_without_an_address_is_refused(address: str) -> None:
     tree = parse(b"ZFL", f"broker\n    peers\n        broker = {address}\n".encode())
     with pytest.raises(BadDocument):

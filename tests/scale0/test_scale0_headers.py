@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -133,3 +134,10 @@ def test_services_are_a_list_or_a_text_with_commas() -> None:
 def test_a_text_survives_being_written_and_read(text: str) -> None:
     raw = text.encode("utf-8", "replace")
     assert text_of(token_of(raw)) == raw
+
+
+def test_very_many_services_are_read_without_comparing_each_with_all() -> None:
+    names = [f"{number:04x}" for number in range(9000)]
+    started_s = time.perf_counter()
+    assert names_of(json.dumps(names + names).encode()) == [name.encode() for name in names]
+    assert time.perf_counter() - started_s < 1.0

@@ -222,7 +222,7 @@ def test_a_client_side_hears_what_became_of_each_call() -> None:
     (waiting,) = house.core.open_messages(SCALE0)
     house.core.cancel(waiting, BY_OPERATOR)
     bench.exchange()
-    assert bench.said == [(ANSWERED, b"one", b"value"), (FAILED, b"two", b"by_operator")]
+    assert bench.said == [(ANSWERED, b"one", b"value"), (FAILED, b"two", b"BY_OPERATOR")]
 
 
 def test_a_client_side_tells_a_refusal_from_a_failure() -> None:

@@ -261,7 +261,7 @@ def test_a_task_that_ends_without_an_answer_is_told_with_its_id() -> None:
 
     house.core.cancel(message, BY_OPERATOR)
     said, _ = master.one("ERROR")
-    assert said == {"code": 503, "reason": "by_operator", "id": "gone"}
+    assert said == {"code": 503, "reason": "BY_OPERATOR", "id": "gone"}
 
 
 def test_services_may_be_named_with_commas() -> None:

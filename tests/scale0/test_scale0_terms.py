@@ -292,3 +292,21 @@ def test_offences_far_apart_are_no_abuse() -> None:
         abuse(peer, 1)
         house.pass_time(7)
     assert set(peer.errors()) == {501}
+
+
+def test_a_worker_whose_configuration_names_no_services_any_more_leaves_the_line() -> None:
+    house = House()
+    configure(house, SHOP)
+    servant, master = worker(house, b"w1"), client(house)
+    servant.ping()
+    master.task(1, "thumbs")
+    ((task_id, _),) = servant.tasks()
+    servant.ping()
+    configure(house, b"broker\n    identity = main\n")
+    servant.hear()
+    master.task(2, "thumbs")
+    assert servant.tasks() == []
+    servant.reply(task_id)
+    assert master.results() == [(1, b"done")]
+    servant.ping("thumbs")
+    assert len(servant.tasks()) == 1

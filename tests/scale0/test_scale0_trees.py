@@ -174,3 +174,9 @@ def test_plain_trees_look_plain() -> None:
     assert write_zpl(tree) == b"identity = w1\nservices = mail\n"
     assert b"<identity>w1</identity>" in write_xml(tree)
     assert write_json(tree) == b'{\n  "identity": "w1",\n  "services": "mail"\n}'
+
+
+@pytest.mark.parametrize("encoding", [b"x-unheard-of", b"shift_jis", b"utf-7", b"base64"])
+def test_xml_in_an_encoding_that_cannot_be_read_is_refused(encoding: bytes) -> None:
+    with pytest.raises(BadDocument):
+        parse_xml(b'<?xml version="1.0" encoding="%s"?><a><b>1</b></a>' % encoding)

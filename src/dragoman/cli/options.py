@@ -44,6 +44,9 @@ def url_option(command: F) -> F:
     """`--url`: where messages are sent."""
     return click.option(
         "--url",
+        "--broker",
+        "url",
+        metavar="ADDRESS",
         envvar="DRAGOMAN_URL",
         show_envvar=True,
         help="The broker's address, as emqp://HOST or rq://HOST. Default: what the broker wrote into its data directory.",

@@ -134,6 +134,9 @@ class App:
             raise problem_of(refusal, "not kept")
         return Handle(self, call_id.decode())
 
+    def send_sync(self, queue: str, body: bytes, headers: Sequence[str] = ()) -> Handle:
+        return self.background.run(self.send(queue, body, headers))
+
     async def call(self, queue: str, body: bytes, headers: Sequence[str] = (), wait_s: float | None = None) -> bytes:
         """Have a worker of any kind answer a body of any kind; returns the answer's bytes as the worker sent them."""
         answer_s = self.answer_s if wait_s is None else wait_s
@@ -149,6 +152,9 @@ class App:
         if isinstance(problem, Refused):
             raise problem
         return value
+
+    def call_sync(self, queue: str, body: bytes, headers: Sequence[str] = (), wait_s: float | None = None) -> bytes:
+        return self.background.run(self.call(queue, body, headers, wait_s))
 
     async def _say(
         self, caller: SideCaller, queue: str, body: bytes, headers: Sequence[str], wants_reply: bool, wait_s: float

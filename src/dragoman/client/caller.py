@@ -35,7 +35,7 @@ SWEEP_S: Final = 0.25
 DUPLICATE: Final = b'{"error":{"type":"DUPLICATE"'
 DRAINING: Final = b'{"error":{"type":"DRAINING"'
 # States of a request from which an answer still comes.
-OPEN_STATES: Final = ("waiting", "leased")
+OPEN_STATES: Final = ("waiting", "leased", "delivered")
 
 
 class Call:
@@ -186,7 +186,7 @@ class Caller(Window):
         question.add_done_callback(functools.partial(self._learn, call))
 
     def _learn(self, call: Call, answer: asyncio.Future[bytes]) -> None:
-        if self._calls.get(call.id) is not call or answer.cancelled() or answer.exception() is not None:
+        if answer.cancelled() or answer.exception() is not None or self._calls.get(call.id) is not call:
             return
         state = state_in(answer.result())
         if state in OPEN_STATES:

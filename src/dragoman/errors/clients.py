@@ -57,7 +57,7 @@ class AnswerLost(ClientError):
     code = "ANSWER_LOST"
 
     def __init__(self, message_id: str, state: str) -> None:
-        fate = "may or may not have run: the broker does not know it" if state == "unknown" else f"is {state}"
+        fate = "may or may not have run: its state is not known" if state == "unknown" else f"is {state}"
         super().__init__(f"the answer to {message_id} was lost with the connection; the job {fate}")
         self.message_id, self.state = message_id, state
 

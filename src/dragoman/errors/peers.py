@@ -135,6 +135,16 @@ class OperationWithoutId(PeerError):
         self.command = command
 
 
+class RepeatedTooOften(PeerError):
+    """A RISP peer had operations repeated without saying them again."""
+
+    code = "REPEATED_TOO_OFTEN"
+
+    def __init__(self, size_max: int) -> None:
+        super().__init__(f"operations of more than {size_max} bytes repeated without CLEAR")
+        self.size_max = size_max
+
+
 class TooManyConsumers(PeerError):
     """One rq connection has consumed more queues than its limit."""
 

@@ -18,4 +18,7 @@ def demo(seconds: float) -> int:
     """
     from dragoman.cli.demo.play import play
 
-    return asyncio.run(play(seconds))
+    try:
+        return asyncio.run(play(seconds))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None

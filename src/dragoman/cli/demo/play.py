@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,11 @@ async def play(seconds: float) -> int:
     logging.getLogger("dragoman").setLevel(
         logging.CRITICAL
     )  # its peers would tell of the broker's death, each for itself
+    # A closed terminal and a polite kill end it as Ctrl-C does: with the broker gone and nothing left behind.
+    itself = asyncio.current_task()
+    assert itself is not None
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, itself.cancel)
     with tempfile.TemporaryDirectory(prefix="dragoman-demo-") as folder:
         tally = Tally()
         broker = Broker(Path(folder) / "data")

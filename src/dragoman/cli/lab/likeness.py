@@ -3,8 +3,8 @@
 | may vary | how it is known |
 |---|---|
 | signs of life | a message that says PING, PONG or HEARTBEAT and no more; neither expected nor compared |
-| ids of the broker's choosing | a uuid, 32 hex digits, a frame of five bytes that begins with zero; in RQ the ID of a REQUEST to a consumer and every QUEUEID |
-| instants | ten digits that begin with 1, with or without a fraction or milliseconds |
+| ids of the broker's choosing | a uuid, 32 hex digits, a frame of five bytes that begins with zero; in RQ the ID of a REQUEST to a consumer and every QUEUEID; in EBUS the rid of a REQ to a worker |
+| instants | ten digits that begin with 1, with or without a fraction or milliseconds; in EBUS the milliseconds that a REQ to a worker has left |
 
 An id that a peer chose must come back as it was. One that the broker chose is remembered: when the recorded peer says it, ours is said
 in its place.
@@ -26,6 +26,8 @@ VARIABLE: Final = re.compile(
     rb"(?P<id>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f]))"
     rb"|(?P<time>(?<![0-9.])1[0-9]{9}(?:[0-9]{3})?(?:\.[0-9]+)?(?![0-9]))"
 )
+EBUS_REQUEST: Final = [b"EBC01", b"REQ"]  # to a worker: EBC01, REQ, rid, data, milliseconds left
+EBUS_WORKER: Final = b"EBW01"
 RISP_LIFE_SIGNS: Final = (words.PING, words.PONG)
 
 
@@ -43,10 +45,13 @@ class Likeness:
     def __init__(self) -> None:
         self._ours: dict[bytes, bytes] = {}  # recorded id → the one it is in this run
         self._peers: set[bytes] = set()  # ids that peers chose
+        self._rids: dict[bytes, bytes] = {}  # of EBUS, towards workers: recorded rid → this run's
         self._risp: dict[tuple[str, int, int], int] = {}  # (connection, command, recorded number) → this run's
 
     def to_say(self, frames: list[bytes]) -> list[bytes]:
         """What a recorded peer said, with the broker's ids of this run; the others are the peer's own from now on."""
+        if frames[:1] == [EBUS_WORKER] and len(frames) > 2:
+            frames = [*frames[:2], self._rids.get(frames[2], frames[2]), *frames[3:]]
         return [self._frame_to_say(frame) for frame in frames]
 
     def _frame_to_say(self, frame: bytes) -> bytes:
@@ -66,6 +71,9 @@ class Likeness:
         """Whether the broker said what it was recorded to say; learns the ids it chose."""
         if len(recorded) != len(heard):
             return False
+        if recorded[:2] == heard[:2] == EBUS_REQUEST and len(recorded) > 3:
+            self._rids[recorded[2]] = heard[2]
+            recorded, heard = recorded[3:4], heard[3:4]
         return all(self._is_like_frame(old, new) for old, new in zip(recorded, heard, strict=True))
 
     def _is_like_frame(self, old: bytes, new: bytes) -> bool:

@@ -66,6 +66,7 @@ class Post:
         self.is_serving = asyncio.Event()  # the broker has taken us on
         self._settings = settings
         self._queues = msgspec.json.encode(queues)
+        self._names = ", ".join(name for _, name in queues)
         self._crew = crew
         self._ids = MessageIds(id_prefix_of(os.urandom(10)))
         self._line = Line(address, WORKER, self._make, self._up, self._down)
@@ -131,7 +132,7 @@ class Post:
             side.ready(max(0, self._settings.slots - len(self._runs)))
         self._flush()
         self.is_serving.set()
-        log.info("serving %s with %d slots", self._queues.decode(), self._settings.slots)
+        log.info("serving %s with %d slots", self._names, self._settings.slots)
 
     def _say_unsaid(self, side: WorkerSide) -> None:
         for request_id, value in self._unsaid:

@@ -10,7 +10,8 @@ from librt.strings import BytesWriter, write_i64_be
 
 from dragoman.dialects.ebus.data import pack, reject_data
 from dragoman.dialects.ebus.dialect import EbusDialect
-from dragoman.dialects.ebus.requests import Asked, Asker
+from dragoman.dialects.ebus.requests import Asker, Ended
+from dragoman.dialects.ebus.stales import STALES_NS_MAX, in_ms
 from dragoman.dialects.ebus.words import (
     CANCEL,
     DISCONNECT,
@@ -92,18 +93,17 @@ class ClientRole(ZmtpSession):
         queue = frames[at]
         rid = frames[at + 1]
         body = frames[at + 2] if count > at + 2 else NULL
-        if self.ebus.requests.orphans and rid not in asker.asked:
-            self.ebus.requests.adopt(asker, self, rid, queue, body)
-        fresh = Asked(rid, 0, asker)
-        asked = asker.asked.setdefault(rid, fresh)
-        if asked is not fresh:
-            self.on_request_again(asked)
+        if self.is_asked(asker, rid):
             return
+        if self.ebus.requests.orphans:
+            self.ebus.requests.adopt(asker, self, rid, queue, body)
+            if self.is_asked(asker, rid):
+                return
         m = Message(EBUS, queue, rid, body)
         stales = self.ebus.stales
         stales_ns = stales.of(frames[at + 3]) if count > at + 3 else 0
         if stales_ns > 0:
-            m.headers = frames[at + 3]
+            m.headers = frames[at + 3] if stales_ns < STALES_NS_MAX else in_ms(stales_ns)
         else:
             stales_ns = stales.default_ns
             m.headers = stales.default_text
@@ -113,26 +113,30 @@ class ClientRole(ZmtpSession):
         m.address = self.address
         refusal = self.exchange.submit(m)
         if refusal == TAKEN:
-            fresh.number = m.number
+            asker.open[rid] = m.number
         else:
-            del asker.asked[rid]
             text = f"{REFUSAL_CODES[refusal]}: {REFUSAL_TEXTS[refusal]}"
             self.tell_client_now([REJECT, rid, pack(text, self.ebus.settings.is_json)])
 
-    def on_request_again(self, asked: Asked) -> None:
-        """It runs: its outcome comes here from now on. It has ended: its outcome is said once more."""
-        if asked.number == 0:
-            self.tell_outcome(asked)
-            return
-        m = self.exchange.fetch(asked.number)
-        if m is not None and m.client is not self:
-            self.exchange.readdress(m, self)
+    def is_asked(self, asker: Asker, rid: bytes) -> bool:
+        """Whether the request is there already. It is open: its outcome comes here. It has ended: its outcome is said once more."""
+        number = asker.open.get(rid, 0)
+        if number != 0:
+            m = self.exchange.fetch(number)
+            if m is not None and m.client is not self:
+                self.exchange.readdress(m, self)
+            return True
+        ended = asker.find(rid)
+        if ended is not None:
+            self.tell_outcome(rid, ended)
+            return True
+        return False
 
     def on_cancel(self, frames: list[bytes], at: int, is_told: bool) -> None:
         """CANCEL: the request ends and the client is told so. REJECT: it does not want the reply; nothing more is said of it."""
         asker = self.asker
-        asked = asker.asked.get(frames[at]) if asker is not None and len(frames) > at else None
-        m = self.exchange.fetch(asked.number) if asked is not None and asked.number != 0 else None
+        number = asker.open.get(frames[at], 0) if asker is not None and len(frames) > at else 0
+        m = self.exchange.fetch(number) if number != 0 else None
         if m is None:
             if is_told:
                 self.exchange.note(self, "EBUS_NOTHING_TO_CANCEL")
@@ -178,13 +182,13 @@ class ClientRole(ZmtpSession):
         if asker is None:  # asked through another connection of the same name
             asker = self.ebus.requests.askers.get(message.address)
         if asker is not None:
-            self.ebus.requests.ended(asker, message, value, has_value, is_rejected, True)
+            self.ebus.requests.ended(asker, message, value, has_value, is_rejected)
 
-    def tell_outcome(self, asked: Asked) -> None:
-        """What has ended, from memory."""
-        frames = [REJECT if asked.is_rejected else REPLY, asked.rid]
-        if asked.has_value:
-            frames.append(asked.value)
+    def tell_outcome(self, rid: bytes, ended: Ended) -> None:
+        """From memory."""
+        frames = [REJECT if ended.is_rejected else REPLY, rid]
+        if ended.has_value:
+            frames.append(ended.value)
         self.tell_client(frames)
 
     # -- envelopes ------------------------------------------------------------------------------------------------------

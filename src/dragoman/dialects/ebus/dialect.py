@@ -30,7 +30,7 @@ class EbusSettings:
         self.worker_requests_max: int = 1005
         self.is_json: bool = False
         self.answers_kept_ns: int = 5 * SECOND_NS
-        self.answers_max: int = 100_000
+        self.answers_max: int = 40_000
         self.answers_size_max: int = 64 * 1024 * 1024
 
 

@@ -28,12 +28,13 @@ class EbusSession(WorkerRole):
         self.takes_one_answer = self.zmtp.peer_socket_type == b"REQ"
         self.set_plain()
         self.ebus.sessions[self.connection_no] = self
-        if self.ebus.requests.known(self.address):
+        if self.ebus.requests.knows(self.address):
             asker = self.ebus.requests.arrived(self)
             self.asker = asker
-            if not self.takes_one_answer:
-                for asked in self.ebus.requests.unsaid(asker):
-                    self.tell_outcome(asked)
+            for rid in self.ebus.requests.take_unsaid(asker):
+                ended = asker.find(rid)
+                if ended is not None and not self.takes_one_answer:
+                    self.tell_outcome(rid, ended)
 
     def ended(self) -> None:
         self.ebus.sessions.pop(self.connection_no, None)

@@ -9,6 +9,7 @@ from dragoman.model.units import SECOND_NS
 MS_NS: Final = SECOND_NS // 1000
 # The longest time a JavaScript timer knows: the original's peers set theirs by it.
 STALES_MS_MAX: Final = 2**31 - 1
+STALES_NS_MAX: Final = STALES_MS_MAX * MS_NS
 # Distinct texts whose meaning is remembered: a client's calls mostly share one.
 MEANINGS_MAX: Final = 256
 TEXT_SIZE_MAX: Final = 20
@@ -20,6 +21,8 @@ class StalesMeanings:
 
     def __init__(self) -> None:
         self.known: dict[bytes, int] = {}
+        self.last_text: bytes = b""  # the one asked for last is mostly the next one, too
+        self.last_ns: int = 0
         self.default_ns: int = 0
         self.default_text: bytes = b""
 
@@ -29,10 +32,18 @@ class StalesMeanings:
 
     def of(self, text: bytes) -> int:
         """0 for what is no number of milliseconds above 0: the default applies."""
+        if len(text) > TEXT_SIZE_MAX:
+            return 0
+        if text != self.last_text:
+            self.last_text = text
+            self.last_ns = self.look_up(text)
+        return self.last_ns
+
+    def look_up(self, text: bytes) -> int:
         found = self.known.get(text, -1)
         if found >= 0:
             return found
-        if len(text) > TEXT_SIZE_MAX or not text.isdigit():
+        if not text.isdigit():
             return 0
         stales_ns = min(int(text), STALES_MS_MAX) * MS_NS
         if len(self.known) >= MEANINGS_MAX:

@@ -44,6 +44,7 @@ class WorkerRole(ClientRole):
         self.is_chosen_by_load = True
         self.worker_envelope: int = 0
         self.is_plain_worker: bool = True
+        self.services: list[bytes] = []  # what it said READY for
         self.requests_max: int = 0  # how many it may have at once
         self.slots_owed: int = 0  # of withdrawn requests: given back as soon as the core may be asked
         self.next_beat_ns: int = 0
@@ -85,6 +86,8 @@ class WorkerRole(ClientRole):
         has_it = m is not None
         if m is None:
             m = self.exchange.by_number(number)  # an answer counts from whoever held it
+            if m is not None and m.queue not in self.services:
+                m = None  # it cannot have held what it does not serve
         if m is None or m.attempt == 0:
             self.exchange.late(self, rid)
         elif word == REPLY:
@@ -92,7 +95,7 @@ class WorkerRole(ClientRole):
         else:
             self.exchange.reject(self, m, value)
         if has_it:
-            self.exchange.ready(self, 1)
+            self.give_slots(1)
 
     def on_ready(self, frames: list[bytes], at: int) -> None:
         """`null, service`, or the service alone. Ours: behind the two, how many requests it wants at most, and more services."""
@@ -112,6 +115,7 @@ class WorkerRole(ClientRole):
         if refusal != TAKEN:
             self.send_off(REFUSAL_TEXTS[refusal].encode())
             return
+        self.services = [name for _, name in queues]
         slots = self.ebus.settings.worker_requests_max
         if count > at + 2 and frames[at + 2].isdigit() and len(frames[at + 2]) <= 9:
             slots = max(min(int(frames[at + 2]), slots), 1)
@@ -119,8 +123,7 @@ class WorkerRole(ClientRole):
         self.slots_owed = 0
         self.pings = 0
         self.next_beat_ns = self.exchange.now_ns + self.ebus.settings.heartbeat_ns
-        # One that left and came back may still have some; it may even have more than it wants now.
-        self.exchange.ready(self, max(slots - len(self.held), 0))
+        self.give_slots(slots)
 
     # -- the core's verbs -----------------------------------------------------------------------------------------------
 
@@ -148,8 +151,6 @@ class WorkerRole(ClientRole):
     def withdraw(self, message: Message, reason: int) -> None:
         """It need not go on. Its room is free at once: the bound is on what it has to do, and that is one less."""
         self.slots_owed += 1
-        if message.worker is self:
-            return  # it timed out here and came straight back: the one thing it has to do
         rid = self.ebus.rid_of(message.number)
         self.tell_worker([CANCEL, rid])
 
@@ -184,8 +185,13 @@ class WorkerRole(ClientRole):
         if self.slots_owed > 0:
             slots = self.slots_owed
             self.slots_owed = 0
-            if self.is_worker and not self.is_leaving:
-                self.exchange.ready(self, slots)
+            self.give_slots(slots)
+
+    def give_slots(self, slots: int) -> None:
+        """Never beyond its bound: one that left and came back may have more than it wants now."""
+        room = self.requests_max - self.slots - len(self.held)
+        if room > 0 and self.is_worker and not self.is_leaving:
+            self.exchange.ready(self, slots if slots < room else room)
 
     def send_off(self, why: bytes) -> None:
         """A worker that broke the rules: its requests go to others."""

@@ -48,27 +48,40 @@ class PingpongClient(ZmtpSession):
         self.is_usual: bool = True  # envelope and frame form: the fast way out applies
         self.asked: deque[Ask] = deque()  # not yet answered, the oldest first
         self.by_number: dict[int, Ask] = {}
+        self.early_size: int = 0  # its part of the dialect's
 
     def opened(self) -> None:
         self.takes_one_answer = self.zmtp.peer_socket_type == b"REQ"
         self.is_usual = not self.zmtp.is_v1
         if self.identity and not self.takes_one_answer:
-            self.asked = self.pingpong.take_left(self.address)
-            for ask in self.asked:
-                if ask.words is None:
-                    self.by_number[ask.number] = ask
-            if self.asked:
-                self.pingpong.sessions[self.connection_no] = self
-                self.say_ready()
+            self.pingpong.named[self.address] = self
+            self.inherit(self.pingpong.take_left(self.address))
+
+    def inherit(self, asks: deque[Ask]) -> None:
+        """What its earlier connection asked is answered before its own orders."""
+        if not asks:
+            return
+        for ask in asks:
+            self.early_size += size_of(ask)
+            if ask.words is None:
+                self.by_number[ask.number] = ask
+        asks.extend(self.asked)
+        self.asked = asks
+        self.pingpong.sessions[self.connection_no] = self
+        self.say_ready()
 
     def ended(self) -> None:
         self.pingpong.sessions.pop(self.connection_no, None)
-        if self.asked:
-            if self.identity and not self.takes_one_answer:
+        if self.identity and not self.takes_one_answer:
+            newest = self.pingpong.named.get(self.address)
+            if newest is self:
+                del self.pingpong.named[self.address]
+            if newest is not None and newest is not self:
+                newest.inherit(self.asked)  # it was back before we knew that it had gone
+            elif self.asked:
                 self.pingpong.leave(self.address, self.asked)
-            else:
-                for ask in self.asked:
-                    self.pingpong.early_size -= size_of(ask)
+        else:
+            self.pingpong.early_size -= self.early_size
         self.exchange.goodbye(self)
 
     # -- what the client says -------------------------------------------------------------------------------------------
@@ -102,11 +115,12 @@ class PingpongClient(ZmtpSession):
         m.flags = REPLY_WANTED
         m.client = self
         m.address = self.address
-        # Answers wait in memory for the ones before them: the one thing here that a client could let grow.
-        is_crowded = pingpong.early_size > EARLY_ANSWERS_SIZE_MAX
+        # Answers wait in memory for the ones before them: the one thing here that a client could let grow. One that lets none wait
+        # does not suffer for those that do.
+        is_crowded = self.early_size > 0 and pingpong.early_size > EARLY_ANSWERS_SIZE_MAX
         refusal = QUEUE_FULL if is_crowded else self.exchange.submit(m)
         if refusal == TAKEN:
-            ask = Ask(m.number)
+            ask = Ask(m.number, form)
             self.asked.append(ask)
             self.by_number[m.number] = ask
             return
@@ -122,10 +136,10 @@ class PingpongClient(ZmtpSession):
     def refuse(self, words: list[bytes], is_stuck: bool) -> None:
         """Said when the orders before it have been answered. While the journal can keep nothing it must not wait for that."""
         if self.asked:
-            ask = Ask(0)
-            ask.words = words
+            ask = Ask(0, b"")
             self.asked.append(ask)
-            self.pingpong.early_size += size_of(ask)
+            self.keep_early(ask, words)
+            self.check_early()
         elif is_stuck:
             self.say_now(words)
         else:
@@ -169,12 +183,32 @@ class PingpongClient(ZmtpSession):
     def answer(self, message: Message, words: list[bytes]) -> None:
         """Say it when its turn has come."""
         ask = self.by_number.pop(message.number, None)
-        if ask is None:
-            self.say(words)  # asked so long ago that its place is forgotten
-            return
+        if ask is not None:
+            self.keep_early(ask, words)
+            self.say_ready()
+            self.check_early()
+        elif self.asked or self.takes_one_answer:
+            # Asked on an earlier connection, so long ago that its place is forgotten: it would be taken for the answer to another order.
+            self.exchange.note(self, "PINGPONG_PLACE_FORGOTTEN")
+        else:
+            self.say(words)
+
+    def keep_early(self, ask: Ask, words: list[bytes]) -> None:
+        """Until its turn comes."""
         ask.words = words
-        self.pingpong.early_size += size_of(ask)
-        self.say_ready()
+        size = size_of(ask)
+        self.early_size += size
+        self.pingpong.early_size += size
+
+    def check_early(self) -> None:
+        """One that lets too much wait is cut off, as one is that does not read."""
+        if self.early_size > EARLY_ANSWERS_SIZE_MAX + self.hub.message_size_max:
+            self.exchange.note(self, "PINGPONG_TOO_MUCH_WAITS")
+            self.pingpong.early_size -= self.early_size
+            self.early_size = 0
+            self.asked.clear()
+            self.by_number.clear()
+            self.finish()
 
     def say_ready(self) -> None:
         """Everything up to the first order that is not answered yet."""
@@ -183,7 +217,9 @@ class PingpongClient(ZmtpSession):
             words = asked[0].words
             if words is None:
                 return
-            self.pingpong.early_size -= size_of(asked[0])
+            size = size_of(asked[0])
+            self.early_size -= size
+            self.pingpong.early_size -= size
             asked.popleft()
             self.say(words)
 
@@ -194,12 +230,13 @@ class PingpongClient(ZmtpSession):
         while self.asked:
             ask = self.asked[0]
             if ask.words is None:
-                m = self.exchange.by_number(ask.number)
+                m = self.exchange.fetch(ask.number)
                 if m is not None and m.is_answerable:
                     return
                 del self.by_number[ask.number]
-                ask.words = self.in_envelope([ERROR, REASON_NAMES[REPLY_UNDELIVERABLE].upper().encode()])
-                self.pingpong.early_size += size_of(ask)
+                reason = REASON_NAMES[REPLY_UNDELIVERABLE].upper().encode()
+                is_json = ask.form == ASKED_IN_JSON
+                self.keep_early(ask, [texts.error_of(reason)] if is_json else self.in_envelope([ERROR, reason]))
             self.say_ready()
         self.pingpong.sessions.pop(self.connection_no, None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import final
+from typing import TYPE_CHECKING, Final, final
 
 from dragoman.dialects.contract import Dialect
 from dragoman.dialects.pingpong.words import UNKNOWN
@@ -12,6 +12,11 @@ from dragoman.limits import ANSWERS_HELD_NS, LINES_MAX
 from dragoman.model.peer import ANONYMOUS
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import PINGPONG
+
+if TYPE_CHECKING:
+    from dragoman.dialects.pingpong.client_session import PingpongClient
+
+ASK_SIZE: Final = 256  # of an answer's objects, whatever it says
 
 
 @final
@@ -29,8 +34,9 @@ class PingpongSettings:
 class Ask:
     """One order of a client, and what is to be said to it once its turn has come."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, form: bytes) -> None:
         self.number = number  # the message's; 0 for an order that was refused
+        self.form = form  # how it was asked, as `Message.headers` tells it
         self.words: list[bytes] | None = None
 
 
@@ -52,6 +58,9 @@ class PingpongDialect(Dialect):
         self.settings = settings
         self.is_draining: bool = False
         self.early_size: int = 0  # bytes of answers that wait for an earlier one
+        self.named: dict[
+            bytes, PingpongClient
+        ] = {}  # clients with an identity by address, the newest connection of each
         self.left: dict[bytes, LeftAsks] = {}  # by address, in the order in which they grow stale
 
     def listening(self) -> None:
@@ -63,7 +72,7 @@ class PingpongDialect(Dialect):
             if left is None:
                 left = LeftAsks(deque(), self.exchange.now_ns + ANSWERS_HELD_NS)
                 self.left[message.address] = left
-            left.asks.append(Ask(message.number))
+            left.asks.append(Ask(message.number, message.headers))
 
     def leave(self, address: bytes, asks: deque[Ask]) -> None:
         """A client with a name went away and may come back for these."""
@@ -101,9 +110,10 @@ class PingpongDialect(Dialect):
 
 
 def size_of(ask: Ask) -> int:
-    """Bytes that an answer takes while it waits for its turn."""
-    size = 0
-    if ask.words is not None:
-        for word in ask.words:
-            size += len(word)
+    """Bytes that an answer takes while it waits for its turn; even an empty one takes some."""
+    if ask.words is None:
+        return 0
+    size = ASK_SIZE
+    for word in ask.words:
+        size += len(word)
     return size

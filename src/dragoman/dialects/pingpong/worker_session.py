@@ -3,6 +3,7 @@
     READY, PING ──► a worker with one slot          PING, READY while it holds a job ──► a sign of life, no slot
     a result ─────► answers the one job it holds, and frees it
     job's timeout, cancel ──► *owing*: no slot before its next result (late, dropped), READY, or a new connection
+    its first job sent twice, and answered plainly ──► *owing* too: the second copy's result is still to come
 
 Everything it says is answered PONG; its workers count on that to know that the broker lives. A result has no id in the
 plain form, so a worker never has two jobs, and an owing one has none.
@@ -36,11 +37,11 @@ from dragoman.dialects.session import Hub, ZmtpSession
 from dragoman.limits import INLINE_BODY_SIZE_MAX
 from dragoman.model.message import Message
 from dragoman.model.peer import TAKES_NO_CONTROL_WORDS, TAKES_TEXT
-from dragoman.model.units import SECOND_NS
 from dragoman.model.words import HEARTBEAT_LOST, PINGPONG, TAKEN
 from dragoman.wire.zmtp.frames import LONG, write_frame
 
 SOON_NS: Final = 10_000_000
+CROSSING_NS: Final = 500_000_000  # a PING so soon after a job crossed it on its way; workers PING each second
 
 
 @final
@@ -59,7 +60,6 @@ class PingpongWorker(ZmtpSession):
         self.mark: bytes = b""  # what its result must bring back, where the form has a place for it
         self.was_repeated: bool = False
         self.is_owing: bool = False
-        self.owes_until_ns: int = 0  # it owes at most the answer to a repetition, until then; 0: a real answer
         # While jobs follow results within moments, a result's PONG travels with the next job: one packet instead of two, and the
         # worker wakes once. It is said by itself at the next beat if none comes.
         self.expects_job: bool = False
@@ -182,13 +182,10 @@ class PingpongWorker(ZmtpSession):
         may_answer_again = self.was_repeated and self.form == UNKNOWN and form == PLAIN
         if form > self.form:  # never back: what is spoilt on its way looks plain
             self.set_form(form)
-        leased_ns = m.leased_ns
         self.exchange.reply(self, m, value, is_failure)
         if may_answer_again:
-            # It got the job twice and may take the second for another one. It would work on that about as long.
-            now_ns = self.exchange.now_ns
+            # It got the job twice, and whatever is not PONG or EXIT is a job. How long it works on that nobody can know.
             self.is_owing = True
-            self.owes_until_ns = now_ns + max(2 * (now_ns - leased_ns), SECOND_NS)
         else:
             self.free()
 
@@ -257,15 +254,14 @@ class PingpongWorker(ZmtpSession):
         """A worker that only knows packages ignores a plain job and PINGs on: the same job once more, the same attempt."""
         m = self.job
         assert m is not None
-        if m.leased_ns == self.exchange.now_ns:
-            return  # the first copy has not even left
+        if self.exchange.now_ns - m.leased_ns < CROSSING_NS:
+            return  # said before it had the first copy
         self.was_repeated = True
         self.deliver_package(m.body)
 
     def withdraw(self, message: Message, reason: int) -> None:
         self.job = None
         self.is_owing = True
-        self.owes_until_ns = 0
 
     def accepts(self, message: Message) -> bool:
         kind = self.pickiness
@@ -293,13 +289,9 @@ class PingpongWorker(ZmtpSession):
             self.pay_pong()
         if self.is_unread:
             self.last_sign_ns = core_ns
-        if not self.is_worker or self.held:
+        if not self.is_worker or self.held or self.is_owing:
             return
-        if self.is_owing:
-            if 0 < self.owes_until_ns <= core_ns:
-                self.is_owing = False
-                self.free()
-        elif core_ns - self.last_sign_ns > self.pingpong.settings.worker_expire_ns:
+        if core_ns - self.last_sign_ns > self.pingpong.settings.worker_expire_ns:
             self.exchange.lose(self, HEARTBEAT_LOST)
 
     def say_goodbye(self) -> None:

@@ -86,9 +86,11 @@ class RqConsumer(Peer):
         return message.fit & TAKES_NO_EMPTY_BODY != 0
 
     def dismiss(self, reason: int) -> None:
-        """rq has a word for that only for the whole node."""
-        self.session.say_closing()
-        self.session.finish()
+        """rq has a word for that only for the whole node. What it holds it may still answer."""
+        session = self.session
+        session.say_closing()
+        session.begin_closing()
+        session.finish_if_done()
 
     def promoted(self, queue: bytes) -> None:
         self.is_consuming = True
@@ -109,5 +111,5 @@ class RqConsumer(Peer):
 
 
 def is_noreply(message: Message) -> bool:
-    """Whether the consumer's DELIVERED settles it: only where an rq source asked for that."""
-    return message.dialect == RQ and not message.flags & REPLY_WANTED
+    """Whether the consumer's DELIVERED settles it: only where an rq source asked for that, or one behind a link, which has it marked."""
+    return message.dialect == RQ and (not message.flags & REPLY_WANTED or len(message.headers) > 0)

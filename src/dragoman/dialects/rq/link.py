@@ -4,7 +4,9 @@ To the other controller we are a node like any other; it consumes with MAX 1 and
 first. Here the link is a source: DELIVERED, REPLY and UNDELIVERED go back under the ids they came with.
 
 Two controllers may be linked to each other. So that nothing goes in circles, a queue is consumed there only while a worker of more than
-LOW priority serves it here, and a broadcast that came over a link is not told to consumers of LOW priority.
+LOW priority serves it here, and a broadcast that came over a link is not told to consumers of LOW priority. A request goes to and fro
+while the workers of both are busy, but each side holds it until the other has settled it, and takes no second one: MAX is 1. For that a
+request without a reply is settled there when it is done here, not when it is kept.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from dragoman.dialects.rq.consumer import is_noreply
 from dragoman.dialects.rq.dialect import RqDialect
 from dragoman.dialects.rq.node import NodeEar
 from dragoman.dialects.rq.source import RqSource
@@ -23,13 +26,12 @@ from dragoman.model.words import (
     BROKER_STOPPED,
     CONNECTION_ENDED,
     HANDOVER_WANTED,
-    KEPT_WANTED,
     REPLY_WANTED,
     RQ,
     TAKEN,
 )
 from dragoman.wire.risp.reader import RispReader
-from dragoman.wire.risp.words import PRIORITY_LOW
+from dragoman.wire.risp.words import DELIVERED, NOREPLY, PRIORITY_LOW
 from dragoman.wire.risp.writer import (
     NODE_CLOSING,
     PING_BYTES,
@@ -41,6 +43,7 @@ from dragoman.wire.risp.writer import (
 
 MESSAGES_MAX: Final = 1
 LOOK_NS: Final = SECOND_NS // 2  # how often we see what our workers serve
+NOREPLY_MARK: Final = bytes([NOREPLY])
 
 
 @final
@@ -110,15 +113,17 @@ class RqLink(RqSource):
         elif self.is_closing:
             self.finish_if_done()
 
-    def take(self, request_id: bytes, queue: bytes, body: bytes, is_noreply: bool) -> None:
+    def take(self, request_id: bytes, queue: bytes, body: bytes, wants_no_reply: bool) -> None:
         m = Message(RQ, queue, request_id, body)
-        m.flags = KEPT_WANTED if is_noreply else REPLY_WANTED | HANDOVER_WANTED
+        m.flags = REPLY_WANTED | HANDOVER_WANTED
+        if wants_no_reply:
+            m.headers = NOREPLY_MARK
         m.retries_left = self.rq.settings.retries
         m.client = self
         m.address = self.address
         if not queue or self.exchange.submit(m) != TAKEN:
             self.say_now(encode_undelivered(request_id))
-        elif not is_noreply:
+        else:
             self.asked += 1
 
     def relay(self, queue: bytes, body: bytes) -> None:
@@ -126,6 +131,19 @@ class RqLink(RqSource):
             self.rq.is_relaying = True
             self.exchange.publish(queue, body)
             self.rq.is_relaying = False
+
+    def handed_over(self, message: Message) -> None:
+        if not is_noreply(message):
+            self.say_of(message, DELIVERED)
+
+    def answered(self, message: Message, value: bytes) -> None:
+        if not is_noreply(message):
+            super().answered(message, value)
+            return
+        self.asked -= 1
+        self.say_of(message, DELIVERED)
+        if self.is_closing:
+            self.finish_if_done()
 
     def finish_if_done(self) -> None:
         if self.asked <= 0:

@@ -123,7 +123,8 @@ class RqSession(RqSource):
     def say_goodbye(self) -> None:
         """The broker stops: whatever the node still waits for cannot finish."""
         self.say_closing()
-        self.exchange.cancel_all(self, BROKER_STOPPED)
+        if self.asked > 0:  # else there is nothing to look for among all the messages
+            self.exchange.cancel_all(self, BROKER_STOPPED)
         self.finish()
 
     # -- time -----------------------------------------------------------------------------------------------------------
@@ -134,7 +135,8 @@ class RqSession(RqSource):
             self.finish_if_done()
         if self.is_unread:
             self.last_sign_ns = self.exchange.now_ns
-            return
+        for consumer in self.consumers.values():
+            consumer.last_sign_ns = self.last_sign_ns
         silence_ns = self.exchange.now_ns - self.last_sign_ns
         if silence_ns < settings.ping_ns:
             return

@@ -28,6 +28,8 @@ def parse_xml(document: bytes) -> Node:
         reading.parser.Parse(document, True)
     except expat.ExpatError as error:
         raise BadDocument(error.lineno, f"not XML: {expat.ErrorString(error.code)}") from error
+    except (LookupError, ValueError) as error:  # an encoding there is not, or that expat cannot be taught
+        raise BadDocument(1, f"not XML that can be read: {error}") from error
     return reading.root
 
 

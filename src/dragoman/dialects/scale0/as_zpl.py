@@ -29,7 +29,8 @@ def parse_zpl(document: bytes) -> Node:
             continue
         depth = depth_of(text[: len(text) - len(bare)], line)
         if depth >= len(branch):
-            raise BadDocument(line, f"indented by {depth * INDENT}: its parent stands at {(len(branch) - 2) * INDENT}")
+            parent = f"its parent stands at {(len(branch) - 2) * INDENT}" if len(branch) > 1 else "it has no parent"
+            raise BadDocument(line, f"indented by {depth * INDENT}: {parent}")
         count.one_more(depth + 1, line)
         del branch[depth + 1 :]
         branch.append(read_property(branch[depth], bare, line))

@@ -155,7 +155,14 @@ def said(text: str) -> str:
 
 def checked_address(text: str) -> str:
     host, _, port = text.removeprefix("tcp://").rpartition(":")
-    if not text.startswith("tcp://") or not host or not port.isdigit() or int(port) > 65535:
+    if (
+        not text.startswith("tcp://")
+        or not host
+        or not port.isascii()
+        or not port.isdigit()
+        or len(port) > 5
+        or int(port) > 65535
+    ):
         raise BadDocument(0, f"{text or 'a broker without an address'}: tcp://HOST:PORT is wanted")
     return text
 

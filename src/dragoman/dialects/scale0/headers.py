@@ -363,13 +363,11 @@ def names_of(token: bytes) -> list[bytes]:
         items = value
     elif isinstance(value, str):
         items = [part.strip() for part in value.split(",")]
-    found: list[bytes] = []
+    found: dict[bytes, bool] = {}  # in the order they came; a list of ten thousand must not be looked through for each
     for item in items:
         if isinstance(item, str) and item:
-            name = item.encode("utf-8", "replace")
-            if name not in found:
-                found.append(name)
-    return found
+            found[item.encode("utf-8", "replace")] = True
+    return list(found)
 
 
 def is_plain(text: bytes) -> bool:

@@ -57,6 +57,9 @@ def settle(session: Scale0Session) -> bool:
         return True
     if not served:
         session.exchange.note(session, "SCALE0_NO_SERVICES")  # it is alive, and that is all
+        if session.is_worker:
+            session.serving = served
+            session.exchange.leave(session)  # what it holds it may answer
         return True
     refusal = session.exchange.join(session, [(WEIGHT, name) for name in served])
     if refusal != TAKEN:

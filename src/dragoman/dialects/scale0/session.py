@@ -290,7 +290,7 @@ class Scale0Session(ZmtpSession):
     def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
         """There will be no TASKREPLY: why, in the worker's words if it had some."""
         if not self.is_req or message.number == self.awaited:
-            said = value if value else REASON_NAMES[reason].encode()
+            said = value if value else REASON_NAMES[reason].upper().encode()
             self.tell([ERROR, error_header(NOT_ACCEPTING, said, id_token(message))])
 
     def withdraw(self, message: Message, reason: int) -> None:

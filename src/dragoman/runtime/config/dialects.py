@@ -171,7 +171,10 @@ class EbusConfig:
         reloadable=True,
     )
     answers_max: int = setting(
-        100_000, kinds.integer(0), "Ended requests remembered at most; the oldest are forgotten first.", reloadable=True
+        40_000,
+        kinds.integer(0),
+        "Ended requests remembered at most. The oldest are forgotten first, up to half of them at once.",
+        reloadable=True,
     )
     answers_size_max: int = setting(
         64 * 1024 * 1024, kinds.size(0), "Bytes of data, asked and answered, that those may hold.", reloadable=True

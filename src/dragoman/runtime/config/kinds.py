@@ -128,10 +128,12 @@ def name() -> Kind:
 
 
 def places(port: int) -> Kind:
-    """Other programs' addresses, `host` or `host:port`; in the environment or a flag, commas separate them."""
+    """Other programs' addresses, `host` or `host:port`; in the environment or a flag, commas separate them. `[]` says "none"."""
 
     def read(value: object, is_text: bool) -> tuple[str, ...]:
-        items = value.split(",") if is_text and isinstance(value, str) else value
+        items = value
+        if is_text and isinstance(value, str):
+            items = [] if value.strip() == "[]" else value.split(",")
         if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
             raise ValueError
         return tuple(place(item.strip(), port) for item in items if item.strip())

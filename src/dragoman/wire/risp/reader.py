@@ -11,18 +11,22 @@ accumulator:
     01 80 id4 e0 len4 data 0b                                         reply
     01 80 id4 a0 L queue e0 len4 data [21] [41 rr] [61 hhll] 0a       request
 
+A byte may repeat an operation, payload and all, at no cost to the one who sends it: what is repeated is counted by its size, and one who
+goes on with that has to go.
+
 Should the byte behind such an operation not be CLEAR, the accumulator is filled from its bytes after all (`_recall`), so that both
 ways of reading mean the same.
 """
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
-from dragoman.errors import OperationWithoutId, PayloadTooLarge
+from dragoman.errors import OperationWithoutId, PayloadTooLarge, RepeatedTooOften
+from dragoman.limits import RISP_REPEATED_SIZE_MAX
 from dragoman.wire.risp.handler import RispHandler
 from dragoman.wire.risp.words import (
     BROADCAST,
@@ -61,6 +65,9 @@ from dragoman.wire.risp.words import (
     UNSAID,
 )
 
+# What an operation without a payload counts as.
+REPETITION_SIZE: Final = 64
+
 
 @final
 class RispReader:
@@ -86,6 +93,10 @@ class RispReader:
         self._retries: i64 = UNSAID
         self._timeout_s: i64 = UNSAID
         self._messages_max: i64 = UNSAID
+        # What it is about has come since the last acting byte; its payload was acted on; bytes acted on again since CLEAR.
+        self._is_new = False
+        self._is_spent = False
+        self._repeated: i64 = 0
 
     def feed(self, data: bytes) -> None:
         """Give the next bytes; the handler hears what they complete. Raises a PeerError, after which the stream is of no more use."""
@@ -203,6 +214,8 @@ class RispReader:
         end: i64 = len(operation) - 1  # without its acting byte
         while at < end:
             at = self._gather(operation, at, end)
+        self._is_new = False
+        self._is_spent = True
 
     # -- the accumulator ------------------------------------------------------------------------------------------------
 
@@ -217,10 +230,13 @@ class RispReader:
         self._retries = UNSAID
         self._timeout_s = UNSAID
         self._messages_max = UNSAID
+        self._is_spent = False
+        self._repeated = 0
 
     def _gather(self, data: bytes, at: i64, end: i64) -> i64:
         """Take the parameter at `at`; returns where it ends, or -1 when the rest of it has not come and all was put away."""
         command: i64 = data[at]
+        self._is_new = True
         if command < BYTES:
             if command == NOREPLY:
                 self._is_noreply = True
@@ -273,6 +289,7 @@ class RispReader:
                 self._missing = stop - end
                 return -1
             self._payload = data[text_at:stop]
+            self._is_spent = False
         elif command == QUEUE:
             if stop > end:
                 self._rest = data[at:]
@@ -294,6 +311,7 @@ class RispReader:
             return len(data)
         growing += data[:missing]
         self._payload = bytes(growing)
+        self._is_spent = False
         self._growing = None
         self._missing = 0
         return missing
@@ -306,7 +324,26 @@ class RispReader:
             handler.on_ping()
         elif command == PONG:
             handler.on_pong()
-        elif command == REQUEST:
+        elif command != NOP:
+            self._count(command)
+            self._operate(command)
+
+    def _count(self, command: i64) -> None:
+        """See to it that nobody has much repeated; one repetition may be of any size."""
+        size: i64 = 0 if self._is_new else REPETITION_SIZE
+        self._is_new = False
+        if command == REQUEST or command == REPLY or command == BROADCAST:
+            if self._is_spent:
+                size += len(self._payload)
+            self._is_spent = True
+        if size > 0:
+            if self._repeated > RISP_REPEATED_SIZE_MAX:
+                raise RepeatedTooOften(RISP_REPEATED_SIZE_MAX)
+            self._repeated += size
+
+    def _operate(self, command: i64) -> None:
+        handler = self.handler
+        if command == REQUEST:
             handler.on_request(
                 self._need_id(command),
                 self._queue,
@@ -334,7 +371,7 @@ class RispReader:
             handler.on_closing()
         elif command == SERVER_FULL:
             handler.on_server_full()
-        elif command != NOP:
+        else:
             handler.on_stray(command)
 
     def _need_id(self, command: i64) -> bytes:
