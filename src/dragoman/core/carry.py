@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from dragoman.core.state import State, carried_at
+from dragoman.core.state import State
 from dragoman.core.tail import Tail
 from dragoman.model.message import Message
-from dragoman.model.records import FactLog
+from dragoman.model.records import FactLog, carried_at
 
 PLACE_SHIFT: Final = 32  # a place is segment number << 32 | offset
 

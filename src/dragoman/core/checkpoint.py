@@ -23,14 +23,14 @@ from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, w
 from mypy_extensions import i64
 
 from dragoman.core.lifecycle import LEASED, QUARANTINED, WAITING
-from dragoman.core.lines import line_key
+from dragoman.core.lines import line_code, line_key
 from dragoman.core.queue import Queue
 from dragoman.core.schedule import Schedule
-from dragoman.core.state import State, carried_at
+from dragoman.core.state import State
 from dragoman.core.tail import Tail, id_hash
 from dragoman.limits import CHECKPOINT_ROWS_MAX
 from dragoman.model.message import Message
-from dragoman.model.records import CHECKPOINT, read_accepted, schedule_text
+from dragoman.model.records import CHECKPOINT, carried_at, read_accepted, schedule_text
 
 COUNTERS: Final = 1
 QUEUE: Final = 2
@@ -325,7 +325,8 @@ class CheckpointReader:
     def line(self, data: bytes) -> None:
         queue = self.state.queues_by_no[read_i32_le(data, 1)]
         length: i64 = data[6]
-        line = queue.lane(data[5]).line(data[7 : 7 + length])
+        lane = queue.lane(data[5])
+        line = lane.line(data[7 : 7 + length])
         count: int = read_i32_le(data, 7 + length)
         at: int = 11 + length
         width = count * 8
@@ -343,9 +344,11 @@ class CheckpointReader:
         queue.waiting += count
         if max(expires) > 0:
             start = len(tail.expires) - count
+            code = line_code(queue.number, lane, line)
             for i in range(count):
                 if expires[i] > 0:
                     self.state.expiries.watch(tail.numbers[start + i], expires[i])
+                    self.state.expiries.watch_far(tail.numbers[start + i], code, expires[i])
 
 
 def read_schedule(state: State, number: int, text: bytes) -> Schedule:

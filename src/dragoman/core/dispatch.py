@@ -33,6 +33,10 @@ class Dispatch:
         self.is_stopped: bool = False  # draining: nothing new is given out
 
     def add_slots(self, peer: Peer, slots: int) -> None:
+        if peer.slots <= 0:
+            for serving in peer.serves:
+                if serving.is_idle:  # left from before it was busy: whoever was idle meanwhile comes first
+                    self.state.queues_by_no[serving.queue_no].unset_idle(serving)
         peer.slots = min(peer.slots + slots, SLOTS_MAX)
         self.feed(peer)
 

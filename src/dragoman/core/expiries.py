@@ -1,23 +1,30 @@
-"""Who expires when: numbers of messages by the tenth of a second. One that is settled before stays until most of them are."""
+"""Who expires when: messages by the tenth of a second. One that is settled before stays until most of them are.
+
+A message in memory is known by its number. One that went to the tail of its line is known by that line, too: nobody looks through
+all lines of all queues for it.
+"""
 
 from __future__ import annotations
 
 import heapq
+from array import array
 from typing import Final, final
 
 from dragoman.limits import STALE_ENTRIES_MAX
 
 STEP_NS: Final = 100_000_000
+TAKEN_MAX: Final = 10_000  # per sweep: a million that expire at one instant must not stop the loop
 
 
 @final
 class Expiries:
-    """Knows numbers only; whether a message is still there is its asker's business."""
+    """Knows numbers and lines only; whether a message is still there is its asker's business."""
 
     def __init__(self) -> None:
-        self.numbers: dict[int, list[int]] = {}  # tenth of a second → numbers
+        self.numbers: dict[int, array[int]] = {}  # tenth of a second → numbers
+        self.far: dict[int, array[int]] = {}  # tenth of a second → number, line, number, line, …
         self.steps: list[int] = []  # heap of the keys above
-        self.watched: int = 0  # numbers in all of them
+        self.watched: int = 0  # numbers in the first of them
         self.expiring: int = 0  # open messages that expire
 
     def watch(self, number: int, expires_ns: int) -> None:
@@ -27,10 +34,21 @@ class Expiries:
         step = expires_ns // STEP_NS + 1
         numbers = self.numbers.get(step)
         if numbers is None:
-            self.numbers[step] = [number]
+            numbers = array("q")
+            self.numbers[step] = numbers
             heapq.heappush(self.steps, step)
-        else:
-            numbers.append(number)
+        numbers.append(number)
+
+    def watch_far(self, number: int, line: int, expires_ns: int) -> None:
+        """It went to the tail of a line."""
+        step = expires_ns // STEP_NS + 1
+        entries = self.far.get(step)
+        if entries is None:
+            entries = array("q")
+            self.far[step] = entries
+            heapq.heappush(self.steps, step)
+        entries.append(number)
+        entries.append(line)
 
     def settled(self, open_count: int) -> bool:
         """One of them is settled; True when so many were that it is time to `clear` and watch just what is open."""
@@ -39,17 +57,38 @@ class Expiries:
 
     def clear(self) -> None:
         self.numbers = {}
+        self.far = {}
         self.steps = []
         self.watched = 0
         self.expiring = 0
 
     def take(self, now_ns: int) -> list[int]:
-        """Those whose time has come; they are watched no more."""
+        """Those whose time has come, a bounded number of them: number, line (-1: in memory), and so on. They are watched no more."""
         steps = self.steps
         found: list[int] = []
         while steps and steps[0] * STEP_NS <= now_ns:
-            found.extend(self.numbers.pop(heapq.heappop(steps)))
-        self.watched -= len(found)
+            room = TAKEN_MAX - len(found) // 2
+            if room <= 0:
+                break
+            step = steps[0]
+            numbers = self.numbers.get(step)
+            if numbers is not None:
+                for number in numbers[-room:]:
+                    found.append(number)
+                    found.append(-1)
+                self.watched -= min(room, len(numbers))
+                del numbers[-room:]
+                if not numbers:
+                    del self.numbers[step]
+                continue
+            far = self.far.get(step)
+            if far is not None:
+                found.extend(far[-2 * room :])
+                del far[-2 * room :]
+                if not far:
+                    del self.far[step]
+                continue
+            heapq.heappop(steps)
         return found
 
     def next_ns(self) -> int:

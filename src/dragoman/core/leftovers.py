@@ -7,17 +7,22 @@ says that nobody was there); the answer waits for the address it belongs to and 
 from __future__ import annotations
 
 from collections import deque
-from typing import final
+from typing import Final, final
 
+from dragoman.core.lifecycle import DONE
 from dragoman.limits import ANSWERS_HELD_NS, ANSWERS_HELD_SIZE_MAX
 from dragoman.model.message import Message
 from dragoman.model.peer import Peer
 
+LEFTOVER_SIZE: Final = 512  # what even an empty answer counts for
+
 
 @final
 class Leftover:
-    def __init__(self, message: Message, value: bytes, until_ns: int) -> None:
+    def __init__(self, message: Message, outcome: int, reason: int, value: bytes, until_ns: int) -> None:
         self.message = message
+        self.outcome = outcome
+        self.reason = reason
         self.value = value
         self.until_ns = until_ns
         self.is_said: bool = False
@@ -32,11 +37,11 @@ class Leftovers:
         self.line: deque[Leftover] = deque()
         self.size: int = 0
 
-    def hold(self, message: Message, value: bytes, now_ns: int) -> None:
-        leftover = Leftover(message, value, now_ns + ANSWERS_HELD_NS)
+    def hold(self, message: Message, outcome: int, reason: int, value: bytes, now_ns: int) -> None:
+        leftover = Leftover(message, outcome, reason, value, now_ns + ANSWERS_HELD_NS)
         self.by_address.setdefault(message.address, []).append(leftover)
         self.line.append(leftover)
-        self.size += len(value)
+        self.size += max(len(value), LEFTOVER_SIZE)
         while self.size > ANSWERS_HELD_SIZE_MAX:
             self.drop_oldest()
 
@@ -46,7 +51,10 @@ class Leftovers:
             return
         for leftover in self.by_address.pop(peer.address):
             leftover.is_said = True
-            peer.answered(leftover.message, leftover.value)
+            if leftover.outcome == DONE:
+                peer.answered(leftover.message, leftover.value)
+            else:  # a worker's words of failure are no answer
+                peer.failed_for_good(leftover.message, leftover.outcome, leftover.reason, leftover.value)
 
     def sweep(self, now_ns: int) -> None:
         while self.line and (self.line[0].is_said or self.line[0].until_ns <= now_ns):
@@ -54,7 +62,7 @@ class Leftovers:
 
     def drop_oldest(self) -> None:
         leftover = self.line.popleft()
-        self.size -= len(leftover.value)
+        self.size -= max(len(leftover.value), LEFTOVER_SIZE)
         if leftover.is_said:
             return
         address = leftover.message.address

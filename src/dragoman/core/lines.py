@@ -132,3 +132,8 @@ class Lane:
 def line_key(address: bytes) -> bytes:
     """The line of a client: the same whenever it comes, so that replay and checkpoint agree on it."""
     return (zlib.crc32(address) % LINES_MAX).to_bytes(2, "big")
+
+
+def line_code(queue_no: int, lane: Lane, line: Line) -> int:
+    """A line in one number: `queue_no << 24 | priority << 16 | key`."""
+    return queue_no << 24 | lane.priority << 16 | int.from_bytes(line.key, "big")

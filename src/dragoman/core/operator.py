@@ -28,8 +28,7 @@ def set_paused(core: Core, name: bytes, is_paused: bool) -> int:
     if queue.is_paused != is_paused:
         core.log.numbered(PAUSED if is_paused else RESUMED, queue.number, 0, b"")
         core.state.on_paused(queue, is_paused)
-        for serving in list(queue.servings):
-            core.dispatch.feed(serving.peer)
+        core.dispatch.drain(queue)  # by rank and load: free slots stand in the idle lines, paused or not
     return TAKEN
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dragoman.core.lifecycle import WAITING
 from dragoman.core.queue import Queue
-from dragoman.core.state import State, carried_at
+from dragoman.core.state import State
 from dragoman.core.tail import Tail, id_hash
 from dragoman.model.message import Message
-from dragoman.model.records import read_accepted
+from dragoman.model.records import carried_at, read_accepted
 
 
 def peek_by_number(state: State, number: int) -> Message | None:

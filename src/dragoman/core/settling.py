@@ -88,8 +88,8 @@ class Settling:
             self.remember(message.client_id, outcome)
         if holder is not None and holder is not by:
             holder.withdraw(message, reason)
-        if is_away and by is not None and value and can_come_back(message.address):
-            self.leftovers.hold(message, value, state.now_ns)
+        if is_away and by is not None and can_come_back(message.address):
+            self.leftovers.hold(message, outcome, reason, value, state.now_ns)
         if client is None or not message.is_answerable:
             return
         message.is_answerable = False

@@ -25,13 +25,13 @@ from dragoman.core.lifecycle import (
     WAITING,
     moved,
 )
-from dragoman.core.lines import Lane, Line
+from dragoman.core.lines import Lane, Line, line_code
 from dragoman.core.queue import Queue
 from dragoman.core.schedule import Schedule
 from dragoman.core.settings import CoreSettings
 from dragoman.limits import REFILL_COUNT, STALE_ENTRIES_MAX
 from dragoman.model.message import IN_DELAYED, NOWHERE, Message, own_number
-from dragoman.model.records import ACCEPTED, CARRIED, accepted_body, read_accepted
+from dragoman.model.records import accepted_body, carried_at, read_accepted
 from dragoman.model.words import EMQP, HANDOVER_WANTED
 
 BOOT_SHIFT: Final = 40  # message_no = boot_no << 40 | counter: numbers never repeat
@@ -212,6 +212,8 @@ class State:
             line.push_head(m)
         elif not line.push(m, lane.head_max(self.settings.head_max)):
             self.unindex(m)
+            if m.expires_ns != 0:
+                self.expiries.watch_far(m.number, line_code(queue.number, lane, line), m.expires_ns)
 
     def enqueue_returned(self, m: Message, queue: Queue) -> None:
         queue.waiting += 1
@@ -287,6 +289,18 @@ class State:
                         if at >= 0:
                             return self.take_from_tail(queue, line, at)
         return None
+
+    def take_at(self, number: int, code: int) -> Message | None:
+        """The open message of this number, if it is in memory or in the tail of the line that a `line_code` names."""
+        m = self.messages.get(number)
+        if m is not None or code < 0:
+            return m
+        queue = self.queues_by_no[code >> 24]
+        line = queue.lane(code >> 16 & 0xFF).lines.get((code & 0xFFFF).to_bytes(2, "big"))
+        if line is None:
+            return None
+        at = line.tail.find(number) if line.tail.live > 0 else -1
+        return self.take_from_tail(queue, line, at) if at >= 0 else None
 
     def move(self, number: int, place: int) -> None:
         """A message's record lies elsewhere now."""
@@ -373,6 +387,7 @@ class State:
                     for at in range(tail.head, len(tail.numbers)):
                         if tail.expires[at] > 0 and tail.numbers[at] > 0:
                             expiries.watch(tail.numbers[at], tail.expires[at])
+                            expiries.watch_far(tail.numbers[at], line_code(queue.number, lane, line), tail.expires[at])
 
     def count_death(self, m: Message, worker_no: int) -> None:
         if m.died_with is None:
@@ -383,11 +398,3 @@ class State:
 
 def message_number(m: Message) -> int:
     return m.number
-
-
-def carried_at(record: bytes) -> int:
-    """Where the accepted record begins inside a record: a carried one wraps it (size, kind, accepted instant)."""
-    if record[4] == CARRIED:
-        return 13
-    assert record[4] == ACCEPTED, f"a record of kind {record[4]} where a message was expected"
-    return 0

@@ -87,8 +87,9 @@ class Timers:
 
     def sweep_expiries(self, now_ns: int) -> None:
         state = self.core.state
-        for number in state.expiries.take(now_ns):
-            m = state.take(number)
+        due = state.expiries.take(now_ns)
+        for at in range(0, len(due), 2):
+            m = state.take_at(due[at], due[at + 1])
             if m is not None and (m.state == WAITING or (m.state == LEASED and expires_held(m))):
                 self.core.settling.close(m, EXPIRE, PAST_EXPIRY, b"", None)
 

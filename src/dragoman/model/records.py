@@ -277,3 +277,11 @@ def fired_text(message_no: int, next_due_ns: int, runs_left: int) -> bytes:
     write_i64_le(out, next_due_ns)
     write_i64_le(out, runs_left)
     return out.getvalue()
+
+
+def carried_at(record: bytes) -> int:
+    """Where the accepted record begins inside a record: a carried one wraps it (size, kind, accepted instant)."""
+    if record[4] == CARRIED:
+        return 13
+    assert record[4] == ACCEPTED, f"a record of kind {record[4]} where a message was expected"
+    return 0

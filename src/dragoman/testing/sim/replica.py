@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from dragoman.core.checkpoint import encode
 from dragoman.core.core import Core
 from dragoman.core.settings import CoreSettings
-from dragoman.core.state import carried_at
 from dragoman.journal.journal import Journal
+from dragoman.model.records import carried_at
 from dragoman.runtime.recovery import recover
 from dragoman.runtime.settings import apply_core
 
