@@ -12,13 +12,13 @@ from typing import Final, final
 from librt.strings import read_i64_be
 from mypy_extensions import i64
 
-SIZE_MIN: Final = 16
+SIZE_MIN: Final = 9
 SIZE_MAX: Final = 24
 
 
 @final
 class Opening:
-    """A run of whole frames, all with MORE, in the form of 2.0 and 3.x: 16 to 24 bytes."""
+    """A run of whole frames, all with MORE, in the form of 2.0 and 3.x: 9 to 24 bytes."""
 
     def __init__(self, frames: bytes, body_size: int) -> None:
         assert SIZE_MIN <= len(frames) <= SIZE_MAX, "three reads of eight bytes cover it"
@@ -26,13 +26,14 @@ class Opening:
         self.size: i64 = len(frames)
         self.body_size: i64 = body_size  # without the frames' headers: it counts towards the message's size
         self.head: i64 = read_i64_be(frames, 0)
-        self.middle: i64 = read_i64_be(frames, 8)
+        self.middle_at: i64 = 8 if len(frames) >= 16 else len(frames) - 8
+        self.middle: i64 = read_i64_be(frames, int(self.middle_at))
         self.tail: i64 = read_i64_be(frames, len(frames) - 8)
 
     def is_at(self, data: bytes, at: i64) -> bool:
         """Whether it stands in `data` at `at`; at least SIZE_MAX bytes must be there."""
         return (
             read_i64_be(data, at) == self.head
-            and read_i64_be(data, at + 8) == self.middle
+            and read_i64_be(data, at + self.middle_at) == self.middle
             and read_i64_be(data, at + self.size - 8) == self.tail
         )
