@@ -125,6 +125,7 @@ class Hand(Peer):
     def deliver(self, message: Message) -> None:
         assert self.is_due(message), "given to one who is not free, or cannot take it"
         better = [h for h in self.book.hands if h.is_due(message) and h.rank > self.rank]
+        better = [h for h in better if h.ends_itself != message.number]  # who returns it comes behind all others
         assert not better, f"a worker of rank {better[0].rank} is free, and rank {self.rank} got it"
         numbers = [m.number for m in self.book.waiting]
         ahead = self.book.waiting[: numbers.index(message.number)]
@@ -242,7 +243,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         hand, m = self.a_lease(data)
         hand.ends_itself = m.number
         may_return = how in ("fail", "give back")
-        if may_return:
+        if may_return and not self.is_stale(m):
             self.book.returned.append(m)
         del hand.jobs[m.number]
         if how == "reply":
@@ -283,12 +284,16 @@ class ClaimsMachine(RuleBasedStateMachine):
         hand = data.draw(st.sampled_from(self.book.hands))
         self.book.drop(hand)
         hand.counts = False
-        jobs = [m for m in self.core_order(hand) if m.retries_left != 0]
+        jobs = [m for m in self.core_order(hand) if m.retries_left != 0 and not self.is_stale(m)]
         self.book.returned.extend(jobs)
         hand.jobs.clear()
         self.core.lose(hand, CONNECTION_ENDED)
         assert not any(h.is_expecting_promotion for h in self.book.hands), "somebody waits for nobody"
         self.settle()
+
+    def is_stale(self, m: Message) -> bool:
+        """Past its expiry it is not tried again."""
+        return 0 < m.expires_ns <= self.core.now_ns
 
     def core_order(self, hand: Hand) -> list[Message]:
         return list(hand.held.values())

@@ -12,6 +12,7 @@ from dragoman.model.message import Message
 from dragoman.model.peer import TAKES_NO_CONTROL_WORDS, TAKES_TEXT, Peer
 from dragoman.model.words import (
     BROKER_STOPPED,
+    EMQP,
     EXPIRES_HELD,
     HANDOVER_WANTED,
     INEXPRESSIBLE,
@@ -24,6 +25,7 @@ from dragoman.model.words import (
 )
 from dragoman.testing.sim.recount import recount
 from dragoman.version import build_flavour
+from tests.core.harness import House
 
 if build_flavour() == "compiled":
     pytest.skip("the doubles inherit from Peer, which compiled code does not allow", allow_module_level=True)
@@ -305,8 +307,67 @@ def test_one_topic_is_heard_exactly(room: Room) -> None:
     exact, prefix = room.somebody(b"exact"), room.somebody(b"prefix")
     room.core.subscribe_exactly(exact, b"news")
     room.core.subscribe(prefix, b"new")
-    assert room.core.publish(b"news", b"1") == 2
-    assert room.core.publish(b"newspaper", b"2") == 1
+    assert room.core.publish(prefix, b"news", b"1") == 2
+    assert room.core.publish(prefix, b"newspaper", b"2") == 1
     room.core.unsubscribe_exactly(exact, b"news")
-    assert room.core.publish(b"news", b"3") == 1
+    assert room.core.publish(prefix, b"news", b"3") == 1
     assert exact.told == [("news", b"news", b"1")]
+
+
+def test_what_a_peer_says_on_a_reserved_topic_is_dropped_and_the_brokers_own_word_is_heard(room: Room) -> None:
+    listener = room.somebody(b"listener")
+    room.core.subscribe(listener, b"")
+    room.core.reserve(b"news")
+    assert room.core.publish(listener, b"news", b"forged") == 0
+    assert room.core.announce(b"news", b"true") == 1
+    assert listener.told == [("news", b"news", b"true")]
+
+
+def test_what_a_worker_returns_comes_back_to_it_only_after_a_pause_if_nobody_else_is_free(room: Room) -> None:
+    worker, busy = room.worker(b"worker", 2), room.worker(b"busy", 0)
+    client = room.somebody(b"client")
+    room.submit(client, b"job", retries=3)
+    room.core.give_back(worker, room.held(worker))
+    assert worker.bodies() == [b"job"]
+    room.core.ready(busy, 1)
+    room.pass_time(1.1)
+    assert len(worker.bodies()) + len(busy.bodies()) == 2
+    recount(room.core)
+
+
+def test_one_that_claims_its_queue_again_keeps_its_place(room: Room) -> None:
+    only = room.worker(b"only", 1, NORMAL, True)
+    second = room.worker(b"second", 1, NORMAL, True)
+    assert room.core.consume(only, b"q", HIGH, True) == TAKEN
+    room.core.ready(only, 1)
+    room.submit(room.somebody(b"client"), b"job")
+    assert (only.bodies(), second.told) == ([b"job"], [])
+    recount(room.core)
+
+
+def test_a_failure_is_told_as_one_to_a_client_that_was_away(room: Room) -> None:
+    worker, client = room.worker(b"worker"), room.somebody(b"client")
+    client.address = b"\x01client"
+    room.submit(client, b"job")
+    m = room.held(worker)
+    room.core.goodbye(client)
+    room.core.reply(worker, m, b"boom", True)
+    again = Somebody(room, b"client")
+    again.told.clear()
+    again.address = b"\x01client"
+    room.core.hello(again)
+    assert [words[0] for words in again.told] == ["failed"]
+
+
+def test_messages_on_disk_expire_by_their_line_however_many_lines_there_are() -> None:
+    settings = CoreSettings()
+    settings.head_max = 10
+    house = House(settings)
+    for n in range(300):
+        m = Message(EMQP, b"q", b"%d" % n, b"x")
+        m.address, m.flags, m.expires_ns = b"\x01%d" % (n % 50), REPLY_WANTED, house.core.now_ns + SECOND_NS
+        assert house.core.submit(m) == TAKEN
+    assert len(house.core.state.messages) < 100
+    house.pass_time(1.3)
+    assert len(house.facts("closed")) == 300
+    recount(house.core)

@@ -44,8 +44,8 @@ def test_what_an_emqp_peer_publishes_reaches_ebus_subscribers_and_back() -> None
 @pytest.mark.parametrize(
     ("frames", "code"),
     [
-        ([b"ebus/shutdown", b"boo"], "EBUS_CHANNEL_OF_THE_BROKER"),
-        ([b"ebus/workers", b"boo"], "EBUS_CHANNEL_OF_THE_BROKER"),
+        ([b"ebus/shutdown", b"boo"], "RESERVED_TOPIC"),
+        ([b"ebus/workers", b"boo"], "RESERVED_TOPIC"),
         ([b"c" * 256, b"data"], "TOPIC_TOO_LONG"),
         ([b"channel", b"data", b"more"], "EBUS_ODD_NEWS"),
     ],

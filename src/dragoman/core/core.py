@@ -13,6 +13,7 @@ from dragoman.core.dispatch import Dispatch
 from dragoman.core.lifecycle import ANSWER, CANCEL, LEASED, QUARANTINED, REJECT, STATE_NAMES
 from dragoman.core.peek import peek_by_id
 from dragoman.core.queue import Queue
+from dragoman.core.retries import backoff_ns
 from dragoman.core.roster import Roster
 from dragoman.core.routes import Routes
 from dragoman.core.schedule import Schedule, is_cron, next_due
@@ -248,8 +249,15 @@ class Core(Exchange):
         queue = self.state.queues_by_no[message.queue_no]
         if message.retries_left > 0 and not self.roster.has_another(queue, peer):
             self.settling.close(message, REJECT, RETURNED, b"", peer)
-        else:
-            self.settling.give_back(message, RETURNED, b"")
+            return
+        message_due_ns = (
+            0 if self.roster.has_room_elsewhere(queue, peer) else self.now_ns + backoff_ns(1, self.settings)
+        )
+        was_blocked = peer.is_blocked
+        peer.is_blocked = True  # whoever else is free comes before the one that returned it
+        self.settling.give_back(message, RETURNED, b"", message_due_ns)
+        peer.is_blocked = was_blocked
+        self.dispatch.feed(peer)
 
     def late(self, peer: Peer, wire_id: bytes) -> None:
         """An answer to something settled already, or never asked: recorded, dropped. A stranger's is only counted."""
@@ -311,7 +319,16 @@ class Core(Exchange):
 
     # -- topics and oddities --------------------------------------------------------------------------------------------
 
-    def publish(self, topic: bytes, body: bytes) -> int:
+    def publish(self, peer: Peer, topic: bytes, body: bytes) -> int:
+        if topic in self.topics.reserved:
+            self.note(peer, "RESERVED_TOPIC")
+            return 0
+        return self.topics.publish(topic, body)
+
+    def reserve(self, topic: bytes) -> None:
+        self.topics.reserved.add(topic)
+
+    def announce(self, topic: bytes, body: bytes) -> int:
         return self.topics.publish(topic, body)
 
     def subscribe(self, peer: Peer, prefix: bytes) -> None:

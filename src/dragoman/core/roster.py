@@ -73,13 +73,26 @@ class Roster:
         refusal = TAKEN if name in self.state.queues else self.check_name(name)
         if refusal != TAKEN:
             return refusal
-        self.enter(peer)
         queue = self.queue_of(name)
-        serving = Serving(peer, queue.number, name, rank, rank, is_exclusive)
-        queue.add(serving)
-        peer.serves.append(serving)
+        if not self.claims_anew(peer, queue, rank, is_exclusive):
+            self.enter(peer)
+            serving = Serving(peer, queue.number, name, rank, rank, is_exclusive)
+            queue.add(serving)
+            peer.serves.append(serving)
         self.log.numbered(WORKER_JOINED, peer.number, peer.dialect, worker_text(peer, [b"%d %s" % (rank, name)]))
         return TAKEN
+
+    def claims_anew(self, peer: Peer, queue: Queue, rank: int, is_exclusive: bool) -> bool:
+        """One that says its claim again, no more and no less exclusive than before, keeps its place; False for any other."""
+        if len(peer.serves) != 1 or peer.serves[0].queue_no != queue.number:
+            return False
+        serving = peer.serves[0]
+        if serving.is_exclusive != is_exclusive:
+            return False
+        queue.unset_idle(serving)
+        serving.rank = serving.weight = rank
+        peer.slots = 0
+        return True
 
     def enter(self, peer: Peer) -> None:
         """A new worker, or one that says anew what it serves."""
@@ -128,6 +141,12 @@ class Roster:
         for serving in promoted:
             serving.peer.promoted(serving.queue)
             self.dispatch.feed(serving.peer)
+
+    def has_room_elsewhere(self, queue: Queue, peer: Peer) -> bool:
+        """Whether a worker beside this one has a free slot for a queue."""
+        return any(
+            s.peer is not peer and s.takes() and s.peer.slots > 0 and not s.peer.is_blocked for s in queue.servings
+        )
 
     def has_another(self, queue: Queue, peer: Peer) -> bool:
         """Whether a worker beside this one is given messages of a queue."""

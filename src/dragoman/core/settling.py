@@ -40,8 +40,8 @@ class Settling:
         self.ended: dict[bytes, int] = {}
         self.ended_before: dict[bytes, int] = {}
 
-    def give_back(self, message: Message, reason: int, value: bytes) -> None:
-        """An attempt ended without success: again, or an end, or quarantine (core/retries)."""
+    def give_back(self, message: Message, reason: int, value: bytes, soonest_ns: int = 0) -> None:
+        """An attempt ended without success: again (not before `soonest_ns`), or an end, or quarantine (core/retries)."""
         state = self.state
         queue = state.queues_by_no[message.queue_no]
         peer = message.worker
@@ -60,8 +60,9 @@ class Settling:
             return
         self.dispatch.end_lease(message)
         if verdict.what == AGAIN:
-            self.log.released(message, peer.number, verdict.retries_left, verdict.due_ns, reason, died_with != 0)
-            state.on_released(message, queue, verdict.retries_left, verdict.due_ns, reason, died_with)
+            due_ns = max(verdict.due_ns, soonest_ns)
+            self.log.released(message, peer.number, verdict.retries_left, due_ns, reason, died_with != 0)
+            state.on_released(message, queue, verdict.retries_left, due_ns, reason, died_with)
             self.dispatch.drain(queue)
             return
         client = self.routes.client_of(message) if message.is_answerable else None

@@ -21,6 +21,7 @@ class Topics:
         self.lengths: list[int] = []
         self.by_length: dict[int, int] = {}
         self.exact: dict[bytes, dict[int, Peer]] = {}  # those who hear one topic only
+        self.reserved: set[bytes] = set()  # only the broker itself speaks there
         self.counts: dict[bytes, int] = {}
         self.published: int = 0
 

@@ -31,6 +31,7 @@ class Hub:
         self.connections: int = 0  # connections so far: numbers them
         self.stop_requested: bool = False
         self.message_size_max: int = 0
+        self.wall_ns: int = 0  # the wall clock, a tenth of a second old at most; 0: nobody keeps it
 
     def send_all(self) -> None:
         """Everything decided so far is kept: send all there is, one write per connection."""

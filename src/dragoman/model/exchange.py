@@ -130,8 +130,16 @@ class Exchange:
         """Whether a cron expression can be read and ever comes due."""
         raise NotImplementedError
 
-    def publish(self, topic: bytes, body: bytes) -> int:
-        """Give a topic's news to its subscribers; returns how many there were."""
+    def publish(self, peer: Peer, topic: bytes, body: bytes) -> int:
+        """Give what a peer says on a topic to its subscribers; returns how many there were."""
+        raise NotImplementedError
+
+    def reserve(self, topic: bytes) -> None:
+        """What peers say on this topic is dropped: others act on what the broker says there."""
+        raise NotImplementedError
+
+    def announce(self, topic: bytes, body: bytes) -> int:
+        """Say something on a topic as the broker."""
         raise NotImplementedError
 
     def subscribe(self, peer: Peer, prefix: bytes) -> None:

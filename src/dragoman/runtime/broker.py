@@ -244,7 +244,9 @@ class Broker:
         if self._has_stalled(now_ns):
             self._timer = self.loop.call_later(SWEEP_S, self._sweep)
             return
-        self.timers.sweep(now_ns, self.clock.wall_ns())
+        wall_ns = self.clock.wall_ns()
+        self.hub.wall_ns = wall_ns
+        self.timers.sweep(now_ns, wall_ns)
         for dialect in self.dialects.all:
             dialect.sweep(now_ns)
         self.upkeep.sweep(now_ns)

@@ -49,6 +49,8 @@ class EbusDialect(Dialect):
         self.workers_mark: int = 0  # changes with the set of workers
         self.last_roll: Roll | None = None
         self.is_closing: bool = False
+        for channel in (STARTED_CHANNEL, SHUTDOWN_CHANNEL, WORKERS_CHANNEL):
+            self.exchange.reserve(channel)
         self.reconfigured()
 
     def reconfigured(self) -> None:
@@ -106,4 +108,4 @@ class EbusDialect(Dialect):
         return roll
 
     def tell(self, channel: bytes, items: dict[str, object]) -> None:
-        self.exchange.publish(channel, pack(items, self.settings.is_json))
+        self.exchange.announce(channel, pack(items, self.settings.is_json))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
-from dragoman.dialects.ebus.words import NULL, SHUTDOWN_CHANNEL, STARTED_CHANNEL, WORKERS_CHANNEL
+from dragoman.dialects.ebus.words import NULL
 from dragoman.dialects.session import Hub, ZmtpSession
 from dragoman.limits import NAME_SIZE_MAX
 from dragoman.model.words import EBUS
@@ -29,7 +29,5 @@ class EbusPublisher(ZmtpSession):
             self.exchange.note(self, "TOPIC_TOO_LONG")
         elif len(frames) > 2:
             self.exchange.note(self, "EBUS_ODD_NEWS")
-        elif channel == SHUTDOWN_CHANNEL or channel == STARTED_CHANNEL or channel == WORKERS_CHANNEL:
-            self.exchange.note(self, "EBUS_CHANNEL_OF_THE_BROKER")  # others act on what is said there
         else:
-            self.exchange.publish(channel, frames[1] if len(frames) == 2 else NULL)
+            self.exchange.publish(self, channel, frames[1] if len(frames) == 2 else NULL)

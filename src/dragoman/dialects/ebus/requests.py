@@ -29,6 +29,8 @@ from dragoman.model.words import EBUS
 HASHED_SIZE_MAX: Final = 512
 # An outcome is remembered for so many times as long as the request was worth anything.
 STALES_KEPT: Final = 3
+# Clients that are gone and asked under one rid, of whom the newest are looked at when somebody sends it.
+ORPHANS_PER_RID_MAX: Final = 32
 # Outcomes on one shelf: as many as a dict holds whose index fits into the processor's nearer caches.
 SHELF_MAX: Final = 20_000
 # No shelf holds more than half of what may be remembered, so that as much is left when one goes.
@@ -211,9 +213,13 @@ class Requests:
             self.orphans[rid] = [asker]
         else:
             orphans.append(asker)
+            if len(orphans) > ORPHANS_PER_RID_MAX:
+                del orphans[0]  # it is still told, should it come back itself
 
     def unorphan(self, rid: bytes, asker: Asker) -> None:
-        orphans = self.orphans[rid]
+        orphans = self.orphans.get(rid)
+        if orphans is None or asker not in orphans:
+            return
         orphans.remove(asker)
         if not orphans:
             del self.orphans[rid]

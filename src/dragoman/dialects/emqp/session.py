@@ -251,7 +251,7 @@ class EmqpSession(ZmtpSession):
         if len(frames[at + 1]) > NAME_SIZE_MAX:
             self.exchange.note(self, "TOPIC_TOO_LONG")
             return
-        self.exchange.publish(frames[at + 1], frames[at + 2])
+        self.exchange.publish(self, frames[at + 1], frames[at + 2])
 
     def on_question(self, command: bytes, frames: list[bytes], at: int) -> None:
         """Extensions: `id, the request's id` is answered `value, id`."""

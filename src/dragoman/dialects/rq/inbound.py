@@ -86,7 +86,7 @@ class RqInbound(RispHandler):
     def on_broadcast(self, queue: bytes, queue_id: i64, body: bytes) -> None:
         queue = self.queue_of(queue, queue_id)
         if queue:
-            self.exchange.publish(queue, body)
+            self.exchange.publish(self.session, queue, body)
         else:
             self.exchange.note(self.session, "RQ_NO_QUEUE")
 

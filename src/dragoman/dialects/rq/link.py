@@ -129,7 +129,7 @@ class RqLink(RqSource):
     def relay(self, queue: bytes, body: bytes) -> None:
         if queue:
             self.rq.is_relaying = True
-            self.exchange.publish(queue, body)
+            self.exchange.publish(self, queue, body)
             self.rq.is_relaying = False
 
     def handed_over(self, message: Message) -> None:

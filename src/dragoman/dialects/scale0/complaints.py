@@ -41,7 +41,7 @@ def error_header(code: int, reason: bytes, token: bytes) -> bytes:
 
 def say_skew(session: Scale0Session, time_ms: i64, token: bytes) -> None:
     session.exchange.note(session, "SCALE0_CLOCK_SKEW")
-    skew_s = int(time_ms) / 1000 - session.exchange.now_ns / SECOND_NS
+    skew_s = int(time_ms) / 1000 - session.scale0.wall_ns() / SECOND_NS
     session.error(NOT_ACCEPTING, f"{SKEWED}: your clock is {skew_s:+.3f} s off the broker's", token)
 
 

@@ -61,6 +61,11 @@ class Scale0Dialect(Dialect):
         for session in list(self.speakers.values()):
             session.push_config()
 
+    def wall_ns(self) -> int:
+        """What peers' clocks are compared with. The core's time takes no part in steps of the wall clock, and stands still while the disk
+        does."""
+        return self.hub.wall_ns if self.hub.wall_ns != 0 else self.exchange.now_ns
+
     def draining(self) -> None:
         self.is_draining = True
         for session in list(self.speakers.values()):

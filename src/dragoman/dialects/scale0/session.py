@@ -243,7 +243,7 @@ class Scale0Session(ZmtpSession):
 
     def is_skewed(self, time_ms: i64) -> bool:
         # In machine words: a product of this size is slow as an int. A time beyond all reason is cut to stay within one.
-        skew_ns: i64 = i64(self.exchange.now_ns) - min(time_ms, TIME_MS_MAX) * MILLISECOND_NS
+        skew_ns: i64 = i64(self.scale0.wall_ns()) - min(time_ms, TIME_MS_MAX) * MILLISECOND_NS
         most_ns: i64 = self.scale0.settings.skew_ns
         return skew_ns > most_ns or -skew_ns > most_ns
 
@@ -257,7 +257,7 @@ class Scale0Session(ZmtpSession):
 
     def deliver(self, message: Message) -> None:
         phrases = self.scale0.phrases
-        phrases.at(self.exchange.now_ns)
+        phrases.at(self.scale0.wall_ns())
         if not self.is_plain:
             self.tell([TASK, phrases.task_header(message), message.body])
             return
@@ -268,7 +268,7 @@ class Scale0Session(ZmtpSession):
 
     def answered(self, message: Message, value: bytes) -> None:
         phrases = self.scale0.phrases
-        phrases.at(self.exchange.now_ns)
+        phrases.at(self.scale0.wall_ns())
         if not self.is_plain:
             if not self.is_req or message.number == self.awaited:
                 self.tell([TASKREPLY, phrases.reply_header(message), value])
@@ -356,7 +356,7 @@ class Scale0Session(ZmtpSession):
 
     def pong(self) -> None:
         phrases = self.scale0.phrases
-        phrases.at(self.exchange.now_ns)
+        phrases.at(self.scale0.wall_ns())
         if self.is_plain:
             self.free_out.write(phrases.pong)
             self.touch()

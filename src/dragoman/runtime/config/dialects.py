@@ -222,5 +222,4 @@ class RqConfig:
         kinds.switch(),
         "Spare programs built on the original's library what aborts them: broadcasts are skipped, a connection over the "
         "limit is closed without SERVER_FULL, empty bodies are refused. Each is counted.",
-        reloadable=True,
     )

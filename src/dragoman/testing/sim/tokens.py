@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 
-TOKEN = re.compile(rb"[a-z]+[0-9]*~[0-9]{4}")
+TOKEN = re.compile(rb"(?<![a-z])[a-z]+[0-9]*~[0-9]{4}")
 MARK = b"~"
 BEFORE_MARK, BEHIND_MARK = 8, 5  # bytes of a token on either side
 

@@ -57,8 +57,6 @@ PRIORITY_LOW: Final = 10
 PRIORITY_NORMAL: Final = 20
 PRIORITY_HIGH: Final = 30
 
-QUEUEID_MAX: Final = 0xFFFF
-ID_MAX: Final = 0xFFFF_FFFF
 U32: Final = 0xFFFF_FFFF
 U16: Final = 0xFFFF
 # A number that was not said.

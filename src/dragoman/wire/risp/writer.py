@@ -92,18 +92,6 @@ def encode_request(
     return out.getvalue()
 
 
-def encode_request_to_consumer(queue_id: int, request_id: int, body: bytes, is_noreply: bool) -> bytes:
-    out = BytesWriter()
-    out.write(request_head(queue_id))
-    write_i32_be(out, len(body))
-    out.write(body)
-    if is_noreply:
-        out.append(NOREPLY)
-    write_number(out, ID, request_id)
-    out.append(REQUEST)
-    return out.getvalue()
-
-
 def encode_delivered(request_id: bytes) -> bytes:
     return b"%s%s%c" % (CLEAR_ID, request_id, DELIVERED)
 
