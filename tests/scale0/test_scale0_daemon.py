@@ -199,6 +199,20 @@ def test_a_task_survives_kill_9_of_the_broker(tmp_path: Path, connect: Connect) 
         broker.kill()
 
 
+def test_an_edited_configuration_file_is_pushed_without_a_signal(tmp_path: Path, connect: Connect) -> None:
+    file = tmp_path / "scale0.zpl"
+    file.write_text(SHOP.format(name="one"))
+    broker = Daemon(tmp_path / "data", f"scale0.config_file={file}").start()
+    try:
+        worker = connect(broker, "scale0.worker", identity=b"w1")
+        worker.send("CONNECT", config_type="ZFL")
+        assert parse(b"ZFL", worker.hear_word("CONFIG")[1]).text("broker") == "one"
+        file.write_text(SHOP.format(name="number two"))
+        assert parse(b"ZFL", worker.hear_word("CONFIG")[1]).text("broker") == "number two"
+    finally:
+        broker.kill()
+
+
 @pytest.mark.parametrize(("suffix", "notation"), [("zpl", "ZFL"), ("xml", "XML"), ("json", "JSON")])
 def test_an_edited_configuration_file_is_pushed_on_sighup(
     tmp_path: Path, connect: Connect, suffix: str, notation: str

@@ -140,11 +140,12 @@ class Broker:
         if not self.hub.finished:
             return
         finished, self.hub.finished = self.hub.finished, []
+        syncing = {id(session) for session, _ in self._batch}
         for session in finished:
             connection = self.connections.get(session)
             if connection is None:
                 continue
-            if session.is_holding or session.is_dirty or any(pair[0] is session for pair in self._batch):
+            if session.is_holding or session.is_dirty or id(session) in syncing:
                 self.hub.finished.append(session)
             else:
                 self._end_slowly(connection)

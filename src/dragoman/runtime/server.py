@@ -28,6 +28,7 @@ from dragoman.runtime.descriptors import room_for_connections
 from dragoman.runtime.home import Home
 from dragoman.runtime.recovery import begin_boot, open_journal, recover
 from dragoman.runtime.rq_links import RqLinks
+from dragoman.runtime.scale0_file import Scale0File
 from dragoman.runtime.scale0_fleet import Scale0Fleet
 from dragoman.runtime.settings import apply_core
 from dragoman.runtime.tap import TapBoard
@@ -84,6 +85,7 @@ class Server:
         admin = AdminServer(self)
         links = RqLinks(self.broker)
         fleet = Scale0Fleet(self.broker)
+        file = Scale0File(lambda: self.config, self._on_hangup)
         try:
             await self._listen()
             await admin.start(self.home.admin_socket)
@@ -92,12 +94,14 @@ class Server:
             self.broker.start()
             links.start()
             fleet.start()
+            file.start()
             self.home.announce(self.listeners)
             self._greet(time.monotonic() - began_s)
             notify("READY=1")
             await self._stopping.wait()
             links.stop()
             fleet.stop()
+            file.stop()
             notify("STOPPING=1")
             if not self.has_failed:
                 await self._drain()

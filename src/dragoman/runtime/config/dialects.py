@@ -18,7 +18,8 @@ class Scale0Config:
     config_file: kinds.Document = setting(  # noqa: RUF009 - it makes a dataclass field
         kinds.Document("", Node()),
         kinds.document(),
-        "The configuration that peers are sent, in JSON, XML or ZPL by the file's suffix; read again at each reload. "
+        "The configuration that peers are sent, in JSON, XML or ZPL by the file's suffix; read again at each reload, and when it "
+        "was edited. "
         "Empty = none but the interval below.",
         reloadable=True,
     )
