@@ -319,7 +319,8 @@ def test_what_a_peer_says_on_a_reserved_topic_is_dropped_and_the_brokers_own_wor
     room.core.subscribe(listener, b"")
     room.core.reserve(b"news")
     assert room.core.publish(listener, b"news", b"forged") == 0
-    assert room.core.announce(b"news", b"true") == 1
+    assert room.core.announce(EMQP, b"news", b"another dialect's") == 0
+    assert room.core.announce(RQ, b"news", b"true") == 1
     assert listener.told == [("news", b"news", b"true")]
 
 

@@ -96,8 +96,8 @@ def test_a_broadcast_may_name_its_queue_by_id_and_needs_one() -> None:
 def test_news_of_another_dialect_on_the_topic_of_that_name_is_heard_as_a_broadcast() -> None:
     house = House()
     listener = consumer(house)
-    house.core.announce(b"q", b"from elsewhere")
-    house.core.announce(b"queue", b"not this one")
+    house.core.publish(house.client().session, b"q", b"from elsewhere")
+    house.core.publish(house.client().session, b"queue", b"not this one")
     assert listener.hears() == ["QUEUEID=1 PAYLOAD=from elsewhere BROADCAST"]
 
 

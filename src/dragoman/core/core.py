@@ -328,8 +328,8 @@ class Core(Exchange):
     def reserve(self, topic: bytes) -> None:
         self.topics.reserved.add(topic)
 
-    def announce(self, topic: bytes, body: bytes) -> int:
-        return self.topics.publish(topic, body)
+    def announce(self, dialect: int, topic: bytes, body: bytes) -> int:
+        return self.topics.publish(topic, body, dialect)
 
     def subscribe(self, peer: Peer, prefix: bytes) -> None:
         self.topics.subscribe(peer, prefix)

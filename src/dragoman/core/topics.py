@@ -5,10 +5,12 @@ A publish is not a fact of its own; each second one `published` fact per topic t
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from dragoman.limits import TOPICS_COUNTED_MAX
 from dragoman.model.peer import Peer
+
+ALL_DIALECTS: Final = -1
 
 
 @final
@@ -60,8 +62,8 @@ class Topics:
             if not peers:
                 del self.exact[topic]
 
-    def publish(self, topic: bytes, body: bytes) -> int:
-        """A peer with several fitting prefixes gets it once."""
+    def publish(self, topic: bytes, body: bytes, dialect: int = ALL_DIALECTS) -> int:
+        """A peer with several fitting prefixes gets it once. `dialect`: only its peers are told."""
         self.published += 1
         if topic in self.counts or len(self.counts) < TOPICS_COUNTED_MAX:
             self.counts[topic] = self.counts.get(topic, 0) + 1
@@ -76,9 +78,12 @@ class Topics:
                 peers = self.prefixes.get(topic[:length])
                 if peers is not None:
                     reached.update(peers)
+        told = 0
         for peer in reached.values():
-            peer.published(topic, body)
-        return len(reached)
+            if dialect == ALL_DIALECTS or peer.dialect == dialect:
+                peer.published(topic, body)
+                told += 1
+        return told
 
     def take_counts(self) -> dict[bytes, int]:
         counts = self.counts

@@ -138,8 +138,8 @@ class Exchange:
         """What peers say on this topic is dropped: others act on what the broker says there."""
         raise NotImplementedError
 
-    def announce(self, topic: bytes, body: bytes) -> int:
-        """Say something on a topic as the broker."""
+    def announce(self, dialect: int, topic: bytes, body: bytes) -> int:
+        """Say something on a topic as the broker, to the subscribers of one dialect: to others it would mean nothing."""
         raise NotImplementedError
 
     def subscribe(self, peer: Peer, prefix: bytes) -> None:

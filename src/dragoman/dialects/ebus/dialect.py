@@ -12,6 +12,7 @@ from dragoman.dialects.ebus.stales import StalesMeanings
 from dragoman.dialects.ebus.words import SHUTDOWN_CHANNEL, STARTED_CHANNEL, WORKERS_CHANNEL
 from dragoman.dialects.session import Hub
 from dragoman.model.units import SECOND_NS
+from dragoman.model.words import EBUS
 
 # `ebus/started` is told this long after the ports opened: subscribers of the broker before us need a moment to come back.
 STARTED_AFTER_NS: Final = SECOND_NS
@@ -108,4 +109,4 @@ class EbusDialect(Dialect):
         return roll
 
     def tell(self, channel: bytes, items: dict[str, object]) -> None:
-        self.exchange.announce(channel, pack(items, self.settings.is_json))
+        self.exchange.announce(EBUS, channel, pack(items, self.settings.is_json))
