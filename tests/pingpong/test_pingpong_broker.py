@@ -129,10 +129,15 @@ def test_what_upset_the_original_disturbs_nobody(
     odd.send(*ODD[name])
     if listener == "pingpong.worker":
         assert odd.hear()[-1] in (b"PONG", b'{"status":"PONG"}')
+    else:
+        odd.send(b"", b"an order")  # once it is at work, what was said before it has been heard
+        while (job := worker.job()) != [b"", b"an order"]:
+            worker.send(b"", b"made of " + job[1])  # some of these are orders like any
+        worker.send(b"", b"done")
     odd.close()
     client.order(b"still here?")
     while (job := worker.job()) != [b"", b"still here?"]:
-        worker.send(b"", job[1])  # some of these are orders like any
+        worker.send(b"", b"made of " + job[1])
     worker.send(b"", b"yes")
     assert client.hear() == [b"", b"yes"]
 
@@ -161,6 +166,8 @@ def test_orders_survive_kill_9_and_their_answers_keep_their_order(tmp_path: Path
         while broker.ask("counters")["waiting"] < 3:
             assert time.monotonic() < end_s
             time.sleep(0.01)
+        broker.ask("pause", queue="pingpong")  # answered once it is kept, and with it all before
+        broker.ask("resume", queue="pingpong")
         broker.kill()
         broker.start()
         worker = ZmqWorker(broker)
