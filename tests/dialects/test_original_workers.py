@@ -49,6 +49,15 @@ def test_every_frame_must_be_utf8_for_the_original(queue: bytes, headers: bytes,
     assert ready_worker(house, identity=b"takes-anything").jobs() == [message_id]
 
 
+def test_a_schedules_headers_must_be_utf8_for_the_original_too() -> None:
+    house = House()
+    original = ready_original(house)
+    house.client().say(b"SCHEDULE", house.next_id(), b"mail", b"x:\xff", b"60", JOB, b"")
+    house.pass_time(0.3)
+    assert original.jobs() == []
+    assert len(ready_worker(house, identity=b"takes-anything").jobs()) == 1
+
+
 def test_an_unfit_message_does_not_hold_up_the_fit_ones_behind_it() -> None:
     house = House()
     client = house.client()

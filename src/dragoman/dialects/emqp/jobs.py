@@ -11,7 +11,7 @@ from dragoman.dialects.emqp.dialect import EmqpSettings
 from dragoman.limits import WEIGHT_MAX
 from dragoman.model.message import Message, wire_id_of
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import EMQP
+from dragoman.model.words import EMQP, INTERNAL
 from dragoman.wire.zmtp.frames import LONG
 
 
@@ -43,7 +43,7 @@ def is_original_job(m: Message) -> bool:
     try:
         wire_id_of(m).decode()
         m.queue.decode()
-        if m.dialect == EMQP:
+        if m.dialect == EMQP or m.dialect == INTERNAL:  # a schedule's headers are eMQP's, too
             m.headers.decode()
         value = json_value(m.body)
     except (ValueError, RecursionError):
