@@ -11,31 +11,24 @@ gives the same state byte for byte.
 
 from __future__ import annotations
 
-import argparse
 import random
-import time
 from collections import Counter
 
 from dragoman import errors
-from dragoman.core import operator
-from dragoman.core.checkpoint import encode
 from dragoman.core.core import Core
-from dragoman.core.replay import Replay
-from dragoman.core.settings import CoreSettings
 from dragoman.dialects.ebus.dialect import EbusDialect
 from dragoman.dialects.ebus.requests import Requests
 from dragoman.dialects.ebus.session import EbusSession
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EBUS
-from dragoman.testing.sim.facts import Chronicle
-from dragoman.testing.sim.recount import agree, check_bounds, recount
+from dragoman.testing.sim.recount import recount
 from dragoman.wire.zmtp.frames import encode_message
-from tests.core.harness import FIRST_PLACE, End, House
+from tests.core.harness import End
 from tests.fuzz.ebus_messages import a_message, an_arrival
 from tests.fuzz.emqp_messages import spoilt_bytes
+from tests.fuzz.rounds import Bookkeeper, Rounds, operate, some_settings
 from tests.fuzz.zmtp import DOCUMENTED
 
-ROUND = 1000  # inputs that one broker sees
 PEERS = 12
 # Frames behind the signature, by word: to clients, and to workers.
 TO_CLIENTS = {
@@ -62,18 +55,11 @@ ANYTHING = (b"anything", b"anything")
 RIDS = [*[b"rid-%d" % n for n in range(20)], b"", b"\xff", b"r" * 255, b"r" * 256]
 
 
-class Floor(House):
-    """A broker whose facts are kept block by block."""
+class Floor(Bookkeeper):
+    """A broker with some settings or others."""
 
     def __init__(self, chance: random.Random) -> None:
-        self.chronicle = Chronicle()
-        core = CoreSettings()
-        core.head_max = chance.choice([1, 3, 50, 100_000])
-        core.queue_messages_max = chance.choice([0, 0, 20])
-        core.quarantine_after = chance.choice([0, 1, 3])
-        core.timeout_ns = chance.choice([0, 0, 4 * SECOND_NS])
-        self.core_settings = core
-        super().__init__(core)
+        super().__init__(some_settings(chance))
         settings = self.ebus.settings
         settings.worker_requests_max = chance.choice([1, 3, 1005])
         settings.answers_max = chance.choice([0, 2, 100_000])
@@ -86,13 +72,6 @@ class Floor(House):
     @property
     def ebus(self) -> EbusDialect:
         return self.dialects.ebus
-
-    def commit(self) -> None:
-        log = self.core.log
-        count = log.count
-        super().commit()
-        if count:
-            self.chronicle.append(self.blocks[-1][1], count, self.blocks[-1][0])
 
 
 class FuzzPeer:
@@ -152,30 +131,6 @@ class FuzzPeer:
                 assert (rid, value[4:]) in self.sent, f"an answer under {rid!r} to data that this client never sent"
 
 
-def run(inputs: int, seed: int) -> Counter[str]:
-    """Feed that many inputs; the count of each outcome (an error's code, or "quiet"). A failure names its round."""
-    outcomes: Counter[str] = Counter()
-    number = 0
-    while inputs > 0:
-        try:
-            outcomes.update(one_round(seed, number, min(inputs, ROUND))[0])
-        except Exception as trouble:
-            raise AssertionError(f"seed {seed}, round {number}: {trouble!r}") from trouble
-        inputs -= ROUND
-        number += 1
-    return outcomes
-
-
-def facts_of(seed: int, number: int) -> set[str]:
-    """The kinds of facts that one round caused."""
-    _, floor = one_round(seed, number, ROUND)
-    return {str(fact["fact"]) for fact in floor.facts()}
-
-
-def digest_of(seed: int, number: int) -> str:
-    return one_round(seed, number, ROUND)[1].chronicle.digest()
-
-
 def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], Floor]:
     """One broker's day, the same in every run."""
     chance = random.Random(f"{seed}/{number}")
@@ -204,7 +159,9 @@ def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], Floor]
             peers[at] = FuzzPeer(floor, chance)
         if count % 10 == 0:
             between(floor, chance, peers)
-    check(floor)
+    floor.close_books()
+    check_table(floor)
+    check_slots(floor)
     return outcomes, floor
 
 
@@ -226,7 +183,7 @@ def between(floor: Floor, chance: random.Random, peers: list[FuzzPeer]) -> None:
         session = chance.choice(peers).end.session
         session.set_blocked(not session.is_blocked)
     elif draw < 0.2:
-        operate(floor.core, chance)
+        operate(floor.core, chance, [b"hello", b"mail"])
     floor.now_ns += int(chance.choice(STEPS_S) * SECOND_NS)
     floor.core.set_time(floor.now_ns)
     floor.timers.sweep(floor.now_ns, floor.now_ns)
@@ -235,18 +192,6 @@ def between(floor: Floor, chance: random.Random, peers: list[FuzzPeer]) -> None:
         recount(floor.core)
         check_table(floor)
         check_slots(floor)
-
-
-def operate(core: Core, chance: random.Random) -> None:
-    """The operator's hand."""
-    draw = chance.random()
-    queue = chance.choice([b"hello", b"mail"])
-    if draw < 0.5:
-        operator.set_paused(core, queue, draw < 0.1)
-    elif draw < 0.6:
-        operator.purge(core, queue, 5)
-    elif core.state.quarantine:
-        operator.requeue(core, next(iter(core.state.quarantine.values())))
 
 
 def check_table(floor: Floor) -> None:
@@ -298,38 +243,7 @@ def check_slots(floor: Floor) -> None:
             assert session.slots == max(session.requests_max - taken, 0)
 
 
-def check(floor: Floor) -> None:
-    """What the whole round must add up to."""
-    floor.commit()
-    recount(floor.core)
-    check_bounds(floor.core)
-    check_table(floor)
-    check_slots(floor)
-    agree(floor.core, floor.chronicle)
-    replayed = Core(floor.core_settings, floor.load)
-    replay = Replay(replayed)
-    place = FIRST_PLACE
-    for time_ns, records in floor.blocks:
-        replay.block(records, place, time_ns)
-        place += len(records)
-    assert encode(replayed.state, int) == encode(floor.core.state, int), "a replay gives another state"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Fuzz the ebus dialect and the core behind it.")
-    parser.add_argument("--inputs", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    began = time.monotonic()
-    outcomes = run(asked.inputs, asked.seed)
-    took_s = time.monotonic() - began
-    rate = asked.inputs / took_s
-    print(
-        f"ebus answers: {asked.inputs} inputs of seed {asked.seed} in {took_s:.1f} s ({rate:.0f}/s), only documented errors"
-    )
-    for code, count in outcomes.most_common():
-        print(f"  {count:>9}  {code}")
-
+FUZZER = Rounds("ebus", one_round)
 
 if __name__ == "__main__":
-    main()
+    FUZZER.main()

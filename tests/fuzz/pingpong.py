@@ -11,31 +11,24 @@ the order, or nobody; the facts tell the same story as the core; and a replay of
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import re
-import time
 from collections import Counter, deque
 
 from dragoman import errors
-from dragoman.core.checkpoint import encode
-from dragoman.core.core import Core
-from dragoman.core.replay import Replay
-from dragoman.core.settings import CoreSettings
 from dragoman.dialects.pingpong.client_session import PingpongClient
 from dragoman.dialects.pingpong.dialect import size_of
 from dragoman.dialects.pingpong.words import envelope_of
 from dragoman.dialects.pingpong.worker_session import PingpongWorker
 from dragoman.model.units import SECOND_NS
-from dragoman.testing.sim.facts import Chronicle
-from dragoman.testing.sim.recount import agree, check_bounds, recount
+from dragoman.testing.sim.recount import recount
 from dragoman.wire.zmtp.frames import encode_message
-from tests.core.harness import FIRST_PLACE, End, House
+from tests.core.harness import End
 from tests.fuzz.emqp_messages import mutated, spoilt_bytes
+from tests.fuzz.rounds import Bookkeeper, Rounds, some_settings
 from tests.fuzz.zmtp import DOCUMENTED
 
-ROUND = 1000  # inputs that one broker sees
 PEERS = 12
 MADE = re.compile(rb"^made of \W*(order (\d+) \2)\b")
 STEPS_S = [0.0, 0.0, 0.01, 0.1, 0.3, 1.0, 2.5]
@@ -68,30 +61,16 @@ STATUSES = [
 ]
 
 
-class Floor(House):
-    """A broker whose facts are kept block by block."""
+class Floor(Bookkeeper):
+    """A broker with some settings or others."""
 
     def __init__(self, chance: random.Random) -> None:
-        self.chronicle = Chronicle()
-        core = CoreSettings()
-        core.head_max = chance.choice([1, 3, 50, 100_000])
-        core.queue_messages_max = chance.choice([0, 0, 20])
-        core.quarantine_after = chance.choice([0, 1, 3])
-        core.timeout_ns = chance.choice([0, 2 * SECOND_NS, 4 * SECOND_NS])
-        self.core_settings = core
-        super().__init__(core)
+        super().__init__(some_settings(chance, (0, 2, 4)))
         settings = self.dialects.pingpong.settings
         settings.form = chance.choice([0, 0, 0, 1, 2, 3])
         settings.send_exit = chance.random() < 0.5
         settings.worker_expire_ns = chance.choice([SECOND_NS, 3 * SECOND_NS])
         self.orders = 0
-
-    def commit(self) -> None:
-        log = self.core.log
-        count = log.count
-        super().commit()
-        if count:
-            self.chronicle.append(self.blocks[-1][1], count, self.blocks[-1][0])
 
 
 class FuzzClient:
@@ -210,30 +189,6 @@ def a_player(floor: Floor, chance: random.Random) -> Player:
     return FuzzWorker(floor, chance) if chance.random() < 0.5 else FuzzClient(floor, chance)
 
 
-def run(inputs: int, seed: int) -> Counter[str]:
-    """Feed that many inputs; the count of each outcome (an error's code, or "quiet"). A failure names its round."""
-    outcomes: Counter[str] = Counter()
-    number = 0
-    while inputs > 0:
-        try:
-            outcomes.update(one_round(seed, number, min(inputs, ROUND))[0])
-        except Exception as trouble:
-            raise AssertionError(f"seed {seed}, round {number}: {trouble!r}") from trouble
-        inputs -= ROUND
-        number += 1
-    return outcomes
-
-
-def facts_of(seed: int, number: int) -> set[str]:
-    """The kinds of facts that one round caused."""
-    _, floor = one_round(seed, number, ROUND)
-    return {str(fact["fact"]) for fact in floor.facts()}
-
-
-def digest_of(seed: int, number: int) -> str:
-    return one_round(seed, number, ROUND)[1].chronicle.digest()
-
-
 def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], Floor]:
     """One broker's day, the same in every run."""
     chance = random.Random(f"{seed}/{number}")
@@ -258,7 +213,7 @@ def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], Floor]
             players[at] = a_player(floor, chance)
         if count % 7 == 0:
             between(floor, chance, players)
-    check(floor)
+    floor.close_books()
     return outcomes, floor
 
 
@@ -291,33 +246,7 @@ def between(floor: Floor, chance: random.Random, players: list[Player]) -> None:
         assert early == floor.dialects.pingpong.early_size, "answers that wait are counted"
 
 
-def check(floor: Floor) -> None:
-    """What the whole round must add up to."""
-    floor.commit()
-    recount(floor.core)
-    check_bounds(floor.core)
-    agree(floor.core, floor.chronicle)
-    replayed = Core(floor.core_settings, floor.load)
-    replay = Replay(replayed)
-    place = FIRST_PLACE
-    for time_ns, records in floor.blocks:
-        replay.block(records, place, time_ns)
-        place += len(records)
-    assert encode(replayed.state, int) == encode(floor.core.state, int), "a replay gives another state"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Fuzz the ping-pong dialogue and the core behind it.")
-    parser.add_argument("--inputs", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    began = time.monotonic()
-    outcomes = run(asked.inputs, asked.seed)
-    took_s = time.monotonic() - began
-    print(f"pingpong: {asked.inputs} inputs of seed {asked.seed} in {took_s:.1f} s, only documented errors")
-    for code, count in outcomes.most_common():
-        print(f"  {count:>9}  {code}")
-
+FUZZER = Rounds("pingpong", one_round)
 
 if __name__ == "__main__":
-    main()
+    FUZZER.main()

@@ -11,28 +11,19 @@ for byte. And every input, cut anywhere, means what it means whole.
 
 from __future__ import annotations
 
-import argparse
 import random
-import time
 from collections import Counter
 
 from dragoman import errors
-from dragoman.core import operator
-from dragoman.core.checkpoint import encode
-from dragoman.core.core import Core
-from dragoman.core.replay import Replay
-from dragoman.core.settings import CoreSettings
 from dragoman.dialects.rq.session import RqSession
 from dragoman.model.units import SECOND_NS
-from dragoman.testing.sim.facts import Chronicle
-from dragoman.testing.sim.recount import agree, check_bounds, recount
+from dragoman.testing.sim.recount import recount
 from dragoman.wire.risp.reader import RispReader
 from dragoman.wire.risp.transcript import Transcript
-from tests.core.harness import FIRST_PLACE, House
+from tests.fuzz.rounds import Bookkeeper, Rounds, operate, some_settings
 from tests.fuzz.rq_words import ANSWER, a_consume, an_operation, disowned, spoilt_bytes
 from tests.rq.spelling import next_words
 
-ROUND = 1000  # inputs that one broker sees
 NODES = 12
 SIZE_MAX = 5000
 STEPS_S = [0.0, 0.0, 0.01, 0.1, 0.3, 1.0, 4.0, 16.0]
@@ -52,30 +43,17 @@ SHAPES = {
 }
 
 
-class Floor(House):
-    """A broker whose facts are kept block by block."""
+class Floor(Bookkeeper):
+    """A broker with some settings or others."""
 
     def __init__(self, chance: random.Random) -> None:
-        self.chronicle = Chronicle()
-        core = CoreSettings()
-        core.head_max = chance.choice([1, 3, 50, 100_000])
-        core.queue_messages_max = chance.choice([0, 0, 20])
-        core.quarantine_after = chance.choice([0, 1, 3])
-        core.timeout_ns = chance.choice([0, 0, 4 * SECOND_NS])
-        self.core_settings = core
         self.numbers = 0
-        super().__init__(core)
+        super().__init__(some_settings(chance))
         self.hub.message_size_max = SIZE_MAX
         settings = self.dialects.rq.settings
         settings.retries = chance.choice([-1, 0, 1, 3])
         settings.consumer_messages_max = chance.choice([1, 3, 10_000])
         settings.librq_safe = chance.random() < 0.1
-
-    def commit(self) -> None:
-        count = self.core.log.count
-        super().commit()
-        if count:
-            self.chronicle.append(self.blocks[-1][1], count, self.blocks[-1][0])
 
 
 class FuzzNode:
@@ -184,29 +162,6 @@ def meanings(data: bytes, cuts: list[int]) -> tuple[list[tuple[object, ...]], st
     return ear.heard, ""
 
 
-def run(inputs: int, seed: int) -> Counter[str]:
-    """Feed that many inputs; the count of each outcome (an error's code, or "quiet"). A failure names its round."""
-    outcomes: Counter[str] = Counter()
-    number = 0
-    while inputs > 0:
-        try:
-            outcomes.update(one_round(seed, number, min(inputs, ROUND))[0])
-        except Exception as trouble:
-            raise AssertionError(f"seed {seed}, round {number}: {trouble!r}") from trouble
-        inputs -= ROUND
-        number += 1
-    return outcomes
-
-
-def facts_of(seed: int, number: int) -> set[str]:
-    """The kinds of facts that one round caused."""
-    return {str(fact["fact"]) for fact in one_round(seed, number, ROUND)[1].facts()}
-
-
-def digest_of(seed: int, number: int) -> str:
-    return one_round(seed, number, ROUND)[1].chronicle.digest()
-
-
 def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], Floor]:
     """One broker's day, the same in every run."""
     chance = random.Random(f"{seed}/{number}")
@@ -242,7 +197,7 @@ def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], Floor]
         floor.dialects.rq.closing()
         for node in nodes:
             node.hear()
-    check(floor)
+    floor.close_books()
     return outcomes, floor
 
 
@@ -263,7 +218,7 @@ def between(floor: Floor, chance: random.Random, nodes: list[FuzzNode]) -> None:
         session = chance.choice(nodes).session
         session.set_blocked(not session.is_blocked)
     elif draw < 0.2:
-        operate(floor.core, chance)
+        operate(floor.core, chance, [b"a", b"b", b"c"])
     floor.now_ns += int(chance.choice(STEPS_S) * SECOND_NS)
     floor.core.set_time(floor.now_ns)
     floor.timers.sweep(floor.now_ns, floor.now_ns)
@@ -272,46 +227,7 @@ def between(floor: Floor, chance: random.Random, nodes: list[FuzzNode]) -> None:
         recount(floor.core)
 
 
-def operate(core: Core, chance: random.Random) -> None:
-    """The operator's hand."""
-    draw = chance.random()
-    queue = chance.choice([b"a", b"b", b"c"])
-    if draw < 0.5:
-        operator.set_paused(core, queue, draw < 0.1)
-    elif draw < 0.6:
-        operator.purge(core, queue, 5)
-    elif core.state.quarantine:
-        operator.requeue(core, next(iter(core.state.quarantine.values())))
-
-
-def check(floor: Floor) -> None:
-    """What the whole round must add up to."""
-    floor.commit()
-    recount(floor.core)
-    check_bounds(floor.core)
-    agree(floor.core, floor.chronicle)
-    replayed = Core(floor.core_settings, floor.load)
-    replay = Replay(replayed)
-    place = FIRST_PLACE
-    for time_ns, records in floor.blocks:
-        replay.block(records, place, time_ns)
-        place += len(records)
-    assert encode(replayed.state, int) == encode(floor.core.state, int), "a replay gives another state"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Fuzz the rq dialect and the core behind it.")
-    parser.add_argument("--inputs", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    began = time.monotonic()
-    outcomes = run(asked.inputs, asked.seed)
-    took_s = time.monotonic() - began
-    rate = asked.inputs / took_s
-    print(f"rq: {asked.inputs} inputs of seed {asked.seed} in {took_s:.1f} s ({rate:.0f}/s), only documented errors")
-    for code, count in outcomes.most_common():
-        print(f"  {count:>9}  {code}")
-
+FUZZER = Rounds("rq", one_round)
 
 if __name__ == "__main__":
-    main()
+    FUZZER.main()

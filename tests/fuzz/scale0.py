@@ -11,32 +11,25 @@ the same state byte for byte.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
-import time
 from collections import Counter
 from typing import Any
 
 from dragoman import errors
 from dragoman.core import operator
-from dragoman.core.checkpoint import encode
-from dragoman.core.core import Core
-from dragoman.core.replay import Replay
-from dragoman.core.settings import CoreSettings
 from dragoman.dialects.scale0.documents import parse
 from dragoman.dialects.scale0.session import Scale0Session
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DRAINING
-from dragoman.testing.sim.facts import Chronicle
-from dragoman.testing.sim.recount import agree, check_bounds, recount
+from dragoman.testing.sim.recount import recount
 from dragoman.wire.zmtp.frames import encode_message
-from tests.core.harness import FIRST_PLACE, End, House
+from tests.core.harness import End
 from tests.fuzz.emqp_messages import mutated, spoilt_bytes
+from tests.fuzz.rounds import Bookkeeper, Rounds, some_settings
 from tests.fuzz.scale0_messages import a_message
 from tests.fuzz.zmtp import DOCUMENTED
 
-ROUND = 1000  # inputs that one broker sees
 PEERS = 12
 STEPS_S = [0.0, 0.0, 0.01, 0.1, 0.3, 1.0, 2.5]
 # Messages to peers: how many frames, and what their header has at least.
@@ -69,29 +62,15 @@ TREES = [
 ]
 
 
-class Floor(House):
-    """A broker whose facts are kept block by block."""
+class Floor(Bookkeeper):
+    """A broker with some settings or others."""
 
     def __init__(self, chance: random.Random) -> None:
-        self.chronicle = Chronicle()
-        core = CoreSettings()
-        core.head_max = chance.choice([1, 3, 50, 100_000])
-        core.queue_messages_max = chance.choice([0, 0, 20])
-        core.quarantine_after = chance.choice([0, 1, 3])
-        core.timeout_ns = chance.choice([0, 0, 4 * SECOND_NS])
-        self.core_settings = core
-        super().__init__(core)
+        super().__init__(some_settings(chance))
         self.scale0 = self.dialects.scale0
         self.scale0.settings.offences_max = chance.choice([3, 10, 1000])
         self.scale0.settings.ban_ns = chance.choice([SECOND_NS, 60 * SECOND_NS])
         self.versions = [self.scale0.documents.version, "old"]
-
-    def commit(self) -> None:
-        log = self.core.log
-        count = log.count
-        super().commit()
-        if count:
-            self.chronicle.append(self.blocks[-1][1], count, self.blocks[-1][0])
 
     def reconfigure(self, chance: random.Random) -> None:
         self.scale0.settings.tree = parse(b"ZFL", chance.choice(TREES))
@@ -179,30 +158,6 @@ class FuzzPeer:
         self.asked[asked] -= 1
 
 
-def run(inputs: int, seed: int) -> Counter[str]:
-    """Feed that many inputs; the count of each outcome (an error's code, or "quiet"). A failure names its round."""
-    outcomes: Counter[str] = Counter()
-    number = 0
-    while inputs > 0:
-        try:
-            outcomes.update(one_round(seed, number, min(inputs, ROUND))[0])
-        except Exception as trouble:
-            raise AssertionError(f"seed {seed}, round {number}: {trouble!r}") from trouble
-        inputs -= ROUND
-        number += 1
-    return outcomes
-
-
-def facts_of(seed: int, number: int) -> set[str]:
-    """The kinds of facts that one round caused."""
-    _, floor = one_round(seed, number, ROUND)
-    return {str(fact["fact"]) for fact in floor.facts()}
-
-
-def digest_of(seed: int, number: int) -> str:
-    return one_round(seed, number, ROUND)[1].chronicle.digest()
-
-
 def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], Floor]:
     """One broker's day, the same in every run."""
     chance = random.Random(f"scale0/{seed}/{number}")
@@ -227,7 +182,7 @@ def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], Floor]
             peers[at] = FuzzPeer(floor, chance)
         if count % 10 == 0:
             between(floor, chance, peers)
-    check(floor)
+    floor.close_books()
     return outcomes, floor
 
 
@@ -263,36 +218,7 @@ def between(floor: Floor, chance: random.Random, peers: list[FuzzPeer]) -> None:
         recount(floor.core)
 
 
-def check(floor: Floor) -> None:
-    """What the whole round must add up to."""
-    floor.commit()
-    recount(floor.core)
-    check_bounds(floor.core)
-    agree(floor.core, floor.chronicle)
-    replayed = Core(floor.core_settings, floor.load)
-    replay = Replay(replayed)
-    place = FIRST_PLACE
-    for time_ns, records in floor.blocks:
-        replay.block(records, place, time_ns)
-        place += len(records)
-    assert encode(replayed.state, int) == encode(floor.core.state, int), "a replay gives another state"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Fuzz the Scale0 dialect and the core behind it.")
-    parser.add_argument("--inputs", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    began = time.monotonic()
-    outcomes = run(asked.inputs, asked.seed)
-    took_s = time.monotonic() - began
-    rate = asked.inputs / took_s
-    print(
-        f"scale0: {asked.inputs} inputs of seed {asked.seed} in {took_s:.1f} s ({rate:.0f}/s), only documented errors"
-    )
-    for code, count in outcomes.most_common():
-        print(f"  {count:>9}  {code}")
-
+FUZZER = Rounds("scale0", one_round)
 
 if __name__ == "__main__":
-    main()
+    FUZZER.main()

@@ -9,7 +9,7 @@ INPUTS = 8_000
 
 
 def test_whatever_pingpong_peers_say_a_result_reaches_only_the_client_that_asked() -> None:
-    outcomes = pingpong.run(INPUTS, SEED)
+    outcomes = pingpong.FUZZER.run(INPUTS, SEED)
     assert sum(outcomes.values()) == INPUTS
     assert {"quiet", "TOO_MANY_FRAMES"} <= set(outcomes)
 
@@ -17,9 +17,9 @@ def test_whatever_pingpong_peers_say_a_result_reaches_only_the_client_that_asked
 def test_the_pingpong_fuzz_reaches_every_kind_of_fact_its_peers_cause() -> None:
     told: set[str] = set()
     for number in range(6):
-        told |= pingpong.facts_of(SEED, number)
+        told |= pingpong.FUZZER.facts_of(SEED, number)
     assert told >= {"accepted", "leased", "released", "closed", "quarantined", "worker_joined", "worker_left", "late"}
 
 
 def test_the_same_pingpong_seed_gives_the_same_facts() -> None:
-    assert pingpong.digest_of(7, 0) == pingpong.digest_of(7, 0)
+    assert pingpong.FUZZER.digest_of(7, 0) == pingpong.FUZZER.digest_of(7, 0)

@@ -9,7 +9,7 @@ INPUTS = 20_000
 
 
 def test_whatever_nodes_say_the_broker_says_only_what_is_lawful() -> None:
-    outcomes = rq.run(INPUTS, SEED)
+    outcomes = rq.FUZZER.run(INPUTS, SEED)
     assert sum(outcomes.values()) == INPUTS
     assert {"quiet", "PAYLOAD_TOO_LARGE", "OPERATION_WITHOUT_ID"} <= set(outcomes)
 
@@ -18,7 +18,7 @@ def test_the_fuzz_reaches_every_kind_of_fact_that_nodes_cause() -> None:
     """A driver too tame to cause a fact would prove nothing about it."""
     told: set[str] = set()
     for number in range(6):
-        told |= rq.facts_of(SEED, number)
+        told |= rq.FUZZER.facts_of(SEED, number)
     assert told >= {
         "accepted", "leased", "delivered", "released", "closed", "worker_joined", "worker_left", "queue_named", "published", "late",
         "noted",
@@ -26,4 +26,4 @@ def test_the_fuzz_reaches_every_kind_of_fact_that_nodes_cause() -> None:
 
 
 def test_the_same_seed_gives_the_same_facts() -> None:
-    assert rq.digest_of(7, 0) == rq.digest_of(7, 0)
+    assert rq.FUZZER.digest_of(7, 0) == rq.FUZZER.digest_of(7, 0)
