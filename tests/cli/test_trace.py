@@ -45,7 +45,7 @@ class Scribe:
         self.keep()
 
     def settle(self, m: Message, worker_no: int) -> None:
-        self.log.closed(m, worker_no, words.EMQP, 9, 3, words.ANSWERED)
+        self.log.closed(m, worker_no, words.EMQP, 9, 3, words.ANSWERED, worker_no)
         self.keep()
 
     def trace(self, key: str) -> list[Life]:

@@ -56,10 +56,11 @@ def test_an_accepted_fact_comes_back_whole() -> None:
 def test_the_moves_of_a_message_come_back_whole() -> None:
     m = a_message()
     m.attempt, m.accepted_ns, m.first_leased_ns, m.leased_ns, m.delivered_ns = 2, 100, 101, 102, 103
+    m.asked_due_ns = 90
     log = FactLog()
     log.leased(m, 9)
-    log.released(m, 9, 3, 500, words.WORKER_LOST, True)
-    log.closed(m, 9, words.RQ, 20, OUTCOME_NAMES.index("done"), words.ANSWERED)
+    log.released(m, 9, words.RQ, 3, 500, words.WORKER_LOST, True)
+    log.closed(m, 9, words.RQ, 20, OUTCOME_NAMES.index("done"), words.ANSWERED, 9)
     assert decode_block(log.take()) == [
         {"fact": "leased", "message_no": 77, "worker_no": 9, "attempt": 2},
         {
@@ -71,6 +72,10 @@ def test_the_moves_of_a_message_come_back_whole() -> None:
             "due_ns": 500,
             "reason": "worker_lost",
             "is_death": True,
+            "leased_ns": 102,
+            "queue_no": 3,
+            "dialect": "emqp",
+            "worker_dialect": "rq",
         },
         {
             "fact": "closed",
@@ -88,8 +93,63 @@ def test_the_moves_of_a_message_come_back_whole() -> None:
             "reason": "answered",
             "dialect": "emqp",
             "worker_dialect": "rq",
+            "due_ns": 90,
         },
     ]
+
+
+def closed_by(worker_no: int, holder_no: int) -> dict[str, object]:
+    m = a_message()
+    m.leased_ns = 102
+    log = FactLog()
+    log.closed(m, worker_no, words.EMQP, 0, OUTCOME_NAMES.index("done"), words.ANSWERED_LATE, holder_no)
+    return decode(log.take(), 0)
+
+
+def test_a_message_closed_while_it_waited_ends_no_attempt() -> None:
+    assert closed_by(9, 0)["leased_ns"] == 0
+    assert "holder_no" not in closed_by(9, 0)
+
+
+def test_a_holder_that_did_not_settle_its_message_is_named() -> None:
+    assert closed_by(9, 8) == {**closed_by(9, 9), "holder_no": 8}
+    assert closed_by(0, 8)["holder_no"] == 8
+
+
+def test_an_attempt_that_ended_in_quarantine_tells_its_worker_and_its_beginning() -> None:
+    m = a_message()
+    m.attempt, m.leased_ns = 3, 102
+    log = FactLog()
+    log.quarantined(m, 9, words.RQ, words.WORKERS_DIED, 9)
+    log.requeued(m)
+    assert decode_block(log.take()) == [
+        {
+            "fact": "quarantined",
+            "message_no": 77,
+            "reason": "workers_died",
+            "died_with": 9,
+            "worker_no": 9,
+            "attempt": 3,
+            "leased_ns": 102,
+            "queue_no": 3,
+            "dialect": "emqp",
+            "worker_dialect": "rq",
+        },
+        {"fact": "requeued", "message_no": 77, "queue_no": 3, "dialect": "emqp"},
+    ]
+
+
+def test_records_of_older_journals_are_read_as_far_as_they_go() -> None:
+    m = a_message()
+    log = FactLog()
+    log.released(m, 9, words.RQ, 3, 500, words.WORKER_LOST, True)
+    old = (39).to_bytes(4, "little") + log.take()[4:39]
+    assert decode(old, 0)["is_death"] is True
+    assert "leased_ns" not in decode(old, 0)
+    log.closed(m, 9, words.RQ, 20, OUTCOME_NAMES.index("done"), words.ANSWERED, 9)
+    old = (73).to_bytes(4, "little") + log.take()[4:73]
+    assert decode(old, 0)["worker_dialect"] == "rq"
+    assert "due_ns" not in decode(old, 0)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +252,7 @@ def test_mentions_find_a_message_by_its_clients_id_and_then_by_its_number() -> N
         log.accepted(each)
         log.leased(each, 9)
     log.numbered(records.PAUSED, 3, 0, b"")
-    log.closed(m, 9, words.EMQP, 0, 3, words.ANSWERED)
+    log.closed(m, 9, words.EMQP, 0, 3, words.ANSWERED, 9)
     data = log.take()
     numbers: set[int] = set()
     found: list[tuple[int, int]] = []

@@ -7,6 +7,7 @@ A checkpoint is a run of chunks, each `u8 section, …` (little endian), in one 
     KEYS      i32 queue_no, then per dedupe key: i64 message_no, i64 until_ns, u8 n, key (n)
     SCHEDULE  i64 schedule_no, i64 next_due_ns, i64 last_due_ns, i64 fired, i64 runs_left, text of its scheduled fact
     MESSAGE   one that something has happened to: see `write_message`
+    HOLDERS   per leased message: i64 message_no, i64 worker_no
     LINE      i32 queue_no, u8 priority, u8 n, key of the line (n), i32 count, then five columns of i64: number, place, accepted_ns,
               expires_ns, id hash: messages that have only waited, in order
 
@@ -22,6 +23,7 @@ from typing import Final, final
 from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, write_i64_le
 from mypy_extensions import i64
 
+from dragoman.core.held import held_messages
 from dragoman.core.lifecycle import LEASED, QUARANTINED, WAITING
 from dragoman.core.lines import line_code, line_key
 from dragoman.core.queue import Queue
@@ -38,6 +40,7 @@ KEYS: Final = 3
 SCHEDULE: Final = 4
 MESSAGE: Final = 5
 LINE: Final = 6
+HOLDERS: Final = 7
 
 
 def estimated_size(state: State) -> int:
@@ -72,6 +75,7 @@ def encode(state: State, moved_place: Callable[[int], int] | None) -> list[bytes
                 pristine[key] = [m]
         else:
             write_message(m, moved_place, chunks)
+    write_holders(held_messages(state.messages), chunks)
     tails = all_tails(state)
     for key in sorted(set(pristine) | set(tails)):
         write_line(key, pristine.get(key, []), tails.get(key), moved_place, chunks)
@@ -146,6 +150,16 @@ def write_message(m: Message, moved_place: Callable[[int], int] | None, chunks: 
     if m.died_with is not None:
         for worker_no in m.died_with:
             write_i64_le(out, worker_no)
+    finish(out, chunks)
+
+
+def write_holders(held: list[Message], chunks: list[bytes]) -> None:
+    if not held:
+        return
+    out = chunk(HOLDERS)
+    for m in held:
+        write_i64_le(out, m.number)
+        write_i64_le(out, m.worker_no)
     finish(out, chunks)
 
 
@@ -253,6 +267,8 @@ class CheckpointReader:
             self.schedule(data)
         elif section == MESSAGE:
             self.message(data)
+        elif section == HOLDERS:
+            self.holders(data)
         elif section == LINE:
             self.line(data)
 
@@ -306,6 +322,12 @@ class CheckpointReader:
             at += 8
         state.index(m)
         self.put(m, queue, data[13])
+
+    def holders(self, data: bytes) -> None:
+        at: i64 = 1
+        while at < len(data):
+            self.state.messages[read_i64_le(data, at)].worker_no = read_i64_le(data, at + 8)
+            at += 16
 
     def put(self, m: Message, queue: Queue, kind: int) -> None:
         m.state = kind

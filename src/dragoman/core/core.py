@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import final
 
 from dragoman.core.dispatch import Dispatch
+from dragoman.core.held import held_messages
 from dragoman.core.lifecycle import ANSWER, CANCEL, LEASED, QUARANTINED, REJECT, STATE_NAMES
 from dragoman.core.peek import peek_by_id
 from dragoman.core.queue import Queue
@@ -26,11 +27,22 @@ from dragoman.limits import SCHEDULES_MAX as SCHEDULES_COUNT_MAX
 from dragoman.model.exchange import Exchange, QueueCount
 from dragoman.model.message import NOWHERE, Message, wire_id_of
 from dragoman.model.peer import TAKES_ANYTHING, Peer
-from dragoman.model.records import DELIVERED, LATE, SCHEDULED, STARTED, UNSCHEDULED, FactLog, schedule_text
+from dragoman.model.records import (
+    DELIVERED,
+    LATE,
+    NO_DIALECT,
+    QUEUE_NAMED,
+    SCHEDULED,
+    STARTED,
+    UNSCHEDULED,
+    FactLog,
+    schedule_text,
+)
 from dragoman.model.words import (
     ANSWERED,
     ANSWERED_LATE,
     BAD_SCHEDULE,
+    BROKER_STARTED,
     BY_OPERATOR,
     CONNECTION_ENDED,
     DROPPED,
@@ -84,8 +96,14 @@ class Core(Exchange):
 
     def start(self, boot_no: int, version: bytes) -> None:
         """A new boot: its number is kept before anything is numbered by it."""
+        state = self.state
         self.log.numbered(STARTED, boot_no, 0, version)
-        self.state.on_started(boot_no)
+        # Said one by one for readers who know no state before this boot; replay has it all from `started`.
+        for m in held_messages(state.messages):
+            self.log.released(m, m.worker_no, NO_DIALECT, m.retries_left, m.due_ns, BROKER_STARTED, False)
+        for queue in state.queues.values():
+            self.log.numbered(QUEUE_NAMED, queue.number, 0, queue.name)
+        state.on_started(boot_no)
 
     # -- clients --------------------------------------------------------------------------------------------------------
 

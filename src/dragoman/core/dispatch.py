@@ -213,7 +213,7 @@ class Dispatch:
         assert m.where == NOWHERE
         if not m.is_loaded:
             state.ensure_body(m)
-        state.on_leased(m, queue)
+        state.on_leased(m, queue, peer.number)
         self.log.leased(m, peer.number)
         m.worker = peer
         timeout_ns = m.timeout_ns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dragoman.core.core import Core
 from dragoman.core.lifecycle import CANCEL
 from dragoman.model.message import Message
-from dragoman.model.records import PAUSED, REQUEUED, RESUMED
+from dragoman.model.records import PAUSED, RESUMED
 from dragoman.model.words import NOT_FOUND, PURGED, TAKEN, WRONG_STATE
 
 
@@ -14,7 +14,7 @@ def requeue(core: Core, message: Message) -> int:
     if message.number not in core.state.quarantine:
         return WRONG_STATE
     queue = core.state.queues_by_no[message.queue_no]
-    core.log.numbered(REQUEUED, message.number, 0, b"")
+    core.log.requeued(message)
     core.state.on_requeued(message, queue)
     core.dispatch.drain(queue)
     return TAKEN

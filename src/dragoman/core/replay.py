@@ -30,6 +30,7 @@ from dragoman.model.records import (
     WORKER_JOINED,
     read_accepted,
 )
+from dragoman.model.words import BROKER_STARTED
 
 
 @final
@@ -83,9 +84,11 @@ class Replay:
     def leased(self, records: bytes, at: i64) -> None:
         m = self.state.take(read_i64_le(records, at + 5))
         if m is not None:
-            self.state.on_leased(m, self.state.queues_by_no[m.queue_no])
+            self.state.on_leased(m, self.state.queues_by_no[m.queue_no], read_i64_le(records, at + 13))
 
     def released(self, records: bytes, at: i64) -> None:
+        if records[at + 37] == BROKER_STARTED:
+            return  # part of the `started` fact before it
         m = self.state.take(read_i64_le(records, at + 5))
         if m is not None:
             worker_no = read_i64_le(records, at + 13) if records[at + 38] else 0
@@ -136,7 +139,7 @@ class Replay:
     def isolated(self, m: Message, kind: i64, reason: int, text: bytes) -> None:
         queue = self.state.queues_by_no[m.queue_no]
         if kind == QUARANTINED:
-            self.state.on_quarantined(m, queue, reason, int(text))
+            self.state.on_quarantined(m, queue, reason, int(text.split()[0]))
         else:
             self.state.on_requeued(m, queue)
 

@@ -14,7 +14,7 @@ from dragoman.core.state import State
 from dragoman.limits import ENDED_REMEMBERED_MAX
 from dragoman.model.message import Message
 from dragoman.model.peer import ANONYMOUS, Peer
-from dragoman.model.records import QUARANTINED, FactLog
+from dragoman.model.records import FactLog
 from dragoman.model.words import (
     KEPT_WANTED,
     PAST_EXPIRY,
@@ -61,12 +61,12 @@ class Settling:
         self.dispatch.end_lease(message)
         if verdict.what == AGAIN:
             due_ns = max(verdict.due_ns, soonest_ns)
-            self.log.released(message, peer.number, verdict.retries_left, due_ns, reason, died_with != 0)
+            self.log.released(message, peer.number, peer.dialect, verdict.retries_left, due_ns, reason, died_with != 0)
             state.on_released(message, queue, verdict.retries_left, due_ns, reason, died_with)
             self.dispatch.drain(queue)
             return
         client = self.routes.client_of(message) if message.is_answerable else None
-        self.log.numbered(QUARANTINED, message.number, verdict.reason, b"%d" % died_with)
+        self.log.quarantined(message, peer.number, peer.dialect, verdict.reason, died_with)
         state.on_quarantined(message, queue, verdict.reason, died_with)
         if client is not None:
             client.failed_for_good(message, message.state, verdict.reason, b"")
@@ -83,7 +83,8 @@ class Settling:
             reason = REPLY_UNDELIVERABLE
         worker_no = by.number if by is not None else 0
         worker_dialect = by.dialect if by is not None else 0
-        self.log.closed(message, worker_no, worker_dialect, len(value), outcome, reason)
+        holder_no = holder.number if holder is not None else 0
+        self.log.closed(message, worker_no, worker_dialect, len(value), outcome, reason, holder_no)
         state.on_closed(message, queue, outcome)
         if is_away or message.flags & KEPT_WANTED:
             self.remember(message.client_id, outcome)

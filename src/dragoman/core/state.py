@@ -14,6 +14,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from dragoman.core.expiries import Expiries
+from dragoman.core.held import held_messages
 from dragoman.core.lifecycle import (
     FIRST_END,
     LEASE,
@@ -76,15 +77,15 @@ class State:
         for m in self.messages.values():
             if m.attempt > 0 and m.flags & HANDOVER_WANTED:
                 m.is_handed_over = True  # its client may have been told, and must not be told twice
-        held = [m for m in self.messages.values() if m.state == LEASED]
-        held.sort(key=message_number)
-        for m in held:
+        for m in held_messages(self.messages):
             queue = self.queues_by_no[m.queue_no]
             m.state = moved(m.state, RELEASE)
             queue.leased -= 1
             self.enqueue_returned(m, queue)
 
     def on_queue_named(self, number: int, name: bytes) -> Queue:
+        if number in self.queues_by_no:
+            return self.queues_by_no[number]  # each boot names them all again
         queue = Queue(number, name)
         self.queues[name] = queue
         self.queues_by_no[number] = queue
@@ -93,6 +94,7 @@ class State:
     def on_accepted(self, m: Message, queue: Queue) -> None:
         m.state = WAITING
         m.accepted_ns = self.now_ns
+        m.asked_due_ns = m.due_ns
         if m.number >= self.next_number:
             self.next_number = m.number + 1
         self.index(m)
@@ -103,12 +105,13 @@ class State:
         if m.expires_ns != 0:
             self.expiries.watch(m.number, m.expires_ns)
 
-    def on_leased(self, m: Message, queue: Queue) -> None:
+    def on_leased(self, m: Message, queue: Queue, worker_no: int) -> None:
         """The message has left its line (or leaves it now, in a replay)."""
         if m.where != NOWHERE:
             self.unline(m, queue)
         m.state = moved(m.state, LEASE)
         m.attempt += 1
+        m.worker_no = worker_no
         m.leased_ns = self.now_ns
         m.delivered_ns = 0
         if m.first_leased_ns == 0:
@@ -394,7 +397,3 @@ class State:
             m.died_with = []
         if worker_no not in m.died_with:
             m.died_with.append(worker_no)
-
-
-def message_number(m: Message) -> int:
-    return m.number

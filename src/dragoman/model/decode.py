@@ -22,6 +22,7 @@ from dragoman.model.records import (
     FIRED,
     LATE,
     LEASED,
+    NO_DIALECT,
     NOTED,
     PAUSED,
     PUBLISHED,
@@ -39,6 +40,9 @@ from dragoman.model.records import (
 )
 from dragoman.model.words import DIALECT_NAMES, REASON_NAMES, RQ
 
+# Sizes of records as older journals have them: what came later is not there.
+RELEASED_SHORT: Final = 39
+CLOSED_SHORT: Final = 73
 CARRIED_AT: Final = 13  # where the accepted record begins inside a carried one
 # A closed fact's outcome is the state the message ended in (core/lifecycle).
 OUTCOME_NAMES: Final = ["waiting", "leased", "quarantined", "done", "rejected", "expired", "cancelled"]
@@ -117,7 +121,7 @@ def decode_accepted(records: bytes, at: i64, with_body: bool) -> dict[str, objec
 
 
 def decode_released(records: bytes, at: i64) -> dict[str, object]:
-    return {
+    fields: dict[str, object] = {
         "fact": "released",
         "message_no": read_i64_le(records, at + 5),
         "worker_no": read_i64_le(records, at + 13),
@@ -127,10 +131,16 @@ def decode_released(records: bytes, at: i64) -> dict[str, object]:
         "reason": word(REASON_NAMES, records[at + 37]),
         "is_death": records[at + 38] == 1,
     }
+    if read_i32_le(records, at) > RELEASED_SHORT:
+        fields["leased_ns"] = read_i64_le(records, at + 39)
+        fields["queue_no"] = read_i32_le(records, at + 47)
+        fields["dialect"] = word(DIALECT_NAMES, records[at + 51])
+        fields["worker_dialect"] = word(DIALECT_NAMES, records[at + 52]) if records[at + 52] != NO_DIALECT else ""
+    return fields
 
 
 def decode_closed(records: bytes, at: i64) -> dict[str, object]:
-    return {
+    fields: dict[str, object] = {
         "fact": "closed",
         "message_no": read_i64_le(records, at + 5),
         "worker_no": read_i64_le(records, at + 13),
@@ -147,6 +157,12 @@ def decode_closed(records: bytes, at: i64) -> dict[str, object]:
         "dialect": word(DIALECT_NAMES, records[at + 71]),
         "worker_dialect": word(DIALECT_NAMES, records[at + 72]),
     }
+    size = read_i32_le(records, at)
+    if size > CLOSED_SHORT:
+        fields["due_ns"] = read_i64_le(records, at + 73)
+    if size > CLOSED_SHORT + 8:
+        fields["holder_no"] = read_i64_le(records, at + 81)
+    return fields
 
 
 def decode_rarer(records: bytes, at: i64, kind: i64) -> dict[str, object]:
@@ -167,10 +183,13 @@ def decode_rarer(records: bytes, at: i64, kind: i64) -> dict[str, object]:
     if kind == DELIVERED:
         return {"fact": name, "message_no": number, "worker_no": small}
     if kind == QUARANTINED:
-        died_with = int(text) if text else 0
-        return {"fact": name, "message_no": number, "reason": word(REASON_NAMES, small), "died_with": died_with}
+        return decode_quarantined(number, small, text)
     if kind == REQUEUED:
-        return {"fact": name, "message_no": number}
+        fields: dict[str, object] = {"fact": name, "message_no": number}
+        if text:
+            fields["queue_no"] = small
+            fields["dialect"] = word(DIALECT_NAMES, int(text))
+        return fields
     if kind == SCHEDULED:
         return decode_scheduled(number, small, text)
     if kind == UNSCHEDULED:
@@ -233,6 +252,24 @@ def decode_scheduled(number: int, next_due_ns: int, text: bytes) -> dict[str, ob
         "headers": template["headers"],
         "body_size": template["body_size"],
     }
+
+
+def decode_quarantined(number: int, reason: int, text: bytes) -> dict[str, object]:
+    parts = text.split()
+    fields: dict[str, object] = {
+        "fact": "quarantined",
+        "message_no": number,
+        "reason": word(REASON_NAMES, reason),
+        "died_with": int(parts[0]) if parts else 0,
+    }
+    if len(parts) > 1:
+        fields["worker_no"] = int(parts[1])
+        fields["attempt"] = int(parts[2])
+        fields["leased_ns"] = int(parts[3])
+        fields["queue_no"] = int(parts[4])
+        fields["dialect"] = word(DIALECT_NAMES, int(parts[5]))
+        fields["worker_dialect"] = word(DIALECT_NAMES, int(parts[6]))
+    return fields
 
 
 def flag_words(flags: int) -> list[str]:

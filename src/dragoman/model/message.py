@@ -32,6 +32,7 @@ class Message:
         self.timeout_ns: int = 0  # bound on one attempt; 0: none
         self.expires_ns: int = 0  # wall instant after which it is not worth delivering; 0: never
         self.due_ns: int = 0  # not before this instant; 0: at once
+        self.asked_due_ns: int = 0  # the same as its client asked, whatever retries made of it
         self.dedupe: bytes = b""
         self.schedule_no: int = 0  # the schedule that made it; 0: a client did
 
@@ -52,6 +53,7 @@ class Message:
         self.line: object = None  # the line that holds it while `where` is IN_FRESH or IN_RETURNED
         self.attempt: int = 0
         self.worker: Peer | None = None
+        self.worker_no: int = 0  # of its latest lease; known after a restart, too
         self.lease_until_ns: int = 0  # 0: this attempt has no time bound
         self.accepted_ns: int = 0
         self.first_leased_ns: int = 0

@@ -7,10 +7,13 @@ docs/reference/facts.md draws every record; the numbers below are kept in journa
                i64 expires_ns, i64 due_ns, i64 schedule_no, u8 n1, u8 n2, u8 n3, i32 n4,
                client id (n1), address (n2), dedupe key (n3), headers (n4), body (the rest)
     leased     i64 message_no, i64 worker_no, i32 attempt
-    released   i64 message_no, i64 worker_no, i32 attempt, i32 retries_left, i64 due_ns, u8 reason, u8 is_death
+    released   i64 message_no, i64 worker_no, i32 attempt, i32 retries_left, i64 due_ns, u8 reason, u8 is_death,
+               i64 leased_ns, i32 queue_no, u8 client dialect, u8 worker dialect
     closed     i64 message_no, i64 worker_no, i32 attempt, i32 queue_no, i64 accepted_ns, i64 first_leased_ns,
                i64 leased_ns, i64 delivered_ns, i32 body_size, i32 reply_size, u8 outcome, u8 reason, u8 client dialect,
-               u8 worker dialect
+               u8 worker dialect, i64 due_ns; and i64 holder_no where another or nobody settled what a worker held
+
+Records of older journals end earlier (released after is_death, closed after the worker's dialect): ask their size.
 """
 
 from __future__ import annotations
@@ -67,6 +70,8 @@ FACT_NAMES: Final = [
     "late",
     "noted",
 ]
+
+NO_DIALECT: Final = 255  # of a worker that is known by its number only
 
 # Storage, never facts: they take no lsn and never reach the lake.
 CHECKPOINT: Final = 200
@@ -126,9 +131,18 @@ class FactLog:
         write_i32_le(out, m.attempt)
         self.count += 1
 
-    def released(self, m: Message, worker_no: int, retries_left: int, due_ns: int, reason: int, is_death: bool) -> None:
+    def released(
+        self,
+        m: Message,
+        worker_no: int,
+        worker_dialect: int,
+        retries_left: int,
+        due_ns: int,
+        reason: int,
+        is_death: bool,
+    ) -> None:
         out = self.out
-        write_i32_le(out, 39)
+        write_i32_le(out, 53)
         out.append(RELEASED)
         write_i64_le(out, m.number)
         write_i64_le(out, worker_no)
@@ -137,13 +151,26 @@ class FactLog:
         write_i64_le(out, due_ns)
         out.append(reason)
         out.append(1 if is_death else 0)
+        write_i64_le(out, m.leased_ns)
+        write_i32_le(out, m.queue_no)
+        out.append(m.dialect)
+        out.append(worker_dialect)
         self.count += 1
 
     def closed(
-        self, m: Message, worker_no: int, worker_dialect: int, reply_size: int, outcome: int, reason: int
+        self,
+        m: Message,
+        worker_no: int,
+        worker_dialect: int,
+        reply_size: int,
+        outcome: int,
+        reason: int,
+        holder_no: int,
     ) -> None:
+        """`worker_no`: who settled it; `holder_no`: who had it in hand; 0: nobody."""
         out = self.out
-        write_i32_le(out, 73)
+        is_simple = holder_no == 0 or holder_no == worker_no
+        write_i32_le(out, 81 if is_simple else 89)
         out.append(CLOSED)
         write_i64_le(out, m.number)
         write_i64_le(out, worker_no)
@@ -151,7 +178,7 @@ class FactLog:
         write_i32_le(out, m.queue_no)
         write_i64_le(out, m.accepted_ns)
         write_i64_le(out, m.first_leased_ns)
-        write_i64_le(out, m.leased_ns)
+        write_i64_le(out, m.leased_ns if holder_no != 0 else 0)
         write_i64_le(out, m.delivered_ns)
         write_i32_le(out, m.body_size)
         write_i32_le(out, reply_size)
@@ -159,7 +186,25 @@ class FactLog:
         out.append(reason)
         out.append(m.dialect)
         out.append(worker_dialect)
+        write_i64_le(out, m.asked_due_ns)
+        if not is_simple:
+            write_i64_le(out, holder_no)
         self.count += 1
+
+    def quarantined(self, m: Message, worker_no: int, worker_dialect: int, reason: int, died_with: int) -> None:
+        text = b"%d %d %d %d %d %d %d" % (
+            died_with,
+            worker_no,
+            m.attempt,
+            m.leased_ns,
+            m.queue_no,
+            m.dialect,
+            worker_dialect,
+        )
+        self.numbered(QUARANTINED, m.number, reason, text)
+
+    def requeued(self, m: Message) -> None:
+        self.numbered(REQUEUED, m.number, m.queue_no, b"%d" % m.dialect)
 
     def carried(self, accepted: bytes, accepted_ns: int) -> int:
         """Copy an accepted record forward: storage, not a fact. Returns its new place."""
@@ -240,6 +285,7 @@ def read_accepted(data: bytes, at: i64, queue: bytes, with_body: bool) -> Messag
     m.timeout_ns = read_i64_le(data, at + 24)
     m.expires_ns = read_i64_le(data, at + 32)
     m.due_ns = read_i64_le(data, at + 40)
+    m.asked_due_ns = m.due_ns
     m.schedule_no = read_i64_le(data, at + 48)
     m.address = address
     m.dedupe = dedupe

@@ -79,6 +79,8 @@ class Tracer:
                 if life.is_leased:  # every session ended with the boot before: the lease was one of them
                     life.is_leased = False
                     life.facts.append(dict(fact))
+        elif name == "released" and fact["reason"] == "broker_started":
+            pass  # `started` has said it
         elif name == "late":
             number = self._wire_ids.get(fact["wire_id"])
             if number is not None:

@@ -45,6 +45,7 @@ class Chronicle:
     closed: dict[int, Life] = field(default_factory=dict)
     by_token: dict[str, list[int]] = field(default_factory=dict)
     workers: set[int] = field(default_factory=set)
+    broken: set[int] = field(default_factory=set)  # leased when the broker started, and not yet said to be released
     fired: set[tuple[int, int]] = field(default_factory=set)
     paused: set[int] = field(default_factory=set)
     keys: dict[tuple[int, str], list[int]] = field(default_factory=dict)
@@ -89,6 +90,7 @@ class Chronicle:
             if handler is not None:
                 handler(fact)
         assert found == count, "a block counts its facts"
+        assert not self.broken, f"a start released {len(self.broken)} leases without saying so"
         for number, life in self.open.items():
             assert life.state != LEASED or life.worker_no in self.workers, (
                 f"{number} is leased to a worker that is gone"
@@ -98,9 +100,10 @@ class Chronicle:
         assert fact["boot_no"] == self.boot_no + 1, "each boot has the next number"
         self.boot_no += 1
         self.workers.clear()
-        for life in self.open.values():
+        for number, life in self.open.items():
             if life.state == LEASED:
                 life.state = WAITING
+                self.broken.add(number)
 
     def _on_worker_joined(self, fact: dict[str, object]) -> None:
         self.workers.add(cast(int, fact["worker_no"]))
@@ -133,6 +136,12 @@ class Chronicle:
         assert fact["worker_no"] == life.worker_no, "a delivery is confirmed by the holder"
 
     def _on_released(self, fact: dict[str, object]) -> None:
+        if fact["reason"] == "broker_started":
+            number = cast(int, fact["message_no"])
+            assert number in self.broken, f"a start released {number}, which was not leased"
+            self.broken.remove(number)
+            assert fact["worker_no"] == self.open[number].worker_no, "a lease is released by its holder"
+            return
         life = self._moved(fact, LEASED)
         assert fact["worker_no"] == life.worker_no, "a lease is released by its holder"
         life.state = WAITING
