@@ -68,7 +68,9 @@ def start_module(name: str, module: str, mode: str) -> Running:
     return Running(name, mode, process, process.pid, addresses["client"], addresses["worker"])
 
 
-def start_broker(durability: str, data_root: Path, data: Path | None = None, dialogue: Dialogue = EMQP) -> Running:
+def start_broker(
+    durability: str, data_root: Path, data: Path | None = None, dialogue: Dialogue = EMQP, lake: str = "off"
+) -> Running:
     """Start `dragoman up` on a fresh directory below `data_root`, or again on `data`, with the listeners of one dialogue;
     return once it listens."""
     keep_data = data is not None
@@ -79,6 +81,7 @@ def start_broker(durability: str, data_root: Path, data: Path | None = None, dia
     file.unlink(missing_ok=True)  # a killed broker leaves its own behind
     listen = [f"{name}={'tcp://127.0.0.1:0' if name in dialogue.listeners else 'off'}" for name in LISTENERS]
     command = [sys.executable, "-m", "dragoman", "up", "--data", str(data), "--durability", durability]
+    command += ["--set", f"lake.mode={lake}"]
     command += [part for value in listen for part in ("--listen", value)]
     begun = time.monotonic()
     with (data / "bench.log").open("a") as log:

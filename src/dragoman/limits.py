@@ -88,6 +88,8 @@ WRITE_BUFFER_SIZE: Final = 1024 * 1024
 TURN_SIZE: Final = 128 * 1024
 # Live records carried out of an old segment per sweep: about 5 ms of the loop.
 CARRY_STEP_COUNT: Final = 1000
+# The journal may take so many times its size while the lake cannot take its facts; then the oldest go all the same.
+LAKE_PATIENCE: Final = 2
 # How often retention is looked at when nothing rolls (age, a full journal).
 RETENTION_INTERVAL_NS: Final = 5_000_000_000
 # The wall clock moved by more than this against the monotonic one: a fact.
@@ -138,3 +140,21 @@ BANS_MAX: Final = 10_000
 SCALE0_PHRASES_MAX: Final = 1024
 # Bytes of pingpong results that wait for an earlier one of the same client, all clients together: beyond, new orders are refused.
 EARLY_ANSWERS_SIZE_MAX: Final = 64 * 1024 * 1024
+
+# Rows of one incoming file of the lake: about 5 MB, and half a second of a broker at full load.
+LAKE_FILE_ROWS: Final = 250_000
+# Bytes of texts and bodies gathered for one file before it is written, however few rows they are.
+LAKE_FILE_BYTES: Final = 64 * 1024 * 1024
+# An incoming file is written at least this often while there are facts. A setting (`lake.interval_s`).
+LAKE_INTERVAL_S: Final = 5.0
+# Incoming files stay this long after they were joined into history: a stream that reads them may be a day behind.
+LAKE_INCOMING_KEEP_S: Final = 86_400.0
+# Rows and bytes of one history file: large enough for Spark, small enough to be made in memory.
+LAKE_HISTORY_ROWS_MAX: Final = 1_000_000
+LAKE_HISTORY_SIZE_MAX: Final = 256 * 1024 * 1024
+# So many incoming files are joined however few rows they have: an hour of a quiet broker.
+LAKE_PARTS_MAX: Final = 720
+# A date is over when the clock is this far into the next one: facts of its last second are sealed by then.
+LAKE_DATE_OVER_S: Final = 3600.0
+# Incoming files deleted in one go, between two looks at the journal.
+LAKE_DELETES_MAX: Final = 200

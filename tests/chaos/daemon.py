@@ -30,7 +30,7 @@ class Daemon:
         card = self.data / "broker.json"
         card.unlink(missing_ok=True)
         command = [sys.executable, "-m", "dragoman", "up", "--data", str(self.data), "--durability", self.durability]
-        command += ["--set", "pingpong.queue=chaos"]  # one queue for all five dialects
+        command += ["--set", "lake.mode=off", "--set", "pingpong.queue=chaos"]  # one queue for all five dialects
         for name, address in self.addresses.items():
             command += ["--listen", f"{name}={address}"]
         with self.log.open("ab") as log:

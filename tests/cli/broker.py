@@ -58,7 +58,7 @@ class BrokerProcess:
         card = self.data / "broker.json"
         card.unlink(missing_ok=True)
         log = self.data.with_name(self.data.name + ".log")
-        command = [sys.executable, "-m", "dragoman", "up", "--data", str(self.data), *self.flags]
+        command = [sys.executable, "-m", "dragoman", "up", "--data", str(self.data), "--set=lake.mode=off", *self.flags]
         with log.open("ab") as out:
             self.process = subprocess.Popen(command, stdout=out, stderr=out, env=dict(os.environ))
 

@@ -18,7 +18,7 @@ END_S = 55.0
 
 
 def test_the_demo_crosses_everything_loses_nothing_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "dragoman", "demo", "--seconds", "4"]
+    command = [sys.executable, "-m", "dragoman", "demo", "--seconds", "4", "--no-report"]
     env = os.environ | {"TMPDIR": str(tmp_path)}
     ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=END_S, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr

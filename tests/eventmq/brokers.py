@@ -40,7 +40,7 @@ class Dragoman:
         command = [sys.executable, "-m", "dragoman", "up", "--data", str(self.data)]
         for name, address in self.listeners.items():
             command += ["--listen", f"{name}={address}"]
-        for setting in self.settings:
+        for setting in ("lake.mode=off", *self.settings):
             command += ["--set", setting]
         self.program = Program("broker", command, dict(os.environ), self.data.parent / "logs")
 

@@ -40,6 +40,7 @@ class Daemon:
     ) -> None:
         self.data = data
         self.listen = dict.fromkeys(LISTENERS, FREE) if listen is None else listen
+        settings = ("lake.mode=off", *settings)  # a test that wants a lake says so
         self.flags = (f"--durability={durability}", *(f"--set={setting}" for setting in settings), *flags)
         self.env = os.environ | (env or {})
         self.before = before  # the command that runs the broker's own

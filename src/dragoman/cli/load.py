@@ -85,6 +85,7 @@ def temporary_broker(durability: str) -> Iterator[Path]:
         flags = [f"--listen={name}=tcp://127.0.0.1:0" for name in ("emqp.client", "emqp.worker")]
         flags += [f"--listen={name}=off" for name in ("emqp.admin", "emqp.publish", "emqp.subscribe")]
         command = [sys.executable, "-m", "dragoman", "up", "--data", str(data), "--durability", durability, *flags]
+        command += ["--set", "lake.mode=off"]
         with (Path(home) / "log").open("wb") as log:
             broker = subprocess.Popen(command, stderr=log, stdout=log)
         try:

@@ -44,6 +44,7 @@ def print_status(found: dict[str, Any]) -> None:
         ("memory", size(found["memory_bytes"])),
         ("connections", found["connections"]),
         ("journal", f"{size(journal['size'])} in {journal['segments']} segments, {kept}"),
+        ("lake", lake_line(found["lake"])),
         ("queues", f"{counters['queues']}: {counters['waiting']} waiting, {counters['delayed']} delayed"),
         ("workers", f"{counters['workers']}: {counters['leased']} leased, {counters['slots_free']} slots free"),
         ("settled", f"{counters['settled']} of {counters['accepted']} accepted, {counters['quarantined']} quarantined"),
@@ -55,7 +56,15 @@ def print_status(found: dict[str, Any]) -> None:
         rows.append(("REFUSING", f"new work is refused: {counters['refusing']}"))
     if journal["trouble"]:
         rows.append(("TROUBLE", journal["trouble"]))
+    if found["lake"] and found["lake"]["trouble"]:
+        rows.append(("TROUBLE", f"lake: {found['lake']['trouble']}"))
     print_pairs(rows)
+
+
+def lake_line(lake: dict[str, Any] | None) -> str:
+    if lake is None:
+        return "not written"
+    return f"{lake['root']}, fact {lake['sealed_lsn']} sealed, {lake['behind']} to come"
 
 
 @click.command()

@@ -30,6 +30,7 @@ from dragoman.runtime.recovery import begin_boot, open_journal, recover
 from dragoman.runtime.rq_links import RqLinks
 from dragoman.runtime.scale0_file import Scale0File
 from dragoman.runtime.scale0_fleet import Scale0Fleet
+from dragoman.runtime.sealing import Sealing, is_wanted
 from dragoman.runtime.settings import apply_core
 from dragoman.runtime.tap import TapBoard
 from dragoman.runtime.upkeep import Upkeep
@@ -64,6 +65,7 @@ class Server:
         self.version = VERSION
         self.listeners: dict[str, str] = {}
         self.taps = TapBoard()
+        self.sealing: Sealing | None = None
         self.has_failed = False
         self._load_config = reload
         self._servers: list[asyncio.Server] = []
@@ -86,6 +88,8 @@ class Server:
         links = RqLinks(self.broker)
         fleet = Scale0Fleet(self.broker)
         file = Scale0File(lambda: self.config, self._on_hangup)
+        if is_wanted(self.config):
+            self.sealing = Sealing(self.config, self.home, journal, self.broker.upkeep)
         try:
             await self._listen()
             await admin.start(self.home.admin_socket)
@@ -95,6 +99,8 @@ class Server:
             links.start()
             fleet.start()
             file.start()
+            if self.sealing is not None:
+                self.sealing.start()
             self.home.announce(self.listeners)
             self._greet(time.monotonic() - began_s)
             notify("READY=1")
@@ -111,6 +117,8 @@ class Server:
                 server.close()
             self.broker.stop()
             journal.close()
+            if self.sealing is not None:
+                await self.sealing.stop()
         log.info("stopped")
 
     async def _listen(self) -> None:

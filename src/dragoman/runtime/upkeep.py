@@ -15,7 +15,7 @@ import structlog
 from dragoman.core.carry import Carrier, live_counts
 from dragoman.core.checkpoint import encode, estimated_size
 from dragoman.errors import JournalUnavailable
-from dragoman.limits import CARRY_STEP_COUNT, RETENTION_INTERVAL_NS
+from dragoman.limits import CARRY_STEP_COUNT, LAKE_PATIENCE, RETENTION_INTERVAL_NS
 
 if TYPE_CHECKING:
     from dragoman.core.core import Core
@@ -47,6 +47,7 @@ class Upkeep:
         self._is_over = False  # over its size, and only a newer checkpoint lets something go
         self._is_urgent = False  # roll and checkpoint at once
         self.is_full = False  # live messages alone fill the journal
+        self.copied_lsn: int | None = None  # facts up to it are in the lake; None: there is no lake to wait for
 
     def on_appended(self) -> bool:
         """The log is empty, so the state is exactly what the journal holds: the moment to roll. True after a roll, which has
@@ -98,7 +99,7 @@ class Upkeep:
         synced_no = self._checkpoint_no or 0
         self._checkpoints = [pair for pair in self._checkpoints if pair[0] >= synced_no] or self._checkpoints[-1:]
         needed = set(counts).union(*(referred for _, referred in self._checkpoints))
-        dropped = journal.droppable(needed, now_ns)
+        dropped = journal.droppable(needed, now_ns, self._copied_lsn())
         if dropped:
             freed = journal.drop(dropped)
             log.info("segments dropped", count=len(dropped), bytes=freed)
@@ -119,6 +120,14 @@ class Upkeep:
         )
         if self.is_full and not was_full:
             log.error("the journal is full: new work is refused", code="JOURNAL_FULL", size=journal.size())
+
+    def _copied_lsn(self) -> int | None:
+        """A lake that cannot be written may cost the journal's size once more, not the disk."""
+        journal = self._journal
+        if self.copied_lsn is not None and journal.size() > LAKE_PATIENCE * journal.settings.size_max:
+            log.error("segments go before the lake has them", code="LAKE_BEHIND", sealed_lsn=self.copied_lsn)
+            return None
+        return self.copied_lsn
 
     def close(self) -> None:
         if self._thread is not None:

@@ -103,7 +103,8 @@ class RunningBroker:
 
     def start(self) -> None:
         listen = tuple(f"{name}={where}" for name, where in self.listeners.items())
-        flags = Flags(data=str(self.data), durability=self._durability, listen=listen, settings=self._settings)
+        settings = ("lake.mode=off", *self._settings)  # a test that wants a lake says so
+        flags = Flags(data=str(self.data), durability=self._durability, listen=listen, settings=settings)
         config = load(None, {}, flags)
         if not structlog.is_configured():
             logs.configure(config)

@@ -15,6 +15,7 @@ from typing import Final
 from dragoman.cli.demo.broker import Broker
 from dragoman.cli.demo.cast import LATER, LONG, Clients, Workers
 from dragoman.cli.demo.screen import Screen
+from dragoman.cli.demo.tables import tell_in_tables
 from dragoman.cli.demo.tally import Tally
 from dragoman.errors import BrokerUnreachable
 
@@ -24,7 +25,7 @@ LOOK_S: Final = 0.05
 DEAD_S: Final = 1.0  # how long the broker stays dead, so that everybody notices
 
 
-async def play(seconds: float) -> int:
+async def play(seconds: float, with_report: bool) -> int:
     """Run it all; 0 when nothing was lost."""
     logging.getLogger("dragoman").setLevel(
         logging.CRITICAL
@@ -40,9 +41,12 @@ async def play(seconds: float) -> int:
         with Screen(tally) as screen:
             try:
                 traced = await perform(seconds, broker, tally, screen)
-                return await conclude(broker, tally, screen, traced)
+                result = await conclude(broker, tally, screen, traced)
             finally:
                 await asyncio.to_thread(broker.end)
+            if with_report and not result:
+                result = await tell_in_tables(broker.data, screen)
+            return result
 
 
 async def perform(seconds: float, broker: Broker, tally: Tally, screen: Screen) -> str:

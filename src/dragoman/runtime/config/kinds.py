@@ -127,6 +127,15 @@ def name() -> Kind:
     return Kind("a name, not empty", read, write_text)
 
 
+def text() -> Kind:
+    def read(value: object, is_text: bool) -> str:
+        if not isinstance(value, str) or not (value.isprintable() or not value):
+            raise ValueError
+        return value
+
+    return Kind("a text", read, write_text)
+
+
 def places(port: int) -> Kind:
     """Other programs' addresses, `host` or `host:port`; in the environment or a flag, commas separate them. `[]` says "none"."""
 

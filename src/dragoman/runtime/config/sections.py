@@ -43,6 +43,37 @@ class JournalConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class LakeConfig:
+    """The journal's facts as Parquet files, for Spark and other readers; written by a process of its own."""
+
+    mode: Literal["auto", "on", "off"] = setting(
+        "auto",
+        kinds.one_of("auto", "on", "off"),
+        "auto = written if pyarrow is installed (dragoman[lake], dragoman[spark]), on = refuse to start without it, off = not "
+        "written; `dragoman seal` can do it later from what the journal still keeps.",
+    )
+    root: str = setting(
+        "", kinds.text(), "A directory, or an address that pyarrow's file systems take (s3://…). Empty = DATA/lake."
+    )
+    bodies: Literal["none", "hash", "full"] = setting(
+        "hash",
+        kinds.one_of("none", "hash", "full"),
+        "What the lake holds of bodies: their size, size and hash, or all.",
+    )
+    interval_s: float = setting(
+        5.0, kinds.seconds(more_than_zero=True), "The longest a committed fact waits for the lake."
+    )
+    rows_max: int = setting(
+        250_000, kinds.integer(1000), "Facts in one file of `incoming`; as many make it written before its time."
+    )
+    incoming_keep_s: float = setting(
+        86_400.0,
+        kinds.seconds(),
+        "How long files that were compacted into `history` stay in `incoming`, for streams that are behind.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class LimitsConfig:
     """What peers may take from the broker; memory is bounded by these."""
 
@@ -167,6 +198,7 @@ class Config:
     data: Path = setting(Path("./data"), kinds.directory(), "The data directory; one broker at a time uses it.")
     listen: Mapping[str, Listener] = field(default_factory=default_listeners)
     journal: JournalConfig = field(default_factory=JournalConfig)
+    lake: LakeConfig = field(default_factory=LakeConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     queues: QueuesConfig = field(default_factory=QueuesConfig)
     scale0: Scale0Config = field(default_factory=Scale0Config)
@@ -183,6 +215,7 @@ class Config:
 
 SECTIONS: Final = {
     "journal": JournalConfig,
+    "lake": LakeConfig,
     "limits": LimitsConfig,
     "queues": QueuesConfig,
     "scale0": Scale0Config,

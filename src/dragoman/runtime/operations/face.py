@@ -19,6 +19,7 @@ from dragoman.limits import ADMIN_PAGE_MAX
 from dragoman.model.message import Message
 from dragoman.model.words import REFUSAL_CODES, REFUSAL_TEXTS, TAKEN
 from dragoman.runtime.config import Config
+from dragoman.runtime.sealing import Sealing
 
 ACT_PATIENCE_S: Final = 30.0
 
@@ -45,6 +46,8 @@ class BrokerFace(Protocol):
     version: str
     listeners: dict[str, str]
 
+    @property
+    def sealing(self) -> Sealing | None: ...
     @property
     def core(self) -> Core: ...
     @property

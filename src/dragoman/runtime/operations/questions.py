@@ -44,6 +44,7 @@ class Status(Operation):
                 "uncommitted_size": journal.uncommitted_size,
                 "trouble": str(trouble) if trouble is not None else "",
             },
+            "lake": face.sealing.view() if face.sealing is not None else None,
             "counters": views.counters(face.core),
         }
 
