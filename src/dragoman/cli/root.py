@@ -20,7 +20,7 @@ UNREACHABLE: Final = 3
 NOT_FOUND: Final = 4
 INTERRUPTED: Final = 130
 
-# Name → where it lives and what `--help` says of it, so that help needs none of the modules.
+# Name → where it lives (in this room, or by its full name elsewhere) and what `--help` says of it: help needs none of the modules.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "up": ("up:up", "Start a broker in the foreground."),
     "worker": ("worker:worker", "Run the jobs of an App."),
@@ -39,13 +39,16 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "backup": ("keeping:backup", "Copy the journal while the broker runs."),
     "restore": ("keeping:restore", "Make a data directory from a backup."),
     "journal": ("keeping:journal", "Verify or salvage a journal."),
+    "seal": ("seal:seal", "Write the journal's facts into the lake."),
     "config": ("settings:config", "Show the settings."),
     "reload": ("control:reload", "Let a running broker read its settings again."),
     "stop": ("control:stop", "Drain a running broker and end it."),
     "tap": ("tap:tap", "Watch what crosses the listeners, decoded; record it."),
     "replay-peer": ("replay_peer:replay_peer", "Play a recorded peer against a broker, up to the first divergence."),
     "dismiss": ("control:dismiss", "Send a worker away."),
+    "generate": ("dragoman.testing.generate.command:generate", "Write a lake of synthetic facts."),
     "bench": ("load:bench", "Put a short load on a broker and measure it."),
+    "pipeline": ("dragoman_spark.cli.command:pipeline", "Make tables and answers from the lake, on Spark."),
     "demo": ("demo.command:demo", "Show all five dialects at work."),
 }
 
@@ -60,7 +63,8 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command = getattr(importlib.import_module(f"dragoman.cli.{module}"), name)
+        path = module if module.startswith("dragoman") else f"dragoman.cli.{module}"
+        command = getattr(importlib.import_module(path), name)
         assert isinstance(command, click.Command)
         return command
 
