@@ -20,7 +20,9 @@ from dragoman.journal.format import (
     SEGMENT_CHECKPOINT,
     SEGMENT_GAP,
     SEGMENT_HEADER_SIZE,
+    Block,
     block_seed,
+    split_place,
 )
 from dragoman.journal.scan import Found, SegmentFile, SegmentWalk
 
@@ -92,10 +94,11 @@ def newest_checkpoint(disk: DiskFace, files: list[SegmentFile], before: int | No
 
 class ChainWalk:
     """Iterate over every counting block of `files[start:]`. Afterwards `damage` is the first breach of the law or None;
-    `reach` tells per segment number how far its blocks go; the `synced` pair is the highest seen on the way."""
+    `reach` tells per segment number how far its blocks go; the `synced` pair is the highest seen on the way. With `behind`, a
+    block of `files[start]`, the walk begins behind it."""
 
-    def __init__(self, disk: DiskFace, files: list[SegmentFile], start: int = 0) -> None:
-        self._disk, self._files, self._start = disk, files, start
+    def __init__(self, disk: DiskFace, files: list[SegmentFile], start: int = 0, behind: Block | None = None) -> None:
+        self._disk, self._files, self._start, self._behind = disk, files, start, behind
         self.damage: Damage | None = None
         self.reach: dict[int, Reach] = {}
         self.next_block_no = 1
@@ -117,6 +120,9 @@ class ChainWalk:
                 self.next_block_no = max(self.next_block_no, header.first_block_no)
                 self.next_lsn = max(self.next_lsn, header.first_lsn)
                 self._gap = bool(header.flags & SEGMENT_GAP)
+            if index == self._start and self._behind is not None:
+                self.next_block_no, self.next_lsn = self._behind.block_no + 1, self._behind.last_lsn + 1
+                self._gap = False
             self._saw_synced(header.synced_lsn, header.synced_block_no)
             self.reach[file.segment_no] = Reach(SEGMENT_HEADER_SIZE, self.next_lsn - 1, header.created_ns)
             if self.next_block_no >= limit:
@@ -133,7 +139,7 @@ class ChainWalk:
         reach = self.reach[file.segment_no]
         next_block_no, next_lsn, gap = self.next_block_no, self.next_lsn, self._gap
         synced_lsn, synced_block_no, time_ns, blocks, facts = 0, 0, reach.last_time_ns, 0, 0
-        walk = SegmentWalk(self._disk, fd, block_seed(broker_id, file.segment_no))
+        walk = SegmentWalk(self._disk, fd, block_seed(broker_id, file.segment_no), self._begin(file))
         reason: str | None = None
         last_end = walk.end
         try:
@@ -171,6 +177,14 @@ class ChainWalk:
             reach.blocks, reach.facts = blocks, facts
             if reason is not None:
                 self.damage = Damage(file, last_end, next_block_no, next_lsn, reason)
+
+    def _begin(self, file: SegmentFile) -> int:
+        """The byte of a segment at which to start."""
+        if self._behind is not None:
+            segment_no, offset = split_place(self._behind.place)
+            if segment_no == file.segment_no:
+                return offset + len(self._behind.records)
+        return SEGMENT_HEADER_SIZE
 
     def _may_jump_to(self, block_no: int) -> bool:
         headers = [file.header for file in self._files if file.header is not None]

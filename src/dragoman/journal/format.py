@@ -96,6 +96,11 @@ class Block:
     time_ns: int
     records: bytes
     flags: int = 0
+    block_no: int = 0
+
+    @property
+    def last_lsn(self) -> int:
+        return self.first_lsn + self.count - 1
 
     @property
     def is_checkpoint(self) -> bool:

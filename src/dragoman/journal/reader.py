@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dragoman.errors import JournalDamaged
 from dragoman.journal.chain import ChainWalk, block_limit, counting
 from dragoman.journal.disk import Disk, DiskFace
-from dragoman.journal.format import BLOCK_HEADER_SIZE, Block, place_of
+from dragoman.journal.format import BLOCK_HEADER_SIZE, Block, place_of, split_place
+from dragoman.journal.recovery import broker_id_of
 from dragoman.journal.scan import Found, SegmentFile, list_segments
 from dragoman.journal.segments import SegmentInfo
 from dragoman.journal.shelf import shelve
@@ -31,11 +32,26 @@ class JournalReader:
         files = [file for file in list_segments(self._disk, self._directory) if file.header is not None]
         return shelve(self._disk, files, {}, newest_sealed=False).infos()
 
-    def read(self, from_lsn: int) -> Iterator[Block]:
-        """Blocks with facts from `from_lsn` on, as far as they are written now."""
+    def broker_id(self) -> bytes | None:
+        """Whose journal it is; None while it has no segment."""
+        return broker_id_of(list_segments(self._disk, self._directory), self._directory)
+
+    def synced_lsn(self) -> int:
+        """The highest lsn that the journal itself says is synced: what no power loss takes away."""
+        files = [file for file in list_segments(self._disk, self._directory) if file.header is not None]
+        if not files:
+            return 0
+        walk = ChainWalk(self._disk, files[-1:])
+        for _ in walk:
+            pass
+        return walk.synced_lsn
+
+    def read(self, from_lsn: int, behind: Block | None = None) -> Iterator[Block]:
+        """Blocks with facts from `from_lsn` on, as far as they are written now. `behind`: one read before, all of whose facts are
+        below `from_lsn`; what stands before it in its segment need not be walked again. It must have been synced."""
         for _ in range(_TRIES_MAX):
             try:
-                for block in self._read(from_lsn):
+                for block in self._read(from_lsn, behind):
                     yield block
                     from_lsn = block.first_lsn + block.count
                 return
@@ -43,14 +59,15 @@ class JournalReader:
                 continue  # trimmed between listing and opening: list again, go on behind what was handed out
         raise JournalDamaged(self._directory, 0, from_lsn, "segments vanish faster than they can be read")
 
-    def _read(self, from_lsn: int) -> Iterator[Block]:
+    def _read(self, from_lsn: int, behind: Block | None) -> Iterator[Block]:
         files = counting(list_segments(self._disk, self._directory))
         for run in _runs(files):
             last = run[-1] is files[-1]
             start = max((i for i, f in enumerate(run) if f.header and f.header.first_lsn <= from_lsn), default=0)
             if not last and _ends_before(files, run, from_lsn):
                 continue
-            walk = ChainWalk(self._disk, run, start)
+            known = behind is not None and split_place(behind.place)[0] == run[start].segment_no
+            walk = ChainWalk(self._disk, run, start, behind if known else None)
             limit = block_limit(
                 files, files.index(run[-1])
             )  # a later run may have taken over what a suspect segment held
@@ -70,7 +87,7 @@ class JournalReader:
 def block_of(file: SegmentFile, found: Found) -> Block:
     header = found.header
     place = place_of(file.segment_no, found.offset + BLOCK_HEADER_SIZE)
-    return Block(place, header.first_lsn, header.facts, header.time_ns, found.records, header.flags)
+    return Block(place, header.first_lsn, header.facts, header.time_ns, found.records, header.flags, header.block_no)
 
 
 def _runs(files: list[SegmentFile]) -> list[list[SegmentFile]]:

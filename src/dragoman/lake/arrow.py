@@ -1,0 +1,139 @@
+"""Columns of bytes become Arrow arrays: whole columns at a time, no row is looked at.
+
+Arrow's types follow from lake/schema; the numbers that stand for "not said" (model/columns) become nulls here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from librt.strings import BytesWriter
+
+from dragoman.lake import schema
+from dragoman.model.columns import BODIES_FULL, NO_BYTE, NO_INT, NO_LONG, FactColumns
+
+ARROW_TYPES: Final[dict[str, pa.DataType]] = {
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "boolean": pa.bool_(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "string": pa.string(),
+    "binary": pa.binary(),
+}
+_NS_PER_US: Final = 1000
+
+
+def arrow_schema(broker_id: bytes) -> pa.Schema:
+    """The `facts` table for one broker's files, with the version and the broker's whole id as metadata."""
+    fields = [pa.field(c.name, ARROW_TYPES[c.type], nullable=not c.is_required) for c in schema.COLUMNS]
+    return pa.schema(fields, {schema.VERSION_KEY: str(schema.VERSION), schema.BROKER_KEY: broker_id.hex()})
+
+
+def to_table(columns: FactColumns, broker_no: int, table_schema: pa.Schema) -> pa.Table:
+    """All rows of `columns` as one table."""
+    rows = columns.rows
+    arrays = []
+    for field in table_schema:
+        if field.name == "broker_id":
+            arrays.append(pa.repeat(pa.scalar(broker_no, pa.int64()), rows))
+        else:
+            arrays.append(_MAKERS[field.name](columns, rows))
+    return pa.Table.from_arrays(arrays, schema=table_schema)
+
+
+Maker = Callable[[FactColumns, int], pa.Array]
+
+
+def _fixed(name: str, width: pa.DataType, absent: int | None, target: pa.DataType) -> Maker:
+    """A column of numbers in which `absent` stands for null."""
+
+    def make(columns: FactColumns, rows: int) -> pa.Array:
+        return _nulled(_array(getattr(columns, name), width, rows), absent).cast(target, safe=False)
+
+    return make
+
+
+def _instant(name: str, target: pa.DataType, is_required: bool = False) -> Maker:
+    """Nanoseconds become microseconds; 0 is no instant."""
+
+    def make(columns: FactColumns, rows: int) -> pa.Array:
+        values = _nulled(_array(getattr(columns, name), pa.int64(), rows), None if is_required else 0)
+        return pc.divide(values, _NS_PER_US).cast(target)
+
+    return make
+
+
+def _text(name: str, sizes: str, target: pa.DataType) -> Maker:
+    def make(columns: FactColumns, rows: int) -> pa.Array:
+        return _varying(getattr(columns, name), getattr(columns, sizes), target, rows)
+
+    return make
+
+
+def _body(columns: FactColumns, rows: int) -> pa.Array:
+    if columns.bodies != BODIES_FULL:
+        return pa.nulls(rows, pa.binary())
+    return _varying(columns.body, columns.body_bytes, pa.binary(), rows)
+
+
+def _array(out: BytesWriter, width: pa.DataType, rows: int) -> pa.Array:
+    return pa.Array.from_buffers(width, rows, [None, pa.py_buffer(out.getvalue())])
+
+
+def _nulled(values: pa.Array, absent: int | None) -> pa.Array:
+    if absent is None:
+        return values
+    return pc.if_else(pc.equal(values, pa.scalar(absent, values.type)), pa.scalar(None, values.type), values)
+
+
+def _varying(out: BytesWriter, sizes: BytesWriter, target: pa.DataType, rows: int) -> pa.Array:
+    """Sizes become offsets: Arrow's are running sums, and a null takes no bytes."""
+    counts = _array(sizes, pa.int32(), rows)
+    is_there = pc.greater_equal(counts, pa.scalar(0, pa.int32()))
+    ends = pc.cumulative_sum(pc.max_element_wise(counts, pa.scalar(0, pa.int32())))
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    validity = is_there.buffers()[1]
+    return pa.Array.from_buffers(target, rows, [validity, offsets.buffers()[1], pa.py_buffer(out.getvalue())])
+
+
+_INT8, _INT16, _INT32, _INT64 = pa.int8(), pa.int16(), pa.int32(), pa.int64()
+_AT = ARROW_TYPES["timestamp"]
+_MAKERS: Final[dict[str, Maker]] = {
+    "lsn": _fixed("lsn", _INT64, None, _INT64),
+    "kind": _fixed("kind", pa.uint8(), None, _INT8),
+    "at": _instant("time_ns", _AT, is_required=True),
+    "message_no": _fixed("message_no", _INT64, 0, _INT64),
+    "worker_no": _fixed("worker_no", _INT64, 0, _INT64),
+    "holder_no": _fixed("holder_no", _INT64, 0, _INT64),
+    "queue_no": _fixed("queue_no", _INT32, 0, _INT32),
+    "schedule_no": _fixed("schedule_no", _INT64, 0, _INT64),
+    "attempt": _fixed("attempt", _INT32, NO_INT, _INT32),
+    "client_dialect": _fixed("client_dialect", pa.uint8(), NO_BYTE, _INT8),
+    "worker_dialect": _fixed("worker_dialect", pa.uint8(), NO_BYTE, _INT8),
+    "outcome": _fixed("outcome", pa.uint8(), NO_BYTE, _INT8),
+    "reason": _fixed("reason", pa.uint8(), NO_BYTE, _INT8),
+    "is_death": _fixed("is_death", pa.uint8(), NO_BYTE, pa.bool_()),
+    "retries_left": _fixed("retries_left", _INT32, NO_INT, _INT32),
+    "priority": _fixed("priority", pa.uint8(), NO_BYTE, _INT8),
+    "flags": _fixed("flags", _INT16, NO_INT, _INT16),
+    "timeout_us": _instant("timeout_ns", _INT64),
+    "expires_at": _instant("expires_ns", _AT),
+    "due_at": _instant("due_ns", _AT),
+    "accepted_at": _instant("accepted_ns", _AT),
+    "first_leased_at": _instant("first_leased_ns", _AT),
+    "leased_at": _instant("leased_ns", _AT),
+    "delivered_at": _instant("delivered_ns", _AT),
+    "body_size": _fixed("body_size", _INT32, NO_INT, _INT32),
+    "reply_size": _fixed("reply_size", _INT32, NO_INT, _INT32),
+    "body_hash": _fixed("body_hash", _INT64, NO_LONG, _INT64),
+    "body": _body,
+    "client_id": _text("client_id", "client_id_size", pa.string()),
+    "count": _fixed("count", _INT64, NO_LONG, _INT64),
+    "text": _text("text", "text_size", pa.string()),
+}  # fmt: skip
+assert [c.name for c in schema.COLUMNS if c.name != "broker_id" and c.name not in _MAKERS] == []

@@ -1,0 +1,129 @@
+"""Small files become large ones: parts of `incoming` are written together into `history`.
+
+The law: first the new file is there, whole; then, much later, the old ones go. In between both hold the same facts and the one in
+`history` counts (lake/layout), so a crash at any point changes no answer. Parts are joined only where they follow each other and
+share their date, so that the new one is dense, too.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dragoman import limits
+from dragoman.errors import LakeDamaged
+from dragoman.lake import schema
+from dragoman.lake.layout import HISTORY, INCOMING, Part, cover
+from dragoman.lake.store import Lake, Stored
+from dragoman.lake.writer import Written
+
+
+@dataclass(frozen=True, slots=True)
+class Tidied:
+    """What one step did."""
+
+    written: Written | None = None
+    deleted: int = 0
+
+
+class Compactor:
+    """The parts of one broker. It looks at the lake once, and is told of new parts: a broker has one sealer."""
+
+    def __init__(self, lake: Lake, broker: str, incoming_keep_s: float = limits.LAKE_INCOMING_KEEP_S) -> None:
+        self._lake, self._broker, self._keep_s = lake, broker, incoming_keep_s
+        incoming = {stored.part: stored for stored in lake.stored(INCOMING, broker)}
+        shares = cover(incoming, lake.parts(HISTORY, broker))
+        needed = {share.part for share in shares if share.shelf == INCOMING}
+        whole = {share.part for share in shares if share.shelf == INCOMING and share.is_whole}
+        self._waiting = [incoming[part] for part in sorted(whole)]  # in lsn order
+        self._covered = [stored for part, stored in incoming.items() if part not in needed]
+
+    @property
+    def waiting_rows(self) -> int:
+        """Rows that no file of `history` has."""
+        return sum(stored.part.rows for stored in self._waiting)
+
+    def add(self, written: Written, now_s: float) -> None:
+        """A new part of `incoming`."""
+        self._waiting.append(Stored(written.part, INCOMING, written.size, now_s))
+
+    def step(self, now_s: float, is_all: bool = False) -> Tidied | None:
+        """Do one piece of work, if there is one. `is_all`: join even what is little and of today."""
+        over = _date(now_s - limits.LAKE_DATE_OVER_S)
+        group = next_group(self._waiting, over, is_all)
+        if group:
+            return Tidied(written=self._join(group))
+        return self._delete_old(now_s)
+
+    def _join(self, group: list[Stored]) -> Written:
+        parts = [stored.part for stored in group]
+        part = Part(self._broker, parts[0].first_lsn, parts[-1].last_lsn, parts[0].date)
+        if len(parts) == 1:
+            self._lake.copy(part, INCOMING, HISTORY)
+            size = group[0].size
+        else:
+            size = join(self._lake, parts, part)
+        del self._waiting[: len(group)]
+        self._covered += group
+        return Written(part, size)
+
+    def _delete_old(self, now_s: float) -> Tidied | None:
+        old = [stored for stored in self._covered if stored.modified_s <= now_s - self._keep_s]
+        old = old[: limits.LAKE_DELETES_MAX]
+        for stored in old:
+            self._lake.delete(stored.part, INCOMING)
+            self._covered.remove(stored)
+        for date in {stored.part.date for stored in old} - {_date(now_s)}:
+            self._lake.remove_empty(date, INCOMING)
+        return Tidied(deleted=len(old)) if old else None
+
+
+def next_group(waiting: Sequence[Stored], over: datetime.date, is_all: bool = False) -> list[Stored]:
+    """The parts to join next, of those that wait in lsn order; empty when none is worth it yet. Worth it is what makes a large
+    file, what are many files, and what can grow no more: its date is before `over`, or the next part does not fit behind it. What
+    is large already stays alone."""
+    if not waiting or _is_large(waiting[0].part):
+        return list(waiting[:1])
+    group, rows, size = [waiting[0]], waiting[0].part.rows, waiting[0].size
+    for stored in waiting[1:]:
+        rows, size = rows + stored.part.rows, size + stored.size
+        if not _follows(group[-1].part, stored.part):
+            return group
+        if rows > limits.LAKE_HISTORY_ROWS_MAX or size > limits.LAKE_HISTORY_SIZE_MAX or _is_large(stored.part):
+            return group
+        group.append(stored)
+    is_much = rows >= limits.LAKE_FILE_ROWS or size >= limits.LAKE_FILE_BYTES or len(group) >= limits.LAKE_PARTS_MAX
+    return group if is_much or is_all or group[0].part.date < over else []
+
+
+def join(lake: Lake, group: Sequence[Part], part: Part) -> int:
+    """Write the parts as one into `history`; the bytes it has. They are read one at a time."""
+    from dragoman.lake.arrow import arrow_schema
+    from dragoman.lake.parquet import FileMaker
+
+    maker: FileMaker | None = None
+    for old in group:
+        table = lake.read(old, INCOMING)
+        lsns = table.column("lsn")
+        if (lsns[0].as_py(), lsns[-1].as_py()) != (old.first_lsn, old.last_lsn):
+            raise LakeDamaged(lake.path(old, INCOMING), "its facts are not those of its name")
+        if maker is None:
+            maker = FileMaker(arrow_schema(bytes.fromhex(table.schema.metadata[schema.BROKER_KEY.encode()].decode())))
+        maker.add(table)
+    assert maker is not None, "nothing to join"
+    data = maker.finish()
+    lake.put(part, HISTORY, data)
+    return int(data.size)
+
+
+def _follows(before: Part, after: Part) -> bool:
+    return before.last_lsn + 1 == after.first_lsn and before.date == after.date
+
+
+def _is_large(part: Part) -> bool:
+    return part.rows >= limits.LAKE_FILE_ROWS
+
+
+def _date(at_s: float) -> datetime.date:
+    return datetime.datetime.fromtimestamp(at_s, datetime.UTC).date()

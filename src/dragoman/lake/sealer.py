@@ -1,0 +1,109 @@
+"""The sealer: committed facts of a journal go into the lake, each exactly once.
+
+Where to go on is asked of the lake itself: behind the highest lsn of this broker that it holds. A file is there whole or not at all
+(lake/store), so a crash at any instant is like a pause. Never beyond what is synced: a block above may be cut off by a power
+loss, and its numbers would then come again with other facts.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dragoman import limits
+from dragoman.errors import DataDirectoryUnusable, LakeAhead, SealerBusy
+from dragoman.journal import Block, JournalReader
+from dragoman.lake.layout import broker_name
+from dragoman.lake.store import Lake
+from dragoman.lake.writer import Bodies, LakeWriter, Written
+
+log = logging.getLogger("dragoman.lake")
+
+LOCK_NAME = "sealer.lock"
+
+
+class Sealer:
+    """One journal, one lake. `take` reads, `flush` writes; when to do which is the caller's affair."""
+
+    def __init__(
+        self,
+        reader: JournalReader,
+        broker_id: bytes,
+        lake: Lake,
+        bodies: Bodies = "hash",
+        rows_max: int = limits.LAKE_FILE_ROWS,
+    ) -> None:
+        self._reader = reader
+        self._behind: Block | None = None
+        self.lake = lake
+        self.broker = broker_name(broker_id)
+        if left := lake.remove_temporary(self.broker):
+            log.info("%d unfinished files of an earlier run removed", left)
+        self.sealed_lsn = lake.last_lsn(self.broker)
+        self.missed_facts = 0  # trimmed from the journal before they were sealed
+        self._writer = LakeWriter(lake, broker_id, bodies, self.sealed_lsn + 1, rows_max)
+
+    @property
+    def rows(self) -> int:
+        """Rows that are read and in no file yet."""
+        return self._writer.rows
+
+    @property
+    def is_full(self) -> bool:
+        return self._writer.is_full
+
+    def check_journal_end(self, journal_lsn: int) -> None:
+        """Refuse a journal that ends before the lake does: it lost what was sealed, and would give its numbers away again."""
+        if journal_lsn < self.sealed_lsn:
+            raise LakeAhead(self.lake.root, self.sealed_lsn, journal_lsn)
+
+    def take(self, upto_lsn: int) -> bool:
+        """Read facts up to `upto_lsn` until there are enough for a file; True when there may be more."""
+        writer = self._writer
+        if writer.next_lsn > upto_lsn:
+            return False
+        for block in self._reader.read(writer.next_lsn, self._behind):
+            if block.last_lsn > upto_lsn:
+                return False
+            if writer.is_full:
+                return True
+            self._tell_gap(writer.next_lsn, block.first_lsn)
+            writer.add(block.records, block.first_lsn, block.count, block.time_ns)
+            self._behind = block
+        return False
+
+    def flush(self) -> list[Written]:
+        """Write all that was taken. May be tried again after a failure."""
+        told = self._writer.flush()
+        if told:
+            self.sealed_lsn = told[-1].part.last_lsn
+        return told
+
+    def _tell_gap(self, wanted_lsn: int, found_lsn: int) -> None:
+        # A lake that is begun late owes nobody what was before.
+        if found_lsn > wanted_lsn and wanted_lsn > 1:
+            missed = found_lsn - wanted_lsn
+            self.missed_facts += missed
+            log.warning("facts %d to %d left the journal before they were sealed", wanted_lsn, found_lsn - 1)
+
+
+@contextmanager
+def sealing_alone(journal: str) -> Iterator[None]:
+    """Hold the lock of the one sealer that a data directory may have."""
+    directory = Path(journal).absolute().parent
+    try:
+        fd = os.open(directory / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise DataDirectoryUnusable(directory, error) from error
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise SealerBusy(str(directory)) from error
+        yield
+    finally:
+        os.close(fd)

@@ -1,0 +1,199 @@
+"""The lake as a store of files: a directory, or any address that pyarrow's file systems take (s3://, gs://, abfs://, hdfs://).
+
+A file appears whole or not at all. It is made in memory first (files of the lake are small); then, where there is a rename, written
+under a temporary name, synced to the disk if that is ours, and renamed. Object stores have no rename, and need none: an object is
+seen once its upload is complete, so it is put under its own name at once. A second put of the same name replaces the first by the
+same rows, which is why a writer that died between putting and telling may simply do it again.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dragoman.errors import LakeDamaged, LakeTooNew, LakeUnreachable, PyarrowMissing
+from dragoman.lake import layout, schema
+from dragoman.lake.layout import HISTORY, INCOMING, Part, Shelf
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyarrow import fs
+
+SHELVES: Final[tuple[Shelf, ...]] = (INCOMING, HISTORY)
+# Their uploads are atomic, and a rename would be a copy.
+_OBJECT_STORES: Final = frozenset({"s3", "gcs", "abfs"})
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A part that is there."""
+
+    part: Part
+    shelf: Shelf
+    size: int
+    modified_s: float
+
+
+class Lake:
+    """One lake by its root. Every failure of the store is LAKE_UNREACHABLE with the store's own words."""
+
+    def __init__(self, root: str, filesystem: fs.FileSystem | None = None) -> None:
+        """`filesystem`: one made elsewhere (with credentials of its own, say), for which `root` is a path."""
+        self.root = root
+        self.foreign_names = 0  # of files met by the latest listing that are nobody's
+        try:
+            from pyarrow import fs
+        except ImportError as error:
+            raise PyarrowMissing from error
+        self._selector = fs.FileSelector
+        self._is_file = fs.FileType.File
+        try:
+            if filesystem is not None:
+                self._fs, self._base = filesystem, root
+            elif "://" in root:
+                self._fs, self._base = fs.FileSystem.from_uri(root)
+            else:
+                self._fs, self._base = fs.LocalFileSystem(), str(Path(root).absolute())
+        except (OSError, ValueError, NotImplementedError) as error:
+            raise LakeUnreachable(root, _words(error)) from error
+        self._base = self._base.rstrip("/") or "/"
+        self.is_local = self._fs.type_name == "local"
+
+    def path(self, part: Part, shelf: Shelf) -> str:
+        """As the file system knows it; for a local lake an absolute path."""
+        return f"{self._base}/{part.path(shelf)}"
+
+    def stored(self, shelf: Shelf, broker: str | None = None) -> list[Stored]:
+        """Parts on a shelf, in order; of one broker or of all."""
+        found, foreign = [], 0
+        for info in self._infos(shelf):
+            if _is_temporary(info.base_name):
+                continue
+            if (part := layout.parse(info.path)) is None:
+                foreign += 1
+            elif broker is None or part.broker == broker:
+                found.append(Stored(part, shelf, info.size, info.mtime_ns / 1e9 if info.mtime_ns else 0.0))
+        self.foreign_names = foreign
+        return sorted(found, key=lambda stored: stored.part)
+
+    def parts(self, shelf: Shelf, broker: str | None = None) -> list[Part]:
+        return [stored.part for stored in self.stored(shelf, broker)]
+
+    def last_lsn(self, broker: str) -> int:
+        """The highest lsn of a broker that is in the lake; 0: none."""
+        return max((part.last_lsn for shelf in SHELVES for part in self.parts(shelf, broker)), default=0)
+
+    def remove_temporary(self, broker: str) -> int:
+        """Clear away what a writer of this broker left when it died; how many files."""
+        left = [
+            info.path
+            for shelf in SHELVES
+            for info in self._infos(shelf)
+            if info.base_name.startswith(f"{layout.TEMPORARY}{broker}-")
+        ]
+        for path in left:
+            self._delete(path)
+        return len(left)
+
+    def put(self, part: Part, shelf: Shelf, data: pyarrow.Buffer) -> None:
+        """Keep a whole file's bytes under the part's name."""
+        target = self.path(part, shelf)
+        directory = target.rpartition("/")[0]
+        try:
+            self._fs.create_dir(directory, recursive=True)
+            if self._fs.type_name in _OBJECT_STORES:
+                self._write(target, data)
+                return
+            temporary = f"{directory}/{layout.TEMPORARY}{part.name}"
+            self._write(temporary, data)
+            if self.is_local:
+                _sync(temporary)
+            self._fs.move(temporary, target)
+            if self.is_local:
+                _sync(directory)
+        except OSError as error:
+            raise LakeUnreachable(self.root, _words(error)) from error
+
+    def copy(self, part: Part, source: Shelf, target: Shelf) -> None:
+        """The same bytes on another shelf."""
+        try:
+            with self._fs.open_input_stream(self.path(part, source)) as stream:
+                data = stream.read_buffer()
+        except OSError as error:
+            raise LakeUnreachable(self.root, _words(error)) from error
+        self.put(part, target, data)
+
+    def delete(self, part: Part, shelf: Shelf) -> None:
+        self._delete(self.path(part, shelf))
+
+    def remove_empty(self, date: datetime.date, shelf: Shelf) -> None:
+        """Remove a date's directory if nothing is left in it. Object stores have no directories."""
+        if self.is_local:
+            with suppress(OSError):
+                Path(f"{self._base}/{layout.FACTS}/{shelf}/{layout.DATE_KEY}{date.isoformat()}").rmdir()
+
+    def read(self, part: Part, shelf: Shelf, columns: list[str] | None = None) -> pyarrow.Table:
+        """A part's rows. A file of a later schema is refused, and one that holds other rows than its name says is damaged."""
+        from pyarrow import ArrowInvalid, parquet
+
+        path = self.path(part, shelf)
+        try:
+            with parquet.ParquetFile(path, filesystem=self._fs) as file:
+                check_version(path, file.schema_arrow.metadata)
+                table = file.read(columns=columns)
+        except ArrowInvalid as error:
+            raise LakeDamaged(path, _words(error)) from error
+        except OSError as error:
+            raise LakeUnreachable(self.root, _words(error)) from error
+        if table.num_rows != part.rows:
+            raise LakeDamaged(path, f"it has {table.num_rows} rows, its name says {part.rows}")
+        return table
+
+    def _infos(self, shelf: Shelf) -> list[Any]:
+        try:
+            selector = self._selector(f"{self._base}/{layout.FACTS}/{shelf}", recursive=True, allow_not_found=True)
+            return [info for info in self._fs.get_file_info(selector) if info.type == self._is_file]
+        except OSError as error:
+            raise LakeUnreachable(self.root, _words(error)) from error
+
+    def _write(self, path: str, data: pyarrow.Buffer) -> None:
+        with self._fs.open_output_stream(path) as stream:
+            stream.write(data)
+
+    def _delete(self, path: str) -> None:
+        try:
+            self._fs.delete_file(path)
+        except FileNotFoundError:
+            pass  # somebody was quicker, or this is the second try after a crash
+        except OSError as error:
+            raise LakeUnreachable(self.root, _words(error)) from error
+
+
+def check_version(path: str, metadata: dict[bytes, bytes] | None) -> None:
+    """Refuse a file of a later schema. One that says nothing of its version was not written by dragoman."""
+    said = (metadata or {}).get(schema.VERSION_KEY.encode(), b"")
+    if not said.isdigit():
+        raise LakeDamaged(path, "it does not say its schema version")
+    if int(said) > schema.VERSION:
+        raise LakeTooNew(path, int(said), schema.VERSION)
+
+
+def _is_temporary(name: str) -> bool:
+    return name.startswith(("_", "."))
+
+
+def _sync(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _words(error: Exception) -> str:
+    """Arrow's errors come with details of its own sources behind the first line."""
+    return (str(error).splitlines() or [type(error).__name__])[0]

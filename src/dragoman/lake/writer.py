@@ -1,0 +1,114 @@
+"""From blocks of facts to files of the lake.
+
+The law: lsns rise strictly and every file is dense. A file is cut where the date changes (UTC, of the facts' instant) and where
+lsns jump, and only between blocks; so a broker's files never overlap, and the highest lsn in the lake says where to go on.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from dragoman import limits
+from dragoman.lake.layout import INCOMING, Part, Shelf, broker_name, broker_no, date_of
+from dragoman.lake.store import Lake
+from dragoman.model.columns import BODIES_FULL, BODIES_HASH, BODIES_NONE, FactColumns
+
+Bodies = Literal["none", "hash", "full"]
+BODIES: Final[dict[str, int]] = {"none": BODIES_NONE, "hash": BODIES_HASH, "full": BODIES_FULL}
+_DAY_NS: Final = 86_400 * 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file that is in the lake now."""
+
+    part: Part
+    size: int
+
+
+class LakeWriter:
+    """Gathers rows of one broker; `flush` makes files of them."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        broker_id: bytes,
+        bodies: Bodies = "hash",
+        next_lsn: int = 1,
+        rows_max: int = limits.LAKE_FILE_ROWS,
+    ) -> None:
+        """`next_lsn`: facts below it are in the lake already and are passed over."""
+        from dragoman.lake.arrow import arrow_schema
+
+        assert len(broker_id) == 16, "a broker's id has 16 bytes"
+        self.lake = lake
+        self.broker = broker_name(broker_id)
+        self.next_lsn = next_lsn
+        self._broker_no = broker_no(broker_id)
+        self._bodies = BODIES[bodies]
+        self._schema = arrow_schema(broker_id)
+        self._rows_max = rows_max
+        self._seen_lsn = 0
+        self._day = -1
+        self._first_lsn = 0
+        self._columns = FactColumns(self._bodies)
+        self._spare: FactColumns | None = None
+        self._cut: list[tuple[Part, FactColumns]] = []
+        self._untold: list[Written] = []
+
+    @property
+    def rows(self) -> int:
+        """Rows that are gathered and in no file yet."""
+        return self._columns.rows + sum(columns.rows for _, columns in self._cut)
+
+    @property
+    def is_full(self) -> bool:
+        """True when rows should not wait any longer, for the sake of memory."""
+        return self.rows >= self._rows_max or self._columns.size() >= limits.LAKE_FILE_BYTES
+
+    def add(self, records: bytes, first_lsn: int, count: int, time_ns: int) -> None:
+        """Take the facts of one block: `count` of them from `first_lsn` on, all of the instant `time_ns`."""
+        end = first_lsn + count
+        assert first_lsn >= self._seen_lsn, f"fact {first_lsn} comes after fact {self._seen_lsn - 1}"
+        self._seen_lsn = end
+        if end <= self.next_lsn:
+            return
+        from_lsn = max(first_lsn, self.next_lsn)
+        day = time_ns // _DAY_NS
+        if self._columns.rows and (day != self._day or from_lsn != self.next_lsn):
+            self._cut_here()
+        if not self._columns.rows:
+            self._first_lsn, self._day = from_lsn, day
+        reached = self._columns.add(records, first_lsn, time_ns, from_lsn)
+        assert reached == end, f"a block of {count} facts has {reached - first_lsn}"
+        self.next_lsn = end
+
+    def flush(self, into: Shelf = INCOMING) -> list[Written]:
+        """Make files of all rows; those that are new in the lake. After a failure it may be tried again: nothing is lost
+        meanwhile, and what was written before the failure is told then."""
+        from dragoman.lake.arrow import to_table
+        from dragoman.lake.parquet import to_parquet
+
+        self._cut_here()
+        while self._cut:
+            part, columns = self._cut[0]
+            data = to_parquet(to_table(columns, self._broker_no, self._schema))
+            self.lake.put(part, into, data)
+            del self._cut[0]
+            columns.clear()
+            self._spare = columns
+            self._untold.append(Written(part, data.size))
+        told, self._untold = self._untold, []
+        return told
+
+    def _cut_here(self) -> None:
+        if self._columns.rows:
+            part = Part(self.broker, self._first_lsn, self.next_lsn - 1, _date(self._day))
+            self._cut.append((part, self._columns))
+            self._columns, self._spare = self._spare or FactColumns(self._bodies), None
+
+
+def _date(day: int) -> datetime.date:
+    return date_of(day * _DAY_NS)
