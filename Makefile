@@ -15,18 +15,21 @@ PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_CONSTRAINT=constraints.txt PIP_BUILD_
 FLAVOUR := $(if $(filter 1,$(DRAGOMAN_PURE)),pure,native)
 BROKER := $(VENV)/.broker-$(FLAVOUR)
 TOOLS := $(VENV)/.tools
+# The pipeline's packages are large: only the doors that need them install them. Java comes along, for machines without one.
+SPARK := $(VENV)/.spark
+JUDGES := $(VENV)/.spark-test
 PACKAGING := pyproject.toml setup.py constraints.txt
-SOURCES := $(PACKAGING) $(shell find src -name '*.py' -o -name py.typed)
+SOURCES := $(PACKAGING) $(shell find src -name '*.py' -o -name py.typed -o -name '*.properties')
 # Run once per `make test`, on the installed build; the pure run covers everything else.
-ONCE := eventmq or slow
+ONCE := eventmq or slow or spark
 # Most tests wait for a process or a clock: four at a time take a third of the time, also on two cores.
-# EventMQ's own programs go by the second and run one at a time.
-SPREAD := --numprocesses 4 --dist worksteal
+# EventMQ's own programs go by the second and run one at a time; Spark's tests share one session and run in one process.
+SPREAD := --numprocesses 4 --dist worksteal --ignore tests/spark
 # pytest ends with 5 where ARGS picks no test of a run: the other run may have some.
 NONE := [ $$? -eq 5 ]
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up demo test test-installed test-pure check format docs bench sim chaos fuzz clean
+.PHONY: help setup up demo pipeline test test-installed test-pure check format docs bench bench-pipeline sim chaos fuzz clean
 # One recipe at a time: several of them share .venv.
 .NOTPARALLEL:
 
@@ -42,23 +45,28 @@ up: $(BROKER) ## start the broker in the foreground (data in ./data, listeners o
 	@echo "    $(VENV)/bin/dragoman explain queue:hello          # and this is why"
 	@exec $(VENV)/bin/dragoman up --data $(DATA) $(ARGS)
 
-demo: $(BROKER) ## all five dialects, every crossing, a kill -9 in the middle: about a minute
+demo: $(BROKER) $(SPARK) ## all five dialects, every crossing, a kill -9 in the middle: about a minute
 	@$(VENV)/bin/dragoman demo $(ARGS)
+
+pipeline: $(BROKER) $(SPARK) ## take what ./data/journal and ./data/lake hold into tables on Spark, and write the report
+	@if [ -d '$(DATA)/journal' ]; then $(VENV)/bin/dragoman seal --data '$(DATA)' || true; fi
+	@$(VENV)/bin/dragoman pipeline run --data '$(DATA)' --report '$(DATA)/report.html' $(ARGS)
 
 test: test-installed test-pure ## run the whole suite on the installed build, then on plain Python
 
-test-installed: setup
+test-installed: setup $(SPARK) $(JUDGES)
 	@$(PY) -c 'from dragoman.version import version_line; print("testing", version_line())'
 	$(PY) -m pytest $(SPREAD) -m 'not eventmq' $(ARGS) || $(NONE)
-	$(PY) -m pytest -m eventmq $(ARGS) || $(NONE)
+	$(PY) -m pytest --ignore tests/spark -m eventmq $(ARGS) || $(NONE)
+	$(PY) -m pytest -m spark $(ARGS) || $(NONE)
 
-test-pure: setup
+test-pure: setup $(SPARK) $(JUDGES)
 	@if $(PY) -c 'import sys; from dragoman.version import build_flavour as f; sys.exit(f() != "compiled")'; then \
 		echo "testing plain Python (without: $(ONCE))"; \
 		PYTHONPATH='$(CURDIR)/src' $(PY) -m pytest $(SPREAD) -m 'not ($(ONCE))' $(ARGS) || $(NONE); \
 	else echo "the installed build is plain Python already: no second run"; fi
 
-check: setup ## ruff, mypy --strict, import-linter
+check: setup $(SPARK) ## ruff, mypy --strict, import-linter
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
@@ -68,13 +76,17 @@ format: setup ## let ruff put the code in order
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-docs: setup ## rewrite the generated reference pages and contrib/dragoman.toml
+docs: setup $(SPARK) ## rewrite the generated reference pages and contrib/dragoman.toml
 	PYTHONPATH=src $(PY) -m dragoman.runtime.config docs/reference/config.md contrib/dragoman.toml
 	PYTHONPATH=src $(PY) -m dragoman.cli.page docs/reference/cli.md
 	PYTHONPATH=src $(PY) -m dragoman.cli.crossings_page docs/reference/crossings.md
+	PYTHONPATH=src $(PY) -m dragoman_spark.tables_page docs/reference/tables.md
 
 bench: setup ## measure each dialect against libzmq's proxy, the SDK against NATS, and the footprint
 	$(PY) -m bench $(ARGS)
+
+bench-pipeline: setup $(SPARK) $(JUDGES) ## measure the pipeline against DuckDB and Polars, the stream, and the lake
+	$(PY) -m bench.pipeline $(ARGS)
 
 sim: setup ## run the simulator, all five dialects, over SEEDS seeds (2000)
 	$(PY) -m dragoman.testing.sim --seeds $(SEEDS) $(ARGS)
@@ -114,4 +126,14 @@ $(BROKER): $(VENV)/.made $(SOURCES)
 $(TOOLS): $(VENV)/.made pyproject.toml constraints.txt | $(BROKER)
 	@echo "installing the test, check and bench tools"
 	@$(PIP) install --quiet "$$(ls $(VENV)/wheel/*.whl)[test,check,bench]"
+	@touch $@
+
+$(SPARK): $(VENV)/.made pyproject.toml constraints.txt | $(BROKER)
+	@echo "installing the pipeline: PySpark, pyarrow, a Java (some minutes, once)"
+	@$(PIP) install --quiet "$$(ls $(VENV)/wheel/*.whl)[lake,spark]"
+	@touch $@
+
+$(JUDGES): $(SPARK)
+	@echo "installing DuckDB, Polars and Delta to check the pipeline with"
+	@$(PIP) install --quiet "$$(ls $(VENV)/wheel/*.whl)[spark-test]"
 	@touch $@

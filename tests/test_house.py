@@ -66,7 +66,9 @@ def test_compiled_modules_never_land_in_the_sources() -> None:
     assert [str(path) for path in (ROOT / "src").rglob("*.so")] == []
 
 
-@pytest.mark.parametrize("group", ["build", "runtime", "test", "check", "bench"])
+@pytest.mark.parametrize(
+    "group", ["build", "runtime", "test", "check", "bench", "lake", "spark", "delta", "spark-test"]
+)
 def test_every_requirement_is_pinned(group: str) -> None:
     assert [name for name in map(bare, project()[group]) if name not in pins()] == []
 
@@ -99,5 +101,6 @@ def test_the_build_under_test_is_the_one_that_was_asked_for() -> None:
 
 def test_make_help_lists_every_door() -> None:
     shown = subprocess.run(["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for door in ("setup", "up", "test", "check", "bench", "sim", "chaos", "fuzz", "clean"):
+    doors = ["setup", "up", "pipeline", "test", "check", "bench", "bench-pipeline", "sim", "chaos", "fuzz", "clean"]
+    for door in doors:
         assert re.search(rf"^  make {door} +\S", shown, re.MULTILINE), door

@@ -34,6 +34,17 @@ class BadDocument(OperatorError):
         self.line, self.problem, self.file = line, problem, file
 
 
+class BadObjectives(OperatorError):
+    """The objectives file of the pipeline cannot be read, or says something that is no objective."""
+
+    code = "BAD_OBJECTIVES"
+    exit_code = 2
+
+    def __init__(self, file: str, key: str, problem: str) -> None:
+        super().__init__(f"{file}: {key}: {problem}" if key else f"{file}: {problem}")
+        self.file, self.key, self.problem = file, key, problem
+
+
 class JournalUnavailable(DragomanError):
     """The journal cannot keep anything more just now; new work is refused until it can again."""
 

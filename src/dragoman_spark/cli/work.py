@@ -1,0 +1,75 @@
+"""The frame around every job: what it needs is there, Spark is open, bars move, and failures are said in words."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from dragoman.errors import DragomanError, LakeEmpty, NoTables
+from dragoman_spark.cli.bars import bars
+from dragoman_spark.cli.call import Call
+from dragoman_spark.jobs.options import Progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPARK_STAGE: Final = "starting Spark"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    session: SparkSession
+    progress: Progress
+
+
+@contextmanager
+def at_work(call: Call, app: str) -> Iterator[Work]:
+    """An open session and its bars, for one command."""
+    from dragoman_spark.jobs.errors import readable
+    from dragoman_spark.jobs.session import open_session
+
+    with traced(call.is_traced), readable(call.remote or call.master or ""), bars(call.as_json) as progress:
+        progress.step(SPARK_STAGE, 0, 1)
+        with open_session(app, call.master, call.remote, call.conf, is_verbose=call.is_traced) as session:
+            progress.step(SPARK_STAGE, 1, 1)
+            yield Work(session, progress)
+
+
+def facts_are_there(call: Call) -> None:
+    """Refuse a lake without facts before Spark is started for it."""
+    from dragoman.lake.store import SHELVES, Lake
+    from dragoman_spark.jobs.errors import spark_is_there
+    from dragoman_spark.jobs.place import for_arrow
+
+    spark_is_there()
+    lake = Lake(for_arrow(call.lake))
+    if not any(lake.parts(shelf) for shelf in SHELVES):
+        raise LakeEmpty(call.lake)
+
+
+def tables_are_there(call: Call) -> None:
+    """Refuse a place without tables before Spark is started for it."""
+    from dragoman_spark.jobs.errors import spark_is_there
+
+    spark_is_there()
+    from dragoman_spark.jobs.place import Place
+    from dragoman_spark.jobs.state import last_state
+
+    if last_state(Place(call.out)) is None:
+        raise NoTables(call.out)
+
+
+@contextmanager
+def traced(is_wanted: bool) -> Iterator[None]:
+    """Print what lies behind an error before it is said in one line."""
+    try:
+        yield
+    except DragomanError as error:
+        if is_wanted:
+            click.echo("".join(traceback.format_exception(error.__cause__ or error)), err=True)
+        raise

@@ -1,0 +1,1 @@
+"""What runs: the only room of the package with a session."""

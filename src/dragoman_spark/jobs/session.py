@@ -1,0 +1,189 @@
+"""One Spark session, with the pipeline's settings: `with open_session("run") as session`. The only place that makes one.
+
+Local by default, without a server to start. `remote` is the address of a Spark Connect server, `master` that of a cluster; under
+spark-submit neither is needed and what it was told stands. What `conf` says stands above everything here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from dragoman.errors import SparkUnreachable
+from dragoman_spark.jobs.errors import readable_at_start, spark_is_there
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# For every session; a Connect server takes these, too.
+ANSWERS: Final[dict[str, str]] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "true",
+    # Spark's own default is a form that no other reader has as its first.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.compression.codec": "zstd",
+    # About 3 M facts: what one task sorts or hashes stays within a share of 1 GB.
+    "spark.sql.files.maxPartitionBytes": "64m",
+}
+# For a session in this machine.
+LOCAL: Final[dict[str, str]] = {
+    "spark.ui.enabled": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+QUIET: Final[dict[str, str]] = {"spark.ui.showConsoleProgress": "false"}
+JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+
+MEMORY_MAX: Final = 4 * 1024**3
+# Tasks of a shuffle per core: a second wave evens out the first one's differences; AQE joins what is too small.
+WAVES: Final = 2
+# A master or Connect server that answers at all answers within this; Spark itself would try for minutes.
+REACH_WAIT_S: Final = 5.0
+CONNECT_PORT: Final = 15002
+
+
+@contextmanager
+def open_session(
+    app: str,
+    master: str | None = None,
+    remote: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    is_verbose: bool = False,
+) -> Iterator[SparkSession]:
+    """A session, stopped at the end. One that this process has already is used as it is, and left running."""
+    spark_is_there()
+    from pyspark.sql import SparkSession
+
+    if not is_verbose:
+        _hush()
+    present = SparkSession.getActiveSession()
+    if present is not None:
+        yield present
+        return
+    with readable_at_start(remote or master or "local[*]"):
+        session = _connected(app, remote, conf or {}) if remote else _started(app, master, conf or {}, is_verbose)
+    try:
+        yield session
+    finally:
+        session.stop()
+        if remote:
+            # PySpark leaves this behind, and a local session of the same process would take itself for a remote one.
+            os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
+
+
+def settings_for(master: str, conf: Mapping[str, str], is_verbose: bool = False) -> dict[str, str]:
+    """Everything that is set for a session on `master`, as Spark names it."""
+    settings = dict(ANSWERS)
+    if is_local(master):
+        settings |= LOCAL
+        settings["spark.driver.memory"] = f"{memory_for_driver() // 1024**2}m"
+        settings["spark.sql.shuffle.partitions"] = str(WAVES * cores_of(master))
+    if not is_verbose:
+        settings |= QUIET
+    settings |= conf
+    if not is_verbose:
+        # In front of what the user says there: of two, Java takes the later.
+        further = settings.get(JAVA_OPTIONS, "")
+        settings[JAVA_OPTIONS] = f"-Dlog4j2.configurationFile={LOGGING.as_uri()} {further}".rstrip()
+    return settings
+
+
+def is_local(master: str) -> bool:
+    """Whether the session's processes all live in this machine."""
+    return master == "local" or master.startswith(("local[", "local-cluster["))
+
+
+def cores_of(master: str) -> int:
+    """How many tasks run at once on a local master."""
+    named = re.match(r"local(?:-cluster)?\[\s*(\d+|\*)\s*(?:,\s*(\d+))?", master)
+    if named is None:
+        return 1
+    if master.startswith("local-cluster"):
+        return int(named[1]) * int(named[2] or 1)
+    return os.cpu_count() or 1 if named[1] == "*" else int(named[1])
+
+
+def memory_for_driver() -> int:
+    """Bytes: half of what this machine, or its container, has; at most MEMORY_MAX."""
+    here = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        here = min(here, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
+    except (OSError, ValueError):  # no such file, or "max"
+        pass
+    return min(MEMORY_MAX, here // 2)
+
+
+def _hush() -> None:
+    """PySpark logs an exception as JSON before it raises it."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
+
+
+def _started(app: str, master: str | None, conf: Mapping[str, str], is_verbose: bool) -> SparkSession:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    from dragoman_spark.jobs.jvm import is_given, start_jvm
+
+    if is_given():
+        SparkContext._ensure_initialized()
+        told = dict(SparkConf().getAll())
+        settings = settings_for(master or told.get("spark.master", ""), {}, is_verbose) | told | dict(conf)
+    else:
+        master = master or "local[*]"
+        _reach(master, "spark://", 7077)
+        settings = settings_for(master, conf, is_verbose)
+    if master:
+        settings["spark.master"] = master
+    settings["spark.app.name"] = f"dragoman {app}"
+    start_jvm(settings, is_verbose)
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    _try_out(session, conf)
+    return session
+
+
+def _connected(app: str, remote: str, conf: Mapping[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    if not remote.startswith("sc://"):
+        raise SparkUnreachable(remote, "the address of a Connect server begins with sc://")
+    _reach(remote, "sc://", CONNECT_PORT)
+    session = SparkSession.builder.remote(remote).appName(f"dragoman {app}").getOrCreate()
+    for key, value in ANSWERS.items():
+        session.conf.set(key, value)
+    _try_out(session, conf)
+    return session
+
+
+def _try_out(session: SparkSession, conf: Mapping[str, str]) -> None:
+    """Spark looks at a setting's value when it is set in a session, not when it starts with it."""
+    for key, value in conf.items():
+        if session.conf.isModifiable(key):
+            session.conf.set(key, value)
+
+
+def _reach(address: str, scheme: str, port_default: int) -> None:
+    """Refuse an address at which nothing listens; of several, one is enough."""
+    if not address.startswith(scheme):
+        return
+    reasons = []
+    for place in re.split(r"[/;]", address.removeprefix(scheme))[0].split(","):
+        host, _, port = place.rpartition(":") if re.search(r":\d+$", place) else (place, "", "")
+        try:
+            socket.create_connection((host.strip("[]"), int(port or port_default)), REACH_WAIT_S).close()
+        except OSError as error:
+            reasons.append(f"{place}: {error.strerror or error}")
+        else:
+            return
+    raise SparkUnreachable(address, "; ".join(reasons))

@@ -1,0 +1,102 @@
+"""What a table is: its columns with type, unit and meaning, and how Spark sees them. No session here.
+
+The lake's own schema (dragoman.lake.schema) is the source of the `facts` table; `tables` declares those that are made from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from dragoman.lake import schema as lake
+
+Layer = Literal["silver", "gold"]
+# How a table grows. added: each batch adds rows that stay as they are. counted: each batch adds counts, and rows with the same
+# keys are summed when read. stated: made whole each time.
+Growth = Literal["added", "counted", "stated"]
+
+SPARK_TYPES: Final[dict[str, T.DataType]] = {
+    "byte": T.ByteType(),
+    "short": T.ShortType(),
+    "int": T.IntegerType(),
+    "long": T.LongType(),
+    "double": T.DoubleType(),
+    "boolean": T.BooleanType(),
+    "timestamp": T.TimestampType(),
+    "date": T.DateType(),
+    "string": T.StringType(),
+    "binary": T.BinaryType(),
+    # They hold no nulls, but Parquet does not keep that promise, and Spark refuses to cast what it read back to it.
+    "strings": T.ArrayType(T.StringType(), containsNull=True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table. `is_key`: rows are one per key; of a counted table all that is no key is summed."""
+
+    name: str
+    type: str
+    about: str
+    unit: str = ""
+    is_key: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table: what one row of it is, and its columns in order."""
+
+    name: str
+    layer: Layer
+    growth: Growth
+    about: str
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    @property
+    def keys(self) -> list[str]:
+        return [column.name for column in self.columns if column.is_key]
+
+    @property
+    def sums(self) -> list[str]:
+        return [column.name for column in self.columns if not column.is_key]
+
+    def struct(self) -> T.StructType:
+        return T.StructType([T.StructField(c.name, SPARK_TYPES[c.type], nullable=True) for c in self.columns])
+
+    def select(self, frame: DataFrame) -> DataFrame:
+        """The table's columns, in order and of their types: the last step of every transform."""
+        return frame.select([F.col(c.name).cast(SPARK_TYPES[c.type]).alias(c.name) for c in self.columns])
+
+    def merged(self, frame: DataFrame) -> DataFrame:
+        """Counts with the same keys, added up."""
+        assert self.growth == "counted", f"{self.name} is not counted"
+        return self.select(frame.groupBy(self.keys).agg(*[F.sum(name).alias(name) for name in self.sums]))
+
+
+FACTS: Final = T.StructType(
+    [T.StructField(c.name, SPARK_TYPES[c.type], nullable=not c.is_required) for c in lake.COLUMNS]
+)
+
+
+def kind(name: str) -> int:
+    """The number of a kind of fact."""
+    return _KIND_NUMBERS[name]
+
+
+def worded(column: str, words: dict[int, str]) -> Expression:
+    """A small number's word; one that a later version wrote shows as `unknown_n`, null stays null."""
+    number = F.col(column)
+    word = F.element_at(F.create_map(*[F.lit(part) for pair in words.items() for part in pair]), number.cast("int"))
+    return F.when(number.isNotNull(), F.coalesce(word, F.concat(F.lit("unknown_"), number.cast("string"))))
+
+
+_KIND_NUMBERS: Final = {name: number for number, name in lake.KINDS.items()}
