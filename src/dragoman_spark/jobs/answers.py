@@ -1,0 +1,56 @@
+"""The tables that are made whole each time: who was there, and the answers people ask for. After a run, not inside its batches.
+
+All of them are of one look at the tables, and of one instant: the latest fact's, so that the same lake gives the same answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from dragoman.errors import NoTables
+from dragoman_spark.jobs.options import SILENT, Options, Progress
+from dragoman_spark.jobs.place import Place
+from dragoman_spark.jobs.shelf import Shelf, write_stated
+from dragoman_spark.transforms.anomalies import anomalies
+from dragoman_spark.transforms.capacity import capacity
+from dragoman_spark.transforms.objectives import read
+from dragoman_spark.transforms.peers import peers
+from dragoman_spark.transforms.slo import slo
+from dragoman_spark.transforms.stuck import stuck
+from dragoman_spark.transforms.workers import workers
+
+NAMES: Final = ("peers", "workers", "slo", "stuck", "capacity", "anomalies")
+
+
+def state_answers(session: SparkSession, out: str, options: Options, progress: Progress = SILENT) -> None:
+    """Make every stated table anew. Readers see the old one of each until the new one is whole."""
+    for done, (name, answer) in enumerate(answers(session, out, options).items(), start=1):
+        write_stated(session, out, name, answer())
+        progress.step("answers", done, len(NAMES))
+
+
+def answers(session: SparkSession, out: str, options: Options) -> dict[str, Callable[[], DataFrame]]:
+    """How each is made, in the order they are to be made in: `peers` is read back by those that need it."""
+    # Before any work: a misspelt objective is worth no batch of Spark jobs.
+    objectives = read(options.objectives_file)
+    look = Shelf(Place(out))
+    now = options.now or look.committed.now
+    if now is None:
+        raise NoTables(out)
+
+    def table(name: str) -> DataFrame:
+        return look.read(session, name)
+
+    found: dict[str, Callable[[], DataFrame]] = {
+        "peers": lambda: peers(table("events"), now),
+        "workers": lambda: workers(table("attempts"), table("peers")),
+        "slo": lambda: slo(table("messages"), table("queues"), objectives, now),
+        "stuck": lambda: stuck(table("open"), table("peers"), table("queues"), now),
+        "capacity": lambda: capacity(table("throughput"), objectives, now),
+        "anomalies": lambda: anomalies(table("throughput"), now),
+    }
+    assert tuple(found) == NAMES
+    return found

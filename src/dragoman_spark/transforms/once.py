@@ -1,0 +1,14 @@
+"""A value that is used more than once but worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+
+def once(value: Column, use: Callable[[Column], Column]) -> Column:
+    """`use(value)`. Spark repeats an expression wherever it stands, and does not see that two higher-order functions are the
+    same; a lambda's argument is worked out once."""
+    return F.get(F.transform(F.array(value), use), 0)
