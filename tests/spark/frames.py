@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from dragoman_spark.schemas import FACTS, Table, kind
 
-DAY = datetime(2026, 3, 2, tzinfo=timezone.utc)  # a Monday
+DAY = datetime(2026, 3, 2, tzinfo=UTC)  # a Monday
 BROKER = 7
 
 

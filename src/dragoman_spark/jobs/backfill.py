@@ -1,0 +1,76 @@
+"""The tables made anew from the lake, as the truth: all of them, or one day of those that have days.
+
+Only facts that are done count, so that a stream goes on afterwards as if nothing had been. The new rows become a layer, under the
+rules of `compact`: written first, then named in `layers.json`, and nobody sees a half of it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import date
+
+from pyspark.sql import SparkSession
+
+from dragoman_spark.jobs import state as states
+from dragoman_spark.jobs.carry import begins_frame, carry_whole, read_queues
+from dragoman_spark.jobs.compact import BASE_LEVEL, fold_days, folded, free_name, sweep
+from dragoman_spark.jobs.delta import is_delta
+from dragoman_spark.jobs.folders import write_folder
+from dragoman_spark.jobs.grow import NAMES, grow
+from dragoman_spark.jobs.options import Options, Progress, Summary
+from dragoman_spark.jobs.place import Place
+from dragoman_spark.jobs.refresh import refresh
+from dragoman_spark.jobs.shelf import GROWING, Layer, Shelf, write_layers
+from dragoman_spark.sources.catalog import Catalog
+from dragoman_spark.sources.facts import read_facts
+from dragoman_spark.transforms.events import events
+from dragoman_spark.transforms.queues import queues
+
+
+def backfill(
+    session: SparkSession, lake_root: str, out: str, options: Options, date: date | None, progress: Progress
+) -> Summary:
+    """Make the tables anew, of one day or of all, and state the answers."""
+    began = time.monotonic()
+    place, catalog = Place(out), Catalog(lake_root)
+    with place.writing():
+        shelf = Shelf(place)
+        sweep(shelf)
+        if date is None:
+            facts, rows = _whole(session, catalog, shelf, progress)
+        else:
+            facts, rows = _day(session, catalog, shelf, date, progress)
+        refresh(session, out, options, progress)
+    return Summary(batches=1, facts=facts, rows_by_table=rows, seconds=time.monotonic() - began)
+
+
+def _whole(session: SparkSession, catalog: Catalog, shelf: Shelf, progress: Progress) -> tuple[int, dict[str, int]]:
+    state, place = shelf.committed, shelf.place
+    takes = catalog.whole(state.done)
+    facts = read_facts(session, catalog.root, takes)
+    folder = free_name(shelf, f"base={shelf.last}")
+    rows = grow(session, place, folder, facts, queues(events(facts)), progress)
+    for table in GROWING:
+        # What batches found out about themselves stays as it is: `quality` is about them.
+        if table.name not in NAMES:
+            write_folder(folded(session, shelf, table, 0), place, table.name, folder)
+    carried = carry_whole(session, place, facts, shelf.last, begins_frame(session, state.begins), folder)
+    write_layers(place, [Layer(folder, shelf.last, BASE_LEVEL)])
+    states.commit(place, replace(state, carried=carried, rows_by_table=rows))
+    sweep(Shelf(place))
+    return sum(take.rows for take in takes), rows
+
+
+def _day(
+    session: SparkSession, catalog: Catalog, shelf: Shelf, day: date, progress: Progress
+) -> tuple[int, dict[str, int]]:
+    """A fact lies in the folder of its own date, and every row of a day is made by facts of that day alone."""
+    takes = catalog.takes(shelf.committed.done, day)
+    facts = read_facts(session, catalog.root, takes)
+    folder = free_name(shelf, f"day={day.isoformat()}-{shelf.last}")
+    rows = grow(session, shelf.place, folder, facts, read_queues(session, shelf.place, shelf.committed), progress)
+    write_layers(shelf.place, [*shelf.layers, Layer(folder, shelf.last, day=day)])
+    if is_delta(shelf.place):
+        fold_days(session, shelf.place, progress)
+    return sum(take.rows for take in takes), rows

@@ -1,0 +1,176 @@
+"""What goes over from batch to batch: lives that are not whole, numbers that fit no life, and the names of queues.
+
+    (open, facts) → (closed, open')
+
+A life that goes on is told from what was open and from the batch's own facts. Two kinds cannot be: a life whose facts came late
+(newer ones went before them), and one that seems to fit nothing, because what it fits was settled in a batch long past. Of these
+few the lake is asked for the whole story, and their rows are what that says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from dragoman_spark.jobs import state as states
+from dragoman_spark.jobs.folders import write_folder
+from dragoman_spark.jobs.place import Place
+from dragoman_spark.jobs.state import Begin, State
+from dragoman_spark.schemas import FACTS
+from dragoman_spark.tables import EVENTS, OPEN, ORPHANS
+from dragoman_spark.transforms.events import events
+from dragoman_spark.transforms.kinds import LIFE, PAUSED, QUEUE_NAMED, RESUMED
+from dragoman_spark.transforms.lives import lives
+from dragoman_spark.transforms.open_messages import open_messages
+from dragoman_spark.transforms.orphans import orphans
+from dragoman_spark.transforms.queues import queues
+
+KEYS: Final = ["broker_id", "message_no"]
+# Of a lake that begins in the middle of a broker's life: no fault, and nothing that its story could explain.
+NO_FAULT: Final = "before_lake"
+# What is carried, by its name in the state.
+LIVES: Final = "lives"
+NAMES: Final = "names"
+FOUND: Final = ORPHANS.name
+
+
+def begins_frame(session: SparkSession, begins: dict[str, Begin]) -> DataFrame:
+    """Where each broker's facts begin: `broker_id, first_lsn, first_at`."""
+    rows = [(int(broker, 16), begin.lsn, begin.at) for broker, begin in begins.items()]
+    return session.createDataFrame(rows, "broker_id long, first_lsn long, first_at timestamp")
+
+
+def read_queues(session: SparkSession, place: Place, state: State) -> DataFrame:
+    """The queues as they are after `state`."""
+    return queues(_carried(session, place, state, NAMES, EVENTS.struct()))
+
+
+def read_open(session: SparkSession, place: Place, state: State) -> DataFrame:
+    """The messages that are open after `state`."""
+    return open_messages(_carried(session, place, state, LIVES, _lives_struct(session)))
+
+
+def read_orphans(session: SparkSession, place: Place, state: State) -> DataFrame:
+    """The numbers that fit no life, as far as `state` goes."""
+    return _carried(session, place, state, FOUND, ORPHANS.struct())
+
+
+def carry_names(session: SparkSession, place: Place, before: State, facts: DataFrame, batch: int) -> dict[str, str]:
+    """Write the naming facts that count after this batch, as few as tell it; where they are."""
+    new = events(facts.where(F.col("kind").isin(QUEUE_NAMED, PAUSED, RESUMED)))
+    known = _carried(session, place, before, NAMES, EVENTS.struct())
+    return {NAMES: _write(place, batch, NAMES, _as_few(known.unionByName(new)))}
+
+
+def carry_lives(
+    session: SparkSession,
+    place: Place,
+    before: State,
+    facts: DataFrame,
+    batch: int,
+    begins: DataFrame,
+    late: DataFrame | None,
+    story: Callable[[], DataFrame],
+) -> dict[str, str]:
+    """Write the lives that are not whole after this batch, and the orphans where there may be new ones; where they are.
+    `late`: the late ones of the facts. `story`: all facts that are done with this batch, asked for only in need."""
+    told_folder = _write(place, batch, LIVES, lives(read_open(session, place, before), facts))
+    has_known = FOUND in before.carried and place.rows(before.carried[FOUND]) > 0
+    if late is None and not has_known and not place.filled(told_folder, "why"):
+        return {LIVES: told_folder}
+    told = _read(session, place, told_folder, _lives_struct(session))
+    known, found = read_orphans(session, place, before), orphans(told, begins)
+    asked_folder = _write(place, batch, "asked", _asked(facts, known, found, late))
+    asked = _read(session, place, asked_folder, T.StructType(ORPHANS.struct().fields[:2]))
+    if not place.rows(asked_folder):
+        return {LIVES: told_folder, FOUND: _write(place, batch, FOUND, added_up(known.unionByName(found)))}
+    nothing = session.createDataFrame([], OPEN.struct())
+    truth_folder = _write(place, batch, "truth", lives(nothing, story().join(F.broadcast(asked), KEYS, "left_semi")))
+    truth = _read(session, place, truth_folder, _lives_struct(session))
+    rest = added_up(known.unionByName(found)).join(asked, KEYS, "left_anti")
+    return {
+        LIVES: _write(place, batch, "mended", told.join(asked, KEYS, "left_anti").unionByName(truth)),
+        FOUND: _write(place, batch, FOUND, rest.unionByName(orphans(truth, begins))),
+    }
+
+
+def carry_whole(
+    session: SparkSession, place: Place, facts: DataFrame, batch: int, begins: DataFrame, name: str
+) -> dict[str, str]:
+    """Write all that is carried anew, from facts that nothing went before; under names of its own, where they are."""
+    told_folder = _write(place, batch, f"{LIVES}-{name}", lives(session.createDataFrame([], OPEN.struct()), facts))
+    told = _read(session, place, told_folder, _lives_struct(session))
+    naming = events(facts.where(F.col("kind").isin(QUEUE_NAMED, PAUSED, RESUMED)))
+    return {
+        LIVES: told_folder,
+        FOUND: _write(place, batch, f"{FOUND}-{name}", orphans(told, begins)),
+        NAMES: _write(place, batch, f"{NAMES}-{name}", _as_few(naming)),
+    }
+
+
+def whole_lives(session: SparkSession, facts: DataFrame, begins: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """`open` and `orphans` of facts that nothing went before."""
+    told = lives(session.createDataFrame([], OPEN.struct()), facts)
+    return open_messages(told), orphans(told, begins)
+
+
+def added_up(found: DataFrame) -> DataFrame:
+    """One row per number, of what several batches found of it."""
+    return ORPHANS.select(
+        found.groupBy(KEYS).agg(
+            F.min_by("why", "first_lsn").alias("why"),
+            F.sum("facts").alias("facts"),
+            F.min("first_lsn").alias("first_lsn"),
+            F.max("last_lsn").alias("last_lsn"),
+            F.min("first_at").alias("first_at"),
+        )
+    )
+
+
+def _asked(facts: DataFrame, known: DataFrame, found: DataFrame, late: DataFrame | None) -> DataFrame:
+    """The messages whose story the lake is asked for: faults found now, known ones that go on, and all that came late."""
+    is_fault = F.col("why") != NO_FAULT
+    steps = facts.where(F.col("kind").isin(*LIFE))
+    asked = found.where(is_fault).select(KEYS)
+    asked = asked.unionByName(
+        steps.join(F.broadcast(known.where(is_fault).select(KEYS)), KEYS, "left_semi").select(KEYS)
+    )
+    if late is not None:
+        asked = asked.unionByName(late.where(F.col("kind").isin(*LIFE)).select(KEYS))
+    return asked.distinct()
+
+
+def _as_few(naming: DataFrame) -> DataFrame:
+    """The first name of each queue and its last pause or resumption: as much as `queues` looks at."""
+    whole, lsn = F.struct(*EVENTS.names), F.col("lsn")
+    kept = naming.groupBy("broker_id", "queue_no", (F.col("kind") == QUEUE_NAMED).alias("is_named")).agg(
+        F.min_by(whole, lsn).alias("first"), F.max_by(whole, lsn).alias("last")
+    )
+    row = F.when(F.col("is_named"), F.col("first")).otherwise(F.col("last"))
+    return EVENTS.select(kept.select(F.inline(F.array(row))))
+
+
+@cache
+def _lives_struct(session: SparkSession) -> T.StructType:
+    """What `lives` makes. Spark only has to think about it, not to run."""
+    return lives(session.createDataFrame([], OPEN.struct()), session.createDataFrame([], FACTS)).schema
+
+
+def _write(place: Place, batch: int, name: str, frame: DataFrame) -> str:
+    write_folder(frame, place, states.folder(batch), name)
+    return f"{states.folder(batch)}/{name}"
+
+
+def _read(session: SparkSession, place: Place, folder: str, struct: T.StructType) -> DataFrame:
+    return session.read.schema(struct).parquet(place.uri(folder))
+
+
+def _carried(session: SparkSession, place: Place, state: State, name: str, struct: T.StructType) -> DataFrame:
+    if name not in state.carried:
+        return session.createDataFrame([], struct)
+    return _read(session, place, state.carried[name], struct)

@@ -1,0 +1,84 @@
+"""Do the streamed tables say what the lake says? Every table made anew in one go, and compared with what the batches wrote.
+
+Rows are compared by two hashes of all their columns: what one side has and the other has not is a difference. So a table of millions
+needs one grouping by numbers, and only rows that differ are looked up to be shown.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from dragoman_spark.jobs.carry import begins_frame, whole_lives
+from dragoman_spark.jobs.grow import tables_of
+from dragoman_spark.jobs.options import Differences, Options, Progress
+from dragoman_spark.jobs.place import Place
+from dragoman_spark.jobs.shelf import Shelf
+from dragoman_spark.jobs.state import State
+from dragoman_spark.sources.catalog import Catalog
+from dragoman_spark.sources.facts import read_facts
+from dragoman_spark.transforms.events import events
+from dragoman_spark.transforms.queues import queues
+
+EXAMPLES_MAX: Final = 5
+# Sums of milliseconds are of microseconds; what lies below is the order in which they were added.
+DECIMALS: Final = 3
+_HASHES: Final = ["_hash", "_other_hash"]
+
+
+def check(session: SparkSession, lake_root: str, out: str, options: Options, progress: Progress) -> Differences:
+    """Compare every table that grows, and what is open and orphaned, with the same made anew from the facts that are done."""
+    began = time.monotonic()
+    shelf, catalog = Shelf(Place(out)), Catalog(lake_root)
+    takes = catalog.whole(shelf.committed.done)
+    truth = true_tables(session, read_facts(session, catalog.root, takes), shelf.committed)
+    rows, examples = {}, {}
+    for done, (name, frame) in enumerate(truth.items(), start=1):
+        rows[name], examples[name] = differences(shelf.read(session, name), frame)
+        progress.step("tables", done, len(truth))
+    shown = {name: found for name, found in examples.items() if found}
+    return Differences(rows, shown, sum(take.rows for take in takes), time.monotonic() - began)
+
+
+def true_tables(session: SparkSession, facts: DataFrame, state: State) -> dict[str, DataFrame]:
+    """The tables as one batch of all these facts makes them."""
+    named = queues(events(facts))
+    open_now, orphaned = whole_lives(session, facts, begins_frame(session, state.begins))
+    return {**tables_of(facts, named), "open": open_now, "orphans": orphaned, "queues": named}
+
+
+def differences(streamed: DataFrame, truth: DataFrame) -> tuple[int, list[str]]:
+    """How many rows one side has and the other has not, and a few of them in words."""
+    both = _hashed(streamed, 1).unionByName(_hashed(truth, -1))
+    uneven = both.groupBy(_HASHES).agg(F.sum("_side").alias("_side")).where(F.col("_side") != 0)
+    rows = uneven.agg(F.sum(F.abs("_side"))).collect()[0][0] or 0
+    if not rows:
+        return 0, []
+    found = both.join(F.broadcast(uneven.select(_HASHES).limit(EXAMPLES_MAX)), _HASHES).limit(EXAMPLES_MAX)
+    row = F.to_json(F.struct(*streamed.columns))
+    shown = found.select(
+        F.when(F.col("_side") > 0, "only streamed: ").otherwise("only in the lake: ").alias("side"), row.alias("row")
+    )
+    return rows, [f"{one['side']}{one['row']}" for one in shown.collect()]
+
+
+def _hashed(frame: DataFrame, side: int) -> DataFrame:
+    """A side's rows with what they are compared by."""
+    rounded = [
+        F.round(F.coalesce(F.col(field.name), F.lit(0.0)), DECIMALS)
+        if isinstance(field.dataType, T.DoubleType)
+        else F.col(field.name)
+        for field in frame.schema.fields
+    ]
+    # A hash passes over nulls: which columns have one is part of the row.
+    nulls = F.concat(*[F.col(name).isNull().cast("int").cast("string") for name in frame.columns])
+    return frame.select(
+        "*",
+        F.xxhash64(*rounded, nulls).alias("_hash"),
+        F.hash(*rounded, nulls).alias("_other_hash"),
+        F.lit(side).alias("_side"),
+    )

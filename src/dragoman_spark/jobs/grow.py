@@ -1,0 +1,71 @@
+"""The tables that grow, of any lot of facts: one batch, one day, or the whole lake. Stream and batch both come through here, which
+is why they cannot differ.
+
+Messages are written first and read back for what is counted of them: facts are decoded once for each question, rows of `messages`
+are a third of them and half as wide.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from dragoman_spark.jobs.folders import read_folders, write_folder
+from dragoman_spark.jobs.options import SILENT, Progress
+from dragoman_spark.jobs.place import Place
+from dragoman_spark.jobs.together import together
+from dragoman_spark.tables import BY_NAME, MESSAGES
+from dragoman_spark.transforms.attempts import attempts
+from dragoman_spark.transforms.crossings import crossings
+from dragoman_spark.transforms.events import events
+from dragoman_spark.transforms.funnel import funnel
+from dragoman_spark.transforms.latency import latency
+from dragoman_spark.transforms.messages import messages
+from dragoman_spark.transforms.throughput import throughput
+
+NAMES: Final = ("messages", "attempts", "events", "throughput", "funnel", "latency", "crossings")
+
+
+def grow(
+    session: SparkSession, place: Place, folder: str, facts: DataFrame, queues: DataFrame, progress: Progress = SILENT
+) -> dict[str, int]:
+    """Write what the facts add to each growing table as its `folder`; rows by table."""
+    rows: dict[str, int] = {}
+
+    def write(name: str, frame: DataFrame) -> None:
+        write_folder(frame, place, name, folder)
+        rows[name] = place.rows(f"{name}/{folder}")
+        progress.step("tables", len(rows), len(NAMES))
+
+    def write_of_messages() -> None:
+        write("messages", messages(facts))
+        settled = read_folders(session, place, MESSAGES, [folder])
+        together([partial(write, "latency", latency(settled, queues)), partial(write, "crossings", crossings(settled))])
+
+    together(
+        [
+            write_of_messages,
+            partial(write, "attempts", attempts(facts)),
+            partial(write, "throughput", throughput(facts, queues)),
+            partial(write, "funnel", funnel(facts, queues)),
+            partial(write, "events", events(facts)),
+        ]
+    )
+    assert set(rows) == set(NAMES) <= set(BY_NAME)
+    return rows
+
+
+def tables_of(facts: DataFrame, queues: DataFrame) -> dict[str, DataFrame]:
+    """The same tables as frames, not yet made."""
+    settled = messages(facts)
+    return {
+        "messages": settled,
+        "attempts": attempts(facts),
+        "events": events(facts),
+        "throughput": throughput(facts, queues),
+        "funnel": funnel(facts, queues),
+        "latency": latency(settled, queues),
+        "crossings": crossings(settled),
+    }

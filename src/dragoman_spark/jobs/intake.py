@@ -1,0 +1,126 @@
+"""Files in, batches out: what `run` and `watch` do with whatever the lake has that is not done yet.
+
+Spark's file source says which files are new and when; what of them is taken is planned by their names, so it does not matter how
+often, in which order or after which crash it says so.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from dragoman.lake.layout import uncovered
+from dragoman_spark.jobs import state as states
+from dragoman_spark.jobs.advance import Advance
+from dragoman_spark.jobs.delta import publish
+from dragoman_spark.jobs.judge import judge, keep
+from dragoman_spark.jobs.options import Options, Progress
+from dragoman_spark.jobs.place import Place
+from dragoman_spark.jobs.plan import File, plan
+from dragoman_spark.jobs.state import FIRST_LOAD, State
+from dragoman_spark.sources.catalog import Catalog
+from dragoman_spark.sources.facts import Measure, measure, measure_files
+
+
+class Stopped(Exception):
+    """The stream was asked to stop before this batch."""
+
+
+class Intake:
+    """The one that advances the state. One batch at a time."""
+
+    def __init__(
+        self, session: SparkSession, catalog: Catalog, place: Place, options: Options, progress: Progress
+    ) -> None:
+        self.session, self.catalog, self.place = session, catalog, place
+        self.options, self.progress = options, progress
+        self.state: State = states.last_state(place) or states.BEFORE_ALL
+        self.batches = 0
+        self.facts = 0
+        self.quality_failures = 0
+        self.facts_ahead = 0  # as far as the lake's names told at the start
+        self.error: BaseException | None = None
+        self._one_at_a_time = threading.Lock()
+        self._is_stopping = False
+
+    def take_history(self) -> None:
+        """Take what the history has and is not done: all of it at the first start; later what a stream that stood still for
+        long missed, whose small files are gone."""
+        left = self._left(self.catalog.files())
+        self.facts_ahead = sum(rows for rows in left.values())
+        files = [file for file in self.catalog.history() if file in left]
+        if files:
+            self.take(measure_files(self.session, self.catalog.root, files), is_load=True)
+
+    def on_batch(self, batch: DataFrame, number: int) -> None:
+        """What Spark calls for each of its batches. The number is Spark's own, and of no meaning here."""
+        try:
+            self.take(measure(batch))
+        except BaseException as error:
+            self.error = self.error or error
+            raise
+
+    def take(self, measures: dict[File, Measure], is_load: bool = False) -> None:
+        """Advance by these files, as far as they are not done."""
+        with self._one_at_a_time:
+            if self._is_stopping:
+                raise Stopped
+            before = self.state
+            chosen = plan(before.done, before.held, list(measures), self.catalog.files, self.options.hold_batches)
+            if not chosen.take and tuple(chosen.held) == tuple(before.held):
+                return
+            further = {take.file for take in chosen.take} - set(measures)
+            measures = measures | measure_files(self.session, self.catalog.root, further)
+            batch = before.batch + 1 if before.batch >= FIRST_LOAD or is_load else FIRST_LOAD + 1
+            way = Advance(self.session, self.place, self.catalog, before, batch)
+            self.state = way.take(chosen, measures, self.progress)
+            publish(self.place)
+            self.batches += 1
+            self.facts += chosen.rows
+            self.progress.step("facts", self.facts, max(self.facts, self.facts_ahead))
+
+    def judge(self) -> None:
+        """Try every expectation on the facts that came since it was last done; what is found is a batch of its own. Beside the
+        others, because it takes longer than any table and no row waits for it."""
+        found = judge(self.session, self.place, self.catalog, self.state)
+        if found is None:
+            return
+        with self._one_at_a_time:
+            self.state = keep(self.session, self.place, self.state, found)
+            publish(self.place)
+        self.quality_failures += found.failures
+
+    def stop(self) -> None:
+        """Let the batch at work end; none begins any more."""
+        with self._one_at_a_time:
+            self._is_stopping = True
+
+    def pending(self) -> list[File]:
+        """Files of `incoming` with facts that are neither done nor held; in the order of their numbers."""
+        held = {wait.file for wait in self.state.held}
+        return sorted(file for file in self._left(self.catalog.incoming()) if file not in held)
+
+    def _left(self, files: Iterable[File]) -> dict[File, int]:
+        """Files with facts that are not done, and how many."""
+        left = {}
+        for file in files:
+            done = self.state.done.get(file.part.broker, [])
+            rows = sum(last - first + 1 for first, last in uncovered(file.part.first_lsn, file.part.last_lsn, done))
+            if rows:
+                left[file] = rows
+        return left
+
+
+def lots(files: Sequence[File], rows_max: int) -> list[list[File]]:
+    """The files in lots of about so many rows: batches, where Spark's file source does not make them."""
+    found: list[list[File]] = []
+    rows = rows_max
+    for file in files:
+        if rows >= rows_max:
+            found.append([])
+            rows = 0
+        found[-1].append(file)
+        rows += file.part.rows
+    return found

@@ -1,0 +1,97 @@
+"""The quality gates, over the facts that came since they were last tried.
+
+They look at every column of every fact, which costs as much as all tables together: so not in the batches, whose rows people wait
+for, but after them. What is found is kept as a batch of its own, without facts, and so as surely as any other.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from dragoman.lake.layout import Gap, uncovered
+from dragoman_spark.jobs import state as states
+from dragoman_spark.jobs.carry import read_orphans
+from dragoman_spark.jobs.folders import batch_folder, write_folder
+from dragoman_spark.jobs.place import Place
+from dragoman_spark.jobs.plan import Ranges
+from dragoman_spark.jobs.state import State
+from dragoman_spark.sources.catalog import Catalog
+from dragoman_spark.sources.facts import read_facts
+from dragoman_spark.tables import ORPHANS, QUALITY
+from dragoman_spark.transforms.quality import Seen, quality
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Rows of `quality`, and the facts they are about."""
+
+    rows: list[Row]
+    done: dict[str, Ranges]
+
+    @property
+    def failures(self) -> int:
+        """Expectations that are broken and must not be."""
+        return sum(row["rows"] > 0 and row["is_fatal"] for row in self.rows)
+
+
+def judge(session: SparkSession, place: Place, catalog: Catalog, state: State) -> Judgement | None:
+    """Try every expectation on what is done and not judged; None: there is nothing new."""
+    fresh = not_in(state.judged, state.done)
+    if not any(fresh.values()):
+        return None
+    facts = read_facts(session, catalog.root, catalog.takes(fresh))
+    faults = _of(session, read_orphans(session, place, state), fresh)
+    return Judgement(quality(state.batch, facts, faults, _seen(new_gaps(state))).collect(), state.done)
+
+
+def keep(session: SparkSession, place: Place, before: State, found: Judgement) -> State:
+    """Commit what was found as the next batch."""
+    batch = before.batch + 1
+    rows = [tuple(batch if name == "batch" else row[name] for name in QUALITY.names) for row in found.rows]
+    write_folder(session.createDataFrame(rows, QUALITY.struct()).coalesce(1), place, QUALITY.name, batch_folder(batch))
+    after = replace(before, batch=batch, judged=found.done)
+    states.commit(place, after)
+    return after
+
+
+def not_in(judged: dict[str, Ranges], done: dict[str, Ranges]) -> dict[str, Ranges]:
+    """What is done and not judged."""
+    return {
+        broker: [piece for first, last in ranges for piece in uncovered(first, last, judged.get(broker, []))]
+        for broker, ranges in done.items()
+    }
+
+
+def new_gaps(state: State) -> list[Gap]:
+    """Gaps that were accepted since: numbers no file has, between others of their broker."""
+    known = {(broker, *gap) for broker, ranges in state.judged.items() for gap in _between(ranges)}
+    found = {(broker, *gap) for broker, ranges in state.done.items() for gap in _between(ranges)}
+    return [Gap(*gap) for gap in sorted(found - known)]
+
+
+def _between(ranges: Ranges) -> Ranges:
+    return [(before[1] + 1, after[0] - 1) for before, after in itertools.pairwise(ranges)]
+
+
+def _of(session: SparkSession, orphans: DataFrame, fresh: dict[str, Ranges]) -> DataFrame:
+    """The orphans whose latest fact is among these."""
+    rows = [(int(broker, 16), first, last) for broker, ranges in fresh.items() for first, last in ranges]
+    spans = session.createDataFrame(rows, "span_broker long, span_first long, span_last long")
+    is_of = (F.col("broker_id") == F.col("span_broker")) & F.col("last_lsn").between(
+        F.col("span_first"), F.col("span_last")
+    )
+    return ORPHANS.select(orphans.join(F.broadcast(spans), is_of, "left_semi"))
+
+
+def _seen(gaps: list[Gap]) -> dict[str, Seen]:
+    """What the files tell, for the table of expectations."""
+    if not gaps:
+        return {}
+    facts = sum(gap.last_lsn - gap.first_lsn + 1 for gap in gaps)
+    first = {"broker": gaps[0].broker, "first_lsn": gaps[0].first_lsn, "last_lsn": gaps[0].last_lsn}
+    return {"gap": (facts, json.dumps(first))}

@@ -1,0 +1,201 @@
+"""The tables on disk, and how their readers find them.
+
+    <out>/<table>/batch=N        what one batch added or counted; seen once state N is committed
+    <out>/<table>/fold=A-K       batches A … K folded into one
+    <out>/<table>/base=K         everything up to batch K folded into one
+    <out>/<table>/day=D-K        one day's rows, recomputed from the lake: of all that lies below it, that day counts no more
+    <out>/<table>/stated=S       a table that is made whole each time
+    <out>/layers.json            which folds, bases and days count; written whole, after the folders it names
+    <out>/stated.json            which stated folder counts, of each table
+    <out>/progress/batch=N       the state, and the tables that go over from batch to batch (`open`, `orphans`)
+
+A folder that is in neither document and belongs to no committed batch is what a crash left; nobody reads it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dragoman.errors import NoTables
+from dragoman_spark.jobs import state as states
+from dragoman_spark.jobs.carry import read_open, read_orphans, read_queues
+from dragoman_spark.jobs.folders import batch_folder, read_folders, write_folder
+from dragoman_spark.jobs.place import Place
+from dragoman_spark.jobs.state import State
+from dragoman_spark.schemas import Table
+from dragoman_spark.tables import BY_NAME, TABLES
+
+LAYERS: Final = "layers.json"
+STATED: Final = "stated.json"
+# They go over whole from batch to batch, so the latest batch has all of them.
+CARRIED: Final = {"open": read_open, "orphans": read_orphans, "queues": read_queues}
+GROWING: Final = tuple(t for t in TABLES if t.growth != "stated" and t.name not in CARRIED)
+# The column that says which day a row belongs to; `orphans` and `quality` are of no day.
+DAY_COLUMNS: Final = {
+    "events": "at", "messages": "date", "attempts": "date", "latency": "hour", "throughput": "minute", "funnel": "date",
+    "crossings": "date",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A folder that stands for batches: for those after the layer below it up to `last`; or for one day of all up to `last`."""
+
+    folder: str
+    last: int
+    # How often it was folded: layers of the same level are folded together when there are many.
+    level: int = 0
+    day: date | None = None
+
+
+class Shelf:
+    """One look at the tables: what is committed now stays what it is while this look lasts."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.state: State | None = states.last_state(place)
+        self.layers = read_layers(place)
+
+    @property
+    def last(self) -> int:
+        return self.committed.batch
+
+    @property
+    def committed(self) -> State:
+        if self.state is None:
+            raise NoTables(self.place.root)
+        return self.state
+
+    @property
+    def has_days(self) -> bool:
+        """Whether a day that was made anew hides rows of the folders below it."""
+        return any(layer.day is not None for layer in self.layers)
+
+    def read(self, session: SparkSession, name: str) -> DataFrame:
+        """A table as its readers want it: every row once, counts added up."""
+        table = BY_NAME[name]
+        if name in CARRIED:
+            return CARRIED[name](session, self.place, self.committed)
+        if table.growth == "stated":
+            return self._read_stated(session, table)
+        frame = self.read_rows(session, table)
+        return table.merged(self._named(session, frame)) if table.growth == "counted" else frame
+
+    def read_rows(self, session: SparkSession, table: Table, skip: int = 0) -> DataFrame:
+        """A growing table's rows as they lie there, counts not added up; without the lowest `skip` layers."""
+        frames = []
+        for without, folders in self._folders(table, skip).items():
+            frame = read_folders(session, self.place, table, folders)
+            if without:
+                day = F.to_date(F.col(DAY_COLUMNS[table.name]))
+                frame = frame.where(~day.isin(*without))
+            frames.append(frame)
+        return reduce(DataFrame.unionByName, frames) if frames else session.createDataFrame([], table.struct())
+
+    def folders_read(self, table: Table) -> set[str]:
+        """The folders of a growing table that its rows are read from."""
+        return {folder for folders in self._folders(table, 0).values() for folder in folders}
+
+    def batch_folders(self, table: Table) -> set[str]:
+        """The folders of its committed batches, as far as they are there."""
+        return {batch_folder(batch) for batch in self._batches(table, states.BEFORE_ALL.batch)}
+
+    def _batches(self, table: Table, after: int) -> list[int]:
+        numbers = [name.removeprefix("batch=") for name in self.place.folders(table.name) if name.startswith("batch=")]
+        return sorted(int(n) for n in numbers if n.lstrip("-").isdigit() and after < int(n) <= self.last)
+
+    def _folders(self, table: Table, skip: int) -> dict[frozenset[date], list[str]]:
+        """Folders to read, by the days that count no more in them."""
+        covered = self.layers[skip - 1].last if skip else states.BEFORE_ALL.batch
+        single = self._batches(table, covered)
+        pieces: list[tuple[list[str], set[date]]] = []
+        for layer in self.layers[skip:]:
+            if layer.day is not None:
+                if table.name not in DAY_COLUMNS:
+                    continue
+                pieces.append(([batch_folder(n) for n in single if covered < n <= layer.last], set()))
+                for _, without in pieces:
+                    without.add(layer.day)
+            pieces.append(([layer.folder], set()))
+            covered = layer.last
+        pieces.append(([batch_folder(n) for n in single if covered < n], set()))
+        found: dict[frozenset[date], list[str]] = {}
+        for folders, without in pieces:
+            if folders:
+                found.setdefault(frozenset(without), []).extend(folders)
+        return found
+
+    def _named(self, session: SparkSession, counts: DataFrame) -> DataFrame:
+        """Counts under `#3` go to the name of queue 3 where it was said later: by a lake that begins in the middle, or a late file.
+        Where several brokers have a queue 3 it stays open which one it was."""
+        if "queue" not in counts.columns:
+            return counts
+        queues = self.read(session, "queues")
+        number = F.concat(F.lit("#"), F.col("queue_no").cast("string"))
+        found = queues.groupBy(number.alias("number")).agg(
+            F.count(F.lit(1)).alias("queues"), F.first("queue").alias("said")
+        )
+        is_sure = (F.col("queues") == 1) & (F.col("said") != F.col("number"))
+        sure = found.where(is_sure).join(queues.select(F.col("queue").alias("number")), "number", "left_anti")
+        named = counts.join(F.broadcast(sure), F.col("queue") == F.col("number"), "left")
+        return named.withColumn("queue", F.coalesce("said", "queue")).drop("number", "queues", "said")
+
+    def _read_stated(self, session: SparkSession, table: Table) -> DataFrame:
+        folder = read_stated_folders(self.place).get(table.name)
+        return read_folders(session, self.place, table, [folder] if folder else [])
+
+
+def read_table(session: SparkSession, out: str, name: str) -> DataFrame:
+    """A table as its readers want it: every row once, counts added up. NO_TABLES where the pipeline has not run yet."""
+    return Shelf(Place(out)).read(session, name)
+
+
+def now_of(out: str) -> datetime:
+    """The latest instant of any fact that the tables know of: the pipeline's now, so that answers can be had again."""
+    now = Shelf(Place(out)).committed.now
+    if now is None:
+        raise NoTables(out)
+    return now
+
+
+def write_stated(session: SparkSession, out: str, name: str, frame: DataFrame) -> None:
+    """Make a table anew. Readers see the old one until the new one is whole."""
+    place = Place(out)
+    folders = read_stated_folders(place)
+    number = int(folders.get(name, "stated=0").removeprefix("stated=")) + 1
+    write_folder(frame, place, name, f"stated={number}")
+    place.write(STATED, json.dumps({**folders, name: f"stated={number}"}, indent=1).encode())
+    for old in place.folders(name):
+        # The one before stays for whoever reads it just now.
+        if old.startswith("stated=") and old not in (f"stated={number}", f"stated={number - 1}"):
+            place.remove(f"{name}/{old}")
+
+
+def read_layers(place: Place) -> list[Layer]:
+    text = place.read(LAYERS)
+    layers = json.loads(text)["layers"] if text else []
+    return [
+        Layer(one["folder"], one["last"], one["level"], date.fromisoformat(one["day"]) if one["day"] else None)
+        for one in layers
+    ]
+
+
+def write_layers(place: Place, layers: list[Layer]) -> None:
+    """From here on these layers count."""
+    documents = [
+        {"folder": one.folder, "last": one.last, "level": one.level, "day": one.day.isoformat() if one.day else None}
+        for one in layers
+    ]
+    place.write(LAYERS, json.dumps({"layers": documents}, indent=1).encode())
+
+
+def read_stated_folders(place: Place) -> dict[str, str]:
+    text = place.read(STATED)
+    return dict(json.loads(text)) if text else {}

@@ -1,0 +1,133 @@
+"""How far the stream is: one small document per batch, and the only thing that commits one.
+
+    <out>/progress/batch=N/state.json     written last: from then on batch N is there, for every reader
+    <out>/progress/batch=N/…              what goes over to the next batch, beside it
+
+The state of batch N is made from that of batch N-1 and from facts, from nothing else. So a batch that died half-way is simply done
+again: it overwrites what it left. Batches are counted here, not by Spark: its checkpoint may be lost without loss.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from dragoman.errors import StateTooNew
+from dragoman.lake.layout import HISTORY, INCOMING, Part, parse
+from dragoman_spark.jobs.place import Place
+from dragoman_spark.jobs.plan import File, Held, Ranges
+
+PROGRESS: Final = "progress"
+VERSION: Final = 1
+# What the first load of a lake with history is; streamed batches are counted from 0.
+FIRST_LOAD: Final = -1
+# States are small; a few back are kept for whoever reads while a batch is committed.
+STATES_KEPT: Final = 3
+_NAME: Final = "state.json"
+_BATCH: Final = "batch="
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Where the lake begins, for one broker."""
+
+    lsn: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is known after a batch."""
+
+    batch: int
+    done: dict[str, Ranges] = field(default_factory=dict)
+    held: Sequence[Held] = ()
+    begins: dict[str, Begin] = field(default_factory=dict)
+    # The latest instant of any fact taken; None: none was.
+    now: datetime | None = None
+    facts: int = 0
+    rows_by_table: dict[str, int] = field(default_factory=dict)
+    # What quality was told of; the rest of `done` is still to be looked at.
+    judged: dict[str, Ranges] = field(default_factory=dict)
+    # What goes over whole from batch to batch, and the folder where it was written last.
+    carried: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        held = [{"path": wait.file.path, "batches": wait.batches} for wait in self.held]
+        begins = {broker: {"lsn": begin.lsn, "at": begin.at.isoformat()} for broker, begin in self.begins.items()}
+        document = {
+            "version": VERSION,
+            "batch": self.batch,
+            "now": self.now.isoformat() if self.now else None,
+            "facts": self.facts,
+            "done": self.done,
+            "held": held,
+            "begins": begins,
+            "rows": self.rows_by_table,
+            "judged": self.judged,
+            "carried": self.carried,
+        }
+        return json.dumps(document, indent=1)
+
+    @staticmethod
+    def from_json(text: str | bytes, source: str) -> State:
+        document: dict[str, Any] = json.loads(text)
+        if document["version"] > VERSION:
+            raise StateTooNew(source, document["version"], VERSION)
+        return State(
+            batch=document["batch"],
+            done=_ranges(document["done"]),
+            held=[Held(_file(wait["path"]), wait["batches"]) for wait in document["held"]],
+            begins={
+                b: Begin(begin["lsn"], datetime.fromisoformat(begin["at"])) for b, begin in document["begins"].items()
+            },
+            now=datetime.fromisoformat(document["now"]) if document["now"] else None,
+            facts=document["facts"],
+            rows_by_table=document["rows"],
+            judged=_ranges(document["judged"]),
+            carried=document["carried"],
+        )
+
+
+BEFORE_ALL: Final = State(batch=FIRST_LOAD - 1)
+
+
+def folder(batch: int) -> str:
+    """Where a batch keeps what goes over to the next."""
+    return f"{PROGRESS}/{_BATCH}{batch}"
+
+
+def last_state(place: Place) -> State | None:
+    """The last committed batch's; None: there is none yet."""
+    for batch in sorted(_batches(place), reverse=True):
+        name = f"{folder(batch)}/{_NAME}"
+        if (text := place.read(name)) is not None:
+            return State.from_json(text, name)
+    return None
+
+
+def commit(place: Place, state: State) -> None:
+    """From here on the batch is there. States long past go, but for those that still hold a carried table."""
+    place.write(f"{folder(state.batch)}/{_NAME}", state.to_json().encode())
+    needed = {place_of.rpartition("/")[0] for place_of in state.carried.values()}
+    for batch in _batches(place):
+        if batch < state.batch - STATES_KEPT and folder(batch) not in needed:
+            place.remove(folder(batch))
+
+
+def _batches(place: Place) -> list[int]:
+    numbers = [name.removeprefix(_BATCH) for name in place.folders(PROGRESS) if name.startswith(_BATCH)]
+    return [int(number) for number in numbers if number.lstrip("-").isdigit()]
+
+
+def _ranges(document: dict[str, list[list[int]]]) -> dict[str, Ranges]:
+    return {broker: [(first, last) for first, last in ranges] for broker, ranges in document.items()}
+
+
+def _file(path: str) -> File:
+    part: Part | None = parse(path)
+    assert part is not None, f"a held file's name is {path}"
+    return File(part, HISTORY if f"/{HISTORY}/" in path else INCOMING)

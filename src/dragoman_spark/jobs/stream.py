@@ -1,0 +1,164 @@
+"""From a lake that grows to tables that grow with it: once through what is there (`run`), or until told to stop (`watch`).
+
+A session on this machine or a cluster streams with Spark's file source, `foreachBatch` and a checkpoint. Through Spark Connect the
+batches are made here instead: there a batch's function would run on the server, which need not have dragoman. Both come to the same,
+because the state decides what is taken; the checkpoint only spares Spark from naming files again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import SparkSession
+
+from dragoman.errors import LakeEmpty
+from dragoman_spark.jobs import delta
+from dragoman_spark.jobs import state as states
+from dragoman_spark.jobs.compact import fold_days, fold_some
+from dragoman_spark.jobs.intake import Intake, lots
+from dragoman_spark.jobs.options import Options, Progress, Summary
+from dragoman_spark.jobs.place import Place, for_spark
+from dragoman_spark.jobs.refresh import refresh
+from dragoman_spark.sources.catalog import Catalog
+from dragoman_spark.sources.facts import measure_files, stream_files
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+CHECKPOINT: Final = f"{states.PROGRESS}/checkpoint"
+# Facts of a batch where they are made here.
+LOT_ROWS: Final = 2_000_000
+# Of `watch`: how often tables that are made whole are made anew.
+REFRESH_S: Final = 60.0
+# How soon a stop is noticed.
+LOOK_S: Final = 0.2
+
+
+def run(session: SparkSession, lake_root: str, out: str, options: Options, progress: Progress) -> Summary:
+    """Take all that the lake has now, then state the answers."""
+    began = time.monotonic()
+    place = Place(out)
+    with place.writing():
+        intake = _begin(session, lake_root, place, options, progress)
+        if not (intake.catalog.files() or intake.state.facts):
+            raise LakeEmpty(lake_root)
+        take_all(intake)
+        intake.judge()
+        refresh(session, out, options, progress)
+        fold_some(session, place, progress)
+    return _summary(intake, began)
+
+
+def take_all(intake: Intake) -> None:
+    """Take what is in the lake now: the history in one batch, then what came in, batch by batch."""
+    intake.take_history()
+    if is_remote(intake.session):
+        _take_pending(intake)
+    elif intake.pending():
+        _await(_query(intake, {"availableNow": True}), intake, threading.Event())
+
+
+def watch(
+    session: SparkSession, lake_root: str, out: str, options: Options, progress: Progress, stop: threading.Event
+) -> Summary:
+    """Take what the lake has and whatever comes, until `stop` is set; answers are stated about every minute, beside that."""
+    began = time.monotonic()
+    place = Place(out)
+    with place.writing():
+        intake = _begin(session, lake_root, place, options, progress)
+        intake.take_history()
+
+        def refreshed() -> None:
+            intake.judge()
+            refresh(session, out, options, progress)
+            fold_some(session, place, progress)
+
+        freshly = _Freshly(refreshed, intake)
+        if is_remote(session):
+            while not stop.wait(options.trigger_s):
+                _take_pending(intake)
+                freshly.look()
+        elif _has_come(intake, options, stop):
+            query = _query(intake, {"processingTime": f"{round(options.trigger_s * 1000)} milliseconds"})
+            _await(query, intake, stop, freshly.look)
+        freshly.look(is_last=True)
+    return _summary(intake, began)
+
+
+def _has_come(intake: Intake, options: Options, stop: threading.Event) -> bool:
+    """Wait for the first file: Spark does not watch a folder that is not there. False: told to stop before there was one."""
+    while not intake.catalog.incoming():
+        if stop.wait(options.trigger_s):
+            return False
+    return True
+
+
+def is_remote(session: SparkSession) -> bool:
+    """Whether the session is one of Spark Connect."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+class _Freshly:
+    """Makes stated tables anew, when there is something new and it is time."""
+
+    def __init__(self, refresh: Callable[[], None], intake: Intake) -> None:
+        self._refresh, self._intake = refresh, intake
+        self._facts = -1
+        self._next_s = time.monotonic()
+
+    def look(self, is_last: bool = False) -> None:
+        facts = self._intake.state.facts
+        if not facts or facts == self._facts or not (is_last or time.monotonic() >= self._next_s):
+            return
+        self._facts = facts
+        self._refresh()
+        self._next_s = time.monotonic() + REFRESH_S
+
+
+def _begin(session: SparkSession, lake_root: str, place: Place, options: Options, progress: Progress) -> Intake:
+    if options.format == "delta" or delta.is_delta(place):
+        fold_days(session, place, progress)
+        delta.begin(place)
+    return Intake(session, Catalog(lake_root), place, options, progress)
+
+
+def _take_pending(intake: Intake) -> None:
+    for files in lots(intake.pending(), LOT_ROWS):
+        intake.take(measure_files(intake.session, intake.catalog.root, files))
+
+
+def _query(intake: Intake, trigger: dict[str, bool | str]) -> StreamingQuery:
+    writer = stream_files(intake.session, intake.catalog.root).writeStream.foreachBatch(intake.on_batch)
+    writer = writer.option("checkpointLocation", f"{for_spark(intake.place.root)}/{CHECKPOINT}")
+    return writer.trigger(**trigger).start()  # type: ignore[arg-type]
+
+
+def _await(
+    query: StreamingQuery, intake: Intake, stop: threading.Event, look: Callable[[], None] = lambda: None
+) -> None:
+    """Until the query has ended, or is to end. What failed in a batch is raised as it was, not as Java tells it."""
+    try:
+        while query.isActive and not stop.wait(LOOK_S):
+            look()
+        if (failure := query.exception()) is not None:
+            raise failure
+    except Exception:
+        if intake.error is not None:
+            raise intake.error from None
+        raise
+    finally:
+        intake.stop()
+        query.stop()
+
+
+def _summary(intake: Intake, began: float) -> Summary:
+    return Summary(
+        batches=intake.batches,
+        facts=intake.facts,
+        rows_by_table=dict(intake.state.rows_by_table),
+        quality_failures=intake.quality_failures,
+        seconds=time.monotonic() - began,
+    )

@@ -1,0 +1,68 @@
+"""The lake by the names of its files: what is there, and what of it makes up the facts that are done. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+
+from dragoman.errors import LakeIncomplete
+from dragoman.lake.layout import HISTORY, INCOMING, Gap, Share, cover, merged, uncovered
+from dragoman.lake.store import Lake
+from dragoman_spark.jobs.place import for_arrow
+from dragoman_spark.jobs.plan import File, Ranges, Take
+
+
+class Catalog:
+    """The files of one lake, listed anew at each question."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._lake = Lake(for_arrow(root))
+
+    def history(self) -> list[File]:
+        return [File(part, HISTORY) for part in self._lake.parts(HISTORY)]
+
+    def incoming(self) -> list[File]:
+        return [File(part, INCOMING) for part in self._lake.parts(INCOMING)]
+
+    def files(self) -> list[File]:
+        return [*self.history(), *self.incoming()]
+
+    def check_version(self, takes: Iterable[Take]) -> None:
+        """Refuse files of a later schema: LAKE_TOO_NEW. The newest file of each broker tells; versions only rise."""
+        newest = {take.file.part.broker: take.file for take in sorted(takes, key=lambda take: take.last_lsn)}
+        for file in newest.values():
+            self._lake.read(file.part, file.shelf, columns=[])
+
+    def takes(self, done: dict[str, Ranges], day: date | None = None) -> list[Take]:
+        """What to read so that every fact of these ranges comes once, as far as it is there; of one day, or of all."""
+        shares = cover(self._lake.parts(INCOMING), self._lake.parts(HISTORY))
+        takes = [take for share in shares for take in _within(share, done.get(share.part.broker, []))]
+        return takes if day is None else [take for take in takes if take.file.part.date == day]
+
+    def whole(self, done: dict[str, Ranges]) -> list[Take]:
+        """The same for all of them. LAKE_INCOMPLETE where files are gone."""
+        takes = self.takes(done)
+        lost = lacking(takes, done)
+        if lost:
+            raise LakeIncomplete(self.root, sum(gap.last_lsn - gap.first_lsn + 1 for gap in lost), lost[0].broker)
+        return takes
+
+
+def lacking(takes: Iterable[Take], done: dict[str, Ranges]) -> list[Gap]:
+    """Facts that are done and in none of the takes."""
+    held: dict[str, Ranges] = {}
+    for take in takes:
+        held.setdefault(take.file.part.broker, []).append((take.first_lsn, take.last_lsn))
+    return [
+        Gap(broker, first, last)
+        for broker, ranges in done.items()
+        for range_first, range_last in ranges
+        for first, last in uncovered(range_first, range_last, merged(held.get(broker, [])))
+    ]
+
+
+def _within(share: Share, done: Ranges) -> list[Take]:
+    file = File(share.part, share.shelf)
+    spans = [(max(first, share.first_lsn), min(last, share.last_lsn)) for first, last in done]
+    return [Take(file, first, last) for first, last in spans if first <= last]

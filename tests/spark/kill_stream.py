@@ -1,0 +1,40 @@
+"""A streaming process that is there to be killed: it takes what the lake has, and says each step before it goes on.
+
+python kill_stream.py LAKE OUT      waits for a line on stdin before it takes anything
+"""
+
+from __future__ import annotations
+
+import sys
+
+from dragoman_spark.jobs.intake import Intake
+from dragoman_spark.jobs.options import Options
+from dragoman_spark.jobs.place import Place
+from dragoman_spark.jobs.session import open_session
+from dragoman_spark.jobs.stream import take_all
+from dragoman_spark.sources.catalog import Catalog
+
+SETTINGS = {
+    "spark.driver.memory": "600m",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+
+class Lines:
+    """Every step as a line."""
+
+    def step(self, name: str, done: int, of: int) -> None:
+        print(name, done, of, flush=True)
+
+
+def main(lake: str, out: str) -> None:
+    with open_session("killed", master="local[2]", conf=SETTINGS) as session:
+        print("ready", flush=True)
+        sys.stdin.readline()
+        take_all(Intake(session, Catalog(lake), Place(out), Options(), Lines()))
+        print("done", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,137 @@
+"""`run`, `watch`, `compact`, `backfill` and `check` on one lake that grows: after each the tables say what the lake says."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from dragoman.errors import LakeEmpty, LakeIncomplete, NoTables, OutBusy
+from dragoman.lake.layout import HISTORY
+from dragoman_spark.jobs.backfill import backfill
+from dragoman_spark.jobs.check import check
+from dragoman_spark.jobs.compact import compact
+from dragoman_spark.jobs.options import SILENT, Options
+from dragoman_spark.jobs.place import Place
+from dragoman_spark.jobs.shelf import Shelf, read_table
+from dragoman_spark.jobs.state import last_state
+from dragoman_spark.jobs.stream import run, watch
+from tests.spark.lives_by_chance import Fact, facts_by_chance
+from tests.spark.small_lakes import cut, lay, lay_all
+
+DEADLINE_S = 120.0
+
+
+def over_midnight(seed: int, moves: int) -> list[Fact]:
+    """Facts of which the middle one begins a new day."""
+    facts = facts_by_chance(seed, moves)
+    middle = facts[len(facts) // 2]["at"]
+    shift = middle.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1) - middle
+    return [
+        {
+            name: value + shift if name.endswith("at") and name != "at" and value else value
+            for name, value in fact.items()
+        }
+        | {"at": fact["at"] + shift}
+        for fact in facts
+    ]
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.05)
+
+
+@pytest.mark.timeout(600)
+def test_whatever_is_done_to_the_tables_they_say_what_the_lake_says(spark: SparkSession, tmp_path: Path) -> None:
+    lake, out = tmp_path / "lake", tmp_path / "out"
+    where = (spark, str(lake), str(out))
+    facts = over_midnight(51, 500)
+    lots = cut(facts, 6)
+    lay_all(lake, lots[:3], HISTORY)
+    lay_all(lake, lots[2:4])
+
+    def facts_done() -> int:
+        state = last_state(Place(str(out)))
+        return state.facts if state else 0
+
+    def differing() -> dict[str, int]:
+        return {name: rows for name, rows in check(*where, Options(), SILENT).rows_by_table.items() if rows}
+
+    summary = run(*where, Options(), SILENT)
+    assert (summary.facts, summary.quality_failures) == (sum(map(len, lots[:4])), 0)
+    assert sorted(path.name for path in (out / "messages").iterdir()) == ["batch=-1", "batch=0"]
+
+    # The checkpoint is lost, and files come while it looks on.
+    shutil.rmtree(out / "progress/checkpoint")
+    stop, ended = threading.Event(), []
+    watching = threading.Thread(target=lambda: ended.append(watch(*where, Options(trigger_s=0.2), SILENT, stop)))
+    watching.start()
+    try:
+        for lot in lots[4:]:
+            lay(lake, lot)
+        wait_for(lambda: facts_done() == len(facts) or not watching.is_alive())
+    finally:
+        stop.set()
+        watching.join()
+    assert [one.facts for one in ended] == [sum(map(len, lots[4:]))]
+    assert differing() == {}
+
+    # A day's rows are damaged, and made anew.
+    day = facts[-1]["at"].date()
+    shutil.rmtree(out / "funnel/batch=-1")
+    shutil.rmtree(out / "attempts/batch=0")
+    assert set(differing()) == {"funnel", "attempts"}
+    for date in sorted({fact["at"].date() for fact in facts}):
+        backfill(*where, Options(), date, SILENT)
+    assert differing() == {}
+
+    # Everything in one, twice, then all anew.
+    rows = read_table(spark, str(out), "attempts").count()
+    compact(spark, str(out), Options(), SILENT)
+    folded = compact(spark, str(out), Options(), SILENT)
+    assert folded.rows_by_table["attempts"] == rows
+    assert [path.name for path in (out / "attempts").iterdir()] == [Shelf(Place(str(out))).layers[0].folder]
+    assert backfill(*where, Options(), None, SILENT).facts == len(facts)
+    assert differing() == {}
+    assert read_table(spark, str(out), "funnel").where(f"date = '{day}'").count() > 0
+
+    # Nothing is new: nothing is done again.
+    assert run(*where, Options(), SILENT).batches == 0
+
+    # What the lake has lost cannot be made anew.
+    shutil.rmtree(lake / f"facts/history/date={facts[0]['at'].date()}")
+    with pytest.raises(LakeIncomplete):
+        backfill(*where, Options(), None, SILENT)
+
+
+def test_a_lake_without_a_file_is_said_to_be_empty(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(LakeEmpty):
+        run(spark, str(tmp_path / "lake"), str(tmp_path / "out"), Options(), SILENT)
+
+
+@pytest.mark.parametrize("job", ["check", "compact", "backfill", "read"])
+def test_what_was_never_made_is_not_there(spark: SparkSession, tmp_path: Path, job: str) -> None:
+    lake, out = str(tmp_path / "lake"), str(tmp_path / "out")
+    jobs: dict[str, Callable[[], object]] = {
+        "check": lambda: check(spark, lake, out, Options(), SILENT),
+        "compact": lambda: compact(spark, out, Options(), SILENT),
+        "backfill": lambda: backfill(spark, lake, out, Options(), None, SILENT),
+        "read": lambda: read_table(spark, out, "messages"),
+    }
+    with pytest.raises(NoTables):
+        jobs[job]()
+
+
+def test_two_commands_do_not_write_the_same_tables(spark: SparkSession, tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    with Place(out).writing(), pytest.raises(OutBusy):
+        compact(spark, out, Options(), SILENT)
