@@ -45,7 +45,7 @@ up: $(BROKER) ## start the broker in the foreground (data in ./data, listeners o
 	@echo "    $(VENV)/bin/dragoman explain queue:hello          # and this is why"
 	@exec $(VENV)/bin/dragoman up --data $(DATA) $(ARGS)
 
-demo: $(BROKER) $(SPARK) ## all five dialects, every crossing, a kill -9 in the middle: about a minute
+demo: $(BROKER) $(SPARK) ## all five dialects, every crossing, a kill -9 in the middle, and a report of it: some two minutes
 	@$(VENV)/bin/dragoman demo $(ARGS)
 
 pipeline: $(BROKER) $(SPARK) ## take what ./data/journal and ./data/lake hold into tables on Spark, and write the report
@@ -81,6 +81,7 @@ docs: setup $(SPARK) ## rewrite the generated reference pages and contrib/dragom
 	PYTHONPATH=src $(PY) -m dragoman.cli.page docs/reference/cli.md
 	PYTHONPATH=src $(PY) -m dragoman.cli.crossings_page docs/reference/crossings.md
 	PYTHONPATH=src $(PY) -m dragoman_spark.tables_page docs/reference/tables.md
+	PYTHONPATH=src $(PY) -m dragoman.lake.page docs/reference/lake.md
 
 bench: setup ## measure each dialect against libzmq's proxy, the SDK against NATS, and the footprint
 	$(PY) -m bench $(ARGS)

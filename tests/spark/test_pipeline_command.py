@@ -299,3 +299,12 @@ def test_bars_move_on_and_finished_ones_make_room() -> None:
     assert len(screen.shown) == BARS_MAX
     assert ("slow", 1) in screen.shown.values()
     assert list(screen.shown.values())[-1] == (f"batch {3 * BARS_MAX - 1}", 1)
+
+
+def test_a_slip_in_the_objectives_is_told_before_anything_else(
+    lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "objectives.toml"
+    file.write_text('[[objective]]\nname = "quick"\nmeasure = "weight"\n')
+    assert run(["pipeline", "run", "--data", str(lake), "--objectives", str(file)]) == 2
+    assert "BAD_OBJECTIVES" in capsys.readouterr().err

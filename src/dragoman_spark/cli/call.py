@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from dragoman_spark.jobs.options import HOLD_BATCHES, TRIGGER_S, Format, Options
+from dragoman_spark.transforms.objectives import read as read_objectives
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -58,6 +59,8 @@ def call_options(command: F) -> F:
     ) -> Any:
         if master and remote:
             raise click.UsageError("--master and --remote name two different Sparks; say one of them")
+        if objectives is not None:
+            read_objectives(objectives)  # a slip in the file is told now, not after the batches
         call = Call(
             data=data,
             lake=lake or str(data / LAKE_DEFAULT),
