@@ -98,7 +98,7 @@ def test_a_sealer_ends_with_a_broker_that_was_killed_and_the_next_goes_on(daemon
     send(daemon, 5)
     wait_sealed(daemon)
     sealer = sealer_of(daemon)
-    daemon.send_signal(signal.SIGKILL)
+    daemon.kill()
     sealer.wait(SEALED_S)
     daemon.start()
     send(daemon, 5)

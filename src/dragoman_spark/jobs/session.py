@@ -33,6 +33,8 @@ ANSWERS: Final[dict[str, str]] = {
 # For a session in this machine.
 LOCAL: Final[dict[str, str]] = {
     "spark.ui.enabled": "false",
+    # A run has some hundred plans; Spark keeps the code of a hundred and would compile the rest again for every batch.
+    "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
