@@ -90,7 +90,7 @@ def test_time_that_goes_backwards_from_one_run_to_the_next_shows(spark: SparkSes
     )
     row = tried(quality(1, told, no_orphans(spark)))["time_backwards"]
     assert (row["rows"], row.is_fatal) == (1, True)
-    assert json.loads(row.example)["first_lsn"] == 1024
+    assert json.loads(row.example)["lsn"] == 1024
 
 
 def test_orphans_break_but_not_those_that_began_before_the_lake(spark: SparkSession) -> None:
