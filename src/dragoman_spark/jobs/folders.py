@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pyspark.sql import DataFrame, SparkSession
 
 from dragoman_spark.jobs.place import Place
 from dragoman_spark.schemas import Table
+from dragoman_spark.tables import BY_NAME
+
+_SETTINGS: Final = {
+    "compression": "zstd",
+    "parquet.compression.codec.zstd.level": "1",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+# Columns of the large tables in which hardly a value comes twice, so that a dictionary of them is made in vain. Without it and with
+# the level above, `messages` takes two fifths less processor time to write and a fifth more room.
+_LARGE: Final = frozenset({"messages", "attempts"})
+_MANY_VALUED: Final = frozenset({"message_no", "lsn"})
 
 
 def write_folder(frame: DataFrame, place: Place, name: str, folder: str) -> None:
     """Write rows as one folder of a table, in place of whatever a crash left there."""
-    writer = frame.write.mode("overwrite").option("compression", "zstd")
-    writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(place.uri(f"{name}/{folder}"))
+    plain = {f"parquet.enable.dictionary#{column}": "false" for column in _plain_columns(name)}
+    frame.write.mode("overwrite").options(**_SETTINGS, **plain).parquet(place.uri(f"{name}/{folder}"))
+
+
+def _plain_columns(name: str) -> list[str]:
+    if name not in _LARGE:
+        return []
+    columns = BY_NAME[name].columns
+    return [column.name for column in columns if column.name in _MANY_VALUED or column.type in {"timestamp", "double"}]
 
 
 def read_folders(session: SparkSession, place: Place, table: Table, folders: list[str]) -> DataFrame:
