@@ -50,7 +50,7 @@ def wait_for(is_so: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1500)
 def test_whatever_is_done_to_the_tables_they_say_what_the_lake_says(spark: SparkSession, tmp_path: Path) -> None:
     lake, out = tmp_path / "lake", tmp_path / "out"
     where = (spark, str(lake), str(out))

@@ -80,9 +80,9 @@ class Shelf:
 
     def read(self, session: SparkSession, name: str) -> DataFrame:
         """A table as its readers want it: every row once, counts added up."""
-        table = BY_NAME[name]
+        table, committed = BY_NAME[name], self.committed
         if name in CARRIED:
-            return CARRIED[name](session, self.place, self.committed)
+            return CARRIED[name](session, self.place, committed)
         if table.growth == "stated":
             return self._read_stated(session, table)
         frame = self.read_rows(session, table)
