@@ -39,8 +39,14 @@ def lake_of(daemon: Daemon) -> dict[str, Any]:
 
 
 def sealer_of(daemon: Daemon) -> psutil.Process:
+    def is_sealer(process: psutil.Process) -> bool:
+        try:
+            return "dragoman.lake" in process.cmdline()
+        except psutil.Error:  # killed a moment ago, and not yet buried
+            return False
+
     def find() -> list[psutil.Process]:
-        return [p for p in psutil.Process(daemon.pid).children() if "dragoman.lake" in p.cmdline()]
+        return [process for process in psutil.Process(daemon.pid).children() if is_sealer(process)]
 
     found: list[psutil.Process] = wait_for("the sealer's process", find, SEALED_S)
     return found[0]

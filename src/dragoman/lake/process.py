@@ -179,7 +179,10 @@ class SealingLoop:
 
 def run(options: Options) -> int:
     """Seal until the parent ends; the exit code."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the parent decides when we end
+    # Ctrl-C and a closed terminal are for the parent, which decides when we end. Not a session of our own: Linux shares the processor
+    # between sessions first, and our low priority would count within ours only.
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     be_last()
     parent = Parent(sys.stdin.fileno(), sys.stdout.fileno())
     try:

@@ -117,11 +117,9 @@ class Sealing:
 
     async def _live(self) -> None:
         """One life of the child."""
-        # A session of its own: Ctrl-C is for the broker, which tells it.
         child = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "dragoman.lake", *self._arguments,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
         )  # fmt: skip
         self._child = child
         teller, listener = asyncio.ensure_future(self._tell_on(child)), asyncio.ensure_future(self._hear_faults(child))
