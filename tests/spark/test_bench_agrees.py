@@ -11,7 +11,7 @@ from bench.pipeline import in_duckdb, in_spark, lakes
 from bench.pipeline.agree import differences, digests
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_duckdb_writes_every_row_that_spark_writes(spark: SparkSession, tmp_path: Path) -> None:
     lake = lakes.lake(tmp_path / "lakes", 20_000, False, lambda _: None)
     in_spark.run(lake, tmp_path / "spark")

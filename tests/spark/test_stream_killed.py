@@ -62,7 +62,7 @@ class Child:
         self.process.communicate()
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_ten_kills_in_the_middle_of_a_batch_leave_not_one_wrong_row(spark: SparkSession, tmp_path: Path) -> None:
     seed = 7
     print("seed", seed)
