@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+from dragoman.cli.ports import lasting_addresses
 from dragoman.runtime.config.listeners import LISTENERS
 
 START_S_MAX = 30.0
@@ -21,7 +22,7 @@ class Daemon:
 
     def __init__(self, data: Path, durability: str) -> None:
         self.data, self.durability = data, durability
-        self.addresses = dict.fromkeys(LISTENERS, "tcp://127.0.0.1:0")
+        self.addresses = lasting_addresses(LISTENERS)
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
         self.log = data.parent / f"{data.name}.log"

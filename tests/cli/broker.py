@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.cli.ports import lasting_addresses
 from dragoman.cli.root import run
 from dragoman.cli.talk import Talk, address_of
 from dragoman.runtime.config.listeners import LISTENERS
@@ -42,7 +43,7 @@ class BrokerProcess:
     def __init__(self, data: Path, *flags: str, durability: str = "os") -> None:
         self.data = data
         self.flags = [
-            *(f"--listen={name}=tcp://127.0.0.1:0" for name in LISTENERS),
+            *(f"--listen={name}={address}" for name, address in lasting_addresses(LISTENERS).items()),
             f"--durability={durability}",
             *flags,
         ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
@@ -11,6 +10,7 @@ import pytest
 import zmq
 
 from dragoman import App
+from dragoman.cli.ports import lasting_port
 from dragoman.client.worker.settings import WorkerSettings
 from dragoman.client.worker.worker import Worker
 from tests.client import errands as e
@@ -20,12 +20,6 @@ from tests.runtime.daemon import Daemon
 
 DIALECTS = ("emqp", "rq", "ebus", "scale0", "pingpong")
 DEADLINE_S = 30.0
-
-
-def refusing_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def url_of(broker: Daemon, dialect: str, first: int) -> str:
@@ -65,7 +59,7 @@ async def ask_past(broker: Daemon, dialect: str, first: int) -> None:
 def test_a_place_that_refuses_is_passed_by(five: Daemon) -> None:
     async def work() -> None:
         async with asyncio.timeout(DEADLINE_S):
-            await asyncio.gather(*(ask_past(five, dialect, refusing_port()) for dialect in DIALECTS))
+            await asyncio.gather(*(ask_past(five, dialect, lasting_port()) for dialect in DIALECTS))
 
     asyncio.run(work())
 
@@ -99,7 +93,7 @@ def test_a_scale0_client_asks_an_alternate_which_broker_to_use(context: zmq.Cont
 
     async def work() -> None:
         async with asyncio.timeout(DEADLINE_S):
-            app = errand_app(f"scale0://127.0.0.1:{refusing_port()},127.0.0.1:{alternate.port}", "q")
+            app = errand_app(f"scale0://127.0.0.1:{lasting_port()},127.0.0.1:{alternate.port}", "q")
             asked = asyncio.create_task(next(iter(app.jobs.values())).ask(1))
             client, word, _ = await alternate.hear()
             assert word == b"NEEDBROKER"
@@ -124,7 +118,7 @@ def test_an_alternate_that_knows_no_other_broker_is_used_itself(context: zmq.Con
 
     async def work() -> None:
         async with asyncio.timeout(DEADLINE_S):
-            app = errand_app(f"scale0://127.0.0.1:9,127.0.0.1:9?worker={refusing_port()},{alternate.port}", "q")
+            app = errand_app(f"scale0://127.0.0.1:9,127.0.0.1:9?worker={lasting_port()},{alternate.port}", "q")
             worker = Worker(app, WorkerSettings(slots=1))
             worker.start()
             peer, word, header = await alternate.hear()

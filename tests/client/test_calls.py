@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import socket
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 import zmq
 
 from dragoman import App
+from dragoman.cli.ports import lasting_port
 from dragoman.client.job import Job
 from dragoman.errors import AnswerLost, AppClosed, BrokerUnreachable, NoAnswer, Refused
 from dragoman.limits import MESSAGE_SIZE_MAX
@@ -48,12 +48,6 @@ def play(app: App, work: Callable[[], Awaitable[None]]) -> None:
             await work()
 
     asyncio.run(whole())
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_a_delay_returns_when_it_is_kept_and_not_before(broker: StandIn) -> None:
@@ -247,7 +241,7 @@ def test_an_ask_that_must_run_once_is_sent_again_with_its_key(broker: StandIn, s
 
 
 def test_a_call_waits_for_a_broker_that_comes_up_later(context: zmq.Context[zmq.Socket[bytes]]) -> None:
-    port = free_port()
+    port = lasting_port()
     app = App(f"emqp://127.0.0.1:{port}")
 
     async def work() -> None:
@@ -263,7 +257,7 @@ def test_a_call_waits_for_a_broker_that_comes_up_later(context: zmq.Context[zmq.
 
 
 def test_no_broker_at_all_is_told_with_the_address_and_the_reason() -> None:
-    app = App(f"emqp://127.0.0.1:{free_port()}", wait_s=0.3)
+    app = App(f"emqp://127.0.0.1:{lasting_port()}", wait_s=0.3)
 
     async def work() -> None:
         with pytest.raises(BrokerUnreachable, match="refused") as unreachable:
@@ -276,7 +270,7 @@ def test_no_broker_at_all_is_told_with_the_address_and_the_reason() -> None:
 
 
 def test_an_alternate_is_tried_when_the_first_place_is_dead(broker: StandIn) -> None:
-    app = App(f"emqp://127.0.0.1:{free_port()},127.0.0.1:{broker.port}")
+    app = App(f"emqp://127.0.0.1:{lasting_port()},127.0.0.1:{broker.port}")
 
     async def work() -> None:
         call = asyncio.create_task(echo_of(app).delay(1))

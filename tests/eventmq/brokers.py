@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sys
 from pathlib import Path
 
 import pytest
 
+from dragoman.cli.ports import lasting_addresses
 from dragoman.runtime.config.listeners import LISTENERS
 from tests.eventmq.programs import Program
 from tests.eventmq.waiting import wait_for
@@ -19,19 +19,13 @@ ORIGINAL = os.environ.get("DRAGOMAN_TEST_ORIGINAL_ROUTER") == "1"
 beyond_the_original = pytest.mark.skipif(ORIGINAL, reason="EventMQ's own router cannot do this")
 
 
-def free_address() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"tcp://127.0.0.1:{probe.getsockname()[1]}"
-
-
 class Dragoman:
     """`dragoman up` on one data directory; restarted it takes the same ports."""
 
     def __init__(self, data: Path, *settings: str) -> None:
         self.data = data
         self.settings = settings
-        self.listeners = dict.fromkeys(LISTENERS, "tcp://127.0.0.1:0")
+        self.listeners = lasting_addresses(LISTENERS)
         self.start()
 
     def start(self) -> None:
@@ -67,7 +61,7 @@ class Original:
 
     def __init__(self, home: Path, data: Path) -> None:
         data.mkdir(parents=True, exist_ok=True)
-        self.listeners = {name: free_address() for name in LISTENERS}
+        self.listeners = lasting_addresses(LISTENERS)
         config = data / "router.conf"
         config.write_text(
             "[global]\n"

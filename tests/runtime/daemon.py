@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.cli.admin_client import ask
+from dragoman.cli.ports import lasting_addresses
 from dragoman.runtime.config.listeners import LISTENERS
 from tests.eventmq.programs import Program
 from tests.eventmq.waiting import wait_for
@@ -21,7 +22,7 @@ SOCKET_TYPES = {
     "scale0.publish": b"SUB",
     "ebus.publish": b"PUB",
 }  # of the peers that fit there; a DEALER does anywhere else
-FREE = "tcp://127.0.0.1:0"
+FREE = "tcp://127.0.0.1:0"  # stands for a port that is still there when the broker comes back
 END_S = 15.0
 
 
@@ -39,7 +40,9 @@ class Daemon:
         before: tuple[str, ...] = (),
     ) -> None:
         self.data = data
-        self.listen = dict.fromkeys(LISTENERS, FREE) if listen is None else listen
+        listen = dict.fromkeys(LISTENERS, FREE) if listen is None else listen
+        lasting = lasting_addresses(name for name, address in listen.items() if address == FREE)
+        self.listen = listen | lasting
         settings = ("lake.mode=off", *settings)  # a test that wants a lake says so
         self.flags = (f"--durability={durability}", *(f"--set={setting}" for setting in settings), *flags)
         self.env = os.environ | (env or {})

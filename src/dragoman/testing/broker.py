@@ -23,6 +23,7 @@ from typing import Any, Final
 import structlog
 import uvloop
 
+from dragoman.cli.ports import lasting_addresses
 from dragoman.client import address
 from dragoman.client.app import App
 from dragoman.client.worker.settings import WorkerSettings
@@ -81,7 +82,7 @@ class RunningBroker:
 
     def __init__(self, data: Path, durability: str = "memory", settings: tuple[str, ...] = ()) -> None:
         self.data = data
-        self.listeners: dict[str, str] = dict.fromkeys(LISTENERS, "tcp://127.0.0.1:0")
+        self.listeners = lasting_addresses(LISTENERS)
         self._durability = durability
         self._settings = ("log.level=error", "drain.limit_s=0", *settings)
         self._thread: LoopThread | None = None

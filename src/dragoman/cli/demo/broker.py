@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from dragoman.cli.admin_client import ask
+from dragoman.cli.ports import lasting_addresses
 from dragoman.client.address import BROKER_FILE
 from dragoman.errors import AdminUnreachable, BrokerUnreachable
 from dragoman.runtime.config.listeners import LISTENERS
 
-FREE: Final = "tcp://127.0.0.1:0"
 START_S: Final = 20.0
 STOP_S: Final = 15.0
 LOOK_S: Final = 0.02
@@ -27,7 +27,7 @@ class Broker:
 
     def __init__(self, data: Path) -> None:
         self.data = data
-        self.listen = dict.fromkeys(LISTENERS, FREE)
+        self.listen = lasting_addresses(LISTENERS)
         self.log = data.parent / "broker.log"
         self.process: subprocess.Popen[bytes] | None = None
 
