@@ -23,8 +23,9 @@ SOURCES := $(PACKAGING) $(shell find src -name '*.py' -o -name py.typed -o -name
 # Run once per `make test`, on the installed build; the pure run covers everything else.
 ONCE := eventmq or slow or spark
 # Most tests wait for a process or a clock: four at a time take a third of the time, also on two cores.
-# EventMQ's own programs go by the second and run one at a time; Spark's tests share one session and run in one process.
+# EventMQ's own programs go by the second and run one at a time; Spark's tests share a session, and two of these fill two cores.
 SPREAD := --numprocesses 4 --dist worksteal --ignore tests/spark
+SESSIONS := --numprocesses 2 --dist worksteal
 # pytest ends with 5 where ARGS picks no test of a run: the other run may have some.
 NONE := [ $$? -eq 5 ]
 
@@ -58,7 +59,7 @@ test-installed: setup $(SPARK) $(JUDGES)
 	@$(PY) -c 'from dragoman.version import version_line; print("testing", version_line())'
 	$(PY) -m pytest $(SPREAD) -m 'not eventmq' $(ARGS) || $(NONE)
 	$(PY) -m pytest --ignore tests/spark -m eventmq $(ARGS) || $(NONE)
-	$(PY) -m pytest -m spark $(ARGS) || $(NONE)
+	$(PY) -m pytest $(SESSIONS) tests/spark $(ARGS) || $(NONE)
 
 test-pure: setup $(SPARK) $(JUDGES)
 	@if $(PY) -c 'import sys; from dragoman.version import build_flavour as f; sys.exit(f() != "compiled")'; then \

@@ -35,7 +35,7 @@ START_WAIT_S = 180
 RUN_WAIT_S = 540
 END_WAIT_S = 20
 # Small work: compiling well costs more than it gains.
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.driver.host": HOST,

@@ -1,4 +1,4 @@
-"""One Spark session for all of these tests. Each of them is marked `spark`: they run once, in one process."""
+"""One Spark session for all of these tests that a process runs. Each of them is marked `spark`: they run once."""
 
 from __future__ import annotations
 

@@ -18,6 +18,9 @@ SETTINGS = {
     "spark.driver.memory": "600m",
     "spark.sql.shuffle.partitions": "1",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # Each of these processes lives for one batch of a few facts: to compile its plans would take most of its life.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
 

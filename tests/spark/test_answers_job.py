@@ -10,14 +10,14 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from dragoman.errors import BadObjectives, NoTables
-from dragoman_spark.jobs.answers import NAMES, answers, state_answers
+from dragoman_spark.jobs.answers import NAMES, answers
 from dragoman_spark.jobs.intake import Intake
 from dragoman_spark.jobs.options import SILENT, Options
 from dragoman_spark.jobs.place import Place
+from dragoman_spark.jobs.refresh import refresh
 from dragoman_spark.jobs.shelf import read_table, write_stated
 from dragoman_spark.schemas import kind
 from dragoman_spark.sources.catalog import Catalog
-from dragoman_spark.sources.facts import measure_files
 from tests.spark.frames import BROKER, at
 from tests.spark.small_lakes import lay
 
@@ -63,17 +63,15 @@ def out(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("answers")
     file = lay(folder / "lake", story())
     catalog = Catalog(str(folder / "lake"))
-    Intake(spark, catalog, Place(str(folder / "out")), Options(), SILENT).take(
-        measure_files(spark, catalog.root, [file])
-    )
+    Intake(spark, catalog, Place(str(folder / "out")), Options(), SILENT).take([file])
     return str(folder / "out")
 
 
 @pytest.fixture(scope="module")
 def stated(spark: SparkSession, out: str) -> dict[str, list[Row]]:
     steps = Steps()
-    state_answers(spark, out, Options(), steps)
-    assert steps.seen == [("answers", n, len(NAMES)) for n in range(1, len(NAMES) + 1)]
+    refresh(spark, out, Options(), steps)
+    assert steps.seen[-1][1:] == (9, 9)
     return {name: read_table(spark, out, name).collect() for name in NAMES}
 
 
@@ -115,17 +113,17 @@ def test_an_answer_can_be_had_for_another_instant_and_other_objectives(
 def test_stating_an_answer_again_takes_the_place_of_the_old(
     spark: SparkSession, out: str, stated: dict[str, list[Row]]
 ) -> None:
-    write_stated(spark, out, "peers", answers(spark, out, Options())["peers"]())
+    write_stated(Place(out), {"peers": answers(spark, out, Options())["peers"]})
     assert read_table(spark, out, "peers").collect() == stated["peers"]
 
 
 def test_a_bad_objectives_file_is_refused_before_any_table_is_touched(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "objectives.toml").write_text("[[objectiv]]\n")
     with pytest.raises(BadObjectives, match="objectiv: is not known here"):
-        state_answers(spark, str(tmp_path / "out"), Options(objectives_file=tmp_path / "objectives.toml"))
+        refresh(spark, str(tmp_path / "out"), Options(objectives_file=tmp_path / "objectives.toml"))
     assert not (tmp_path / "out").exists()
 
 
 def test_where_nothing_has_run_there_is_nothing_to_answer_from(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(NoTables):
-        state_answers(spark, str(tmp_path / "out"), Options())
+        refresh(spark, str(tmp_path / "out"), Options())

@@ -25,7 +25,6 @@ from dragoman_spark.jobs.plan import plan
 from dragoman_spark.jobs.shelf import GROWING, STATED, Layer, write_layers
 from dragoman_spark.schemas import Table
 from dragoman_spark.sources.catalog import Catalog
-from dragoman_spark.sources.facts import measure_files
 from dragoman_spark.tables import CROSSINGS, MESSAGES, QUEUES
 from tests.spark.frames import BROKER, at
 from tests.spark.lives_by_chance import Fact, facts_by_chance
@@ -193,11 +192,11 @@ def _read(folder: Path, table: Table) -> list[dict[str, Any]]:
 def _batch(spark: SparkSession, lake: Path, folder: Path, facts: list[Fact], is_killed: bool) -> None:
     """One batch of these facts; a killed one gets as far as its committed state, and its tables' logs no more."""
     place, catalog = Place(str(folder)), Catalog(str(lake))
-    measures = measure_files(spark, str(lake), [lay(lake, facts)])
+    file = lay(lake, facts)
     intake = Intake(spark, catalog, place, Options(format="delta"), SILENT)
     if not is_killed:
-        intake.take(measures)
+        intake.take([file])
         return
-    chosen = plan(intake.state.done, intake.state.held, list(measures), catalog.files, hold_batches=1)
+    chosen = plan(intake.state.done, intake.state.held, [file], catalog.files, hold_batches=1)
     assert chosen.take
-    Advance(spark, place, catalog, intake.state, intake.state.batch + 1).take(chosen, measures)
+    Advance(spark, place, catalog, intake.state, intake.state.batch + 1).take(chosen, catalog.spans([file]))

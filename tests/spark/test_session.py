@@ -63,7 +63,7 @@ def test_a_clusters_own_settings_are_left_alone() -> None:
 def test_what_the_user_says_stands_above_everything() -> None:
     settings = settings_for("local[2]", {"spark.driver.memory": "7g", "spark.driver.extraJavaOptions": "-Xss8m"})
     assert settings["spark.driver.memory"] == "7g"
-    assert settings["spark.driver.extraJavaOptions"].endswith("log4j2.properties -Xss8m")
+    assert settings["spark.driver.extraJavaOptions"].endswith("-XX:+UseParallelGC -Xss8m")
 
 
 @pytest.mark.parametrize(

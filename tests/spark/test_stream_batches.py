@@ -16,7 +16,6 @@ from dragoman_spark.jobs.place import Place
 from dragoman_spark.jobs.plan import File
 from dragoman_spark.jobs.shelf import Shelf
 from dragoman_spark.sources.catalog import Catalog
-from dragoman_spark.sources.facts import measure_files
 from tests.spark.lives_by_chance import facts_by_chance, to_arrow
 from tests.spark.small_lakes import cut, lay, lay_all, lay_as
 
@@ -33,7 +32,7 @@ class Pipeline:
         self.intake = Intake(self.spark, Catalog(str(self.lake)), Place(str(self.out)), Options(), SILENT)
 
     def batch(self, *files: File) -> None:
-        self.intake.take(measure_files(self.spark, str(self.lake), files))
+        self.intake.take(files)
 
     def check(self) -> Differences:
         return check(self.spark, str(self.lake), str(self.out), Options(), SILENT)
@@ -80,7 +79,7 @@ def test_a_lost_file_is_waited_for_then_reported_and_a_crash_on_the_way_changes_
     files = lay_all(pipeline.lake, [first, third, fourth])
     crashed = Intake(pipeline.spark, pipeline.intake.catalog, Dying(str(pipeline.out)), Options(), SILENT)
     with pytest.raises(PowerCut):
-        crashed.take(measure_files(pipeline.spark, str(pipeline.lake), files[:1]))
+        crashed.take(files[:1])
     assert (pipeline.out / "messages/batch=0").exists(), "the crash came before the batch was written"
     pipeline.begin()
     pipeline.batch(files[0])
@@ -105,7 +104,7 @@ def test_a_torn_file_stops_the_batch_and_nothing_is_lost(pipeline: Pipeline) -> 
         pipeline.batch(torn)
     path = pipeline.lake / torn.path
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(LakeDamaged, match="no whole Parquet file"):
+    with pytest.raises(LakeDamaged, match="Parquet magic bytes not found"):
         pipeline.batch(torn)
     assert not (pipeline.out / "messages").exists()
     lay(pipeline.lake, whole)

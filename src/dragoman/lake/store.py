@@ -153,6 +153,28 @@ class Lake:
             raise LakeDamaged(path, f"it has {table.num_rows} rows, its name says {part.rows}")
         return table
 
+    def span(self, part: Part, shelf: Shelf) -> tuple[datetime.datetime, datetime.datetime] | None:
+        """The earliest and the latest instant of a part's facts, as its footer says: no row is read. None: the file is gone."""
+        from pyarrow import ArrowInvalid, parquet
+
+        path = self.path(part, shelf)
+        try:
+            footer = parquet.read_metadata(path, filesystem=self._fs)
+        except FileNotFoundError:
+            return None
+        except ArrowInvalid as error:
+            raise LakeDamaged(path, _words(error)) from error
+        except OSError as error:
+            raise LakeUnreachable(self.root, _words(error)) from error
+        check_version(path, footer.metadata)
+        if footer.num_rows != part.rows:
+            raise LakeDamaged(path, f"it has {footer.num_rows} rows, its name says {part.rows}")
+        instants = footer.schema.names.index("at")
+        said = [footer.row_group(n).column(instants).statistics for n in range(footer.num_row_groups)]
+        if not all(one is not None and one.has_min_max for one in said):
+            raise LakeDamaged(path, "its footer does not say from when to when its facts are")
+        return _utc(min(one.min for one in said)), _utc(max(one.max for one in said))
+
     def _infos(self, shelf: Shelf) -> list[Any]:
         try:
             selector = self._selector(f"{self._base}/{layout.FACTS}/{shelf}", recursive=True, allow_not_found=True)
@@ -180,6 +202,10 @@ def check_version(path: str, metadata: dict[bytes, bytes] | None) -> None:
         raise LakeDamaged(path, "it does not say its schema version")
     if int(said) > schema.VERSION:
         raise LakeTooNew(path, int(said), schema.VERSION)
+
+
+def _utc(instant: datetime.datetime) -> datetime.datetime:
+    return instant.astimezone(datetime.UTC)
 
 
 def _is_temporary(name: str) -> bool:

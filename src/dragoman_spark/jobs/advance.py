@@ -19,8 +19,10 @@ from dragoman_spark.jobs.place import Place
 from dragoman_spark.jobs.plan import File, Plan
 from dragoman_spark.jobs.state import Begin, State
 from dragoman_spark.jobs.together import together
-from dragoman_spark.sources.catalog import Catalog
-from dragoman_spark.sources.facts import Measure, read_facts
+from dragoman_spark.sources.catalog import Catalog, Span
+from dragoman_spark.sources.facts import read_facts
+from dragoman_spark.tables import EVENTS
+from dragoman_spark.transforms.kinds import NAMING
 
 
 class Advance:
@@ -33,28 +35,29 @@ class Advance:
         self.rows: dict[str, int] = {}
         self.carried = dict(before.carried)
 
-    def take(self, plan: Plan, measures: dict[File, Measure], progress: Progress = SILENT) -> State:
+    def take(self, plan: Plan, spans: dict[File, Span], progress: Progress = SILENT) -> State:
         """Write what the planned facts add, and commit."""
         after = replace(self.before, batch=self.batch, done=plan.done, held=tuple(plan.held))
         if plan.take:
-            self.catalog.check_version(plan.take)
-            seen_last = [measures[take.file].last_at for take in plan.take]
+            seen_last = [spans[take.file].last_at for take in plan.take]
             after = replace(
                 after,
-                begins=_begins(self.before.begins, plan, measures),
+                begins=_begins(self.before.begins, plan, spans),
                 now=max(seen_last if after.now is None else [after.now, *seen_last]),
                 facts=after.facts + plan.rows,
             )
-            self._write(plan, measures, after, progress)
+            self._write(plan, after, progress)
             after = replace(after, rows_by_table=_added(self.before.rows_by_table, self.rows), carried=self.carried)
         states.commit(self.place, after)
         return after
 
-    def _write(self, plan: Plan, measures: dict[File, Measure], after: State, progress: Progress) -> None:
+    def _write(self, plan: Plan, after: State, progress: Progress) -> None:
         facts = read_facts(self.session, self.catalog.root, plan.take)
-        if any(measures[take.file].names for take in plan.take):
-            self.carried |= carry_names(self.session, self.place, self.before, facts, self.batch)
-        queues = read_queues(self.session, self.place, replace(after, carried=self.carried))
+
+        def queues(events: DataFrame) -> DataFrame:
+            if not self.place.values(f"{EVENTS.name}/{self.folder}", "kind").isdisjoint(NAMING):
+                self.carried |= carry_names(self.session, self.place, self.before, events, self.batch)
+            return read_queues(self.session, self.place, replace(after, carried=self.carried))
 
         def write_grown() -> None:
             self.rows |= grow(self.session, self.place, self.folder, facts, queues, progress)
@@ -79,10 +82,10 @@ class Advance:
         )
 
 
-def _begins(known: dict[str, Begin], plan: Plan, measures: dict[File, Measure]) -> dict[str, Begin]:
+def _begins(known: dict[str, Begin], plan: Plan, spans: dict[File, Span]) -> dict[str, Begin]:
     begins = dict(known)
     for take in plan.take:
-        broker, begin = take.file.part.broker, Begin(take.first_lsn, measures[take.file].first_at)
+        broker, begin = take.file.part.broker, Begin(take.first_lsn, spans[take.file].first_at)
         if broker not in begins or begin.lsn < begins[broker].lsn:
             begins[broker] = begin
     return begins

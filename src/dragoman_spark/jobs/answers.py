@@ -11,9 +11,9 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 
 from dragoman.errors import NoTables
-from dragoman_spark.jobs.options import SILENT, Options, Progress
+from dragoman_spark.jobs.options import Options
 from dragoman_spark.jobs.place import Place
-from dragoman_spark.jobs.shelf import Shelf, write_stated
+from dragoman_spark.jobs.shelf import Shelf
 from dragoman_spark.transforms.anomalies import anomalies
 from dragoman_spark.transforms.capacity import capacity
 from dragoman_spark.transforms.objectives import read
@@ -25,15 +25,8 @@ from dragoman_spark.transforms.workers import workers
 NAMES: Final = ("peers", "workers", "slo", "stuck", "capacity", "anomalies")
 
 
-def state_answers(session: SparkSession, out: str, options: Options, progress: Progress = SILENT) -> None:
-    """Make every stated table anew. Readers see the old one of each until the new one is whole."""
-    for done, (name, answer) in enumerate(answers(session, out, options).items(), start=1):
-        write_stated(session, out, name, answer())
-        progress.step("answers", done, len(NAMES))
-
-
 def answers(session: SparkSession, out: str, options: Options) -> dict[str, Callable[[], DataFrame]]:
-    """How each is made, in the order they are to be made in: `peers` is read back by those that need it."""
+    """How each is made. `peers` goes first: those that need it read it back."""
     # Before any work: a misspelt objective is worth no batch of Spark jobs.
     objectives = read(options.objectives_file)
     look = Shelf(Place(out))

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from dragoman_spark.jobs import state as states
 from dragoman_spark.jobs.carry import begins_frame, carry_whole, read_queues
 from dragoman_spark.jobs.compact import BASE_LEVEL, fold_days, folded, free_name, sweep
-from dragoman_spark.jobs.delta import is_delta
+from dragoman_spark.jobs.delta import is_delta, publish
 from dragoman_spark.jobs.folders import write_folder
 from dragoman_spark.jobs.grow import NAMES, grow
 from dragoman_spark.jobs.options import Options, Progress, Summary
@@ -24,7 +24,6 @@ from dragoman_spark.jobs.refresh import refresh
 from dragoman_spark.jobs.shelf import GROWING, Layer, Shelf, write_layers
 from dragoman_spark.sources.catalog import Catalog
 from dragoman_spark.sources.facts import read_facts
-from dragoman_spark.transforms.events import events
 from dragoman_spark.transforms.queues import queues
 
 
@@ -42,6 +41,7 @@ def backfill(
         else:
             facts, rows = _day(session, catalog, shelf, date, progress)
         refresh(session, out, options, progress)
+        publish(place)
     return Summary(batches=1, facts=facts, rows_by_table=rows, seconds=time.monotonic() - began)
 
 
@@ -50,7 +50,7 @@ def _whole(session: SparkSession, catalog: Catalog, shelf: Shelf, progress: Prog
     takes = catalog.whole(state.done)
     facts = read_facts(session, catalog.root, takes)
     folder = free_name(shelf, f"base={shelf.last}")
-    rows = grow(session, place, folder, facts, queues(events(facts)), progress)
+    rows = grow(session, place, folder, facts, queues, progress)
     for table in GROWING:
         # What batches found out about themselves stays as it is: `quality` is about them.
         if table.name not in NAMES:
@@ -69,7 +69,9 @@ def _day(
     takes = catalog.takes(shelf.committed.done, day)
     facts = read_facts(session, catalog.root, takes)
     folder = free_name(shelf, f"day={day.isoformat()}-{shelf.last}")
-    rows = grow(session, shelf.place, folder, facts, read_queues(session, shelf.place, shelf.committed), progress)
+    rows = grow(
+        session, shelf.place, folder, facts, lambda _: read_queues(session, shelf.place, shelf.committed), progress
+    )
     write_layers(shelf.place, [*shelf.layers, Layer(folder, shelf.last, day=day)])
     if is_delta(shelf.place):
         fold_days(session, shelf.place, progress)

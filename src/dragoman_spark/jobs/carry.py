@@ -22,9 +22,10 @@ from dragoman_spark.jobs.folders import write_folder
 from dragoman_spark.jobs.place import Place
 from dragoman_spark.jobs.state import Begin, State
 from dragoman_spark.schemas import FACTS
+from dragoman_spark.sources.small import small_frame
 from dragoman_spark.tables import EVENTS, OPEN, ORPHANS
 from dragoman_spark.transforms.events import events
-from dragoman_spark.transforms.kinds import LIFE, PAUSED, QUEUE_NAMED, RESUMED
+from dragoman_spark.transforms.kinds import LIFE, NAMING, QUEUE_NAMED
 from dragoman_spark.transforms.lives import lives
 from dragoman_spark.transforms.open_messages import open_messages
 from dragoman_spark.transforms.orphans import orphans
@@ -37,12 +38,13 @@ NO_FAULT: Final = "before_lake"
 LIVES: Final = "lives"
 NAMES: Final = "names"
 FOUND: Final = ORPHANS.name
+_BEGINS: Final = T.StructType().add("broker_id", "long").add("first_lsn", "long").add("first_at", "timestamp")
 
 
 def begins_frame(session: SparkSession, begins: dict[str, Begin]) -> DataFrame:
     """Where each broker's facts begin: `broker_id, first_lsn, first_at`."""
     rows = [(int(broker, 16), begin.lsn, begin.at) for broker, begin in begins.items()]
-    return session.createDataFrame(rows, "broker_id long, first_lsn long, first_at timestamp")
+    return small_frame(session, rows, _BEGINS)
 
 
 def read_queues(session: SparkSession, place: Place, state: State) -> DataFrame:
@@ -60,9 +62,9 @@ def read_orphans(session: SparkSession, place: Place, state: State) -> DataFrame
     return _carried(session, place, state, FOUND, ORPHANS.struct())
 
 
-def carry_names(session: SparkSession, place: Place, before: State, facts: DataFrame, batch: int) -> dict[str, str]:
+def carry_names(session: SparkSession, place: Place, before: State, events: DataFrame, batch: int) -> dict[str, str]:
     """Write the naming facts that count after this batch, as few as tell it; where they are."""
-    new = events(facts.where(F.col("kind").isin(QUEUE_NAMED, PAUSED, RESUMED)))
+    new = events.where(F.col("kind").isin(*NAMING))
     known = _carried(session, place, before, NAMES, EVENTS.struct())
     return {NAMES: _write(place, batch, NAMES, _as_few(known.unionByName(new)))}
 
@@ -89,7 +91,7 @@ def carry_lives(
     asked = _read(session, place, asked_folder, T.StructType(ORPHANS.struct().fields[:2]))
     if not place.rows(asked_folder):
         return {LIVES: told_folder, FOUND: _write(place, batch, FOUND, added_up(known.unionByName(found)))}
-    nothing = session.createDataFrame([], OPEN.struct())
+    nothing = small_frame(session, [], OPEN.struct())
     truth_folder = _write(place, batch, "truth", lives(nothing, story().join(F.broadcast(asked), KEYS, "left_semi")))
     truth = _read(session, place, truth_folder, _lives_struct(session))
     rest = added_up(known.unionByName(found)).join(asked, KEYS, "left_anti")
@@ -103,9 +105,9 @@ def carry_whole(
     session: SparkSession, place: Place, facts: DataFrame, batch: int, begins: DataFrame, name: str
 ) -> dict[str, str]:
     """Write all that is carried anew, from facts that nothing went before; under names of its own, where they are."""
-    told_folder = _write(place, batch, f"{LIVES}-{name}", lives(session.createDataFrame([], OPEN.struct()), facts))
+    told_folder = _write(place, batch, f"{LIVES}-{name}", lives(small_frame(session, [], OPEN.struct()), facts))
     told = _read(session, place, told_folder, _lives_struct(session))
-    naming = events(facts.where(F.col("kind").isin(QUEUE_NAMED, PAUSED, RESUMED)))
+    naming = events(facts.where(F.col("kind").isin(*NAMING)))
     return {
         LIVES: told_folder,
         FOUND: _write(place, batch, f"{FOUND}-{name}", orphans(told, begins)),
@@ -115,7 +117,7 @@ def carry_whole(
 
 def whole_lives(session: SparkSession, facts: DataFrame, begins: DataFrame) -> tuple[DataFrame, DataFrame]:
     """`open` and `orphans` of facts that nothing went before."""
-    told = lives(session.createDataFrame([], OPEN.struct()), facts)
+    told = lives(small_frame(session, [], OPEN.struct()), facts)
     return open_messages(told), orphans(told, begins)
 
 
@@ -158,7 +160,7 @@ def _as_few(naming: DataFrame) -> DataFrame:
 @cache
 def _lives_struct(session: SparkSession) -> T.StructType:
     """What `lives` makes. Spark only has to think about it, not to run."""
-    return lives(session.createDataFrame([], OPEN.struct()), session.createDataFrame([], FACTS)).schema
+    return lives(small_frame(session, [], OPEN.struct()), small_frame(session, [], FACTS)).schema
 
 
 def _write(place: Place, batch: int, name: str, frame: DataFrame) -> str:
@@ -172,5 +174,5 @@ def _read(session: SparkSession, place: Place, folder: str, struct: T.StructType
 
 def _carried(session: SparkSession, place: Place, state: State, name: str, struct: T.StructType) -> DataFrame:
     if name not in state.carried:
-        return session.createDataFrame([], struct)
+        return small_frame(session, [], struct)
     return _read(session, place, state.carried[name], struct)

@@ -7,6 +7,7 @@ needs one grouping by numbers, and only rows that differ are looked up to be sho
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +20,7 @@ from dragoman_spark.jobs.options import Differences, Options, Progress
 from dragoman_spark.jobs.place import Place
 from dragoman_spark.jobs.shelf import Shelf
 from dragoman_spark.jobs.state import State
+from dragoman_spark.jobs.together import together
 from dragoman_spark.sources.catalog import Catalog
 from dragoman_spark.sources.facts import read_facts
 from dragoman_spark.tables import BY_NAME
@@ -37,12 +39,19 @@ def check(session: SparkSession, lake_root: str, out: str, options: Options, pro
     shelf, catalog = Shelf(Place(out)), Catalog(lake_root)
     takes = catalog.whole(shelf.committed.done)
     truth = true_tables(session, read_facts(session, catalog.root, takes), shelf.committed)
-    rows, examples = {}, {}
-    for done, (name, frame) in enumerate(truth.items(), start=1):
-        rows[name], examples[name] = differences(shelf.read(session, name), frame)
-        progress.step("tables", done, len(truth))
-    shown = {name: found for name, found in examples.items() if found}
-    return Differences(rows, shown, sum(take.rows for take in takes), time.monotonic() - began)
+    found: dict[str, tuple[int, list[str]]] = {}
+
+    def compare(name: str) -> None:
+        found[name] = differences(shelf.read(session, name), truth[name])
+        progress.step("tables", len(found), len(truth))
+
+    together([partial(compare, name) for name in truth])
+    return Differences(
+        rows_by_table={name: found[name][0] for name in truth},
+        examples_by_table={name: found[name][1] for name in truth if found[name][1]},
+        facts=sum(take.rows for take in takes),
+        seconds=time.monotonic() - began,
+    )
 
 
 def true_tables(session: SparkSession, facts: DataFrame, state: State) -> dict[str, DataFrame]:

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dragoman_spark.jobs.place import Place
 from dragoman_spark.schemas import Table
+from dragoman_spark.sources.small import small_frame
 from dragoman_spark.tables import BY_NAME
 
 _SETTINGS: Final = {
@@ -36,7 +37,7 @@ def _plain_columns(name: str) -> list[str]:
 
 def read_folders(session: SparkSession, place: Place, table: Table, folders: list[str]) -> DataFrame:
     if not folders:
-        return session.createDataFrame([], table.struct())
+        return small_frame(session, [], table.struct())
     reader = session.read.schema(table.struct()).option("recursiveFileLookup", "true")
     return reader.parquet(*[place.uri(f"{table.name}/{folder}") for folder in folders])
 

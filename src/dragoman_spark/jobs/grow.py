@@ -1,12 +1,13 @@
 """The tables that grow, of any lot of facts: one batch, one day, or the whole lake. Stream and batch both come through here, which
 is why they cannot differ.
 
-Messages are written first and read back for what is counted of them: facts are decoded once for each question, rows of `messages`
-are a third of them and half as wide.
+Messages and events are written first and read back for what is counted and named of them: facts are decoded once for each question,
+rows of `messages` are a third of them and half as wide, those of `events` a handful.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -16,7 +17,7 @@ from dragoman_spark.jobs.folders import read_folders, write_folder
 from dragoman_spark.jobs.options import SILENT, Progress
 from dragoman_spark.jobs.place import Place
 from dragoman_spark.jobs.together import together
-from dragoman_spark.tables import BY_NAME, MESSAGES
+from dragoman_spark.tables import BY_NAME, EVENTS, MESSAGES
 from dragoman_spark.transforms.attempts import attempts
 from dragoman_spark.transforms.crossings import crossings
 from dragoman_spark.transforms.events import events
@@ -28,8 +29,12 @@ from dragoman_spark.transforms.throughput import throughput
 NAMES: Final = ("messages", "attempts", "events", "throughput", "funnel", "latency", "crossings")
 
 
+# From the events of these facts to the queues that its counts are named by.
+Queues = Callable[[DataFrame], DataFrame]
+
+
 def grow(
-    session: SparkSession, place: Place, folder: str, facts: DataFrame, queues: DataFrame, progress: Progress = SILENT
+    session: SparkSession, place: Place, folder: str, facts: DataFrame, queues: Queues, progress: Progress = SILENT
 ) -> dict[str, int]:
     """Write what the facts add to each growing table as its `folder`; rows by table."""
     rows: dict[str, int] = {}
@@ -39,18 +44,21 @@ def grow(
         rows[name] = place.rows(f"{name}/{folder}")
         progress.step("tables", len(rows), len(NAMES))
 
-    def write_of_messages() -> None:
-        write("messages", messages(facts))
-        settled = read_folders(session, place, MESSAGES, [folder])
-        together([partial(write, "latency", latency(settled, queues)), partial(write, "crossings", crossings(settled))])
-
     together(
         [
-            write_of_messages,
-            partial(write, "attempts", attempts(facts)),
-            partial(write, "throughput", throughput(facts, queues)),
-            partial(write, "funnel", funnel(facts, queues)),
             partial(write, "events", events(facts)),
+            partial(write, "messages", messages(facts)),
+            partial(write, "attempts", attempts(facts)),
+        ]
+    )
+    settled = read_folders(session, place, MESSAGES, [folder])
+    named = queues(read_folders(session, place, EVENTS, [folder]))
+    together(
+        [
+            partial(write, "latency", latency(settled, named)),
+            partial(write, "throughput", throughput(facts, named)),
+            partial(write, "funnel", funnel(facts, named)),
+            partial(write, "crossings", crossings(settled)),
         ]
     )
     assert set(rows) == set(NAMES) <= set(BY_NAME)

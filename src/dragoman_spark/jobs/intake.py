@@ -1,13 +1,14 @@
 """Files in, batches out: what `run` and `watch` do with whatever the lake has that is not done yet.
 
-Spark's file source says which files are new and when; what of them is taken is planned by their names, so it does not matter how
-often, in which order or after which crash it says so.
+Spark's file source says when there are new files; which of them are taken is planned by their names and by what is done, so it does
+not matter how often, in which order or after which crash it says so.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -21,7 +22,9 @@ from dragoman_spark.jobs.place import Place
 from dragoman_spark.jobs.plan import File, plan
 from dragoman_spark.jobs.state import FIRST_LOAD, State
 from dragoman_spark.sources.catalog import Catalog
-from dragoman_spark.sources.facts import Measure, measure, measure_files
+
+# Facts of a batch at most: one that catches up spreads the cost of planning over many, and their tasks are no larger for it.
+LOT_ROWS: Final = 10_000_000
 
 
 class Stopped(Exception):
@@ -52,30 +55,36 @@ class Intake:
         self.facts_ahead = sum(rows for rows in left.values())
         files = [file for file in self.catalog.history() if file in left]
         if files:
-            self.take(measure_files(self.session, self.catalog.root, files), is_load=True)
+            self.take(files, is_load=True)
 
     def on_batch(self, batch: DataFrame, number: int) -> None:
-        """What Spark calls for each of its batches. The number is Spark's own, and of no meaning here."""
+        """What Spark calls for each of its batches. Neither its rows nor its number are looked at: a batch says that there is
+        something, and the state says what."""
         try:
-            self.take(measure(batch))
+            self.take_pending()
         except BaseException as error:
             self.error = self.error or error
             raise
 
-    def take(self, measures: dict[File, Measure], is_load: bool = False) -> None:
+    def take_pending(self) -> None:
+        """Take what came in, in batches of some million facts."""
+        for files in lots(self.pending(), LOT_ROWS):
+            self.take(files)
+
+    def take(self, files: Iterable[File], is_load: bool = False) -> None:
         """Advance by these files, as far as they are not done."""
         with self._one_at_a_time:
             if self._is_stopping:
                 raise Stopped
             before = self.state
-            chosen = plan(before.done, before.held, list(measures), self.catalog.files, self.options.hold_batches)
+            spans = self.catalog.spans(files)
+            chosen = plan(before.done, before.held, list(spans), self.catalog.files, self.options.hold_batches)
             if not chosen.take and tuple(chosen.held) == tuple(before.held):
                 return
-            further = {take.file for take in chosen.take} - set(measures)
-            measures = measures | measure_files(self.session, self.catalog.root, further)
+            spans |= self.catalog.spans({take.file for take in chosen.take} - set(spans))
             batch = before.batch + 1 if before.batch >= FIRST_LOAD or is_load else FIRST_LOAD + 1
             way = Advance(self.session, self.place, self.catalog, before, batch)
-            self.state = way.take(chosen, measures, self.progress)
+            self.state = way.take(chosen, spans, self.progress)
             publish(self.place)
             self.batches += 1
             self.facts += chosen.rows
@@ -89,8 +98,12 @@ class Intake:
             return
         with self._one_at_a_time:
             self.state = keep(self.session, self.place, self.state, found)
-            publish(self.place)
         self.quality_failures += found.failures
+
+    def publish(self) -> None:
+        """Let readers of Delta see what is committed, too."""
+        with self._one_at_a_time:
+            publish(self.place)
 
     def stop(self) -> None:
         """Let the batch at work end; none begins any more."""

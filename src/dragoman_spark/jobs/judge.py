@@ -9,9 +9,11 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import dataclass, replace
+from typing import Final
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from dragoman.lake.layout import Gap, uncovered
 from dragoman_spark.jobs import state as states
@@ -22,8 +24,11 @@ from dragoman_spark.jobs.plan import Ranges
 from dragoman_spark.jobs.state import State
 from dragoman_spark.sources.catalog import Catalog
 from dragoman_spark.sources.facts import read_facts
+from dragoman_spark.sources.small import small_frame
 from dragoman_spark.tables import ORPHANS, QUALITY
 from dragoman_spark.transforms.quality import Seen, quality
+
+_SPANS: Final = T.StructType().add("span_broker", "long").add("span_first", "long").add("span_last", "long")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,7 @@ def keep(session: SparkSession, place: Place, before: State, found: Judgement) -
     """Commit what was found as the next batch."""
     batch = before.batch + 1
     rows = [tuple(batch if name == "batch" else row[name] for name in QUALITY.names) for row in found.rows]
-    write_folder(session.createDataFrame(rows, QUALITY.struct()).coalesce(1), place, QUALITY.name, batch_folder(batch))
+    write_folder(small_frame(session, rows, QUALITY.struct()), place, QUALITY.name, batch_folder(batch))
     after = replace(before, batch=batch, judged=found.done)
     states.commit(place, after)
     return after
@@ -81,7 +86,7 @@ def _between(ranges: Ranges) -> Ranges:
 def _of(session: SparkSession, orphans: DataFrame, fresh: dict[str, Ranges]) -> DataFrame:
     """The orphans whose latest fact is among these."""
     rows = [(int(broker, 16), first, last) for broker, ranges in fresh.items() for first, last in ranges]
-    spans = session.createDataFrame(rows, "span_broker long, span_first long, span_last long")
+    spans = small_frame(session, rows, _SPANS)
     is_of = (F.col("broker_id") == F.col("span_broker")) & F.col("last_lsn").between(
         F.col("span_first"), F.col("span_last")
     )

@@ -152,6 +152,18 @@ class Place:
         tables = [parquet.read_table(path, filesystem=self._fs, partitioning=None) for path in self._parquet(name)]
         return [row for table in tables for row in table.to_pylist()]
 
+    def values(self, name: str, column: str) -> set[Any]:
+        """The values of one column of a small folder of Parquet files."""
+        from pyarrow import parquet
+
+        return {
+            value
+            for path in self._parquet(name)
+            for value in parquet.read_table(path, columns=[column], filesystem=self._fs, partitioning=None)[column]
+            .unique()
+            .to_pylist()
+        }
+
     def filled(self, name: str, column: str) -> int:
         """How many rows of a folder of Parquet files have something in a column, as their footers say."""
         filled = 0

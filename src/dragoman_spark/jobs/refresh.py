@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyspark.sql import SparkSession
 
-from dragoman_spark.jobs.answers import state_answers
-from dragoman_spark.jobs.delta import publish
-from dragoman_spark.jobs.options import Options, Progress
+from dragoman_spark.jobs.answers import answers
+from dragoman_spark.jobs.options import SILENT, Options, Progress
 from dragoman_spark.jobs.place import Place
 from dragoman_spark.jobs.shelf import CARRIED, Shelf, write_stated
 
 
-def refresh(session: SparkSession, out: str, options: Options, progress: Progress) -> None:
+def refresh(session: SparkSession, out: str, options: Options, progress: Progress = SILENT) -> None:
     """Make them anew from what is committed; what goes over from batch to batch is laid out for others to read, too."""
+    makers = answers(session, out, options)
     look = Shelf(Place(out))
-    for name in CARRIED:
-        write_stated(session, out, name, look.read(session, name))
-    state_answers(session, out, options, progress)
-    publish(look.place)
+    first = {name: partial(look.read, session, name) for name in CARRIED} | {"peers": makers.pop("peers")}
+    tables = len(first) + len(makers)
+    write_stated(look.place, first)
+    progress.step("answers", len(first), tables)
+    write_stated(look.place, makers)
+    progress.step("answers", tables, tables)

@@ -35,11 +35,17 @@ LOCAL: Final[dict[str, str]] = {
     "spark.ui.enabled": "false",
     # A run has some hundred plans; Spark keeps the code of a hundred and would compile the rest again for every batch.
     "spark.sql.codegen.cache.maxEntries": "2000",
+    # PySpark would look up the caller's line for every column expression, which takes longer than to make the expression.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
 QUIET: Final[dict[str, str]] = {"spark.ui.showConsoleProgress": "false"}
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+# Spark compiles some hundred plans, and Java stops to compile them (or forgets others) where its room for that is full.
+CODE_ROOM: Final = "-XX:ReservedCodeCacheSize=512m"
+# Short jobs on few cores: a pause is nobody's trouble, and threads that collect beside the work take its cores.
+COLLECTOR: Final = "-XX:+UseParallelGC"
 LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 
 MEMORY_MAX: Final = 4 * 1024**3
@@ -89,10 +95,15 @@ def settings_for(master: str, conf: Mapping[str, str], is_verbose: bool = False)
     if not is_verbose:
         settings |= QUIET
     settings |= conf
-    if not is_verbose:
+    further = settings.get(JAVA_OPTIONS, "")
+    options = [] if is_verbose else [f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"]
+    if is_local(master):
+        options.append(CODE_ROOM)
+    if is_local(master) and not re.search(r"-XX:\+Use\w+GC\b", further):
+        options.append(COLLECTOR)
+    if options:
         # In front of what the user says there: of two, Java takes the later.
-        further = settings.get(JAVA_OPTIONS, "")
-        settings[JAVA_OPTIONS] = f"-Dlog4j2.configurationFile={LOGGING.as_uri()} {further}".rstrip()
+        settings[JAVA_OPTIONS] = " ".join([*options, further]).rstrip()
     return settings
 
 

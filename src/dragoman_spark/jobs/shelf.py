@@ -15,9 +15,10 @@ A folder that is in neither document and belongs to no committed batch is what a
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from functools import reduce
+from functools import partial, reduce
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +30,9 @@ from dragoman_spark.jobs.carry import read_open, read_orphans, read_queues
 from dragoman_spark.jobs.folders import batch_folder, read_folders, write_folder
 from dragoman_spark.jobs.place import Place
 from dragoman_spark.jobs.state import State
+from dragoman_spark.jobs.together import together
 from dragoman_spark.schemas import Table
+from dragoman_spark.sources.small import small_frame
 from dragoman_spark.tables import BY_NAME, TABLES
 
 LAYERS: Final = "layers.json"
@@ -97,7 +100,7 @@ class Shelf:
                 day = F.to_date(F.col(DAY_COLUMNS[table.name]))
                 frame = frame.where(~day.isin(*without))
             frames.append(frame)
-        return reduce(DataFrame.unionByName, frames) if frames else session.createDataFrame([], table.struct())
+        return reduce(DataFrame.unionByName, frames) if frames else small_frame(session, [], table.struct())
 
     def folders_read(self, table: Table) -> set[str]:
         """The folders of a growing table that its rows are read from."""
@@ -165,17 +168,21 @@ def now_of(out: str) -> datetime:
     return now
 
 
-def write_stated(session: SparkSession, out: str, name: str, frame: DataFrame) -> None:
-    """Make a table anew. Readers see the old one until the new one is whole."""
-    place = Place(out)
+def write_stated(place: Place, makers: Mapping[str, Callable[[], DataFrame]]) -> None:
+    """Make tables anew, side by side. Readers see the old ones until all of the new ones are whole."""
     folders = read_stated_folders(place)
-    number = int(folders.get(name, "stated=0").removeprefix("stated=")) + 1
-    write_folder(frame, place, name, f"stated={number}")
-    place.write(STATED, json.dumps({**folders, name: f"stated={number}"}, indent=1).encode())
-    for old in place.folders(name):
-        # The one before stays for whoever reads it just now.
-        if old.startswith("stated=") and old not in (f"stated={number}", f"stated={number - 1}"):
-            place.remove(f"{name}/{old}")
+    numbers = {name: int(folders.get(name, "stated=0").removeprefix("stated=")) + 1 for name in makers}
+
+    def write(name: str) -> None:
+        write_folder(makers[name](), place, name, f"stated={numbers[name]}")
+
+    together([partial(write, name) for name in makers])
+    place.write(STATED, json.dumps(folders | {name: f"stated={n}" for name, n in numbers.items()}, indent=1).encode())
+    for name, number in numbers.items():
+        for old in place.folders(name):
+            # The one before stays for whoever reads it just now.
+            if old.startswith("stated=") and old not in (f"stated={number}", f"stated={number - 1}"):
+                place.remove(f"{name}/{old}")
 
 
 def read_layers(place: Place) -> list[Layer]:

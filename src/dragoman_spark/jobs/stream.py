@@ -18,19 +18,18 @@ from dragoman.errors import LakeEmpty
 from dragoman_spark.jobs import delta
 from dragoman_spark.jobs import state as states
 from dragoman_spark.jobs.compact import fold_days, fold_some
-from dragoman_spark.jobs.intake import Intake, lots
+from dragoman_spark.jobs.intake import Intake
 from dragoman_spark.jobs.options import Options, Progress, Summary
 from dragoman_spark.jobs.place import Place, for_spark
 from dragoman_spark.jobs.refresh import refresh
+from dragoman_spark.jobs.together import together
 from dragoman_spark.sources.catalog import Catalog
-from dragoman_spark.sources.facts import measure_files, stream_files
+from dragoman_spark.sources.facts import stream_files
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 CHECKPOINT: Final = f"{states.PROGRESS}/checkpoint"
-# Facts of a batch where they are made here.
-LOT_ROWS: Final = 2_000_000
 # Of `watch`: how often tables that are made whole are made anew.
 REFRESH_S: Final = 60.0
 # How soon a stop is noticed.
@@ -46,9 +45,7 @@ def run(session: SparkSession, lake_root: str, out: str, options: Options, progr
         if not (intake.catalog.files() or intake.state.facts):
             raise LakeEmpty(lake_root)
         take_all(intake)
-        intake.judge()
-        refresh(session, out, options, progress)
-        fold_some(session, place, progress)
+        _conclude(intake)
     return _summary(intake, began)
 
 
@@ -56,7 +53,7 @@ def take_all(intake: Intake) -> None:
     """Take what is in the lake now: the history in one batch, then what came in, batch by batch."""
     intake.take_history()
     if is_remote(intake.session):
-        _take_pending(intake)
+        intake.take_pending()
     elif intake.pending():
         _await(_query(intake, {"availableNow": True}), intake, threading.Event())
 
@@ -71,21 +68,24 @@ def watch(
         intake = _begin(session, lake_root, place, options, progress)
         intake.take_history()
 
-        def refreshed() -> None:
-            intake.judge()
-            refresh(session, out, options, progress)
-            fold_some(session, place, progress)
-
-        freshly = _Freshly(refreshed, intake)
+        freshly = _Freshly(intake)
         if is_remote(session):
             while not stop.wait(options.trigger_s):
-                _take_pending(intake)
+                intake.take_pending()
                 freshly.look()
         elif _has_come(intake, options, stop):
             query = _query(intake, {"processingTime": f"{round(options.trigger_s * 1000)} milliseconds"})
             _await(query, intake, stop, freshly.look)
         freshly.look(is_last=True)
     return _summary(intake, began)
+
+
+def _conclude(intake: Intake) -> None:
+    """What follows from the batches: the judgement of their facts, and the tables that are made whole."""
+    session, place, progress = intake.session, intake.place, intake.progress
+    together([intake.judge, lambda: refresh(session, place.root, intake.options, progress)])
+    intake.publish()
+    fold_some(session, place, progress)
 
 
 def _has_come(intake: Intake, options: Options, stop: threading.Event) -> bool:
@@ -104,8 +104,8 @@ def is_remote(session: SparkSession) -> bool:
 class _Freshly:
     """Makes stated tables anew, when there is something new and it is time."""
 
-    def __init__(self, refresh: Callable[[], None], intake: Intake) -> None:
-        self._refresh, self._intake = refresh, intake
+    def __init__(self, intake: Intake) -> None:
+        self._intake = intake
         self._facts = -1
         self._next_s = time.monotonic()
 
@@ -114,7 +114,7 @@ class _Freshly:
         if not facts or facts == self._facts or not (is_last or time.monotonic() >= self._next_s):
             return
         self._facts = facts
-        self._refresh()
+        _conclude(self._intake)
         self._next_s = time.monotonic() + REFRESH_S
 
 
@@ -123,11 +123,6 @@ def _begin(session: SparkSession, lake_root: str, place: Place, options: Options
         fold_days(session, place, progress)
         delta.begin(place)
     return Intake(session, Catalog(lake_root), place, options, progress)
-
-
-def _take_pending(intake: Intake) -> None:
-    for files in lots(intake.pending(), LOT_ROWS):
-        intake.take(measure_files(intake.session, intake.catalog.root, files))
 
 
 def _query(intake: Intake, trigger: dict[str, bool | str]) -> StreamingQuery:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import date
+from dataclasses import dataclass
+from datetime import date, datetime
 
 from dragoman.errors import LakeIncomplete
 from dragoman.lake.layout import HISTORY, INCOMING, Gap, Share, cover, merged, uncovered
 from dragoman.lake.store import Lake
 from dragoman_spark.jobs.place import for_arrow
 from dragoman_spark.jobs.plan import File, Ranges, Take
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The instants of a file's earliest and latest fact."""
+
+    first_at: datetime
+    last_at: datetime
 
 
 class Catalog:
@@ -28,11 +37,11 @@ class Catalog:
     def files(self) -> list[File]:
         return [*self.history(), *self.incoming()]
 
-    def check_version(self, takes: Iterable[Take]) -> None:
-        """Refuse files of a later schema: LAKE_TOO_NEW. The newest file of each broker tells; versions only rise."""
-        newest = {take.file.part.broker: take.file for take in sorted(takes, key=lambda take: take.last_lsn)}
-        for file in newest.values():
-            self._lake.read(file.part, file.shelf, columns=[])
+    def spans(self, files: Iterable[File]) -> dict[File, Span]:
+        """From when to when the facts of each file are. One that was compacted away meanwhile is left out. LAKE_TOO_NEW or
+        LAKE_DAMAGED where a file is of a later schema, torn, or does not hold as many facts as its name says."""
+        spans = {file: self._lake.span(file.part, file.shelf) for file in files}
+        return {file: Span(*span) for file, span in spans.items() if span is not None}
 
     def takes(self, done: dict[str, Ranges], day: date | None = None) -> list[Take]:
         """What to read so that every fact of these ranges comes once, as far as it is there; of one day, or of all."""

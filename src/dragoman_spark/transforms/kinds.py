@@ -22,4 +22,5 @@ RESUMED: Final = kind("resumed")
 
 # `fired` names the message it made, but the message's life begins with its `accepted`.
 LIFE: Final = (ACCEPTED, LEASED, DELIVERED, RELEASED, CLOSED, QUARANTINED, REQUEUED)
+NAMING: Final = (QUEUE_NAMED, PAUSED, RESUMED)  # what the table of queues is made of
 ATTEMPT_ENDS: Final = (RELEASED, CLOSED, QUARANTINED)
