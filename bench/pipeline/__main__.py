@@ -43,7 +43,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline", description=__doc__)
     parser.add_argument("--facts", type=sizes_of, default=[1_000_000, 10_000_000], help="sizes of lakes (1e6,10e6)")
     parser.add_argument(
-        "--stream-facts", type=lambda text: int(float(text)), default=3_000_000, help="of the stream's lake (3e6)"
+        "--stream-facts", type=lambda text: int(float(text)), default=10_000_000, help="of the stream's lake (10e6)"
     )
     parser.add_argument("--rounds", type=int, default=3, help="of the race: each contender once a round (3)")
     parser.add_argument("--only", type=parts_of, default=list(PARTS), help=f"some of {', '.join(PARTS)}")

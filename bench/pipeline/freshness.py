@@ -21,10 +21,10 @@ from bench.dialogues import EMQP
 from bench.endpoint import Endpoint
 
 LOAD_S = 90.0
-WARM_BATCHES = 3
+WARM_BATCHES = 12
 EVERY_S = 0.25
 BURST_S = 0.05
-START_S = 300.0
+START_S = 420.0
 STOP_S = 120.0
 
 

@@ -14,6 +14,8 @@ from dragoman_spark.tables import BY_NAME
 _SETTINGS: Final = {
     "compression": "zstd",
     "parquet.compression.codec.zstd.level": "1",
+    # Numbers as differences: an eighth smaller, and no slower to write.
+    "parquet.writer.version": "v2",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
 # Columns of the large tables in which hardly a value comes twice, so that a dictionary of them is made in vain. Without it and with

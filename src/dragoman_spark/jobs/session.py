@@ -37,6 +37,8 @@ LOCAL: Final[dict[str, str]] = {
     "spark.sql.codegen.cache.maxEntries": "2000",
     # PySpark would look up the caller's line for every column expression, which takes longer than to make the expression.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # Files are named to Spark one by one; to look at some hundred of them takes no job.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "512",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }

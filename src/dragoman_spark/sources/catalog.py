@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Final
 
 from dragoman.errors import LakeIncomplete
 from dragoman.lake.layout import HISTORY, INCOMING, Gap, Share, cover, merged, uncovered
 from dragoman.lake.store import Lake
 from dragoman_spark.jobs.place import for_arrow
 from dragoman_spark.jobs.plan import File, Ranges, Take
+
+# Each is a short wait for the store.
+FOOTERS_AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +45,10 @@ class Catalog:
     def spans(self, files: Iterable[File]) -> dict[File, Span]:
         """From when to when the facts of each file are. One that was compacted away meanwhile is left out. LAKE_TOO_NEW or
         LAKE_DAMAGED where a file is of a later schema, torn, or does not hold as many facts as its name says."""
-        spans = {file: self._lake.span(file.part, file.shelf) for file in files}
-        return {file: Span(*span) for file, span in spans.items() if span is not None}
+        files = list(files)
+        with ThreadPoolExecutor(FOOTERS_AT_ONCE) as pool:
+            spans = list(pool.map(lambda file: self._lake.span(file.part, file.shelf), files))
+        return {file: Span(*span) for file, span in zip(files, spans, strict=True) if span is not None}
 
     def takes(self, done: dict[str, Ranges], day: date | None = None) -> list[Take]:
         """What to read so that every fact of these ranges comes once, as far as it is there; of one day, or of all."""
