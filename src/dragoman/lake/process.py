@@ -92,7 +92,7 @@ class SealingLoop:
         self._options, self._parent = options, parent
         self._sealer: Sealer | None = None
         self._compactor: Compactor | None = None
-        self._oldest_s = 0.0  # since when rows have waited for their file
+        self._oldest_s = 0.0  # when the first row happened that is in no file yet
         self._again_s = 0.0  # not before, after trouble
 
     def run(self) -> int:
@@ -140,7 +140,8 @@ class SealingLoop:
             self._parent.listen(0)
             had_rows = False
         if not had_rows:
-            self._oldest_s = now_s
+            # A fact is a second or two old by the time it is synced and told: that counts, too.
+            self._oldest_s = now_s - min(sealer.waited_s(time.time_ns()), self._options.interval_s)
         is_due = now_s >= self._oldest_s + self._options.interval_s
         if sealer.rows and (is_due or self._parent.has_ended):
             self._flush(sealer)

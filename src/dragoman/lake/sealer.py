@@ -52,6 +52,10 @@ class Sealer:
         """Rows that are read and in no file yet."""
         return self._writer.rows
 
+    def waited_s(self, now_ns: int) -> float:
+        """How long ago the first of these rows happened."""
+        return max(now_ns - self._writer.oldest_ns, 0) / 1e9
+
     @property
     def is_full(self) -> bool:
         return self._writer.is_full

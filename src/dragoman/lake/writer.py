@@ -51,6 +51,7 @@ class LakeWriter:
         self._schema = arrow_schema(broker_id)
         self._rows_max = rows_max
         self._seen_lsn = 0
+        self.oldest_ns = 0  # the instant of the first row that is in no file yet
         self._day = -1
         self._first_lsn = 0
         self._columns = FactColumns(self._bodies)
@@ -76,6 +77,8 @@ class LakeWriter:
         if end <= self.next_lsn:
             return
         from_lsn = max(first_lsn, self.next_lsn)
+        if not self.rows:
+            self.oldest_ns = time_ns
         day = time_ns // _DAY_NS
         if self._columns.rows and (day != self._day or from_lsn != self.next_lsn):
             self._cut_here()
