@@ -59,7 +59,7 @@ test-installed: setup $(SPARK) $(JUDGES)
 	@$(PY) -c 'from dragoman.version import version_line; print("testing", version_line())'
 	$(PY) -m pytest $(SPREAD) -m 'not eventmq' $(ARGS) || $(NONE)
 	$(PY) -m pytest --ignore tests/spark -m eventmq $(ARGS) || $(NONE)
-	$(PY) -m pytest $(SESSIONS) tests/spark $(ARGS) || $(NONE)
+	$(PY) -m pytest $(SESSIONS) -m spark $(ARGS) || $(NONE)
 
 test-pure: setup $(SPARK) $(JUDGES)
 	@if $(PY) -c 'import sys; from dragoman.version import build_flavour as f; sys.exit(f() != "compiled")'; then \

@@ -75,13 +75,18 @@ class Table:
     def select(self, frame: DataFrame) -> DataFrame:
         """The table's columns, in order and of their types: the last step of every transform. As text, which goes to Spark in one
         piece: of a small batch, the way of each expression from Python to Java is most of the cost."""
-        casts = [f"cast(`{c.name}` as {SPARK_TYPES[c.type].simpleString()}) as `{c.name}`" for c in self.columns]
+        casts = [f"cast(`{c.name}` as {_sql_type(c.type)}) as `{c.name}`" for c in self.columns]
         return frame.selectExpr(*casts)
 
     def merged(self, frame: DataFrame) -> DataFrame:
         """Counts with the same keys, added up."""
         assert self.growth == "counted", f"{self.name} is not counted"
         return self.select(frame.groupBy(self.keys).agg(*[F.sum(name).alias(name) for name in self.sums]))
+
+
+def _sql_type(name: str) -> str:
+    """A type in SQL. A plain `timestamp` would be what the session takes it for."""
+    return "timestamp_ltz" if name == "timestamp" else SPARK_TYPES[name].simpleString()
 
 
 FACTS: Final = T.StructType(

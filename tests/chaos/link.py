@@ -26,13 +26,20 @@ class Link:
         """`identity` None: no ZMTP, just RISP."""
         link = cls(*await asyncio.open_connection("127.0.0.1", port))
         if identity is not None:
-            link._zmtp = ZmtpConnection(b"DEALER", False, identity)
-            link._writer.write(link._zmtp.greeting())
-            while not link._zmtp.is_ready:
-                early = link._zmtp.receive(await link._read())
-                assert not early, "nothing is said before it is asked"
-                link._writer.write(link._zmtp.take_outgoing())
+            try:
+                await link._shake_hands(ZmtpConnection(b"DEALER", False, identity))
+            except BaseException:  # also when the run is over: what was opened is closed
+                link.close()
+                raise
         return link
+
+    async def _shake_hands(self, zmtp: ZmtpConnection) -> None:
+        self._zmtp = zmtp
+        self._writer.write(zmtp.greeting())
+        while not zmtp.is_ready:
+            early = zmtp.receive(await self._read())
+            assert not early, "nothing is said before it is asked"
+            self._writer.write(zmtp.take_outgoing())
 
     async def _read(self) -> bytes:
         data = await self._reader.read(READ_SIZE)

@@ -15,12 +15,14 @@ BLOCK_SIZE: Final = 512
 RANGE_FILE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 RANGE_ELSEWHERE: Final = 49_152  # where the dynamic ports begin by IANA's book
 
-_held: list[socket.socket] = []  # the block's first port stays bound while this process lives: no other takes the block
+_held: list[int] = []  # the block's first port stays bound while this process lives: no other takes the block
 _ports: Iterator[int] = iter(())
 
 
 def lasting_addresses(names: Iterable[str]) -> dict[str, str]:
-    """An address for each listener."""
+    """An address for each listener. Where the system's range leaves no room below it, the system chooses."""
+    if _system_range_begins() < FIRST + BLOCK_SIZE:
+        return dict.fromkeys(names, f"tcp://{HOST}:0")
     return {name: f"tcp://{HOST}:{lasting_port()}" for name in names}
 
 
@@ -42,7 +44,7 @@ def _claim_block() -> range:
     for first in range(FIRST, _system_range_begins() - BLOCK_SIZE + 1, BLOCK_SIZE):
         door = _bound(first)
         if door is not None:
-            _held.append(door)
+            _held.append(door.detach())
             return range(first + 1, first + BLOCK_SIZE)
     raise OSError(f"no block of {BLOCK_SIZE} ports is free between {FIRST} and {_system_range_begins()}")
 

@@ -165,6 +165,8 @@ class Lake:
         except ArrowInvalid as error:
             raise LakeDamaged(path, _words(error)) from error
         except OSError as error:
+            if "thrift" in str(error).lower():  # a footer of other bytes, which Arrow takes for a failing disk
+                raise LakeDamaged(path, _words(error)) from error
             raise LakeUnreachable(self.root, _words(error)) from error
         check_version(path, footer.metadata)
         if footer.num_rows != part.rows:

@@ -12,6 +12,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from dragoman.errors import LakeIncomplete
 from dragoman.lake.layout import uncovered
 from dragoman_spark.jobs import state as states
 from dragoman_spark.jobs.advance import Advance
@@ -82,6 +83,10 @@ class Intake:
             if not chosen.take and tuple(chosen.held) == tuple(before.held):
                 return
             spans |= self.catalog.spans({take.file for take in chosen.take} - set(spans))
+            gone = [take for take in chosen.take if take.file not in spans]
+            if gone:
+                # Compacted away since it was listed, or while it was held: the history has its facts at the next start.
+                raise LakeIncomplete(self.catalog.root, sum(take.rows for take in gone), gone[0].file.part.broker)
             batch = before.batch + 1 if before.batch >= FIRST_LOAD or is_load else FIRST_LOAD + 1
             way = Advance(self.session, self.place, self.catalog, before, batch)
             self.state = way.take(chosen, spans, self.progress)
@@ -127,7 +132,7 @@ class Intake:
 
 
 def lots(files: Sequence[File], rows_max: int) -> list[list[File]]:
-    """The files in lots of about so many rows: batches, where Spark's file source does not make them."""
+    """The files in lots of about so many rows: batches."""
     found: list[list[File]] = []
     rows = rows_max
     for file in files:

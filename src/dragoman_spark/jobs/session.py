@@ -101,12 +101,18 @@ def settings_for(master: str, conf: Mapping[str, str], is_verbose: bool = False)
     options = [] if is_verbose else [f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"]
     if is_local(master):
         options.append(CODE_ROOM)
-    if is_local(master) and not re.search(r"-XX:\+Use\w+GC\b", further):
+    if is_local(master) and not _has_collector(further, settings.get("spark.driver.defaultJavaOptions", "")):
         options.append(COLLECTOR)
     if options:
         # In front of what the user says there: of two, Java takes the later.
         settings[JAVA_OPTIONS] = " ".join([*options, further]).rstrip()
     return settings
+
+
+def _has_collector(*options: str) -> bool:
+    """Whether somebody chose how Java collects: of two choices it takes none, and does not start."""
+    said = [*options, os.environ.get("JAVA_TOOL_OPTIONS", ""), os.environ.get("JDK_JAVA_OPTIONS", "")]
+    return any(re.search(r"-XX:\+Use\w+GC\b", one) for one in said)
 
 
 def is_local(master: str) -> bool:

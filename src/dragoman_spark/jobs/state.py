@@ -24,8 +24,8 @@ PROGRESS: Final = "progress"
 VERSION: Final = 1
 # What the first load of a lake with history is; streamed batches are counted from 0.
 FIRST_LOAD: Final = -1
-# States are small; a few back are kept for whoever reads while a batch is committed.
-STATES_KEPT: Final = 3
+# Some back are kept for whoever reads while batches are committed: answers may take as long as several.
+STATES_KEPT: Final = 8
 _NAME: Final = "state.json"
 _BATCH: Final = "batch="
 
