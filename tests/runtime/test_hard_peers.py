@@ -20,8 +20,9 @@ MB = 1_000_000
 
 
 def queue_counts(broker: Daemon, name: str) -> dict[str, int]:
-    [found] = [item for item in broker.ask("queues")["queues"] if item["queue"] == name]
-    return dict(found)
+    """Of a queue that nobody has named yet, zeros."""
+    found = [item for item in broker.ask("queues")["queues"] if item["queue"] == name]
+    return dict(found[0]) if found else {"waiting": 0, "leased": 0}
 
 
 @pytest.mark.parametrize("listener", LISTENERS)
