@@ -92,12 +92,7 @@ def main() -> int:
             footprint.show(console, prints)
             result["footprint"] = [one.to_json() for one in prints]
             bars += footprint.bars(prints)
-    report.show_bars(console, bars)
-    result["bars"], result["faults"] = [bar.to_json() for bar in bars], faults
-    report.write_json(given.out / "bench.json", result)
-    console.print(f"figures: {given.out / 'bench.json'}")
-    missed = any(bar.verdict == "missed" for bar in bars)
-    return 1 if faults or (given.strict and missed) else 0
+    return report.conclude(console, given.out / "bench.json", result, bars, faults, given.strict)
 
 
 if __name__ == "__main__":

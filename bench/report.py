@@ -26,6 +26,18 @@ def machine() -> dict[str, Any]:
     }
 
 
+def conclude(
+    console: Console, file: Path, result: dict[str, Any], bars: list[Bar], faults: list[str], is_strict: bool
+) -> int:
+    """Show the bars, write the figures down; the exit code."""
+    show_bars(console, bars)
+    result["bars"], result["faults"] = [bar.to_json() for bar in bars], faults
+    write_json(file, result)
+    console.print(f"figures: {file}")
+    missed = any(bar.verdict == "missed" for bar in bars)
+    return 1 if faults or (is_strict and missed) else 0
+
+
 def show_wire(console: Console, figures: Figures, plan: Plan) -> None:
     table = Table(title=f"{plan.dialogue.name}: round trips over the wire, medians over rounds", title_justify="left")
     table.add_column("contender", no_wrap=True)

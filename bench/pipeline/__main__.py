@@ -132,12 +132,7 @@ def main(given: list[str] | None = None) -> int:
                 )
                 result["freshness"] = fresh.to_json()
                 found += promised.freshness_bars(fresh)
-    report.show_bars(console, found)
-    result["bars"], result["faults"] = [bar.to_json() for bar in found], faults
-    report.write_json(options.out / "pipeline.json", result)
-    console.print(f"figures: {options.out / 'pipeline.json'}")
-    missed = any(bar.verdict == "missed" for bar in found)
-    return 1 if faults or (options.strict and missed) else 0
+    return report.conclude(console, options.out / "pipeline.json", result, found, faults, options.strict)
 
 
 if __name__ == "__main__":

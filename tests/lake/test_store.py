@@ -129,6 +129,30 @@ def test_a_file_with_other_rows_than_its_name_says_is_damage(tmp_path: Path) -> 
         lake.read(longer, INCOMING)
 
 
+def test_the_footer_says_from_when_to_when_facts_are(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    w = LakeWriter(lake, BROKER_ID, next_lsn=1)
+    w.add(facts(1, 2), 1, 2, NOON_NS)
+    w.add(facts(3, 1), 3, 1, NOON_NS + 5_000_000_000)
+    [written] = w.flush()
+    noon = datetime.datetime.fromtimestamp(NOON_NS / 1e9, datetime.UTC)
+    assert lake.span(written.part, INCOMING) == (noon, noon + datetime.timedelta(seconds=5))
+    lake.delete(written.part, INCOMING)
+    assert lake.span(written.part, INCOMING) is None
+
+
+def test_a_garbled_footer_is_damage_of_the_file_and_not_a_failing_store(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    part = filled(lake)
+    path = tmp_path / part.path(INCOMING)
+    whole = path.read_bytes()
+    size = int.from_bytes(whole[-8:-4], "little")
+    path.write_bytes(whole[: -8 - size] + b"\xff" * size + whole[-8:])
+    for look in (lake.span, lake.read):
+        with pytest.raises(LakeDamaged, match=part.name):
+            look(part, INCOMING)
+
+
 def test_deleting_twice_is_as_good_as_once(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path))
     part = filled(lake)

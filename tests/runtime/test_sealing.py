@@ -56,7 +56,7 @@ def sealer_of(daemon: Daemon) -> psutil.Process:
 def sealed_lsns(daemon: Daemon) -> list[int]:
     """Every lsn that a reader of the lake meets, in order."""
     lake = Lake(str(daemon.data / "lake"))
-    tables = [lake.read(part, "incoming", ["lsn"]) for part in lake.parts("incoming")]
+    tables = [lake.read(part, "incoming") for part in lake.parts("incoming")]
     return [lsn for table in tables for lsn in table["lsn"].to_pylist()]
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import datetime
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -136,46 +137,48 @@ class Lake:
             with suppress(OSError):
                 Path(f"{self._base}/{layout.FACTS}/{shelf}/{layout.DATE_KEY}{date.isoformat()}").rmdir()
 
-    def read(self, part: Part, shelf: Shelf, columns: list[str] | None = None) -> pyarrow.Table:
+    def read(self, part: Part, shelf: Shelf) -> pyarrow.Table:
         """A part's rows. A file of a later schema is refused, and one that holds other rows than its name says is damaged."""
-        from pyarrow import ArrowInvalid, parquet
+        from pyarrow import parquet
 
         path = self.path(part, shelf)
-        try:
-            with parquet.ParquetFile(path, filesystem=self._fs) as file:
-                check_version(path, file.schema_arrow.metadata)
-                table = file.read(columns=columns)
-        except ArrowInvalid as error:
-            raise LakeDamaged(path, _words(error)) from error
-        except OSError as error:
-            raise LakeUnreachable(self.root, _words(error)) from error
-        if table.num_rows != part.rows:
-            raise LakeDamaged(path, f"it has {table.num_rows} rows, its name says {part.rows}")
+        with self._reading(path), parquet.ParquetFile(path, filesystem=self._fs) as file:
+            check_version(path, file.schema_arrow.metadata)
+            table = file.read()
+        _check_rows(path, part, table.num_rows)
         return table
 
     def span(self, part: Part, shelf: Shelf) -> tuple[datetime.datetime, datetime.datetime] | None:
         """The earliest and the latest instant of a part's facts, as its footer says: no row is read. None: the file is gone."""
-        from pyarrow import ArrowInvalid, parquet
+        from pyarrow import parquet
 
         path = self.path(part, shelf)
+        with self._reading(path):
+            try:
+                footer = parquet.read_metadata(path, filesystem=self._fs)
+            except FileNotFoundError:
+                return None
+        check_version(path, footer.metadata)
+        _check_rows(path, part, footer.num_rows)
+        instants = footer.schema.names.index("at")
+        said = [footer.row_group(n).column(instants).statistics for n in range(footer.num_row_groups)]
+        if not all(one is not None and one.has_min_max for one in said):
+            raise LakeDamaged(path, "its footer does not say from when to when its facts are")
+        return _utc(min(one.min for one in said)), _utc(max(one.max for one in said))
+
+    @contextmanager
+    def _reading(self, path: str) -> Iterator[None]:
+        """What goes wrong inside, by its name: the file's fault or the store's."""
+        from pyarrow import ArrowInvalid
+
         try:
-            footer = parquet.read_metadata(path, filesystem=self._fs)
-        except FileNotFoundError:
-            return None
+            yield
         except ArrowInvalid as error:
             raise LakeDamaged(path, _words(error)) from error
         except OSError as error:
             if "thrift" in str(error).lower():  # a footer of other bytes, which Arrow takes for a failing disk
                 raise LakeDamaged(path, _words(error)) from error
             raise LakeUnreachable(self.root, _words(error)) from error
-        check_version(path, footer.metadata)
-        if footer.num_rows != part.rows:
-            raise LakeDamaged(path, f"it has {footer.num_rows} rows, its name says {part.rows}")
-        instants = footer.schema.names.index("at")
-        said = [footer.row_group(n).column(instants).statistics for n in range(footer.num_row_groups)]
-        if not all(one is not None and one.has_min_max for one in said):
-            raise LakeDamaged(path, "its footer does not say from when to when its facts are")
-        return _utc(min(one.min for one in said)), _utc(max(one.max for one in said))
 
     def _infos(self, shelf: Shelf) -> list[Any]:
         try:
@@ -204,6 +207,11 @@ def check_version(path: str, metadata: dict[bytes, bytes] | None) -> None:
         raise LakeDamaged(path, "it does not say its schema version")
     if int(said) > schema.VERSION:
         raise LakeTooNew(path, int(said), schema.VERSION)
+
+
+def _check_rows(path: str, part: Part, rows: int) -> None:
+    if rows != part.rows:
+        raise LakeDamaged(path, f"it has {rows} rows, its name says {part.rows}")
 
 
 def _utc(instant: datetime.datetime) -> datetime.datetime:

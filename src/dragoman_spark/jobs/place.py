@@ -156,13 +156,11 @@ class Place:
         """The values of one column of a small folder of Parquet files."""
         from pyarrow import parquet
 
-        return {
-            value
-            for path in self._parquet(name)
-            for value in parquet.read_table(path, columns=[column], filesystem=self._fs, partitioning=None)[column]
-            .unique()
-            .to_pylist()
-        }
+        found: set[Any] = set()
+        for path in self._parquet(name):
+            rows = parquet.read_table(path, columns=[column], filesystem=self._fs, partitioning=None)
+            found.update(rows[column].unique().to_pylist())
+        return found
 
     def filled(self, name: str, column: str) -> int:
         """How many rows of a folder of Parquet files have something in a column, as their footers say."""
