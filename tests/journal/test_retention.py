@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from random import Random
+
+import pytest
+
 from dragoman.journal import Journal, retention
 from dragoman.journal.segments import SegmentInfo
 from dragoman.testing.disk import FakeDisk
@@ -96,6 +100,42 @@ def test_a_checkpoint_frees_older_segments_only_once_a_synced_block_vouches_for_
     assert journal.droppable(set(), 0) == []
     journal.commit()
     assert journal.droppable(set(), 0) == [1]
+
+
+def test_a_quiet_journal_vouches_for_its_checkpoint_when_asked(disk: FakeDisk) -> None:
+    journal = opened(disk, size_max=1)
+    append_numbers(journal, 1, 1)
+    journal.commit()
+    journal.roll([record(1, 50, kind=200)])
+    assert not journal.confirm_checkpoint(), "it is not synced yet"
+    journal.commit()
+    assert journal.confirm_checkpoint()
+    assert not journal.confirm_checkpoint(), "once is enough"
+    assert journal.droppable(set(), 0) == []
+    journal.commit()
+    assert not journal.confirm_checkpoint()
+    assert journal.droppable(set(), 0) == [1]
+    journal.drop([1])
+    append_numbers(journal, 2, 2)
+    journal.commit()
+    disk.kill()
+    assert replayed_numbers(opened(disk)) == [2, 3]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_power_cut_while_vouching_loses_nothing_and_frees_nothing_too_early(disk: FakeDisk, seed: int) -> None:
+    journal = opened(disk, size_max=1)
+    append_numbers(journal, 1, 2)
+    journal.commit()
+    journal.roll([record(2, 50, kind=200)])
+    journal.commit()
+    assert journal.confirm_checkpoint()
+    disk.crash(Random(seed))
+    journal = opened(disk, size_max=1)
+    with_checkpoint = next(iter(journal.replay())).is_checkpoint
+    assert replayed_numbers(journal) == ([] if with_checkpoint else [1, 2])
+    assert journal.next_lsn == 3
+    assert journal.droppable(set(), 0) == ([1] if with_checkpoint else [])
 
 
 def test_trim_drops_whole_sealed_segments_below_the_lsn(disk: FakeDisk) -> None:

@@ -166,6 +166,17 @@ def test_the_journal_stays_bounded_while_one_old_message_waits_and_is_carried_al
         assert worker.take() == (old, b"do not forget me")
 
 
+@pytest.mark.parametrize("durability", ["os", "disk"])
+def test_a_journal_over_its_size_shrinks_although_nothing_more_happens(new_broker: NewBroker, durability: str) -> None:
+    broker = new_broker("journal.segment_size=64KiB", "journal.size_max=1MiB", durability=durability).start()
+    with Client(broker) as client:
+        fill(client)
+    wait_for("the client to be gone", lambda: broker.ask("status")["connections"] == 0)
+    broker.ask("purge", queue="jobs")
+    assert broker.ask("status")["journal"]["size"] > 2**20
+    wait_for("the quiet journal to shrink", lambda: broker.ask("status")["journal"]["size"] <= 2**20)
+
+
 def test_live_messages_over_the_journals_size_are_refused_until_some_are_done(new_broker: NewBroker) -> None:
     broker = new_broker("journal.segment_size=64KiB", "journal.size_max=1MiB").start()
     with Client(broker) as client, Worker(broker, b"jobs", slots=0) as worker:

@@ -190,6 +190,11 @@ class Journal:
         if self._writer is not None:
             self._writer.roll(checkpoint)
 
+    def confirm_checkpoint(self) -> bool:
+        """Without waiting for the next facts, have a synced checkpoint count, so that what it stands for may go. True when
+        that took a block, which the next commit or upkeep syncs. Not between `next_place` and its `append`."""
+        return self._writer is not None and self._writer.confirm_checkpoint()
+
     def wants_checkpoint(self, estimated_size: int) -> bool:
         """True when there is none, or enough was written since the last that another costs little beside it."""
         writer = self._writer

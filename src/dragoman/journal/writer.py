@@ -69,7 +69,11 @@ class Writer:
     @property
     def has_unsynced(self) -> bool:
         return (
-            len(self.held) > 0 or len(self._dirty) > 1 or self._directory_dirty or self._checkpoint_waiting is not None
+            len(self.held) > 0
+            or len(self._dirty) > 1
+            or self._directory_dirty
+            or self._checkpoint_waiting is not None
+            or (self._checkpoint_synced is not None and self.next_block_no > self._checkpoint_synced[1])
         )
 
     @property
@@ -312,6 +316,18 @@ class Writer:
                 return
             self._advance(size, 0, self.time_ns)
         self._checkpoint_waiting, self.written_size = (self._live.segment_no, written_before), 0
+
+    def confirm_checkpoint(self) -> bool:
+        """Write the block that says the newest checkpoint is synced, if it is and none was written since; True if so."""
+        with self._lock:
+            pending = self._checkpoint_synced
+            if pending is None or pending[1] != self.next_block_no or self._live.suspect:
+                return False
+            if not self._write([], 0, 0, BLOCK_MARK, self.time_ns, 0):
+                return False
+            self._advance(0, 0, self.time_ns)
+            self._promised = None
+            return True
 
     def _has_room_for(self, checkpoint: list[bytes]) -> bool:
         needed = sum(map(len, checkpoint)) + 2 * self._settings.segment_size

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import structlog
@@ -50,9 +51,13 @@ class Upkeep:
         self.copied_lsn: int | None = None  # facts up to it are in the lake; None: there is no lake to wait for
 
     def on_appended(self) -> bool:
-        """The log is empty, so the state is exactly what the journal holds: the moment to roll. True after a roll, which has
-        written something that is not synced."""
+        """The log is empty, so the state is exactly what the journal holds: the moment to roll. True when something
+        was written that is not synced."""
         journal = self._journal
+        if self._is_over:  # a quiet journal has no next block to vouch for its newest checkpoint
+            with suppress(JournalUnavailable):  # told when the next block meets it; tried again
+                if journal.confirm_checkpoint():
+                    return True
         if not self._is_urgent and not journal.wants_roll():
             return False
         checkpoint: list[bytes] | None = None
