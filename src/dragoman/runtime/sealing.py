@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
 from dragoman.errors import PyarrowMissing
+from dragoman.runtime.child import Child
 
 if TYPE_CHECKING:
     from dragoman.journal.journal import Journal
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from dragoman.runtime.upkeep import Upkeep
 
 TELL_S: Final = 1.0
-RETRY_S: Final = 1.0
-RETRY_S_MAX: Final = 60.0
-GOOD_LIFE_S: Final = 60.0  # one that lived so long is started again at once
 FINISH_S: Final = 20.0  # what was accepted before the end is given this long to reach the lake
 
 log = structlog.get_logger("dragoman.lake")
@@ -55,7 +52,7 @@ class Sealing:
         self.root = config.lake.root or str(home.path / "lake")
         self.sealed_lsn = 0
         self.trouble = ""
-        self._arguments = [
+        arguments = [
             "--journal", str(home.journal),
             "--root", self.root,
             "--bodies", config.lake.bodies,
@@ -63,33 +60,24 @@ class Sealing:
             "--rows-max", str(config.lake.rows_max),
             "--incoming-keep-s", str(config.lake.incoming_keep_s),
         ]  # fmt: skip
-        self._child: asyncio.subprocess.Process | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._child = Child("sealer", "dragoman.lake", arguments, self._hear, self._fail)
+        self._teller: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         self._upkeep.copied_lsn = 0
-        self._task = asyncio.ensure_future(self._keep())
+        self._child.start()
+        self._teller = asyncio.ensure_future(self._tell_on())
         log.info("the lake is written", root=self.root)
 
     async def stop(self) -> None:
         """After the journal was closed: the last facts go to the lake, then the child ends."""
-        task, child = self._task, self._child
-        if task is None:
+        if self._teller is None:
             return
-        task.cancel()
+        self._teller.cancel()
         with suppress(asyncio.CancelledError):
-            await task
-        if child is None or child.returncode is not None:
-            return
-        await self._tell(child, self._journal.synced_lsn)
-        assert child.stdin is not None
-        child.stdin.close()
-        try:
-            await asyncio.wait_for(child.wait(), FINISH_S)
-        except TimeoutError:
+            await self._teller
+        if not await self._child.stop(f"synced {self._journal.synced_lsn}", FINISH_S):
             log.warning("the lake lags behind; the next start goes on there", sealed_lsn=self.sealed_lsn)
-            child.kill()
-            await child.wait()
 
     def view(self) -> dict[str, Any]:
         """For `dragoman status`."""
@@ -100,58 +88,17 @@ class Sealing:
             "trouble": self.trouble,
         }
 
-    async def _keep(self) -> None:
-        loop = asyncio.get_running_loop()
-        pause_s = RETRY_S
+    async def _tell_on(self) -> None:
+        told = (0, -1)  # which life of the child was told what
         while True:
-            began_s = loop.time()
-            try:
-                await self._live()
-            except OSError as error:
-                self.trouble = f"the sealer does not start: {error}"
-            if loop.time() - began_s > GOOD_LIFE_S:
-                pause_s = RETRY_S
-            log.warning("the sealer ended and is started again", pause_s=pause_s, trouble=self.trouble)
-            await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, RETRY_S_MAX)
-
-    async def _live(self) -> None:
-        """One life of the child."""
-        child = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "dragoman.lake", *self._arguments,
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        self._child = child
-        teller, listener = asyncio.ensure_future(self._tell_on(child)), asyncio.ensure_future(self._hear_faults(child))
-        try:
-            assert child.stdout is not None
-            while line := await child.stdout.readline():
-                self._hear(line.decode("utf-8", "replace"))
-            await child.wait()
-        finally:
-            teller.cancel()
-            listener.cancel()
-
-    async def _tell_on(self, child: asyncio.subprocess.Process) -> None:
-        told_lsn = -1
-        while True:
-            if (lsn := self._journal.synced_lsn) != told_lsn:
-                await self._tell(child, lsn)
-                told_lsn = lsn
+            news = (self._child.lives, self._journal.synced_lsn)
+            if news != told:
+                await self._child.tell(f"synced {news[1]}")
+                told = news
             await asyncio.sleep(TELL_S)
 
-    async def _tell(self, child: asyncio.subprocess.Process, lsn: int) -> None:
-        assert child.stdin is not None
-        with suppress(OSError):  # it has just ended: the next one is told
-            child.stdin.write(b"synced %d\n" % lsn)
-            await child.stdin.drain()
-
-    async def _hear_faults(self, child: asyncio.subprocess.Process) -> None:
-        """What it says on stderr it has not foreseen; a trace's last line names the fault."""
-        assert child.stderr is not None
-        while line := await child.stderr.readline():
-            text = line.decode("utf-8", "replace").rstrip()
-            log.warning("the sealer complains", line=text)
+    def _fail(self, trouble: str) -> None:
+        self.trouble = trouble
 
     def _hear(self, line: str) -> None:
         word, _, rest = line.strip().partition(" ")
