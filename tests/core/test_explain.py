@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import re
+from pathlib import Path
+
 import pytest
 
 from dragoman.core import explain, lookup, operator, phrases, views
 from dragoman.core.settings import SECOND_NS, CoreSettings
 from dragoman.model.message import wire_id_of
-from dragoman.model.words import DRAINING
+from dragoman.model.words import BY_OPERATOR, DRAINING, PROTOCOL_FAULT, PURGED
 from tests.core.harness import START_NS, Client, House, Worker
+from tests.core.replaying import replayed
+from tests.rq.nodes import Node, consumer
 
+ROOT = Path(__file__).parents[2]
 JOB = b'["run", {}]'
+HEARD: list[str] = []  # every line that was asked for since the list was last emptied
+
+
+def heard(lines: list[str]) -> list[str]:
+    HEARD.extend(lines)
+    return lines
 
 
 @pytest.fixture
@@ -21,19 +35,19 @@ def house() -> House:
 def message_lines(house: House, message_id: bytes) -> list[str]:
     m = lookup.find_message(house.core, message_id.decode())
     assert m is not None
-    return explain.explain_message(house.core, m)
+    return heard(explain.explain_message(house.core, m))
 
 
 def queue_lines(house: House, name: str) -> list[str]:
     queue = lookup.find_queue(house.core, name)
     assert queue is not None
-    return explain.explain_queue(house.core, queue)
+    return heard(explain.explain_queue(house.core, queue))
 
 
 def worker_lines(house: House, name: str) -> list[str]:
     peer = lookup.find_worker(house.core, name)
     assert peer is not None
-    return explain.explain_worker(house.core, peer)
+    return heard(explain.explain_worker(house.core, peer))
 
 
 def serve(house: House, queue: bytes, slots: int, identity: bytes = b"worker") -> Worker:
@@ -58,7 +72,9 @@ def test_a_message_whose_last_worker_was_lost_says_when_it_left(house: House) ->
     job = house.client().request(b"thumbs")
     house.pass_time(3)
     [line] = message_lines(house, job)
-    assert line.startswith("waits: no worker serves `thumbs`; the last one left 22:13:22 UTC, 3.0 s ago (")
+    assert line == (
+        "waits: no worker serves `thumbs`; the last one left 22:13:22 UTC, 3.0 s ago (its connection ended without a goodbye)"
+    )
 
 
 def test_a_message_in_a_draining_broker_says_that_it_will_be_served_after_the_next_start(house: House) -> None:
@@ -163,7 +179,7 @@ def test_a_backoff_is_told_with_its_cause_and_the_coming_attempt(house: House) -
     job = house.client().request(b"mail", headers=b"retry-count:3")
     worker.reply(job, b'{"error":{"type":"X","message":"no"}}')
     assert message_lines(house, job) == [
-        "waits: delayed until 22:13:21 UTC (1.0 s from now; backoff after failed, attempt 2 is next)"
+        "waits: delayed until 22:13:21 UTC (1.0 s from now; attempt 2 is next: before, the worker answered that it failed)"
     ]
 
 
@@ -226,7 +242,7 @@ def test_a_second_attempt_tells_how_the_first_ended(house: House) -> None:
     assert worker.jobs() == [job, job]
     lines = message_lines(house, job)
     assert "(attempt 2)" in lines[0]
-    assert lines[-1] == "the attempt before ended as failed"
+    assert lines[-1] == "the attempt before ended because the worker answered that it failed"
 
 
 def test_a_message_that_killed_its_workers_names_them(house: House) -> None:
@@ -251,7 +267,7 @@ def test_a_guaranteed_message_without_retries_left_says_why_it_is_quarantined(ho
     job = house.client().request(b"mail", headers=b"guarantee,retry-count:0")
     worker.reply(job, b'{"error":{}}')
     assert message_lines(house, job)[0] == (
-        "quarantined: it is guaranteed and its retries are used up (attempt 1 ended as failed)"
+        "quarantined: it is guaranteed and its retries are used up (attempt 1: the worker answered that it failed)"
     )
 
 
@@ -444,3 +460,201 @@ def test_an_instant_far_away_comes_with_its_date() -> None:
 @pytest.mark.parametrize("text", ["", "1.", ".1", "x", "1.2.3", "-1", "12345678901234567890123", "²"])
 def test_what_is_no_number_is_not_read_as_one(text: str) -> None:
     assert phrases.read_number(text) == -1
+
+
+# Reasons in words: how the last worker went, and how an attempt ended.
+
+
+def left_line(house: House) -> str:
+    """What a message without a worker says of the last one."""
+    return message_lines(house, house.client().request(b"mail"))[0]
+
+
+def test_a_worker_that_fell_silent_lost_its_heartbeat(house: House) -> None:
+    serve(house, b"mail", 0)
+    house.pass_time(60)
+    assert left_line(house).endswith("(heartbeat lost)")
+
+
+def test_a_worker_that_broke_its_protocol_is_told_so(house: House) -> None:
+    serve(house, b"mail", 0).session.lost(PROTOCOL_FAULT)
+    assert left_line(house).endswith("(it broke its protocol)")
+
+
+def test_a_worker_that_said_goodbye_is_told_so(house: House) -> None:
+    serve(house, b"mail", 0).say(b"KBYE", b"k")
+    assert left_line(house).endswith("(it said goodbye)")
+
+
+def test_a_worker_that_the_operator_sent_away_is_told_so(house: House) -> None:
+    house.core.roster.leave(serve(house, b"mail", 0).session, BY_OPERATOR)
+    assert left_line(house).endswith("(the operator sent it away)")
+
+
+def test_a_worker_that_serves_other_queues_now_is_told_so(house: House) -> None:
+    serve(house, b"mail", 0).inform((10, b"other"))
+    assert left_line(house).endswith("(it serves other queues now)")
+
+
+def test_a_time_bound_that_passed_is_told_as_such(house: House) -> None:
+    worker = serve(house, b"mail", 1)
+    job = house.client().request(b"mail", headers=b"timeout:1,retry-count:3")
+    for _ in range(3):
+        house.pass_time(0.4)
+        worker.heartbeat()
+    assert message_lines(house, job)[0].endswith("attempt 2 is next: before, it took longer than its time bound)")
+
+
+def test_an_attempt_whose_worker_was_lost_is_told_by_the_next_one(house: House) -> None:
+    worker = serve(house, b"mail", 1, b"first")
+    job = house.client().request(b"mail")
+    worker.leave()
+    serve(house, b"mail", 1, b"second")
+    assert message_lines(house, job)[-1] == "the attempt before ended because the worker was lost"
+
+
+def test_an_attempt_whose_worker_left_in_order_is_told_by_the_next_one(house: House) -> None:
+    worker = serve(house, b"mail", 1, b"first")
+    job = house.client().request(b"mail")
+    worker.say(b"KBYE", b"k")
+    worker.leave()
+    serve(house, b"mail", 1, b"second")
+    assert message_lines(house, job)[-1] == "the attempt before ended because the worker had said goodbye and went"
+
+
+def test_what_a_worker_gave_back_says_so(house: House) -> None:
+    node = consumer(house, "mail")
+    job = house.client().request(b"mail", body=b"x")
+    assert node.hears()
+    node.say("CLEAR ID=0 UNDELIVERED")
+    assert message_lines(house, job)[0].endswith("attempt 2 is next: before, the worker gave it back)")
+
+
+def test_a_message_let_out_of_quarantine_says_that_it_was_there(house: House) -> None:
+    job = house.client().request(b"mail")
+    for name in (b"a", b"b", b"c"):
+        serve(house, b"mail", 1, name).leave()
+        house.pass_time(5)
+    [message] = house.core.state.quarantine.values()
+    operator.requeue(house.core, message)
+    serve(house, b"mail", 1)
+    assert message_lines(house, job)[-1].endswith("it was set aside as one that kills workers, and let out again")
+
+
+def test_a_reason_of_a_journal_that_has_more_of_them_is_shown_as_its_fact_has_it() -> None:
+    assert explain.said(explain.LEFT_TEXTS, PURGED) == "purged"
+
+
+# Claims, kinds of workers, and moments between two steps.
+
+
+def test_a_message_that_nobody_has_been_given_yet_is_next(house: House) -> None:
+    worker = serve(house, b"mail", 1)
+    worker.session.is_blocked = True
+    job = house.client().request(b"mail")
+    worker.session.is_blocked = False
+    assert message_lines(house, job) == ["waits, and is next: a worker with a free slot takes it in a moment"]
+
+
+def test_a_lease_whose_worker_is_gone_with_the_boot_before_says_so(house: House) -> None:
+    serve(house, b"mail", 1)
+    job = house.client().request(b"mail")
+    core = replayed(house)
+    m = lookup.find_message(core, job.decode())
+    assert m is not None
+    assert heard(explain.explain_message(core, m)) == [
+        "leased (attempt 1), but its worker's session has ended: it goes back to its queue"
+    ]
+
+
+def test_a_message_that_was_settled_meanwhile_says_so(house: House) -> None:
+    worker = serve(house, b"mail", 1)
+    job = house.client().request(b"mail")
+    m = lookup.find_message(house.core, job.decode())
+    assert m is not None
+    worker.reply(job)
+    assert heard(explain.explain_message(house.core, m)) == ["settled: done"]
+
+
+def test_a_body_that_no_worker_of_the_queue_can_be_told_says_so(house: House) -> None:
+    house.dialects.rq.settings.librq_safe = True
+    job = house.client().request(b"mail", body=b"")
+    consumer(house, "mail")
+    assert message_lines(house, job) == [
+        "waits: no worker of `mail` can be told this body; one of another dialect could be"
+    ]
+
+
+def test_a_body_that_only_a_busy_worker_can_be_told_says_so(house: House) -> None:
+    house.dialects.rq.settings.librq_safe = True
+    serve(house, b"mail", 1)
+    client = house.client()
+    client.request(b"mail")
+    job = client.request(b"mail", body=b"")
+    consumer(house, "mail")
+    assert message_lines(house, job)[0] == "waits: of 2 workers on `mail` no free one can be told this body"
+
+
+def test_a_queue_counts_the_bodies_that_some_dialects_would_misunderstand(house: House) -> None:
+    house.dialects.rq.settings.librq_safe = True
+    client = house.client()
+    client.request(b"mail", body=b"")
+    consumer(house, "mail")
+    serve(house, b"other", 0)
+    for _ in range(2):
+        client.request(b"mail", body=b"x")
+    assert queue_lines(house, "mail")[2] == (
+        "1 of them cannot be told to every worker: some dialects would take such a body for a word of their own"
+    )
+
+
+def test_a_picky_worker_says_what_it_can_be_told_and_what_its_claim_waits_for(house: House) -> None:
+    house.dialects.rq.settings.librq_safe = True
+    consumer(house, "mail", flags="EXCLUSIVE")
+    Node(house).say("CLEAR EXCLUSIVE QUEUE=mail MAX=1 CONSUME")
+    lines = [line for number in list(house.core.workers) for line in worker_lines(house, f"w{number}")]
+    assert "waits to serve `mail`: an exclusive claim stands between" in lines
+    assert lines.count("can be told only bodies that are not empty") == 2
+    assert lines[-1].endswith("0.0 ms ago")  # joining is a sign of life, before the first beat
+
+
+def test_a_draining_queue_says_so_first_and_how_to_end_it(house: House) -> None:
+    serve(house, b"mail", 1)
+    operator.set_draining(house.core, b"mail")
+    assert queue_lines(house, "mail") == [
+        "takes no new messages: it is being drained; `dragoman queues resume mail` ends that",
+        "nothing waits; 1 worker with 1 free slot",
+    ]
+
+
+# All of them.
+
+
+def sentence_parts() -> set[str]:
+    """The constant parts of every text in core/explain.py that has a word in it; docstrings and names of nothing left out."""
+    tree = ast.parse(Path(ROOT, "src/dragoman/core/explain.py").read_text(encoding="utf-8"))
+    prose = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and isinstance(node.body[0], ast.Expr)
+    }
+    texts = {
+        node.value.strip()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose
+    }
+    return {text for text in texts if re.search(r"[a-z]{3}", text)}
+
+
+def test_every_sentence_of_explain_is_provoked_by_a_test_here() -> None:
+    HEARD.clear()
+    for name, test in list(globals().items()):
+        parameters = inspect.signature(test).parameters if name.startswith("test_") else {}
+        if not name.startswith("test_") or name == "test_every_sentence_of_explain_is_provoked_by_a_test_here":
+            continue
+        if list(parameters) == ["house"]:
+            test(House())
+        elif not parameters:
+            test()
+    said = "\n".join(HEARD)
+    assert [part for part in sorted(sentence_parts()) if part not in said] == []

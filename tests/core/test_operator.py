@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.core.operator import purge, requeue, set_paused
+from dragoman.core.operator import purge, requeue, set_draining, set_paused
 from dragoman.core.settings import CoreSettings
 from dragoman.model.words import BY_CLIENT, BY_OPERATOR, DROPPED, NOT_FOUND, TAKEN, WRONG_STATE
 from dragoman.testing.sim.recount import recount
@@ -157,3 +157,102 @@ def test_numbers_never_repeat_over_boots() -> None:
     before = core.state.next_number
     core.start(2, b"0.1.0")
     assert core.state.next_number == (2 << 40) + 1 > before
+
+
+def test_a_draining_queue_gives_out_what_waits_and_refuses_what_comes() -> None:
+    house = House()
+    client = house.client()
+    job = client.request(b"mail")
+    assert set_draining(house.core, b"mail") == TAKEN
+    client.request(b"mail", headers=b"ack-requested")
+    [[_, answer, *_]] = client.take(b"REPLY")
+    assert b'"QUEUE_CLOSED"' in answer
+    client.request(b"other")
+    worker = served(house, 2)
+    assert worker.jobs() == [job]
+    assert house.core.state.accepted == 2
+    assert set_paused(house.core, b"mail", False) == TAKEN
+    assert worker.jobs() == []
+    assert client.request(b"mail") == worker.jobs()[0]
+    recount(house.core)
+
+
+def test_a_drain_holds_over_restart_and_checkpoint_and_is_no_pause_in_the_facts() -> None:
+    house = House()
+    house.client().request(b"mail")
+    set_draining(house.core, b"mail")
+    for core in (replayed(house), from_checkpoint(house)):
+        queue = core.state.queues[b"mail"]
+        assert (queue.is_draining, queue.is_paused) == (True, False)
+    assert house.facts("paused") == []
+    assert house.facts("resumed")[0]["is_draining"] is True
+    check_replay(house)
+
+
+def test_the_last_word_counts_a_drain_ends_a_pause_and_a_pause_ends_a_drain() -> None:
+    house = House()
+    job = house.client().request(b"mail")
+    worker = served(house)
+    worker.reply(job)
+    for _ in range(2):
+        set_paused(house.core, b"mail", True)
+    queue = house.core.state.queues[b"mail"]
+    set_draining(house.core, b"mail")
+    assert (queue.is_paused, queue.is_draining) == (False, True)
+    set_paused(house.core, b"mail", True)
+    assert (queue.is_paused, queue.is_draining) == (True, False)
+    set_paused(house.core, b"mail", False)
+    assert (queue.is_paused, queue.is_draining) == (False, False)
+    assert set_draining(house.core, b"nowhere") == NOT_FOUND
+    check_replay(house)
+
+
+def test_a_schedule_makes_nothing_in_a_draining_queue_and_goes_on_afterwards() -> None:
+    house = House()
+    house.client().say(b"SCHEDULE", b"s", b"mail", b"nohaste", b"1", b'["run", {}]', b"")
+    set_draining(house.core, b"mail")
+    house.pass_time(3.5)
+    assert [fact["message_no"] for fact in house.facts("fired")] == [0, 0, 0]
+    set_paused(house.core, b"mail", False)
+    house.pass_time(1)
+    assert len(house.facts("accepted")) == 1
+    check_replay(house)
+
+
+def test_a_message_in_backoff_is_tried_again_at_once_when_the_operator_says_so() -> None:
+    house = House()
+    worker = served(house, 2)
+    job = house.client().request(b"mail", headers=b"retry-count:3")
+    assert worker.jobs() == [job]
+    worker.reply(job, b'{"error":{}}')
+    message = house.core.state.find(job)
+    assert message is not None
+    assert worker.jobs() == []
+    assert requeue(house.core, message) == TAKEN
+    assert worker.jobs() == [job]
+    assert len(house.facts("requeued")) == 1
+    recount(house.core)
+    check_replay(house)
+
+
+def test_a_message_in_backoff_that_is_hurried_waits_in_line_over_a_restart() -> None:
+    house = House()
+    worker = served(house, 1)
+    job = house.client().request(b"mail", headers=b"retry-count:3")
+    worker.reply(job, b'{"error":{}}')
+    message = house.core.state.find(job)
+    assert message is not None
+    requeue(house.core, message)
+    for core in (replayed(house), from_checkpoint(house)):
+        queue = core.state.queues[b"mail"]
+        assert (queue.waiting, queue.delayed) == (1, 0)
+    check_replay(house)
+
+
+def test_a_delay_its_client_asked_for_is_not_hurried() -> None:
+    house = House()
+    job = house.client().request(b"mail", headers=b"delay:60")
+    message = house.core.state.find(job)
+    assert message is not None
+    assert requeue(house.core, message) == WRONG_STATE
+    assert house.facts("requeued") == []

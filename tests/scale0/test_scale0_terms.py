@@ -121,6 +121,19 @@ def test_a_ping_of_another_version_is_refused_and_does_not_join_the_line() -> No
     assert sorted(servant.words()) == ["PONG", "TASK"]
 
 
+def test_the_configuration_a_worker_goes_by_is_known_from_what_it_was_told_and_what_it_says() -> None:
+    house = House()
+    servant = worker(house, b"w")
+    assert servant.session.config_version == b""
+    servant.send("CONNECT", services=["mail"])
+    version = house.dialects.scale0.documents.version.encode()
+    assert servant.session.config_version == version
+    servant.ping("mail", config_version="older")
+    assert servant.session.config_version == b"older"
+    servant.ping("mail", config_version=version.decode())
+    assert servant.session.config_version == version
+
+
 def test_a_reply_of_another_version_counts_and_is_told() -> None:
     house = House()
     servant, master = pinged(house), client(house)

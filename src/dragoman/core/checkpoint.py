@@ -3,7 +3,7 @@
 A checkpoint is a run of chunks, each `u8 section, …` (little endian), in one fixed order:
 
     COUNTERS  i64 boot_no, i64 next_number, i64 accepted, i64 settled
-    QUEUE     i32 queue_no, u8 is_paused, i64 accepted, done, failed, released, wait_ns, wait_max_ns, name (the rest)
+    QUEUE     i32 queue_no, u8 1 paused, 2 draining, i64 accepted, done, failed, released, wait_ns, wait_max_ns, name (the rest)
     KEYS      i32 queue_no, then per dedupe key: i64 message_no, i64 until_ns, u8 n, key (n)
     SCHEDULE  i64 schedule_no, i64 next_due_ns, i64 last_due_ns, i64 fired, i64 runs_left, text of its scheduled fact
     MESSAGE   one that something has happened to: see `write_message`
@@ -100,7 +100,7 @@ def finish(out: BytesWriter, chunks: list[bytes]) -> None:
 def write_queue(queue: Queue, chunks: list[bytes]) -> None:
     out = chunk(QUEUE)
     write_i32_le(out, queue.number)
-    out.append(1 if queue.is_paused else 0)
+    out.append(1 if queue.is_paused else 2 if queue.is_draining else 0)
     write_i64_le(out, queue.accepted)
     write_i64_le(out, queue.done)
     write_i64_le(out, queue.failed)
@@ -275,6 +275,7 @@ class CheckpointReader:
     def queue(self, data: bytes) -> None:
         queue = self.state.on_queue_named(read_i32_le(data, 1), data[54:])
         queue.is_paused = data[5] == 1
+        queue.is_draining = data[5] == 2
         queue.accepted = read_i64_le(data, 6)
         queue.done = read_i64_le(data, 14)
         queue.failed = read_i64_le(data, 22)

@@ -21,6 +21,7 @@ from dragoman.core.schedule import Schedule, is_cron, next_due
 from dragoman.core.settings import CoreSettings
 from dragoman.core.settling import Settling
 from dragoman.core.state import State
+from dragoman.core.tallies import Tallies
 from dragoman.core.topics import Topics
 from dragoman.limits import HEADERS_SIZE_MAX, ID_SIZE_MAX, NOTES_MAX
 from dragoman.limits import SCHEDULES_MAX as SCHEDULES_COUNT_MAX
@@ -54,6 +55,7 @@ from dragoman.model.words import (
     KEPT_WANTED,
     NO_HASTE,
     NOT_FOUND,
+    QUEUE_CLOSED,
     QUEUE_FULL,
     REFUSED_BY_WORKER,
     RETURNED,
@@ -74,8 +76,9 @@ class Core(Exchange):
         self.load_kept = load
         self.state = State(settings, self.load)
         self.routes = Routes()
-        self.dispatch = Dispatch(self.state, self.log, self.routes)
-        self.settling = Settling(self.state, self.log, self.routes, self.dispatch)
+        self.tallies = Tallies()
+        self.dispatch = Dispatch(self.state, self.log, self.routes, self.tallies)
+        self.settling = Settling(self.state, self.log, self.routes, self.dispatch, self.tallies)
         self.roster = Roster(self.state, self.log, self.dispatch, self.settling)
         self.workers = self.roster.workers
         self.topics = Topics()
@@ -128,6 +131,7 @@ class Core(Exchange):
         message.queue_no = queue.number
         self.log.accepted(message)
         state.on_accepted(message, queue)
+        self.tallies.count_accepted(message)
         if message.flags & KEPT_WANTED:
             client = message.client
             if client is not None:
@@ -156,7 +160,7 @@ class Core(Exchange):
             if known is not None and known[1] > self.now_ns:
                 self.adopt(known[0], message)
                 return DUPLICATE
-        return TAKEN
+        return QUEUE_CLOSED if queue.is_draining else TAKEN
 
     def adopt(self, number: int, again: Message) -> None:
         """A client that came back asks once more: the answer of the first goes to its new connection."""

@@ -14,6 +14,7 @@ from dragoman.core.lines import Lane
 from dragoman.core.queue import Queue
 from dragoman.core.routes import Routes
 from dragoman.core.state import State
+from dragoman.core.tallies import Tallies
 from dragoman.limits import SLOTS_MAX
 from dragoman.model.message import NOWHERE, Message
 from dragoman.model.peer import TAKES_ANYTHING, Peer
@@ -26,10 +27,11 @@ from dragoman.model.words import HANDOVER_WANTED
 class Dispatch:
     """Leases, and nothing else."""
 
-    def __init__(self, state: State, log: FactLog, routes: Routes) -> None:
+    def __init__(self, state: State, log: FactLog, routes: Routes, tallies: Tallies) -> None:
         self.state = state
         self.log = log
         self.routes = routes
+        self.tallies = tallies
         self.is_stopped: bool = False  # draining: nothing new is given out
 
     def add_slots(self, peer: Peer, slots: int) -> None:
@@ -215,6 +217,8 @@ class Dispatch:
             state.ensure_body(m)
         state.on_leased(m, queue, peer.number)
         self.log.leased(m, peer.number)
+        if m.attempt == 1:
+            self.tallies.count_first_lease(m, queue)
         m.worker = peer
         timeout_ns = m.timeout_ns
         if timeout_ns == 0:

@@ -5,7 +5,7 @@ The first sentence is the reason; those behind it add what helps to act. Nothing
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from dragoman.core.core import Core
 from dragoman.core.lifecycle import LEASED, QUARANTINED, STATE_NAMES
@@ -14,7 +14,41 @@ from dragoman.core.phrases import count_of, duration, instant, number_text, pick
 from dragoman.core.queue import Queue
 from dragoman.model.message import IN_DELAYED, Message
 from dragoman.model.peer import TAKES_ANYTHING, TAKES_JSON_JOBS, Peer
-from dragoman.model.words import REASON_NAMES, REFUSAL_TEXTS, TAKEN, WORKERS_DIED
+from dragoman.model.words import (
+    BY_OPERATOR,
+    CONNECTION_ENDED,
+    FAILED,
+    HEARTBEAT_LOST,
+    PROTOCOL_FAULT,
+    REASON_NAMES,
+    REFUSAL_TEXTS,
+    RETURNED,
+    SUPERSEDED,
+    TAKEN,
+    TIMED_OUT,
+    WORKER_LEFT,
+    WORKER_LOST,
+    WORKERS_DIED,
+)
+
+# How a queue's last worker went.
+LEFT_TEXTS: Final = {
+    BY_OPERATOR: "the operator sent it away",
+    CONNECTION_ENDED: "its connection ended without a goodbye",
+    HEARTBEAT_LOST: "heartbeat lost",
+    PROTOCOL_FAULT: "it broke its protocol",
+    SUPERSEDED: "it serves other queues now",
+    WORKER_LEFT: "it said goodbye",
+}
+# How an attempt ended that was not the last one.
+ENDED_TEXTS: Final = {
+    FAILED: "the worker answered that it failed",
+    RETURNED: "the worker gave it back",
+    TIMED_OUT: "it took longer than its time bound",
+    WORKER_LEFT: "the worker had said goodbye and went",
+    WORKER_LOST: "the worker was lost",
+    WORKERS_DIED: "it was set aside as one that kills workers, and let out again",
+}
 
 
 @final
@@ -73,7 +107,7 @@ def delayed_line(core: Core, m: Message) -> str:
     until = f"waits: delayed until {instant(m.due_ns, core.now_ns)} ({duration(m.due_ns - core.now_ns)} from now; "
     if m.attempt == 0:
         return until + "its client asked for the delay)"
-    return until + f"backoff after {REASON_NAMES[m.last_reason]}, attempt {m.attempt + 1} is next)"
+    return until + f"attempt {m.attempt + 1} is next: before, {said(ENDED_TEXTS, m.last_reason)})"
 
 
 def blocking_lines(core: Core, queue: Queue, unfit: int) -> list[str]:
@@ -103,7 +137,7 @@ def no_worker_line(core: Core, queue: Queue) -> str:
         return f"waits: no worker serves `{name}`, and none has since the broker started"
     left = instant(queue.last_worker_left_ns, core.now_ns)
     ago = duration(core.now_ns - queue.last_worker_left_ns)
-    reason = REASON_NAMES[queue.last_worker_left_reason]
+    reason = said(LEFT_TEXTS, queue.last_worker_left_reason)
     return f"waits: no worker serves `{name}`; the last one left {left}, {ago} ago ({reason})"
 
 
@@ -139,7 +173,7 @@ def explain_leased(core: Core, m: Message) -> list[str]:
         lines.append("that worker does not read what is sent to it")
     lines.append(sign_line(core, peer))
     if m.attempt > 1 and m.last_reason != 0:
-        lines.append(f"the attempt before ended as {REASON_NAMES[m.last_reason]}")
+        lines.append(f"the attempt before ended because {said(ENDED_TEXTS, m.last_reason)}")
     return lines
 
 
@@ -152,7 +186,7 @@ def explain_quarantined(core: Core, m: Message) -> list[str]:
     else:
         line = (
             f"quarantined: it is guaranteed and its retries are used up "
-            f"(attempt {m.attempt} ended as {REASON_NAMES[m.last_reason]})"
+            f"(attempt {m.attempt}: {said(ENDED_TEXTS, m.last_reason)})"
         )
     return [line, f"`dragoman quarantine retry {number}` tries it again, `dragoman quarantine drop {number}` ends it"]
 
@@ -161,6 +195,10 @@ def explain_queue(core: Core, queue: Queue) -> list[str]:
     lines: list[str] = []
     if core.refusing != TAKEN:
         lines.append(f"takes no new work: {REFUSAL_TEXTS[core.refusing]}")
+    if queue.is_draining:
+        lines.append(
+            f"takes no new messages: it is being drained; `dragoman queues resume {shown(queue.name)}` ends that"
+        )
     if queue.waiting > 0:
         unfit = 0
         kinds = 0
@@ -241,9 +279,8 @@ def worker_line(core: Core, peer: Peer) -> str:
     for serving in peer.serves:
         queue = core.state.queues_by_no[serving.queue_no]
         if queue.waiting > 0 and not queue.is_paused:
-            return (
-                f"has {count_of(peer.slots, 'free slot')}; what waits in its queues is not for it or comes in a moment"
-            )
+            free = count_of(peer.slots, "free slot")
+            return f"has {free}; what waits in its queues is not for it or comes in a moment"
     return f"has {count_of(peer.slots, 'free slot')}, and nothing that may be given out waits in its queues"
 
 
@@ -265,7 +302,9 @@ def longest_line(core: Core, peer: Peer) -> str:
 
 
 def sign_line(core: Core, peer: Peer) -> str:
-    return f"last sign of life from worker w{number_text(peer.number)} {duration(core.now_ns - peer.last_sign_ns)} ago"
+    """Some sessions hear signs of life only from their first beat on: joining is one, too."""
+    silent_ns = core.now_ns - max(peer.last_sign_ns, peer.joined_ns)
+    return f"last sign of life from worker w{number_text(peer.number)} {duration(silent_ns)} ago"
 
 
 def worker_label(peer: Peer) -> str:
@@ -275,3 +314,8 @@ def worker_label(peer: Peer) -> str:
 
 def when(at_ns: int, now_ns: int) -> str:
     return f"{instant(at_ns, now_ns)} (in {duration(at_ns - now_ns)})"
+
+
+def said(texts: dict[int, str], reason: int) -> str:
+    """A reason in words; one that nobody thought of here, as its fact has it."""
+    return texts.get(reason, REASON_NAMES[reason])

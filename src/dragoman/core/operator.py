@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dragoman.core.core import Core
 from dragoman.core.lifecycle import CANCEL
-from dragoman.model.message import Message
+from dragoman.model.message import IN_DELAYED, Message
 from dragoman.model.records import PAUSED, RESUMED
-from dragoman.model.words import NOT_FOUND, PURGED, TAKEN, WRONG_STATE
+from dragoman.model.words import DRAINS, NOT_FOUND, PURGED, TAKEN, WRONG_STATE
 
 
 def requeue(core: Core, message: Message) -> int:
-    """Try a quarantined message once more; its client has had its answer and gets no second one."""
-    if message.number not in core.state.quarantine:
+    """Try a quarantined message once more; its client has had its answer and gets no second one. One that waits for its next attempt
+    need not wait any longer."""
+    if message.number not in core.state.quarantine and not is_backing_off(message):
         return WRONG_STATE
     queue = core.state.queues_by_no[message.queue_no]
     core.log.requeued(message)
@@ -20,14 +21,28 @@ def requeue(core: Core, message: Message) -> int:
     return TAKEN
 
 
+def is_backing_off(message: Message) -> bool:
+    """Whether it is delayed by how its last attempt ended, not because its client asked for it."""
+    return message.where == IN_DELAYED and message.attempt > 0
+
+
 def set_paused(core: Core, name: bytes, is_paused: bool) -> int:
     """A paused queue accepts and keeps; nothing of it is given to workers. Survives restarts."""
+    return switch(core, name, is_paused, False)
+
+
+def set_draining(core: Core, name: bytes) -> int:
+    """A draining queue gives out what waits and accepts nothing, until it is resumed. Survives restarts; ends a pause."""
+    return switch(core, name, False, True)
+
+
+def switch(core: Core, name: bytes, is_paused: bool, is_draining: bool) -> int:
     queue = core.state.queues.get(name)
     if queue is None:
         return NOT_FOUND
-    if queue.is_paused != is_paused:
-        core.log.numbered(PAUSED if is_paused else RESUMED, queue.number, 0, b"")
-        core.state.on_paused(queue, is_paused)
+    if queue.is_paused != is_paused or queue.is_draining != is_draining:
+        core.log.numbered(PAUSED if is_paused else RESUMED, queue.number, DRAINS if is_draining else 0, b"")
+        core.state.on_paused(queue, is_paused, is_draining)
         core.dispatch.drain(queue)  # by rank and load: free slots stand in the idle lines, paused or not
     return TAKEN
 

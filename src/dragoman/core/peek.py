@@ -7,7 +7,7 @@ from dragoman.core.queue import Queue
 from dragoman.core.state import State
 from dragoman.core.tail import Tail, id_hash
 from dragoman.model.message import Message
-from dragoman.model.records import carried_at, read_accepted
+from dragoman.model.records import accepted_body, carried_at, read_accepted
 
 
 def peek_by_number(state: State, number: int) -> Message | None:
@@ -43,3 +43,11 @@ def peek(state: State, queue: Queue, tail: Tail, at: int) -> Message:
     m.accepted_ns = tail.accepted[at]
     m.state = WAITING
     return m
+
+
+def peek_body(state: State, m: Message) -> bytes:
+    """A message's body; one that is on disk only is read and not kept."""
+    if m.is_loaded:
+        return m.body
+    record = state.load(m.place)
+    return accepted_body(record[carried_at(record) :])

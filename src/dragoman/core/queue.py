@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import final
 
+from dragoman.core.histogram import Spans
 from dragoman.core.lines import Lane
 from dragoman.model.message import Message
 from dragoman.model.serving import RANK_NONE, Serving
@@ -45,7 +46,8 @@ class Queue:
         self.delayed: int = 0
         self.leased: int = 0
         self.quarantined: int = 0
-        self.is_paused: bool = False
+        self.is_paused: bool = False  # it takes messages and gives none out
+        self.is_draining: bool = False  # it gives messages out and takes none
         self.servings: list[Serving] = []
         self.applicants: list[Serving] = []  # those among the servings that do not count yet, in order
         self.strict: int = 0  # how many of the servings refuse at the door what they cannot be told
@@ -61,6 +63,7 @@ class Queue:
         self.released: int = 0
         self.wait_ns: int = 0  # sum over first leases
         self.wait_max_ns: int = 0
+        self.spans: Spans | None = None  # since the broker started; made when first needed (core/tallies)
         self.last_worker_left_ns: int = 0
         self.last_worker_left_reason: int = 0
 
@@ -74,6 +77,14 @@ class Queue:
         group = UnfitLanes(kinds)
         self.unfit.append(group)
         return lane_of(group.lanes, priority)
+
+    def remember_key(self, key: bytes, number: int, until_ns: int, most: int) -> None:
+        keys = self.dedupe
+        keys.pop(key, None)
+        keys[key] = (number, until_ns)
+        if len(keys) > most:  # a tenth at a time: looking for the oldest gets slower with every key dropped before
+            for old in list(keys)[: most // 10 + 1]:
+                del keys[old]
 
     # -- servings -------------------------------------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ from dragoman.model.records import (
     WORKER_JOINED,
     read_accepted,
 )
-from dragoman.model.words import BROKER_STARTED
+from dragoman.model.words import BROKER_STARTED, DRAINS
 
 
 @final
@@ -124,7 +124,7 @@ class Replay:
             if m is not None:
                 self.isolated(m, kind, small, text)
         elif kind == PAUSED or kind == RESUMED:
-            state.on_paused(state.queues_by_no[number], kind == PAUSED)
+            state.on_paused(state.queues_by_no[number], kind == PAUSED, kind == RESUMED and small == DRAINS)
         elif kind == SCHEDULED:
             self.scheduled(number, small, text)
         elif kind == UNSCHEDULED:

@@ -106,10 +106,10 @@ class Roster:
         peer.is_leaving = False
         peer.slots = 0
 
-    def leave(self, peer: Peer) -> None:
+    def leave(self, peer: Peer, reason: int = WORKER_LEFT) -> None:
         peer.is_leaving = True
         peer.slots = 0
-        self.promote(self.drop_servings(peer, WORKER_LEFT))
+        self.promote(self.drop_servings(peer, reason))
 
     def lose(self, peer: Peer, reason: int) -> None:
         if not peer.is_worker:

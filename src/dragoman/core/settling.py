@@ -11,6 +11,7 @@ from dragoman.core.lines import line_key
 from dragoman.core.retries import AGAIN, END, judge
 from dragoman.core.routes import Routes
 from dragoman.core.state import State
+from dragoman.core.tallies import Tallies
 from dragoman.limits import ENDED_REMEMBERED_MAX
 from dragoman.model.message import Message
 from dragoman.model.peer import ANONYMOUS, Peer
@@ -29,11 +30,12 @@ from dragoman.model.words import (
 class Settling:
     """Releases, ends and quarantine, each with its fact."""
 
-    def __init__(self, state: State, log: FactLog, routes: Routes, dispatch: Dispatch) -> None:
+    def __init__(self, state: State, log: FactLog, routes: Routes, dispatch: Dispatch, tallies: Tallies) -> None:
         self.state = state
         self.log = log
         self.routes = routes
         self.dispatch = dispatch
+        self.tallies = tallies
         self.leftovers = Leftovers()
         # How kept requests ended, by their client's id, the latest ones. Two halves: dropping a dict's oldest key one by one
         # gets slower with every key dropped before.
@@ -86,6 +88,7 @@ class Settling:
         holder_no = holder.number if holder is not None else 0
         self.log.closed(message, worker_no, worker_dialect, len(value), outcome, reason, holder_no)
         state.on_closed(message, queue, outcome)
+        self.tallies.count_closed(message, queue, by, state.now_ns)
         if is_away or message.flags & KEPT_WANTED:
             self.remember(message.client_id, outcome)
         if holder is not None and holder is not by:

@@ -101,7 +101,8 @@ class State:
         self.accepted += 1
         queue.accepted += 1
         if m.dedupe:
-            self.remember_key(queue, m.dedupe, m.number, self.now_ns + self.settings.dedupe_window_ns)
+            until_ns = self.now_ns + self.settings.dedupe_window_ns
+            queue.remember_key(m.dedupe, m.number, until_ns, self.settings.dedupe_keys_max)
         if m.expires_ns != 0:
             self.expiries.watch(m.number, m.expires_ns)
 
@@ -169,14 +170,20 @@ class State:
         self.unload(m)
 
     def on_requeued(self, m: Message, queue: Queue) -> None:
-        m.state = moved(m.state, REQUEUE)
-        m.died_with = None
-        del self.quarantine[m.number]
-        queue.quarantined -= 1
+        """Out of quarantine, or out of a backoff that the operator does not wait for."""
+        if m.state == QUARANTINED:
+            m.state = moved(m.state, REQUEUE)
+            m.died_with = None
+            del self.quarantine[m.number]
+            queue.quarantined -= 1
+        else:
+            self.unline(m, queue)
+            m.due_ns = 0
         self.enqueue_returned(m, queue)
 
-    def on_paused(self, queue: Queue, is_paused: bool) -> None:
+    def on_paused(self, queue: Queue, is_paused: bool, is_draining: bool) -> None:
         queue.is_paused = is_paused
+        queue.is_draining = is_draining
 
     def on_scheduled(self, schedule: Schedule) -> None:
         earlier = self.schedules_by_key.get(schedule.template.dedupe)
@@ -366,15 +373,6 @@ class State:
             at = carried_at(record)
             m.body = accepted_body(record if at == 0 else record[at:])
             m.is_loaded = True
-
-    def remember_key(self, queue: Queue, key: bytes, number: int, until_ns: int) -> None:
-        keys = queue.dedupe
-        keys.pop(key, None)
-        keys[key] = (number, until_ns)
-        most = self.settings.dedupe_keys_max
-        if len(keys) > most:  # a tenth at a time: looking for the oldest gets slower with every key dropped before
-            for old in list(keys)[: most // 10 + 1]:
-                del keys[old]
 
     def watch_again(self) -> None:
         """Watch just what is open: most of what was watched is settled by now."""

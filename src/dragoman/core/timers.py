@@ -126,7 +126,8 @@ class Timers:
         if missed == CATCH_UP_COUNT_MAX:
             following_ns = next_due(schedule, now_ns, zone)
         was_missed = missed > 0 or due_ns < core.state.started_ns
-        skips = was_missed and core.settings.catch_up == CATCH_UP_NONE
+        queue = core.state.queues_by_no[schedule.template.queue_no]
+        skips = queue.is_draining or (was_missed and core.settings.catch_up == CATCH_UP_NONE)
         message = copy_template(schedule, core.now_ns)
         if skips:
             message.number = 0
@@ -136,9 +137,9 @@ class Timers:
         core.log.numbered(FIRED, schedule.number, due_ns, fired_text(message.number, following_ns, schedule.runs_left))
         core.state.on_fired(schedule, due_ns, following_ns, schedule.runs_left)
         if not skips:
-            queue = core.state.queues_by_no[message.queue_no]
             core.log.accepted(message)
             core.state.on_accepted(message, queue)
+            core.tallies.count_accepted(message)
             core.place(message, queue)
         if schedule.runs_left == 0:
             core.log.numbered(UNSCHEDULED, schedule.number, NO_REASON, b"")

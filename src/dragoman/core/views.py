@@ -9,6 +9,7 @@ from __future__ import annotations
 from dragoman.core.core import Core
 from dragoman.core.lifecycle import LEASED, STATE_NAMES, WAITING
 from dragoman.core.lookup import place_of, worker_name
+from dragoman.core.matching import Wanted, find
 from dragoman.core.phrases import number_text, picky_text, shown
 from dragoman.core.queue import Queue
 from dragoman.core.schedule import Schedule
@@ -82,6 +83,7 @@ def queue_view(queue: Queue) -> dict[str, object]:
         "queue": shown(queue.name),
         "queue_no": queue.number,
         "is_paused": queue.is_paused,
+        "is_draining": queue.is_draining,
         "waiting": queue.waiting,
         "delayed": queue.delayed,
         "leased": queue.leased,
@@ -147,8 +149,33 @@ def worker_view(peer: Peer) -> dict[str, object]:
     }
 
 
+def held_view(m: Message) -> dict[str, object]:
+    """A message in a worker's hands, in a few words."""
+    return {
+        "id": number_text(m.number),
+        "client_id": client_id_text(m.dialect, m.client_id),
+        "queue": shown(m.queue),
+        "attempt": m.attempt,
+        "leased_ns": m.leased_ns,
+    }
+
+
+def held_views(peer: Peer, most: int) -> list[dict[str, object]]:
+    """What a worker holds, the longest held first."""
+    held = list(peer.held.values())
+    return [held_view(m) for m in held[:most]]
+
+
 def message_view(core: Core, m: Message) -> dict[str, object]:
-    """An open message with everything but its body."""
+    """An open message with everything but its body, and how many stand before it."""
+    view = listed_view(core, m)
+    if m.state == WAITING and m.where != IN_DELAYED:
+        view["ahead"] = place_of(core, m).ahead
+    return view
+
+
+def listed_view(core: Core, m: Message) -> dict[str, object]:
+    """The same for a list: who stands before each is not counted, for that walks its whole line."""
     queue = core.state.queues_by_no[m.queue_no]
     worker = m.worker
     died_with: list[str] = []
@@ -184,37 +211,33 @@ def message_view(core: Core, m: Message) -> dict[str, object]:
         "schedule": "s" + number_text(m.schedule_no) if m.schedule_no != 0 else "",
         "dedupe": shown(m.dedupe),
     }
-    if m.state == WAITING and m.where != IN_DELAYED:
-        view["ahead"] = place_of(core, m).ahead
     if m.state == LEASED and worker is not None:
         view["worker_name"] = worker_name(worker)
     return view
 
 
-def quarantine(core: Core, offset: int, limit: int, queue: str) -> dict[str, object]:
-    """Quarantined messages, or only those of `queue`, oldest first."""
+def quarantine(core: Core, offset: int, limit: int, wanted: Wanted) -> dict[str, object]:
+    """Quarantined messages that match, oldest first."""
     found: list[dict[str, object]] = []
     total = 0
-    name = queue.encode("utf-8", "surrogateescape")
     for m in core.state.quarantine.values():
-        if name and m.queue != name:
+        if not wanted.matches(m):
             continue
         if offset <= total < offset + limit:
-            found.append(message_view(core, m))
+            found.append(listed_view(core, m))
         total += 1
     return {"total": total, "messages": found}
 
 
-def quarantined_numbers(core: Core, queue: str, most: int) -> list[int]:
-    """Numbers of up to `most` quarantined messages of a queue; of all queues when it is empty."""
-    name = queue.encode("utf-8", "surrogateescape")
-    numbers: list[int] = []
-    for m in core.state.quarantine.values():
-        if len(numbers) >= most:
-            break
-        if not name or m.queue == name:
-            numbers.append(m.number)
-    return numbers
+def quarantined_numbers(core: Core, wanted: Wanted) -> list[int]:
+    return [m.number for m in core.state.quarantine.values() if wanted.matches(m)]
+
+
+def messages(core: Core, offset: int, limit: int, wanted: Wanted) -> dict[str, object]:
+    """Open messages that match, by queue, the oldest of each first. `total`: of those that were looked at."""
+    matches = find(core, wanted)
+    found = [listed_view(core, m) for m in matches.found[offset : offset + limit]]
+    return {"messages": found, "total": len(matches.found), "is_cut": matches.is_cut}
 
 
 def delayed_messages(core: Core, queue_no: int, most: int) -> list[Message]:

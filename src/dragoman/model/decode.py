@@ -38,7 +38,7 @@ from dragoman.model.records import (
     WORKER_LEFT,
     read_accepted,
 )
-from dragoman.model.words import DIALECT_NAMES, REASON_NAMES, RQ
+from dragoman.model.words import DIALECT_NAMES, DRAINS, REASON_NAMES, RQ
 
 # Sizes of records as older journals have them: what came later is not there.
 RELEASED_SHORT: Final = 39
@@ -203,6 +203,8 @@ def decode_rarer(records: bytes, at: i64, kind: i64) -> dict[str, object]:
             "next_due_ns": read_i64_le(text, 8),
             "runs_left": read_i64_le(text, 16),
         }
+    if kind == RESUMED and small == DRAINS:
+        return {"fact": name, "queue_no": number, "is_draining": True}
     if kind == PAUSED or kind == RESUMED:
         return {"fact": name, "queue_no": number}
     if kind == PUBLISHED:

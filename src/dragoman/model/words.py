@@ -79,6 +79,9 @@ REASON_NAMES: Final = [
     "broker_stopped",
 ]
 
+# The `small` of a resumed fact: the queue gives out what waits, and takes nothing new until it is resumed once more.
+DRAINS: Final = 1
+
 # A refusal is a value: why the core did not take a command. Zero is "taken".
 TAKEN: Final = 0
 DRAINING: Final = 1
@@ -94,6 +97,7 @@ WRONG_STATE: Final = 10
 QUEUES_MAX: Final = 11
 SCHEDULES_MAX: Final = 12
 INEXPRESSIBLE: Final = 13
+QUEUE_CLOSED: Final = 14
 REFUSAL_CODES: Final = [
     "TAKEN",
     "DRAINING",
@@ -109,6 +113,7 @@ REFUSAL_CODES: Final = [
     "TOO_MANY_QUEUES",
     "TOO_MANY_SCHEDULES",
     "INEXPRESSIBLE",
+    "QUEUE_CLOSED",
 ]
 REFUSAL_TEXTS: Final = [
     "taken",
@@ -125,4 +130,5 @@ REFUSAL_TEXTS: Final = [
     "there are as many queues as the limit allows",
     "there are as many schedules as the limit allows",
     "no worker of this queue can be told this body: its protocol would take it for a word of its own",
+    "the queue is being emptied and takes no new messages until it is resumed",
 ]

@@ -87,6 +87,7 @@ def send_config(session: Scale0Session) -> None:
         known.version.encode(),
         load,
     )
+    session.config_version = known.version.encode()
     session.tell_now([CONFIG, header, documents.write(session.config_type, tree)])
 
 

@@ -31,7 +31,7 @@ from dragoman.dialects.scale0.words import (
     WRONG_VERSION,
 )
 from dragoman.dialects.session import Hub, ZmtpSession
-from dragoman.limits import INLINE_BODY_SIZE_MAX
+from dragoman.limits import ID_SIZE_MAX, INLINE_BODY_SIZE_MAX
 from dragoman.model.message import Message, own_wire_id
 from dragoman.model.units import MILLISECOND_NS, SECOND_NS
 from dragoman.model.words import (
@@ -65,6 +65,7 @@ class Scale0Session(ZmtpSession):
         self.generation: int = 0  # of a legacy peer
         self.name: str = ""  # the identity it goes by
         self.config_type: bytes = b"JSON"
+        self.config_version: bytes = b""  # of the configuration it was told last, or says it goes by
         self.offered_token: bytes = b""
         self.offered: list[bytes] = []
         self.serving: list[bytes] = []  # what the core knows it for
@@ -217,6 +218,7 @@ class Scale0Session(ZmtpSession):
             return False
         phrases = self.scale0.phrases
         if h.version and h.version != phrases.version_token and text_of(h.version) != phrases.version:
+            self.config_version = text_of(h.version)[:ID_SIZE_MAX]
             if self.owes_config or self.owes_move:
                 self.answer_req(False)  # a push waits for this REQ socket, and brings it up to date
                 return False
@@ -225,6 +227,8 @@ class Scale0Session(ZmtpSession):
             if not self.is_req:
                 self.tell_now([FORCENEGOTIATE, b"{}"])
             return False
+        if h.version:
+            self.config_version = phrases.version
         return True
 
     def answer_req(self, may_work: bool) -> None:

@@ -48,6 +48,7 @@ class Chronicle:
     broken: set[int] = field(default_factory=set)  # leased when the broker started, and not yet said to be released
     fired: set[tuple[int, int]] = field(default_factory=set)
     paused: set[int] = field(default_factory=set)
+    draining: set[int] = field(default_factory=set)
     keys: dict[tuple[int, str], list[int]] = field(default_factory=dict)
     tally: Counter[str] = field(default_factory=Counter)
     boot_no: int = 0
@@ -115,6 +116,7 @@ class Chronicle:
         number = cast(int, fact["message_no"])
         assert number not in self.open, f"{number} is accepted twice"
         assert number not in self.closed, f"{number} is accepted after its end"
+        assert fact["queue_no"] not in self.draining, f"{number} is accepted by a queue that drains"
         token = token_in(cast(bytes, fact["body"]))
         flags = cast(list[str], fact["flags"])
         self.open[number] = Life(
@@ -150,7 +152,7 @@ class Chronicle:
         self._moved(fact, LEASED).state = QUARANTINED
 
     def _on_requeued(self, fact: dict[str, object]) -> None:
-        self._moved(fact, QUARANTINED).state = WAITING
+        self._moved(fact, QUARANTINED, WAITING).state = WAITING
 
     def _on_closed(self, fact: dict[str, object]) -> None:
         number = cast(int, fact["message_no"])
@@ -161,9 +163,14 @@ class Chronicle:
 
     def _on_paused(self, fact: dict[str, object]) -> None:
         self.paused.add(cast(int, fact["queue_no"]))
+        self.draining.discard(cast(int, fact["queue_no"]))
 
     def _on_resumed(self, fact: dict[str, object]) -> None:
         self.paused.discard(cast(int, fact["queue_no"]))
+        if "is_draining" in fact:
+            self.draining.add(cast(int, fact["queue_no"]))
+        else:
+            self.draining.discard(cast(int, fact["queue_no"]))
 
     def check_keys(self) -> None:
         for (_, key), numbers in self.keys.items():

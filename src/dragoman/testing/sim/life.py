@@ -18,7 +18,7 @@ from dragoman.testing.sim.recount import agree
 
 if TYPE_CHECKING:
     from dragoman.testing.sim.net import Wire
-    from dragoman.testing.sim.world import World
+    from dragoman.testing.sim.surroundings import Surroundings
 
 
 class WatchedJournal(Journal):
@@ -41,7 +41,7 @@ class WatchedJournal(Journal):
 class SimClock(Clock):
     """Wall time at boot, carried on by simulated time, as the real one."""
 
-    def __init__(self, world: World, not_before_ns: int) -> None:
+    def __init__(self, world: Surroundings, not_before_ns: int) -> None:
         self._world = world
         self._offset_ns = max(world.wall_ns(), not_before_ns) - world.timeline.now_ns
         self._apart_ns = self.wall_ns() - self.now_ns()
@@ -56,7 +56,7 @@ class SimClock(Clock):
 class Life:
     """Made when the broker starts; a crash ends it at any disk operation, also here."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Surroundings) -> None:
         plan, chance = world.plan, world.chance
         self.world = world
         self.wires: dict[int, Wire] = {}

@@ -18,7 +18,7 @@ from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message
 
 if TYPE_CHECKING:
-    from dragoman.testing.sim.world import World
+    from dragoman.testing.sim.surroundings import Surroundings
 
 SHOWN_SIZE = 60  # bytes of a frame that a verbose run tells
 STALL_HIGH = 100  # bytes that a peer leaves unread before the broker is told
@@ -58,7 +58,9 @@ class ZmtpEnd:
 class Wire:
     """One connection, seen from the far end."""
 
-    def __init__(self, world: World, far: Far, listener: str, identity: bytes, socket_type: bytes = b"DEALER") -> None:
+    def __init__(
+        self, world: Surroundings, far: Far, listener: str, identity: bytes, socket_type: bytes = b"DEALER"
+    ) -> None:
         self.world, self.far, self.listener, self.identity, self.socket_type = (
             world,
             far,
@@ -120,15 +122,16 @@ class Wire:
             self.is_up = False
             self._coming.clear()
             self._coming.append(None)
-            self.world.timeline.after(self._delay_ns(), self._arrive)
-            self.world.timeline.after(self._delay_ns(), lambda: self.far.on_lost(self))
+            self.world.timeline.after(self.delay_ns(), self._arrive)
+            self.world.timeline.after(self.delay_ns(), lambda: self.far.on_lost(self))
 
     def _put(self, piece: bytes | None) -> None:
         self._coming.append(piece)
-        self._last_arrival_ns = max(self._last_arrival_ns, self.world.timeline.now_ns + self._delay_ns())
+        self._last_arrival_ns = max(self._last_arrival_ns, self.world.timeline.now_ns + self.delay_ns())
         self.world.timeline.at(self._last_arrival_ns, self._arrive)
 
-    def _delay_ns(self) -> int:
+    def delay_ns(self) -> int:
+        """How long what is said now is on its way."""
         chance = self.world.chance
         return chance.choice((1, 1, 1, 2, 5, chance.randint(1, 80))) * MS_NS
 
@@ -172,7 +175,7 @@ class Wire:
                 self._hand_over(frames)
 
     def _hand_over(self, frames: list[bytes]) -> None:
-        self._last_heard_ns = max(self._last_heard_ns, self.world.timeline.now_ns + self._delay_ns())
+        self._last_heard_ns = max(self._last_heard_ns, self.world.timeline.now_ns + self.delay_ns())
         self.world.timeline.at(self._last_heard_ns, lambda: self._heard(frames))
 
     def _heard(self, frames: list[bytes]) -> None:
@@ -195,7 +198,7 @@ class Wire:
         """The broker ended it, or died."""
         if self.is_up:
             self.is_up = False
-            self.world.timeline.after(self._delay_ns(), lambda: self.far.on_lost(self))
+            self.world.timeline.after(self.delay_ns(), lambda: self.far.on_lost(self))
 
 
 def shown(frames: list[bytes]) -> str:

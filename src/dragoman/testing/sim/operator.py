@@ -1,4 +1,4 @@
-"""The operator: pauses, purges, cancels, edits, looks after the quarantine; each change is kept once it is said to be done."""
+"""The operator: pauses, drains, purges, cancels, edits, looks after the quarantine; each change is kept once it is said to be done."""
 
 from __future__ import annotations
 
@@ -45,10 +45,14 @@ class SimOperator:
         chance = self.world.chance
         queue = chance.choice(self.world.plan.queues)
         dice = chance.random()
+        if dice < 0.05:
+            return lambda core: operator.set_draining(core, queue)
         if dice < 0.3:
             return lambda core: operator.set_paused(core, queue, True)
-        if dice < 0.6:
+        if dice < 0.5:
             return lambda core: operator.set_paused(core, queue, False)
+        if dice < 0.6:
+            return self._hurry_one
         if dice < 0.65:
             return lambda core: operator.purge(core, queue, 3)
         if dice < 0.85:
@@ -62,6 +66,12 @@ class SimOperator:
             message = core.state.take(self.world.chance.choice(numbers))
             if message is not None:
                 core.cancel(message, BY_OPERATOR)
+
+    def _hurry_one(self, core: Core) -> None:
+        """The first that waits for its next attempt; else the first that was set aside."""
+        waiting = [message for message in core.state.messages.values() if operator.is_backing_off(message)]
+        for message in [*waiting, *core.state.quarantine.values()][:1]:
+            operator.requeue(core, message)
 
     def _tend_quarantine(self, core: Core) -> None:
         for message in list(core.state.quarantine.values())[:2]:

@@ -138,6 +138,7 @@ def agree(core: Core, chronicle: Chronicle) -> None:
     told = {number: life.state for number, life in chronicle.open.items()}
     assert known == told, f"core and facts differ: {sorted(set(known.items()) ^ set(told.items()))[:6]}"
     assert {q.number for q in state.queues.values() if q.is_paused} == chronicle.paused
+    assert {q.number for q in state.queues.values() if q.is_draining} == chronicle.draining
     assert state.accepted == len(chronicle.open) + len(chronicle.closed)
     assert state.settled == len(chronicle.closed)
 

@@ -1,0 +1,59 @@
+"""How long things took, counted by bucket (model/buckets). A bucket that nothing fell into has no cell: the durations of one queue lie close
+together, and queues are many."""
+
+from __future__ import annotations
+
+from typing import final
+
+from mypy_extensions import i64
+
+from dragoman.model.buckets import BUCKETS
+
+
+@final
+class Cell:
+    """A count that is raised without making a number object."""
+
+    def __init__(self) -> None:
+        self.count: i64 = 0
+
+
+@final
+class Histogram:
+    """Counts by bucket, never lowered: what happened between two looks is the difference."""
+
+    def __init__(self) -> None:
+        self.cells: list[Cell | None] = [None] * BUCKETS
+        self.used: list[int] = []  # buckets that have a cell
+
+    def add(self, bucket: i64) -> None:
+        cell = self.cells[bucket]
+        if cell is None:
+            cell = Cell()
+            self.cells[bucket] = cell
+            self.used.append(bucket)
+        cell.count += 1
+
+    def add_to(self, counts: list[int]) -> None:
+        """Add every bucket's count to those of others; `counts` has one for each bucket."""
+        for bucket in self.used:
+            cell = self.cells[bucket]
+            if cell is not None:
+                counts[bucket] += cell.count
+
+
+@final
+class Spans:
+    """The two durations that matter: until a worker had it first, and until it was settled."""
+
+    def __init__(self) -> None:
+        self.wait = Histogram()
+        self.total = Histogram()
+
+
+def summed(histograms: list[Histogram]) -> list[list[int]]:
+    """`[bucket, count]` of each bucket that holds any, the shortest durations first."""
+    counts = [0] * BUCKETS
+    for histogram in histograms:
+        histogram.add_to(counts)
+    return [[bucket, counts[bucket]] for bucket in range(BUCKETS) if counts[bucket] > 0]

@@ -1,0 +1,152 @@
+"""Open messages by what they have in common: for lists, and for whoever retries or drops many at once.
+
+Work is bounded: at most `MESSAGES_LOOKED_AT_MAX` messages are looked at, shared out among the queues, and an answer says when there may
+be more. Those that are on disk only are not read for it.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from dragoman.core.core import Core
+from dragoman.core.lifecycle import LEASED, QUARANTINED, WAITING
+from dragoman.core.lines import Lane, Line
+from dragoman.core.queue import Queue
+from dragoman.limits import MESSAGES_LOOKED_AT_MAX
+from dragoman.model.message import IN_DELAYED, IN_FRESH, IN_RETURNED, Message
+from dragoman.model.peer import Peer
+
+ANY: Final = -1
+DELAYED: Final = 100  # waiting, but in no line yet
+STATES: Final = {"": ANY, "waiting": WAITING, "delayed": DELAYED, "leased": LEASED, "quarantined": QUARANTINED}
+
+
+@final
+class Wanted:
+    """What a message must be like; whatever is not set matches any."""
+
+    def __init__(self) -> None:
+        self.queue_no: int = ANY
+        self.state: int = ANY
+        self.dialect: int = ANY
+        self.reason: int = ANY  # why its last attempt ended
+        self.worker: Peer | None = None  # who holds it
+        self.accepted_before_ns: int = 0  # 0: whenever
+
+    def matches(self, m: Message) -> bool:
+        if self.queue_no != ANY and m.queue_no != self.queue_no:
+            return False
+        if self.dialect != ANY and m.dialect != self.dialect:
+            return False
+        if self.reason != ANY and m.last_reason != self.reason:
+            return False
+        if self.accepted_before_ns != 0 and m.accepted_ns > self.accepted_before_ns:
+            return False
+        if self.worker is not None and m.worker is not self.worker:
+            return False
+        return self.state == ANY or self.state == state_of(m)
+
+    def may_be(self, state: int) -> bool:
+        return self.state == ANY or self.state == state
+
+
+def state_of(m: Message) -> int:
+    return DELAYED if m.where == IN_DELAYED else m.state
+
+
+@final
+class Matches:
+    """What was found so far, and how much more may be looked at."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted = wanted
+        self.found: list[Message] = []
+        self.left: int = MESSAGES_LOOKED_AT_MAX
+        self.is_cut: bool = False
+
+    def look(self, m: Message) -> bool:
+        """False when no more may be looked at: `m` was not."""
+        if self.left == 0:
+            self.is_cut = True
+            return False
+        self.left -= 1
+        if self.wanted.matches(m):
+            self.found.append(m)
+        return True
+
+
+def find(core: Core, wanted: Wanted) -> Matches:
+    """Open messages that match, by queue, the oldest of each first."""
+    matches = Matches(wanted)
+    if wanted.worker is not None:
+        look_at_all(matches, list(wanted.worker.held.values()))
+    else:
+        if wanted.may_be(QUARANTINED):
+            look_at_all(matches, list(core.state.quarantine.values()))
+        if wanted.may_be(LEASED):
+            for peer in core.workers.values():
+                if peer.held and not look_at_all(matches, list(peer.held.values())):
+                    break
+        if wanted.may_be(DELAYED):
+            look_at_delayed(core, matches)
+        if wanted.may_be(WAITING):
+            look_at_lines(core, matches)
+    matches.found.sort(key=by_queue_and_age)
+    return matches
+
+
+def by_queue_and_age(m: Message) -> tuple[int, int, int]:
+    return (m.queue_no, m.accepted_ns, m.number)
+
+
+def look_at_all(matches: Matches, messages: list[Message]) -> bool:
+    return all(matches.look(m) for m in messages)
+
+
+def look_at_delayed(core: Core, matches: Matches) -> None:
+    state = core.state
+    for entry in state.delayed:
+        if state.is_delayed(entry) and not matches.look(state.messages[entry[1]]):
+            return
+
+
+def look_at_lines(core: Core, matches: Matches) -> None:
+    """Each queue has its share of what may be looked at: a long one must not hide the others."""
+    queues: list[Queue] = []
+    for queue in core.state.queues_by_no.values():
+        if queue.waiting > 0 and (matches.wanted.queue_no == ANY or matches.wanted.queue_no == queue.number):
+            queues.append(queue)
+    left = len(queues)
+    for queue in queues:
+        share = max(matches.left // left, 1)
+        left -= 1
+        share = look_at_lanes(matches, queue.lanes, share)
+        for group in queue.unfit:
+            share = look_at_lanes(matches, group.lanes, share)
+
+
+def look_at_lanes(matches: Matches, lanes: list[Lane], share: int) -> int:
+    for lane in lanes:
+        for line in lane.lines.values():
+            if line.size > 0:
+                share = look_at_line(matches, line, share)
+    return share
+
+
+def look_at_line(matches: Matches, line: Line, share: int) -> int:
+    """What is left of a queue's share after one of its lines."""
+    if line.tail.live > 0:
+        matches.is_cut = True
+    for m in line.returned:
+        if m.where == IN_RETURNED and m.line is line:
+            if share == 0 or not matches.look(m):
+                matches.is_cut = True
+                return 0
+            share -= 1
+    for m in line.fresh:
+        if m.where == IN_FRESH and m.line is line:
+            if share == 0 or not matches.look(m):
+                matches.is_cut = True
+                return 0
+            share -= 1
+    return share

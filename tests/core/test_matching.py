@@ -1,0 +1,126 @@
+"""Open messages by what they have in common: nothing that matches is left out without a word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.core import matching, views
+from dragoman.core.settings import CoreSettings
+from dragoman.limits import MESSAGES_LOOKED_AT_MAX
+from dragoman.model.message import Message
+from dragoman.model.units import SECOND_NS
+from dragoman.model.words import EMQP, FAILED, RQ
+from tests.core.harness import House, Worker
+
+
+def serve(house: House, queue: bytes, slots: int = 1) -> Worker:
+    worker = house.worker()
+    worker.inform((10, queue))
+    worker.ready(slots)
+    return worker
+
+
+def listed(house: House, wanted: matching.Wanted, offset: int = 0, limit: int = 100) -> Any:
+    return views.messages(house.core, offset, limit, wanted)
+
+
+def ids(found: Any) -> list[str]:
+    return [message["client_id"] for message in found["messages"]]
+
+
+def crowded(house: House) -> dict[str, bytes]:
+    """One message of each state."""
+    worker = serve(house, b"mail", 2)
+    client = house.client()
+    jobs = {"quarantined": client.request(b"mail", headers=b"guarantee,retry-count:0")}
+    worker.reply(jobs["quarantined"], b'{"error":{}}')
+    house.pass_time(1)
+    jobs["leased"] = client.request(b"mail")
+    house.pass_time(1)
+    jobs["delayed"] = client.request(b"mail", headers=b"delay:600")
+    house.pass_time(1)
+    jobs["waiting"] = client.request(b"mail")
+    return jobs
+
+
+def test_every_state_is_found_alone_and_all_together_oldest_first() -> None:
+    house = House()
+    jobs = crowded(house)
+    for state, job in jobs.items():
+        wanted = matching.Wanted()
+        wanted.state = matching.STATES[state]
+        assert ids(listed(house, wanted)) == [job.decode()], state
+    found = listed(house, matching.Wanted())
+    assert ids(found) == [job.decode() for job in jobs.values()]
+    assert (found["total"], found["is_cut"]) == (4, False)
+
+
+def test_pages_go_on_where_the_last_one_ended() -> None:
+    house = House()
+    jobs = [job.decode() for job in crowded(house).values()]
+    pages = [ids(listed(house, matching.Wanted(), offset, 2)) for offset in (0, 2, 4)]
+    assert pages == [jobs[:2], jobs[2:], []]
+
+
+def test_age_dialect_reason_and_holder_must_all_match() -> None:
+    house = House()
+    jobs = crowded(house)
+    wanted = matching.Wanted()
+    wanted.accepted_before_ns = house.now_ns - 2 * SECOND_NS
+    assert ids(listed(house, wanted)) == [jobs["quarantined"].decode(), jobs["leased"].decode()]
+    wanted.reason = FAILED
+    assert ids(listed(house, wanted)) == [jobs["quarantined"].decode()]
+    wanted.dialect = EMQP
+    assert len(ids(listed(house, wanted))) == 1
+    wanted.dialect = RQ
+    assert ids(listed(house, wanted)) == []
+    held = matching.Wanted()
+    [held.worker] = house.core.workers.values()
+    assert ids(listed(house, held)) == [jobs["leased"].decode()]
+
+
+def test_a_list_says_that_more_may_match_when_some_are_on_disk_only() -> None:
+    settings = CoreSettings()
+    settings.head_max = 2
+    house = House(settings)
+    client = house.client()
+    jobs = [client.request(b"mail").decode() for _ in range(5)]
+    found = listed(house, matching.Wanted())
+    assert ids(found) == jobs[:2]
+    assert found["is_cut"] is True
+
+
+def test_a_long_queue_does_not_hide_a_short_one_and_the_work_is_bounded() -> None:
+    house = House()
+    for number in range(MESSAGES_LOOKED_AT_MAX + 500):
+        m = Message(EMQP, b"long", b"m%d" % number, b"")
+        house.core.submit(m)
+    house.commit()
+    job = house.client().request(b"short")
+    found = matching.find(house.core, matching.Wanted())
+    assert found.is_cut
+    assert found.left >= 0
+    assert job in [m.client_id for m in found.found]
+    only = matching.Wanted()
+    only.queue_no = house.core.state.queues[b"short"].number
+    assert not matching.find(house.core, only).is_cut
+
+
+def test_looking_at_messages_moves_none() -> None:
+    house = House()
+    client = house.client()
+    jobs = [client.request(b"mail") for _ in range(3)]
+    listed(house, matching.Wanted())
+    worker = serve(house, b"mail", 3)
+    assert worker.jobs() == jobs
+
+
+def test_a_listed_message_does_not_count_who_stands_before_it() -> None:
+    house = House()
+    job = house.client().request(b"mail")
+    [listed_one] = listed(house, matching.Wanted())["messages"]
+    m = house.core.lookup(job)
+    assert m is not None
+    whole = views.message_view(house.core, m)
+    assert whole.pop("ahead") == 0
+    assert listed_one == whole
