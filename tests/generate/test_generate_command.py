@@ -9,6 +9,7 @@ import pyarrow.dataset as dataset
 import pytest
 
 from dragoman.cli.root import run
+from dragoman.journal.verify import verify
 from dragoman.lake import schema
 from dragoman.lake.layout import INCOMING, parse
 from dragoman.testing.generate.lake import fill
@@ -101,3 +102,21 @@ def test_bad_arguments_are_told_by_name(
 def test_a_place_that_is_no_lake_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["generate", "--out", "nowhere://x/y", "--facts", "1000"]) != 0
     assert "LAKE_UNREACHABLE" in capsys.readouterr().err
+
+
+def test_a_generated_journal_is_sound_and_holds_the_same_facts_as_the_lake(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = ["--facts", "2_000", "--days", "2", "--seed", "5"]
+    assert run(["generate", *wanted, "--journal", str(tmp_path / "data"), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    report = verify(str(tmp_path / "data" / "journal"))
+    assert report.is_sound
+    assert report.facts == said["facts"] >= 2_000
+    assert report.broker_id == Plan(seed=5).broker_id
+    assert run(["generate", *wanted, "--journal", str(tmp_path / "data")]) == 5, "a journal is never written over"
+
+
+def test_a_place_to_write_to_must_be_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["generate", "--facts", "2_000"]) == 2
+    assert "--journal" in capsys.readouterr().err

@@ -26,7 +26,7 @@ from dragoman.journal.format import (
 )
 from dragoman.journal.scan import Found, SegmentFile, SegmentWalk
 
-_NO_LIMIT = 1 << 64
+NO_LIMIT = 1 << 64
 
 
 class Damage(NamedTuple):
@@ -52,7 +52,7 @@ class Reach:
 
 def block_limit(files: list[SegmentFile], index: int) -> int:
     """The block number at which the blocks of `files[index]` stop counting."""
-    return min((f.header.first_block_no for f in files[index + 1 :] if f.header is not None), default=_NO_LIMIT)
+    return min((f.header.first_block_no for f in files[index + 1 :] if f.header is not None), default=NO_LIMIT)
 
 
 def counting(files: list[SegmentFile]) -> list[SegmentFile]:
@@ -62,6 +62,17 @@ def counting(files: list[SegmentFile]) -> list[SegmentFile]:
         for index, file in enumerate(files)
         if file.header is None or file.header.first_block_no < block_limit(files, index)
     ]
+
+
+def runs_of(files: list[SegmentFile]) -> list[list[SegmentFile]]:
+    """Segments without a number missing between them: what lies between two runs was dropped, not damaged."""
+    runs: list[list[SegmentFile]] = []
+    for file in files:
+        if runs and runs[-1][-1].segment_no + 1 == file.segment_no:
+            runs[-1].append(file)
+        else:
+            runs.append([file])
+    return runs
 
 
 def has_complete_checkpoint(disk: DiskFace, file: SegmentFile, limit: int) -> bool:
@@ -97,8 +108,17 @@ class ChainWalk:
     `reach` tells per segment number how far its blocks go; the `synced` pair is the highest seen on the way. With `behind`, a
     block of `files[start]`, the walk begins behind it."""
 
-    def __init__(self, disk: DiskFace, files: list[SegmentFile], start: int = 0, behind: Block | None = None) -> None:
+    def __init__(
+        self,
+        disk: DiskFace,
+        files: list[SegmentFile],
+        start: int = 0,
+        behind: Block | None = None,
+        stop: int | None = None,
+    ) -> None:
+        """`stop`: the index of the file before which to stop; None: at the end."""
         self._disk, self._files, self._start, self._behind = disk, files, start, behind
+        self._stop = len(files) if stop is None else stop
         self.damage: Damage | None = None
         self.reach: dict[int, Reach] = {}
         self.next_block_no = 1
@@ -109,7 +129,7 @@ class ChainWalk:
         self._gap = False
 
     def __iter__(self) -> Iterator[tuple[SegmentFile, Found]]:
-        for index in range(self._start, len(self._files)):
+        for index in range(self._start, self._stop):
             file, limit = self._files[index], block_limit(self._files, index)
             if (header := file.header) is None:
                 if self.next_block_no >= limit:
@@ -165,7 +185,7 @@ class ChainWalk:
                 if next_block_no >= limit:
                     return
             reason = walk.fault
-            if reason is None and limit != _NO_LIMIT and not gap and not self._may_jump_to(limit):
+            if reason is None and limit != NO_LIMIT and not gap and not self._may_jump_to(limit):
                 # Lost zeros look like the end of a segment; only the next segment's numbers tell.
                 reason = f"blocks {next_block_no} to {limit - 1} are missing"
         finally:

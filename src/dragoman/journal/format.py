@@ -17,6 +17,7 @@ FORMAT_VERSION: Final = 1
 
 SEGMENT_MAGIC: Final = b"dragoman"
 SEGMENT_SUFFIX: Final = ".seg"
+INDEX_SUFFIX: Final = ".idx"
 SEGMENT_HEADER_SIZE: Final = 128
 # Magic and version keep their place in every version to come; all else may move.
 _SEGMENT_LEAD = struct.Struct("<8sI")
@@ -115,6 +116,11 @@ def segment_no_of(name: str) -> int | None:
     """The number in a segment's file name; None when it is no segment's name."""
     digits = name.removesuffix(SEGMENT_SUFFIX)
     return int(digits) if len(digits) == 10 and digits.isdecimal() and name.endswith(SEGMENT_SUFFIX) else None
+
+
+def index_path(segment_path: str) -> str:
+    """Where a segment's index lies: beside it."""
+    return segment_path.removesuffix(SEGMENT_SUFFIX) + INDEX_SUFFIX
 
 
 def place_of(segment_no: int, offset: int) -> int:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dragoman.errors import JournalDamaged
-from dragoman.journal.chain import ChainWalk, block_limit, counting
+from dragoman.journal.chain import ChainWalk, block_limit, counting, runs_of
 from dragoman.journal.disk import Disk, DiskFace
-from dragoman.journal.format import BLOCK_HEADER_SIZE, Block, place_of, split_place
+from dragoman.journal.format import Block, split_place
 from dragoman.journal.recovery import broker_id_of
-from dragoman.journal.scan import Found, SegmentFile, list_segments
+from dragoman.journal.scan import SegmentFile, block_of, list_segments
 from dragoman.journal.segments import SegmentInfo
 from dragoman.journal.shelf import shelve
 
@@ -61,7 +61,7 @@ class JournalReader:
 
     def _read(self, from_lsn: int, behind: Block | None) -> Iterator[Block]:
         files = counting(list_segments(self._disk, self._directory))
-        for run in _runs(files):
+        for run in runs_of(files):
             last = run[-1] is files[-1]
             start = max((i for i, f in enumerate(run) if f.header and f.header.first_lsn <= from_lsn), default=0)
             if not last and _ends_before(files, run, from_lsn):
@@ -82,23 +82,6 @@ class JournalReader:
             # The newest segment may end in a block that is being written; anywhere else a stop is damage.
             if not last or damage.file.segment_no != run[-1].segment_no:
                 raise JournalDamaged(damage.file.path, damage.offset, damage.lsn, damage.reason)
-
-
-def block_of(file: SegmentFile, found: Found) -> Block:
-    header = found.header
-    place = place_of(file.segment_no, found.offset + BLOCK_HEADER_SIZE)
-    return Block(place, header.first_lsn, header.facts, header.time_ns, found.records, header.flags, header.block_no)
-
-
-def _runs(files: list[SegmentFile]) -> list[list[SegmentFile]]:
-    """Segments without a number missing between them: what lies between two runs was dropped, not damaged."""
-    runs: list[list[SegmentFile]] = []
-    for file in files:
-        if runs and runs[-1][-1].segment_no + 1 == file.segment_no:
-            runs[-1].append(file)
-        else:
-            runs.append([file])
-    return runs
 
 
 def _ends_before(files: list[SegmentFile], run: list[SegmentFile], from_lsn: int) -> bool:

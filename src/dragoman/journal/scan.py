@@ -17,9 +17,11 @@ from dragoman.journal.format import (
     BLOCK_MAGIC_BYTES,
     FORMAT_VERSION,
     SEGMENT_HEADER_SIZE,
+    Block,
     BlockHeader,
     SegmentHeader,
     block_is_whole,
+    place_of,
     segment_name,
     segment_no_of,
     segment_version,
@@ -138,6 +140,12 @@ def block_at(disk: DiskFace, fd: int, seed: int, offset: int) -> Found | None:
     if not block_is_whole(memoryview(data), 0, header.size, header.crc, seed):
         return None
     return Found(offset, header, data[BLOCK_HEADER_SIZE:])
+
+
+def block_of(file: SegmentFile, found: Found) -> Block:
+    header = found.header
+    place = place_of(file.segment_no, found.offset + BLOCK_HEADER_SIZE)
+    return Block(place, header.first_lsn, header.facts, header.time_ns, found.records, header.flags, header.block_no)
 
 
 def read_segment_file(disk: DiskFace, directory: str, segment_no: int) -> SegmentFile:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 
 from dragoman import limits
 from dragoman.errors import JournalDamaged
 from dragoman.journal.chain import Reach
 from dragoman.journal.disk import DiskFace
-from dragoman.journal.format import BLOCK_HEADER_SIZE, RECORD_HEAD_SIZE, block_seed
+from dragoman.journal.format import BLOCK_HEADER_SIZE, RECORD_HEAD_SIZE, block_seed, index_path
 from dragoman.journal.scan import SegmentFile, SegmentWalk
 from dragoman.journal.segments import Segment, SegmentInfo
 
@@ -34,10 +35,12 @@ class Shelf:
         return sum(segment.end for segment in self.segments.values())
 
     def drop(self, segment_no: int) -> int:
-        """Delete the segment's file; the bytes it held."""
+        """Delete the segment's file, and its index if it has one; the bytes it held."""
         segment = self.segments.pop(segment_no)
         self._close(segment)
         self._disk.unlink(segment.path)
+        with suppress(FileNotFoundError):
+            self._disk.unlink(index_path(segment.path))
         return segment.end
 
     def close(self) -> None:

@@ -13,12 +13,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.errors import LakeDamaged, LakeTooNew, LakeUnreachable, PyarrowMissing
 from dragoman.lake import layout, schema
-from dragoman.lake.layout import HISTORY, INCOMING, Part, Shelf
+from dragoman.lake.layout import HISTORY, INCOMING, Part, Share, Shelf
 
 if TYPE_CHECKING:
     import pyarrow
@@ -147,6 +149,24 @@ class Lake:
             table = file.read()
         _check_rows(path, part, table.num_rows)
         return table
+
+    def select(
+        self, share: Share, sought: list[dict[str, set[Any]]], columns: list[str] | None = None
+    ) -> list[dict[str, Any]]:
+        """The rows of a share that are one of the things sought: of a thing, each column named has one of its values. Row groups whose
+        statistics say that they have none are not read."""
+        import pyarrow.dataset as ds
+
+        path = self.path(share.part, share.shelf)
+        wanted = (ds.field("lsn") >= share.first_lsn) & (ds.field("lsn") <= share.last_lsn)
+        things = [
+            reduce(and_, (ds.field(name).isin(sorted(values)) for name, values in thing.items())) for thing in sought
+        ]
+        with self._reading(path):
+            source = ds.dataset(path, format="parquet", filesystem=self._fs)
+            check_version(path, source.schema.metadata)
+            found: list[dict[str, Any]] = source.to_table(columns, wanted & reduce(or_, things)).to_pylist()
+        return found
 
     def span(self, part: Part, shelf: Shelf) -> tuple[datetime.datetime, datetime.datetime] | None:
         """The earliest and the latest instant of a part's facts, as its footer says: no row is read. None: the file is gone."""

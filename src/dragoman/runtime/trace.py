@@ -1,125 +1,94 @@
 """The whole life of a message, read from the journal's files; a running broker is not disturbed, a stopped one not needed.
 
 A message is looked for by its client's id (there may have been several with it: each is a life of its own), by its number in
-either form, or by the id the broker gave it towards workers. Facts older than the journal keeps are gone, and said to be.
+either form, or by the id the broker gave it towards workers. Indexes say which blocks to read, and what they do not cover is read
+whole: the answer is the same with and without them. What the journal no longer keeps is asked of the lake.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from contextlib import suppress
 
-from dragoman.core.phrases import duration, instant, number_text, read_number
-from dragoman.journal import JournalReader
-from dragoman.model.decode import decode
-from dragoman.model.mentions import find_mentions
-from dragoman.model.message import own_wire_id
+from dragoman.core.phrases import duration, instant, number_text
+from dragoman.errors import DragomanError
+from dragoman.journal.stretches import Stretch, stretches
+from dragoman.runtime.lives import Gathering, Life
+from dragoman.runtime.search import Search, find_names
 
-# Workers remembered while reading, so that leases can name them; the oldest go first.
-WORKERS_REMEMBERED_MAX = 100_000
+__all__ = ["Life", "end_line", "find_lives", "trace"]
 
-Fact = dict[str, Any]
-Progress = Callable[[int, int], None]  # lsn read, last lsn
+Progress = Callable[[int, int], None]  # bytes looked through, bytes in all
 
 
-@dataclass
-class Life:
-    """One message: its facts in order, each with `lsn` and `time_ns`."""
-
-    number: int
-    facts: list[Fact] = field(default_factory=list)
-    queue_no: int = 0
-    queue: str = ""  # empty when it was named before the oldest kept fact
-    client_id: str = ""
-    is_leased: bool = False
-
-    @property
-    def is_begun(self) -> bool:
-        """False when the journal no longer keeps how it was accepted."""
-        return any(fact["fact"] in ("accepted", "carried") for fact in self.facts)
-
-    @property
-    def end(self) -> Fact | None:
-        return next((fact for fact in self.facts if fact["fact"] == "closed"), None)
+def no_progress(done: int, total: int) -> None:
+    pass
 
 
-class Tracer:
-    """Reads blocks in order and gathers the lives that answer to a key."""
+def find_lives(
+    directory: str, key: str, progress: Progress = no_progress, lake: str = "", notes: list[str] | None = None
+) -> list[Life]:
+    """Every life of the journal in `directory` that answers to `key`, oldest first.
 
-    def __init__(self, key: str) -> None:
-        text = key.encode("utf-8", "surrogateescape")
-        number = read_number(key)
-        self._client_id = text
-        self._numbers: set[int] = {number} if number > 0 else set()
-        self._workers: dict[int, str] = {}
-        self._queues: dict[int, str] = {}
-        self._wire_ids: dict[str, int] = {}
-        self.lives: dict[int, Life] = {}
-
-    def block(self, records: bytes, first_lsn: int, time_ns: int) -> None:
-        found: list[tuple[int, int]] = []
-        find_mentions(records, self._numbers, self._client_id, found)
-        for at, ordinal in found:
-            fact = decode(records, at)
-            fact["lsn"] = first_lsn + ordinal
-            fact["time_ns"] = time_ns
-            self._take(fact)
-
-    def _take(self, fact: Fact) -> None:
-        name = fact["fact"]
-        if name == "queue_named":
-            self._queues[fact["queue_no"]] = fact["queue"]
-        elif name == "worker_joined":
-            self._workers[fact["worker_no"]] = fact["identity"] or fact["remote"]
-            if len(self._workers) > WORKERS_REMEMBERED_MAX:
-                del self._workers[next(iter(self._workers))]
-        elif name == "started":
-            for life in self.lives.values():
-                if life.is_leased:  # every session ended with the boot before: the lease was one of them
-                    life.is_leased = False
-                    life.facts.append(dict(fact))
-        elif name == "released" and fact["reason"] == "broker_started":
-            pass  # `started` has said it
-        elif name == "late":
-            number = self._wire_ids.get(fact["wire_id"])
-            if number is not None:
-                self._tell(number, fact)
-        else:
-            self._tell(fact["message_no"], fact)
-
-    def _tell(self, number: int, fact: Fact) -> None:
-        life = self.lives.setdefault(number, Life(number))
-        name = fact["fact"]
-        if name == "carried" and life.is_begun:
-            return  # moved to another file: no event of its life
-        worker_no = fact.get("worker_no", 0)
-        if worker_no:
-            fact["worker"] = self._workers.get(worker_no, "")
-        if "queue_no" in fact:
-            life.queue_no = fact["queue_no"]
-            life.queue = self._queues.get(fact["queue_no"], life.queue)
-        if name in ("accepted", "carried"):
-            life.client_id = fact["client_id"]
-            self._wire_ids[own_wire_id(number).decode()] = number
-            if life.client_id:
-                self._wire_ids[life.client_id] = number
-        if name in ("leased", "released", "closed", "quarantined"):
-            life.is_leased = name == "leased"
-        life.facts.append(fact)
+    `lake`: the root of the lake that has what the journal no longer keeps; empty: there is none. What could not be read of it is a
+    sentence in `notes`."""
+    segments = stretches(directory)
+    gathering = Gathering(key)
+    lives = look_through(segments, gathering, progress)
+    if not lake or not is_trimmed(segments) or (lives and all(life.is_begun for life in lives)):
+        return lives
+    try:
+        return look_further(segments, key, lives, lake)
+    except DragomanError as error:
+        if notes is not None:
+            notes.append(f"the lake could not be asked for what the journal no longer keeps: {error}")
+        return lives
 
 
-def trace(directory: str, key: str, progress: Progress | None = None) -> list[Life]:
-    """Every life of the journal in `directory` that answers to `key`, oldest first."""
-    reader = JournalReader(directory)
-    segments = reader.segments()
-    last_lsn = segments[-1].last_lsn if segments else 0
-    tracer = Tracer(key)
-    for block in reader.read(0):
-        tracer.block(block.records, block.first_lsn, block.time_ns)
-        if progress is not None:
-            progress(block.first_lsn + block.count, max(last_lsn, block.first_lsn + block.count))
-    return [life for _, life in sorted(tracer.lives.items())]
+def look_through(segments: list[Stretch], gathering: Gathering, progress: Progress = no_progress) -> list[Life]:
+    """The lives that a journal tells of, added to what was gathered before."""
+    search = Search(gathering.client_id, gathering.numbers)
+    total, done = sum(stretch.file.size for stretch in segments), 0
+    for stretch in segments:
+        search.know(gathering.numbers, gathering.wire_ids)
+        with suppress(FileNotFoundError):  # trimmed under our feet
+            for block in search.blocks(stretch):
+                gathering.block(block.records, block.first_lsn, block.time_ns)
+        done += stretch.file.size
+        progress(done, total)
+    lives = gathering.lives()
+    with suppress(FileNotFoundError):
+        find_names(search.picked, lives, gathering.names)
+    for life in lives:
+        gathering.names.put_in(life)
+    return lives
+
+
+def is_trimmed(segments: list[Stretch]) -> bool:
+    """Whether facts are gone from the journal: its first one, or segments in between."""
+    headers = [stretch.file.header for stretch in segments if stretch.file.header is not None]
+    numbers = [stretch.file.segment_no for stretch in segments]
+    return not headers or headers[0].first_lsn > 1 or numbers[-1] - numbers[0] >= len(numbers)
+
+
+def look_further(segments: list[Stretch], key: str, lives: list[Life], lake: str) -> list[Life]:
+    """The same with what the lake knows, which may lead to more in the journal."""
+    from dragoman.lake.lookup import facts_of
+
+    gathering = Gathering(key)
+    gathering.numbers.update(life.number for life in lives)
+    broker_id = next((stretch.file.header.broker_id for stretch in segments if stretch.file.header is not None), None)
+    for fact in facts_of(lake, broker_id, gathering.client_id, gathering.numbers):
+        gathering.hear(fact)
+    return look_through(segments, gathering)
+
+
+def trace(directory: str, key: str, progress: Progress = no_progress) -> list[Life]:
+    """The same from the journal alone and without its indexes: by reading every block."""
+    segments = stretches(directory)
+    for stretch in segments:
+        stretch.index = None
+    return look_through(segments, Gathering(key), progress)
 
 
 def end_line(life: Life) -> str:

@@ -5,18 +5,29 @@ from __future__ import annotations
 import datetime
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dragoman.cli.options import json_option
 from dragoman.cli.show import print_json, print_pairs, progress_bar, size
 
+if TYPE_CHECKING:
+    from dragoman.testing.generate.plan import Plan
+
 
 @click.command()
 @click.option(
     "--facts", type=click.IntRange(1_000, 10_000_000_000), default=1_000_000, show_default=True, help="How many."
 )
-@click.option("--out", required=True, metavar="ROOT", help="The lake: a directory, or an address pyarrow takes.")
+@click.option("--out", metavar="ROOT", help="The lake: a directory, or an address pyarrow takes.")
+@click.option(
+    "--journal",
+    "data",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Instead of a lake, write a journal into this data directory.",
+)
 @click.option("--seed", type=int, default=1, show_default=True, help="The same seed gives the same facts.")
 @click.option("--days", type=click.FloatRange(0.05, 3660), default=14, show_default=True, help="Over so many days.")
 @click.option(
@@ -41,7 +52,8 @@ from dragoman.cli.show import print_json, print_pairs, progress_bar, size
 @json_option
 def generate(
     facts: int,
-    out: str,
+    out: str | None,
+    data: Path | None,
     seed: int,
     days: float,
     start: datetime.datetime,
@@ -61,6 +73,11 @@ def generate(
 
     plan = Plan(facts, seed, days, start.date(), queues, open_share)
     begun_s = time.perf_counter()
+    if data is not None:
+        generate_journal(data, plan, as_json)
+        return
+    if out is None:
+        raise click.UsageError("name the lake with --out, or a data directory with --journal")
     with progress_bar("generating", as_json) as progress:
         filled = fill(out, plans_of(plan, brokers), INCOMING if is_incoming else HISTORY, progress)
     spent_s = time.perf_counter() - begun_s
@@ -88,3 +105,15 @@ def generate(
             ("time", f"{spent_s:.1f} s, {filled.facts / spent_s:.0f} facts/s"),
         ]
     )
+
+
+def generate_journal(data: Path, plan: Plan, as_json: bool) -> None:
+    from dragoman.testing.generate.journal import write_journal
+
+    with progress_bar("generating", as_json) as progress:
+        journal = write_journal(str(data / "journal"), plan, progress)
+    facts, segments = journal.next_lsn - 1, journal.segments()
+    if as_json:
+        print_json({"data": str(data), "facts": facts, "segments": len(segments), "bytes": journal.size()})
+    else:
+        print_pairs([("data", data), ("facts", facts), ("segments", len(segments)), ("size", size(journal.size()))])

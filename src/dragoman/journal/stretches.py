@@ -1,0 +1,101 @@
+"""A journal segment by segment, for whoever looks for something in it: what its index names, or all of its blocks.
+
+Both obey one law, the chain's (`chain`): blocks follow each other without a hole, and end where a later segment begins. What an index
+covers was followed when it was made; only what lies behind that is followed again. Only blocks that were synced are ever
+indexed, so no crash can put others in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dragoman.errors import JournalDamaged
+from dragoman.journal.chain import ChainWalk, block_limit, counting, runs_of
+from dragoman.journal.disk import Disk, DiskFace
+from dragoman.journal.format import Block, block_seed, place_of
+from dragoman.journal.index import IndexUntrue, SegmentIndex, read_index
+from dragoman.journal.scan import Found, SegmentFile, block_at, block_of, list_segments
+
+
+class Stretch:
+    """One segment. Its blocks with records come as `Block`s in order; checkpoints are left out."""
+
+    def __init__(self, disk: DiskFace, run: list[SegmentFile], position: int, limit: int, is_newest: bool) -> None:
+        self._disk, self._run, self._position, self._limit = disk, run, position, limit
+        self._is_newest = is_newest
+        self.file = run[position]
+        self.index: SegmentIndex | None = read_index(disk, self.file)
+
+    def blocks(self) -> Iterator[Block]:
+        """All of them."""
+        return self._walk(None)
+
+    def rest(self) -> Iterator[Block]:
+        """Those behind what the index covers."""
+        assert self.index is not None, "nothing is covered"
+        covered = self.index.covered
+        if covered.next_block_no >= self._limit:
+            return iter(())
+        place = place_of(self.file.segment_no, covered.end)
+        return self._walk(Block(place, covered.next_lsn, 0, 0, b"", block_no=covered.next_block_no - 1))
+
+    def find(self, keys: set[int]) -> set[int]:
+        """Offsets of covered blocks that may tell of these keys; raises `IndexUntrue`."""
+        assert self.index is not None, "nothing is covered"
+        try:
+            fd = self._disk.open(self.index.path, write=False)
+        except OSError:
+            raise IndexUntrue from None
+        try:
+            return self.index.find(self._disk, fd, keys)
+        finally:
+            self._disk.close(fd)
+
+    def fetch(self, offsets: set[int]) -> dict[int, Block]:
+        """The blocks at these offsets that count; raises `IndexUntrue` where there is none."""
+        assert self.file.header is not None, "only a segment with a header has an index"
+        seed = block_seed(self.file.header.broker_id, self.file.segment_no)
+        found: dict[int, Block] = {}
+        fd = self._disk.open(self.file.path, write=False)
+        try:
+            for offset in offsets:
+                block = block_at(self._disk, fd, seed, offset)
+                if block is None:
+                    raise IndexUntrue
+                if block.header.block_no < self._limit and _has_records(block):
+                    found[offset] = block_of(self.file, block)
+        finally:
+            self._disk.close(fd)
+        return found
+
+    def _walk(self, behind: Block | None) -> Iterator[Block]:
+        # Whether anything is missing with a header that is damaged, only the segment before it can tell.
+        start = self._position if self.file.header is not None else max(self._position - 1, 0)
+        walk = ChainWalk(self._disk, self._run, start, behind, stop=self._position + 1)
+        for file, found in walk:
+            if found.header.block_no >= self._limit and file is self.file:
+                return
+            if file is self.file and _has_records(found):
+                yield block_of(file, found)
+        damage = walk.damage
+        # The newest segment may end in a block that is being written; anywhere else a stop is damage.
+        if damage is not None and damage.block_no < self._limit and not self._is_newest:
+            raise JournalDamaged(damage.file.path, damage.offset, damage.lsn, damage.reason)
+
+
+def stretches(directory: str, disk: DiskFace | None = None) -> list[Stretch]:
+    """Every segment of a journal that counts, in order."""
+    disk = disk if disk is not None else Disk()
+    files = counting(list_segments(disk, directory))
+    found: list[Stretch] = []
+    for run in runs_of(files):
+        limit = block_limit(files, files.index(run[-1]))
+        for position, file in enumerate(run):
+            own_limit = min(limit, block_limit(run, position))
+            found.append(Stretch(disk, run, position, own_limit, file is files[-1]))
+    return found
+
+
+def _has_records(found: Found) -> bool:
+    """Facts, or records carried forward; a checkpoint, a mark or a filler has a flag."""
+    return found.header.flags == 0 and found.header.size > 0

@@ -1,0 +1,165 @@
+"""What the journal no longer keeps is told from the lake, in the journal's own words."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.cli.root import run
+from dragoman.journal import Journal, JournalReader, JournalSettings
+from dragoman.lake.layout import HISTORY
+from dragoman.lake.lookup import facts_of
+from dragoman.lake.sealer import Sealer
+from dragoman.lake.store import Lake
+from dragoman.model.decode import decode_block
+from dragoman.runtime.lives import Life
+from dragoman.runtime.trace import find_lives, trace
+from dragoman.testing.generate.plan import Plan
+from dragoman.testing.generate.world import World
+
+PLAN = Plan(facts=6_000, seed=3, days=4)
+NOT_IN_THE_LAKE = {"address", "dedupe", "headers", "source", "worker", "next_due_ns", "died_with"}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory with a journal of several segments and a lake that has all of it."""
+    data = tmp_path_factory.mktemp("data")
+    settings = JournalSettings(str(data / "journal"), "os", segment_size=256 * 1024, zero_fill=False)
+    journal = Journal.open(settings, new_broker_id=PLAN.broker_id)
+
+    def take(records: bytes, first_lsn: int, count: int, time_ns: int) -> None:
+        if journal.wants_roll(len(records)):
+            journal.roll()
+        journal.append(records, count, time_ns)
+
+    World(PLAN).run(take)
+    journal.close()
+    sealer = Sealer(JournalReader(str(data / "journal")), PLAN.broker_id, Lake(str(data / "lake")))
+    while sealer.take(journal.synced_lsn):
+        sealer.flush()
+    sealer.flush()
+    lake = sealer.lake
+    first = lake.parts("incoming")[0]
+    lake.copy(first, "incoming", HISTORY)  # held twice: it must not be told twice
+    return data
+
+
+@pytest.fixture(scope="module")
+def whole(data: Path) -> list[dict[str, Any]]:
+    """Every accepted fact, while the journal still had it."""
+    facts = [fact for block in JournalReader(str(data / "journal")).read(0) for fact in decode_block(block.records)]
+    return [fact for fact in facts if fact["fact"] == "accepted"]
+
+
+@pytest.fixture
+def trimmed(data: Path, whole: list[dict[str, Any]], tmp_path: Path) -> Path:
+    """The same data directory after its journal has lost its two oldest segments."""
+    assert whole
+    copy = tmp_path / "trimmed"
+    (copy / "journal").mkdir(parents=True)
+    (copy / "lake").symlink_to(data / "lake")
+    names = sorted(path.name for path in (data / "journal").glob("*.seg"))
+    assert len(names) > 4
+    for name in names[2:]:
+        (copy / "journal" / name).symlink_to(data / "journal" / name)
+    return copy
+
+
+def as_the_lake_says(life: Life) -> list[dict[str, Any]]:
+    """A life's facts as far as the lake has them: without what it leaves out, instants in microseconds."""
+    facts = []
+    for fact in life.facts:
+        said = {field: value for field, value in fact.items() if field not in NOT_IN_THE_LAKE}
+        instants = {field: value // 1000 * 1000 for field, value in said.items() if field.endswith("_ns")}
+        facts.append(said | instants)
+    return facts
+
+
+def test_a_life_from_the_lake_is_the_life_the_journal_told(
+    data: Path, trimmed: Path, whole: list[dict[str, Any]]
+) -> None:
+    seen: set[str] = set()
+    for fact in whole[:: len(whole) // 40]:
+        key = str(fact["message_no"])
+        told, kept = (
+            find_lives(str(trimmed / "journal"), key, lake=str(trimmed / "lake")),
+            trace(str(data / "journal"), key),
+        )
+        assert [as_the_lake_says(life) for life in told] == [as_the_lake_says(life) for life in kept], key
+        assert [(life.number, life.queue, life.client_id) for life in told] == [
+            (life.number, life.queue, life.client_id) for life in kept
+        ]
+        seen |= {fact["source"] for life in told for fact in life.facts}
+    assert seen == {"journal", "lake"}
+
+
+def test_a_life_that_is_gone_from_the_journal_is_found_by_its_clients_id(
+    trimmed: Path, whole: list[dict[str, Any]]
+) -> None:
+    first = next(fact for fact in whole if fact["client_id"] and fact["dialect"] != "rq")
+    key = str(first["client_id"])
+    assert find_lives(str(trimmed / "journal"), key) == []
+    lives = find_lives(str(trimmed / "journal"), key, lake=str(trimmed / "lake"))
+    assert first["message_no"] in [life.number for life in lives]
+    assert lives[0].is_begun
+
+
+def test_workers_in_the_lake_have_names(trimmed: Path, whole: list[dict[str, Any]]) -> None:
+    lives = [find_lives(str(trimmed / "journal"), str(f["message_no"]), lake=str(trimmed / "lake")) for f in whole[:5]]
+    leases = [fact for [life] in lives for fact in life.facts if fact["fact"] == "leased"]
+    assert leases
+    assert all(fact["worker"] for fact in leases)
+
+
+def test_an_id_that_nobody_had_is_in_neither(trimmed: Path) -> None:
+    assert find_lives(str(trimmed / "journal"), "nobody", lake=str(trimmed / "lake")) == []
+
+
+def test_the_facts_of_another_broker_are_not_told(data: Path, whole: list[dict[str, Any]]) -> None:
+    number = whole[0]["message_no"]
+    assert facts_of(str(data / "lake"), PLAN.broker_id, b"", {number})
+    assert facts_of(str(data / "lake"), bytes(16), b"", {number}) == []
+
+
+def test_the_command_says_that_facts_came_from_the_lake(
+    trimmed: Path, whole: list[dict[str, Any]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["trace", str(whole[0]["message_no"]), "--data", str(trimmed)]) == 0
+    out = capfd.readouterr().out
+    assert "accepted" in out
+    assert "told from the lake" in out
+
+
+def test_a_lake_that_cannot_be_read_is_said_and_the_rest_is_told(
+    trimmed: Path, data: Path, whole: list[dict[str, Any]], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    broken = tmp_path / "broken"
+    part = Lake(str(data / "lake")).parts("incoming")[0]
+    path = broken / part.path("incoming")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"PAR1 this is no table")
+    notes: list[str] = []
+    assert find_lives(str(trimmed / "journal"), str(whole[0]["message_no"]), lake=str(broken), notes=notes) == []
+    assert "could not be asked" in notes[0]
+    (trimmed / "lake").unlink()
+    (trimmed / "lake").symlink_to(broken)
+    assert run(["trace", str(whole[0]["message_no"]), "--data", str(trimmed)]) == 4
+    assert "could not be asked" in capfd.readouterr().err
+
+
+def test_without_pyarrow_the_command_says_what_is_missing(
+    trimmed: Path, whole: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    (tmp_path / "pyarrow.py").write_text("raise ImportError('not here')")
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    command = [sys.executable, "-m", "dragoman", "trace", str(whole[0]["message_no"]), "--data", str(trimmed)]
+    ended = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert ended.returncode == 4
+    assert "could not be asked for what the journal no longer keeps" in ended.stderr
+    assert "pyarrow" in ended.stderr
