@@ -1,0 +1,131 @@
+"""The exporter: every span of a journal reaches the collector, once by its id.
+
+Where to go on stands in the cursor (otel/cursor); what has to be remembered of messages that were open there is read again from the
+journal, from the oldest of them on. Never beyond what is synced: a block above may be cut off by a power loss, and its numbers would
+then come again with other facts.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Final
+
+from dragoman.errors import CollectorAway, SpansRefused
+from dragoman.journal import Block, JournalReader
+from dragoman.otel.collector import Collector
+from dragoman.otel.cursor import Cursor, write_cursor
+from dragoman.otel.otlp import Encoder, rejected_spans
+from dragoman.otel.spans import Span
+from dragoman.otel.tracer import Tracer
+
+log = logging.getLogger("dragoman.otel")
+
+# Single spans refused, one after the other and none taken, before the collector itself is doubted.
+REFUSED_MAX: Final = 16
+
+
+class Exporter:
+    """One journal, one collector. `take` reads, `send` tells; when to do which is the caller's affair."""
+
+    def __init__(
+        self,
+        directory: Path,
+        cursor: Cursor,
+        reader: JournalReader,
+        tracer: Tracer,
+        encoder: Encoder,
+        collector: Collector,
+        spans_max: int,
+    ) -> None:
+        self._directory = directory
+        self._reader, self._tracer, self._encoder, self._collector = reader, tracer, encoder, collector
+        self._spans_max = spans_max
+        self._broker = cursor.broker
+        self._behind: Block | None = None
+        self._told_lsn = cursor.lsn  # spans of facts up to it were accepted before this process began
+        # Read again first: what was open at the cursor.
+        self._next_lsn = min(cursor.open_lsn, cursor.lsn + 1) if cursor.open_lsn else cursor.lsn + 1
+        self._kept = cursor
+        self.exported_lsn = cursor.lsn
+        self.missed = cursor.missed
+        self.refused = cursor.refused
+        self.sent = 0  # spans accepted since this process began
+        self._spans: list[Span] = []
+
+    @property
+    def spans(self) -> int:
+        """Made and not yet accepted."""
+        return len(self._spans)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._spans) >= self._spans_max
+
+    def take(self, upto_lsn: int) -> bool:
+        """Read facts up to `upto_lsn` until there are enough spans for a request; True when there may be more."""
+        if self._next_lsn > upto_lsn:
+            return False
+        for block in self._reader.read(self._next_lsn, self._behind):
+            if block.last_lsn > upto_lsn:
+                return False
+            if self.is_full:
+                return True
+            self._count_gap(block.first_lsn)
+            self._spans += self._tracer.take(block, self._told_lsn + 1)
+            self._next_lsn = block.last_lsn + 1
+            self._behind = block
+        return False
+
+    def send(self) -> None:
+        """Tell the collector all that was taken. May be tried again after a failure: what was accepted is not sent twice."""
+        while self._spans:
+            self._offer(self._spans[: self._spans_max])
+            del self._spans[: self._spans_max]
+        self.exported_lsn = max(self._next_lsn - 1, self._told_lsn)
+
+    def keep(self) -> None:
+        """Write down how far it came; only right after `send`, when all that is remembered is of facts that were told."""
+        assert not self._spans, "what is not accepted must not be passed over"
+        open_lsn = self._tracer.oldest_lsn()
+        cursor = Cursor(self._broker, self.exported_lsn, open_lsn, self.missed, self.refused)
+        if cursor != self._kept:
+            write_cursor(self._directory, cursor)
+            self._kept = cursor
+
+    @property
+    def is_ahead_of_cursor(self) -> bool:
+        return self.exported_lsn != self._kept.lsn
+
+    def _offer(self, batch: list[Span]) -> None:
+        """A batch that is refused is offered in halves, so that one span costs no other. Who refuses them all is no collector that
+        finds a span wrong, but the wrong door: that is trouble, and nothing is passed over."""
+        taken = refused = 0
+        parts = [batch]
+        while parts:
+            part = parts.pop()
+            try:
+                answer = self._collector.post(self._encoder.request(part))
+            except SpansRefused as error:
+                if len(part) > 1:
+                    middle = len(part) // 2
+                    parts += [part[middle:], part[:middle]]
+                    continue
+                refused += 1
+                if taken == 0 and len(batch) > 1 and refused >= min(REFUSED_MAX, len(batch)):
+                    raise CollectorAway(self._collector.endpoint, f"every span is refused, {error.problem}") from error
+                log.warning("%s", error)
+                continue
+            rejected, words = rejected_spans(answer)
+            taken += len(part)
+            self.sent += len(part) - min(rejected, len(part))
+            refused += min(rejected, len(part))
+            if rejected:
+                log.warning("the collector did not take %d spans: %s", rejected, words)
+        self.refused += refused
+
+    def _count_gap(self, found_lsn: int) -> None:
+        wanted_lsn = max(self._next_lsn, self._told_lsn + 1)
+        if found_lsn > wanted_lsn:
+            self.missed += found_lsn - wanted_lsn
+            log.warning("facts %d to %d left the journal before they were told", wanted_lsn, found_lsn - 1)

@@ -1,0 +1,38 @@
+"""The two pipes to the broker that started us: lines of text, `word rest`."""
+
+from __future__ import annotations
+
+import os
+import select
+from contextlib import suppress
+from typing import Final
+
+READ_SIZE: Final = 65536
+
+
+class Parent:
+    """Its end is the end of our input."""
+
+    def __init__(self, in_fd: int, out_fd: int) -> None:
+        self._in_fd, self._out_fd = in_fd, out_fd
+        self._rest = b""
+        self.has_ended = False
+
+    def listen(self, wait_s: float) -> list[tuple[str, str]]:
+        """All that was said, after waiting for the first word at most so long."""
+        if self.has_ended:
+            return []
+        readable, _, _ = select.select([self._in_fd], [], [], max(wait_s, 0.0))
+        if not readable:
+            return []
+        data = os.read(self._in_fd, READ_SIZE)
+        if not data:
+            self.has_ended = True
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        heard = (line.decode("utf-8", "replace").partition(" ") for line in lines)
+        return [(word, rest) for word, _, rest in heard]
+
+    def tell(self, line: str) -> None:
+        # A parent that is gone hears nothing; the end of input tells us so in a moment.
+        with suppress(BrokenPipeError):
+            os.write(self._out_fd, line.replace("\n", " ").encode() + b"\n")

@@ -1,0 +1,187 @@
+"""What is told of a message: one span for all of it, and below it its waits, each worker's work, and the reply.
+
+    message   accepted ──────────────────────────────────────────────── closed      below the client's span, if it told one
+      wait    accepted (or due) ── leased
+      work                         leased ── released                               a link leads to the attempt before
+      wait                                   released ── leased
+      work                                               leased ────── closed
+      reply                                                            closed       the instant the answer was kept and left
+
+A span is made when it ends, from the fact that ends it: those carry the whole timing (docs/reference/facts.md). Names of attributes are
+those of OpenTelemetry's semantic conventions for messaging, and where these have no word, `dragoman.…`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from dragoman.core.phrases import number_text
+from dragoman.otel.context import Context
+from dragoman.otel.ids import MESSAGE, REPLY, WAIT, WORK, Ids
+
+# As OTLP numbers them.
+INTERNAL, CLIENT, PRODUCER, CONSUMER = 1, 3, 4, 5
+UNSET, OK, ERROR = 0, 1, 2
+
+ENDS: Final = {
+    "done": OK,
+    "rejected": ERROR,
+    "expired": ERROR,
+}  # a cancelled message is nobody's success and nobody's fault
+WORK_ENDS: Final = {"done": OK, "rejected": ERROR}
+# Why an attempt may end without anything being wrong with the work.
+CALM_REASONS: Final = frozenset({"returned", "worker_left", "broker_started", "broker_stopped"})
+UNSENT_REASONS: Final = frozenset({"reply_undeliverable"})
+# The operations that the conventions know; a wait is none of them.
+OPERATION_TYPES: Final = {"message": "receive", "work": "process", "reply": "send"}
+
+Fact = dict[str, Any]
+Attributes = dict[str, str | int]
+
+
+class SpanId(NamedTuple):
+    """A span that another one points to."""
+
+    trace_id: bytes
+    span_id: bytes
+
+
+@dataclass(slots=True)
+class Span:
+    """One span as it is sent."""
+
+    trace_id: bytes
+    span_id: bytes
+    parent_id: bytes
+    name: str
+    kind: int
+    start_ns: int
+    end_ns: int
+    attributes: Attributes
+    status: int = UNSET
+    problem: str = ""
+    is_parent_remote: bool = False
+    links: list[SpanId] = field(default_factory=list)
+    events: list[tuple[str, int]] = field(default_factory=list)
+
+
+class Subject(NamedTuple):
+    """The message a span is of, as far as its maker knows it."""
+
+    number: int
+    queue: str
+    dialect: str
+    client_id: str
+    context: Context | None
+
+
+class SpanMaker:
+    """Spans of one broker's messages."""
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+
+    def message(self, subject: Subject, closed: Fact) -> Span:
+        """The whole life."""
+        outcome, reason = closed["outcome"], closed["reason"]
+        accepted_ns = closed["accepted_ns"] or closed["time_ns"]
+        span = self._span(subject, "message", MESSAGE, 0, CONSUMER, accepted_ns, closed["time_ns"])
+        context = subject.context
+        span.parent_id = context.span_id if context is not None else b""
+        span.is_parent_remote = context is not None
+        span.attributes |= {
+            "messaging.message.body.size": closed["body_size"],
+            "dragoman.outcome": outcome,
+            "dragoman.reason": reason,
+            "dragoman.attempts": closed["attempt"],
+        }
+        if subject.client_id:
+            span.attributes["dragoman.client.message.id"] = subject.client_id
+        self._judge(span, ENDS.get(outcome, UNSET), reason)
+        return span
+
+    def first_wait(self, subject: Subject, closed: Fact) -> Span | None:
+        """Until a worker had it, or until it ended without; None where it ended before it was due."""
+        begins_ns = max(closed["accepted_ns"], closed.get("due_ns", 0))
+        ends_ns = closed["first_leased_ns"] or closed["time_ns"]
+        if not begins_ns or ends_ns < begins_ns:
+            return None
+        return self.wait(subject, 1, begins_ns, ends_ns)
+
+    def wait(self, subject: Subject, attempt: int, begins_ns: int, ends_ns: int) -> Span:
+        span = self._span(subject, "wait", WAIT, attempt, INTERNAL, begins_ns, ends_ns)
+        span.attributes["dragoman.attempt"] = attempt
+        return span
+
+    def work_ended(self, subject: Subject, fact: Fact, worker: str) -> Span:
+        """An attempt that `released` or `quarantined` ended."""
+        span = self._work(subject, fact["attempt"], fact["worker_no"], worker, fact)
+        span.attributes["dragoman.reason"] = fact["reason"]
+        self._judge(span, UNSET if fact["reason"] in CALM_REASONS else ERROR, fact["reason"])
+        return span
+
+    def work_closed(self, subject: Subject, closed: Fact, worker: str) -> Span:
+        """The attempt that ended with the message."""
+        settler_no = closed["worker_no"]
+        holder_no = closed.get("holder_no", 0) or settler_no
+        span = self._work(subject, closed["attempt"], holder_no, worker, closed)
+        if closed["delivered_ns"]:
+            span.events.append(("delivered", closed["delivered_ns"]))
+        if holder_no == settler_no:
+            span.attributes["dragoman.outcome"] = closed["outcome"]
+            self._judge(span, WORK_ENDS.get(closed["outcome"], UNSET), closed["reason"])
+        elif settler_no:
+            span.attributes["dragoman.settled_by"] = "w" + number_text(settler_no)
+        return span
+
+    def reply(self, subject: Subject, closed: Fact) -> Span:
+        at_ns = closed["time_ns"]
+        span = self._span(subject, "reply", REPLY, 0, PRODUCER, at_ns, at_ns)
+        span.attributes["messaging.message.body.size"] = closed["reply_size"]
+        span.attributes["dragoman.worker.dialect"] = closed["worker_dialect"]
+        return span
+
+    def _work(self, subject: Subject, attempt: int, worker_no: int, worker: str, fact: Fact) -> Span:
+        span = self._span(subject, "work", WORK, attempt, CLIENT, fact["leased_ns"], fact["time_ns"])
+        span.attributes["dragoman.attempt"] = attempt
+        if worker_no:
+            span.attributes["dragoman.worker.id"] = "w" + number_text(worker_no)
+        if worker:
+            span.attributes["dragoman.worker.name"] = worker
+        # Who settled is not who held it: then the fact tells the settler's dialect.
+        if fact.get("worker_dialect") and not fact.get("holder_no"):
+            span.attributes["dragoman.worker.dialect"] = fact["worker_dialect"]
+        if attempt > 1:
+            span.links.append(SpanId(span.trace_id, self._ids.span_id(subject.number, WORK, attempt - 1)))
+        return span
+
+    def _span(
+        self, subject: Subject, name: str, what: int, attempt: int, kind: int, start_ns: int, end_ns: int
+    ) -> Span:
+        ids, number, context = self._ids, subject.number, subject.context
+        attributes: Attributes = {
+            "messaging.system": "dragoman",
+            "messaging.operation.name": name,
+            "messaging.destination.name": subject.queue,
+            "messaging.message.id": number_text(number),
+            "dragoman.client.dialect": subject.dialect,
+        }
+        if name in OPERATION_TYPES:
+            attributes["messaging.operation.type"] = OPERATION_TYPES[name]
+        return Span(
+            context.trace_id if context is not None else ids.trace_id(number),
+            ids.span_id(number, what, attempt),
+            ids.span_id(number, MESSAGE),
+            f"{name} {subject.queue}",
+            kind,
+            start_ns,
+            max(end_ns, start_ns),  # the clock may have stepped back between two boots
+            attributes,
+        )
+
+    def _judge(self, span: Span, status: int, reason: str) -> None:
+        span.status = status
+        if status == ERROR:
+            span.problem = reason
+            span.attributes["error.type"] = reason

@@ -1,0 +1,142 @@
+"""Facts in the order of the journal become spans.
+
+Most spans need no memory: the fact that ends them has their whole timing, and ids are made of numbers (otel/ids). What an open message
+is remembered for is what only its acceptance said (its client's trace and id, whether it wants an answer) and since when it waits
+again. Messages beyond `open_max` are not remembered: their spans are made from the closing fact alone, in a trace of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from dragoman.journal import Block
+from dragoman.model.decode import decode
+from dragoman.model.sampling import SAMPLES, find_traced, is_sampled
+from dragoman.otel.context import Context, find_context
+from dragoman.otel.ids import Ids
+from dragoman.otel.spans import UNSENT_REASONS, Fact, Span, SpanMaker, Subject
+
+# Workers remembered by name; the oldest go first.
+WORKERS_MAX: Final = 100_000
+
+
+@dataclass(slots=True)
+class Open:
+    """What is remembered of a message until it is settled."""
+
+    lsn: int
+    client_id: str
+    context: Context | None
+    is_sampled: bool
+    is_reply_wanted: bool
+    waits_since_ns: int = 0  # after an attempt ended; 0: this is its first wait
+
+
+class Tracer:
+    """Reads the blocks of one broker, each once and in order."""
+
+    def __init__(self, broker_id: bytes, sample_ratio: float, open_max: int) -> None:
+        self._maker = SpanMaker(Ids(broker_id))
+        self._samples = round(sample_ratio * SAMPLES)
+        self._open_max = open_max
+        self.open: dict[int, Open] = {}
+        self.queues: dict[int, str] = {}
+        self.workers: dict[int, str] = {}
+
+    def oldest_lsn(self) -> int:
+        """Of the messages remembered; 0: none is."""
+        return next((open_.lsn for open_ in self.open.values()), 0)
+
+    def take(self, block: Block, from_lsn: int) -> list[Span]:
+        """The spans that end with facts of this block from `from_lsn` on; what comes before is only remembered."""
+        found: list[tuple[int, int]] = []
+        spans: list[Span] = []
+        find_traced(block.records, self._samples, self.open, found)
+        for at, ordinal in found:
+            fact = decode(block.records, at)
+            fact["time_ns"] = block.time_ns
+            lsn = block.first_lsn + ordinal
+            if "message_no" in fact:
+                ended = self._move(fact, lsn)
+                if lsn >= from_lsn:
+                    spans += ended
+            else:
+                self._name(fact)
+        return spans
+
+    def _name(self, fact: Fact) -> None:
+        if fact["fact"] == "queue_named":
+            self.queues[fact["queue_no"]] = fact["queue"]
+        else:
+            self.name_worker(fact["worker_no"], fact["identity"] or fact["remote"])
+
+    def name_worker(self, worker_no: int, name: str) -> None:
+        self.workers[worker_no] = name
+        if len(self.workers) > WORKERS_MAX:
+            del self.workers[next(iter(self.workers))]
+
+    def _move(self, fact: Fact, lsn: int) -> list[Span]:
+        number, name = fact["message_no"], fact["fact"]
+        if name == "accepted":
+            self._remember(fact, lsn)
+            return []
+        open_ = self.open.get(number)
+        if name == "closed" and open_ is not None:
+            del self.open[number]
+        if not (open_.is_sampled if open_ is not None else is_sampled(number, self._samples)):
+            return []
+        if name == "closed":
+            return self._close(fact, open_)
+        return self._end_attempt(fact, open_)
+
+    def _remember(self, fact: Fact, lsn: int) -> None:
+        if len(self.open) >= self._open_max:
+            return
+        number = fact["message_no"]
+        context = find_context(fact["headers"].encode()) if fact["dialect"] in ("emqp", "internal") else None
+        decided = context.is_sampled if context is not None else is_sampled(number, self._samples)
+        if context is not None or decided:
+            self.open[number] = Open(lsn, fact["client_id"], context, decided, "reply_wanted" in fact["flags"])
+
+    def _end_attempt(self, fact: Fact, open_: Open | None) -> list[Span]:
+        """`released` and `quarantined` end one; `requeued` does not, but begins a wait."""
+        spans: list[Span] = []
+        if fact.get("leased_ns"):  # older journals do not tell when an attempt began
+            subject = self._subject(fact, open_)
+            spans += self._later_wait(subject, fact, open_)
+            spans.append(self._maker.work_ended(subject, fact, self._worker(fact["worker_no"])))
+        if open_ is not None:
+            open_.waits_since_ns = 0 if fact["fact"] == "quarantined" else max(fact.get("due_ns", 0), fact["time_ns"])
+        return spans
+
+    def _later_wait(self, subject: Subject, fact: Fact, open_: Open | None) -> list[Span]:
+        """The wait after an attempt, told with the end of the next one. Its start may lie ahead of its end: not all wait for their due."""
+        if open_ is None or not open_.waits_since_ns:
+            return []
+        ends_ns = fact["leased_ns"] or fact["time_ns"]
+        attempt = fact["attempt"] if fact["leased_ns"] else fact["attempt"] + 1
+        return [self._maker.wait(subject, attempt, min(open_.waits_since_ns, ends_ns), ends_ns)]
+
+    def _close(self, fact: Fact, open_: Open | None) -> list[Span]:
+        maker, subject = self._maker, self._subject(fact, open_)
+        spans = [maker.message(subject, fact)]
+        if (wait := maker.first_wait(subject, fact)) is not None:
+            spans.append(wait)
+        spans += self._later_wait(subject, fact, open_)
+        if fact["leased_ns"]:
+            holder_no = fact.get("holder_no", 0) or fact["worker_no"]
+            spans.append(maker.work_closed(subject, fact, self._worker(holder_no)))
+        is_wanted = open_.is_reply_wanted if open_ is not None else fact["reply_size"] > 0
+        if is_wanted and fact["worker_no"] and fact["reason"] not in UNSENT_REASONS:
+            spans.append(maker.reply(subject, fact))
+        return spans
+
+    def _subject(self, fact: Fact, open_: Open | None) -> Subject:
+        queue = self.queues.get(fact["queue_no"], f"#{fact['queue_no']}")
+        context = open_.context if open_ is not None else None
+        client_id = open_.client_id if open_ is not None else ""
+        return Subject(fact["message_no"], queue, fact["dialect"], client_id, context)
+
+    def _worker(self, worker_no: int) -> str:
+        return self.workers.get(worker_no, "")

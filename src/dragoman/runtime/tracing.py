@@ -1,0 +1,149 @@
+"""The exporter beside the broker: a child process that tells an OpenTelemetry collector of committed facts, started again whenever it ends.
+
+Without `otel.endpoint` there is none, and nothing of it is loaded. The broker tells it how far facts are synced, one line a second while
+that changes, and at its start the names that facts know by number only. The journal does not wait for it: facts that go before the
+collector could be told are counted as missed. otel/process has the words of both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import structlog
+
+from dragoman.core.phrases import shown
+from dragoman.errors import DataDirectoryUnusable
+from dragoman.otel.cursor import Cursor, read_cursor, write_cursor
+from dragoman.runtime.child import Child
+
+if TYPE_CHECKING:
+    from dragoman.core.core import Core
+    from dragoman.journal.journal import Journal
+    from dragoman.runtime.config import Config
+    from dragoman.runtime.home import Home
+
+TELL_S: Final = 1.0
+FINISH_S: Final = 15.0  # longer than the exporter waits for the collector's answer
+NAMES_AT_ONCE: Final = 500  # lines told in one go
+
+log = structlog.get_logger("dragoman.otel")
+
+
+def is_tracing_wanted(config: Config) -> bool:
+    if not config.otel.endpoint:
+        return False
+    if config.journal.durability == "memory":
+        log.warning("no traces are exported: with durability memory there are no facts to read them from")
+        return False
+    return True
+
+
+class Tracing:
+    """One child at a time, until the broker stops. Made before the boot's first fact: a new exporter begins with that."""
+
+    def __init__(self, config: Config, home: Home, journal: Journal, core: Core) -> None:
+        otel = config.otel
+        self._journal, self._core = journal, core
+        self._headers = dict(otel.headers)
+        self.endpoint = otel.endpoint
+        self.exported_lsn = place_cursor(home, journal)
+        self.spans = self.missed_facts = self.refused_spans = 0
+        self.trouble = ""
+        arguments = [
+            "--data", str(home.path),
+            "--endpoint", otel.endpoint,
+            "--service-name", otel.service_name,
+            "--sample-ratio", str(otel.sample_ratio),
+            "--interval-s", str(otel.interval_s),
+            "--spans-max", str(otel.spans_max),
+            "--open-max", str(otel.open_max),
+            "--compression", otel.compression,
+        ]  # fmt: skip
+        self._child = Child("exporter of traces", "dragoman.otel", arguments, self._hear, self._fail)
+        self._teller: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._child.start()
+        self._teller = asyncio.ensure_future(self._tell_on())
+        log.info("traces are exported", endpoint=self.endpoint)
+
+    async def stop(self) -> None:
+        """After the journal was closed: the last spans are told, then the child ends."""
+        if self._teller is None:
+            return
+        self._teller.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._teller
+        if not await self._child.stop(f"synced {self._journal.synced_lsn}", FINISH_S):
+            log.warning("the collector lags behind; the next start goes on there", exported_lsn=self.exported_lsn)
+
+    def view(self) -> dict[str, Any]:
+        """For `dragoman status`."""
+        return {
+            "endpoint": self.endpoint,
+            "exported_lsn": self.exported_lsn,
+            "behind": max(self._journal.synced_lsn - self.exported_lsn, 0),
+            "spans": self.spans,
+            "missed_facts": self.missed_facts,
+            "refused_spans": self.refused_spans,
+            "trouble": self.trouble,
+        }
+
+    async def _tell_on(self) -> None:
+        life, told_lsn = 0, -1
+        while True:
+            if self._child.lives != life:
+                life, told_lsn = self._child.lives, -1
+                await self._introduce()
+            if self._journal.synced_lsn != told_lsn:
+                told_lsn = self._journal.synced_lsn
+                await self._child.tell(f"synced {told_lsn}")
+            await asyncio.sleep(TELL_S)
+
+    async def _introduce(self) -> None:
+        lines = list(self._names())
+        await self._child.tell(f"headers {_json(self._headers)}")
+        for start in range(0, len(lines), NAMES_AT_ONCE):
+            await self._child.tell("\n".join(lines[start : start + NAMES_AT_ONCE]))
+
+    def _names(self) -> Iterator[str]:
+        for number, queue in self._core.state.queues_by_no.items():
+            yield f"queue {number} {_json(shown(queue.name))}"
+        for number, peer in self._core.workers.items():
+            yield f"worker {number} {_json(shown(peer.identity) or peer.remote)}"  # as the fact of its joining says it
+
+    def _fail(self, trouble: str) -> None:
+        self.trouble = trouble
+
+    def _hear(self, line: str) -> None:
+        word, _, rest = line.strip().partition(" ")
+        if word == "exported":
+            numbers = [int(number) for number in rest.split()]
+            self.exported_lsn, self.spans, self.missed_facts, self.refused_spans = numbers
+            self.trouble = ""
+        elif word == "trouble":
+            code, _, text = rest.partition(" ")
+            if not self.trouble:  # once for each time it is in trouble
+                log.error("traces cannot be exported", code=code, trouble=text)
+            self.trouble = text
+
+
+def place_cursor(home: Home, journal: Journal) -> int:
+    """Where the exporter goes on. A new one begins with this boot; so does one whose journal was put back to an earlier state."""
+    broker, last_lsn = journal.broker_id.hex(), journal.next_lsn - 1
+    cursor = read_cursor(home.path)
+    if cursor is not None and cursor.broker == broker and cursor.lsn <= last_lsn:
+        return cursor.lsn
+    try:
+        write_cursor(home.path, Cursor(broker, last_lsn))
+    except OSError as error:
+        raise DataDirectoryUnusable(home.path, error) from error
+    return last_lsn
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
