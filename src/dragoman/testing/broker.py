@@ -103,7 +103,8 @@ class RunningBroker:
         app.address = address.parse(self.url)
 
     def start(self) -> None:
-        listen = tuple(f"{name}={where}" for name, where in self.listeners.items())
+        # Without the web page: what it shows, a test asks the broker itself.
+        listen = (*(f"{name}={where}" for name, where in self.listeners.items()), "http=off")
         settings = ("lake.mode=off", *self._settings)  # a test that wants a lake says so
         flags = Flags(data=str(self.data), durability=self._durability, listen=listen, settings=settings)
         config = load(None, {}, flags)

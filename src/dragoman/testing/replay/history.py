@@ -1,0 +1,197 @@
+"""A journal read for one slice: the messages that were open in it with all their facts, the workers that were there, who was in charge.
+
+Lives that ended before the slice are forgotten as soon as they end, so a long journal takes no more memory than what is open in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from librt.strings import read_i32_le, read_i64_le
+
+from dragoman.core.phrases import read_number
+from dragoman.errors import ExportTooLarge
+from dragoman.limits import EXPORT_MESSAGES_MAX
+from dragoman.model.decode import CARRIED_AT, decode
+from dragoman.model.message import Message
+from dragoman.model.records import (
+    ACCEPTED,
+    CARRIED,
+    CHECKPOINT,
+    CLOSED,
+    DELIVERED,
+    LEASED,
+    PAUSED,
+    QUARANTINED,
+    QUEUE_NAMED,
+    RELEASED,
+    REQUEUED,
+    RESUMED,
+    STARTED,
+    WORKER_JOINED,
+    WORKER_LEFT,
+    read_accepted,
+)
+
+OF_MESSAGES = (LEASED, DELIVERED, RELEASED, CLOSED, QUARANTINED, REQUEUED)
+OF_ALL = (STARTED, QUEUE_NAMED, WORKER_JOINED, WORKER_LEFT, PAUSED, RESUMED)
+
+Fact = dict[str, Any]
+Progress = Callable[[int, int], None]
+
+
+class FactBlock(Protocol):
+    """As much of a journal's block as is read here."""
+
+    @property
+    def records(self) -> bytes: ...
+
+    @property
+    def first_lsn(self) -> int: ...
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def time_ns(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be exported. `to_ns` is no part of it; an empty queue or key takes any."""
+
+    from_ns: int
+    to_ns: int
+    queue: str = ""
+    key: str = ""  # a message's id, of its client's or the broker's own
+
+
+@dataclass
+class Life:
+    """One message. `facts` without its acceptance; each with `lsn` and `time_ns`."""
+
+    message: Message
+    queue: str
+    accepted_ns: int
+    lsn: int
+    is_new: bool  # it was accepted in the slice; else it was open when that begins
+    facts: list[Fact] = field(default_factory=list)
+
+
+@dataclass
+class Worker:
+    """One worker's time at the broker."""
+
+    number: int
+    dialect: str
+    identity: bytes
+    joins: list[Fact] = field(default_factory=list)
+    left: Fact | None = None
+
+
+class History:
+    """Read blocks in order with `read`."""
+
+    def __init__(self, wanted: Wanted, queues: dict[int, str]) -> None:
+        self.wanted = wanted
+        self.queues = queues  # by number; what is known before reading, from elsewhere
+        self.lives: dict[int, Life] = {}
+        self.workers: dict[int, Worker] = {}
+        self.facts: list[Fact] = []  # of the slice, in order
+        self.paused: set[str] = set()  # when it begins
+        self.headless: set[int] = set()  # messages whose acceptance the journal no longer has
+        self._number = read_number(wanted.key) if wanted.key else 0
+
+    def read(self, blocks: Iterable[FactBlock], last_lsn: int, progress: Progress) -> None:
+        for block in blocks:
+            if block.time_ns >= self.wanted.to_ns:
+                return
+            self.block(block)
+            progress(block.first_lsn + block.count, max(last_lsn, block.first_lsn + block.count))
+
+    def block(self, block: FactBlock) -> None:
+        records, at, lsn = block.records, 0, block.first_lsn
+        while at < len(records):
+            kind, end = records[at + 4], at + read_i32_le(records, at)
+            if kind in (ACCEPTED, CARRIED):
+                self._accepted(records, at, block.time_ns, lsn)
+            elif kind in OF_ALL or (kind in OF_MESSAGES and self._is_wanted(records, at, block.time_ns)):
+                fact: Fact = decode(records, at)
+                fact["lsn"], fact["time_ns"] = lsn, block.time_ns
+                if kind == WORKER_JOINED:
+                    fact["identity_bytes"] = bytes.fromhex(records[at + 21 : end].split(b"\t", 3)[2].decode())
+                self._take(fact)
+            at = end
+            lsn += kind < CHECKPOINT  # what lies above is storage, and takes no lsn
+
+    def _is_wanted(self, records: bytes, at: int, time_ns: int) -> bool:
+        if read_i64_le(records, at + 5) in self.lives:
+            return True
+        return records[at + 4] == CLOSED and time_ns >= self.wanted.from_ns
+
+    def _accepted(self, records: bytes, at: int, time_ns: int, lsn: int) -> None:
+        is_carried = records[at + 4] == CARRIED
+        accepted_ns = read_i64_le(records, at + 5) if is_carried else time_ns
+        message = read_accepted(records, at + CARRIED_AT if is_carried else at, b"", True)
+        queue = self.queues.get(message.queue_no, f"queue {message.queue_no}")
+        if message.number in self.lives or (self.wanted.queue and queue != self.wanted.queue):
+            return
+        if self.wanted.key and message.number != self._number and message.client_id != self.wanted.key.encode():
+            return
+        is_new = time_ns >= self.wanted.from_ns and not is_carried
+        self.lives[message.number] = Life(message, queue, accepted_ns, lsn, is_new)
+        if is_new:
+            self.facts.append({"fact": "accepted", "message_no": message.number, "lsn": lsn, "time_ns": time_ns})
+        if len(self.lives) > EXPORT_MESSAGES_MAX and time_ns >= self.wanted.from_ns:
+            raise ExportTooLarge(len(self.lives), EXPORT_MESSAGES_MAX)
+
+    def _take(self, fact: Fact) -> None:
+        name = fact["fact"]
+        is_inside = fact["time_ns"] >= self.wanted.from_ns
+        if name == "queue_named":
+            self.queues[fact["queue_no"]] = fact["queue"]
+            return
+        if name in ("paused", "resumed"):
+            self._switched(fact, is_inside)
+        elif name == "started":
+            if not is_inside:
+                self.workers.clear()
+        elif name in ("worker_joined", "worker_left"):
+            self._worker(fact, is_inside)
+        else:
+            life = self.lives.get(fact["message_no"])
+            if life is None:
+                self._headless(fact, is_inside)
+                return
+            life.facts.append(fact)
+            if name == "closed" and not is_inside:
+                del self.lives[fact["message_no"]]
+        if is_inside:
+            self.facts.append(fact)
+
+    def _switched(self, fact: Fact, is_inside: bool) -> None:
+        queue = fact["queue"] = self.queues.get(fact["queue_no"], "")
+        if not is_inside and fact["fact"] == "paused":
+            self.paused.add(queue)
+        elif not is_inside:
+            self.paused.discard(queue)
+
+    def _worker(self, fact: Fact, is_inside: bool) -> None:
+        number = fact["worker_no"]
+        if fact["fact"] == "worker_joined":
+            worker = self.workers.setdefault(number, Worker(number, fact["dialect"], fact["identity_bytes"]))
+            worker.joins.append(fact)
+        elif number in self.workers:
+            if is_inside:
+                self.workers[number].left = fact
+            else:
+                del self.workers[number]
+
+    def _headless(self, fact: Fact, is_inside: bool) -> None:
+        """Of a message nobody asked for, or of one whose beginning is older than what the journal keeps."""
+        queue = self.queues.get(fact.get("queue_no", 0), "")
+        is_other = bool(self.wanted.queue) and queue != self.wanted.queue
+        if is_inside and not is_other and not self.wanted.key and fact.get("accepted_ns", 0) < self.wanted.from_ns:
+            self.headless.add(fact["message_no"])

@@ -1,0 +1,70 @@
+"""What is there when a story begins: messages that were open already, with what they had been through, and the workers that had them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from dragoman.testing.replay.cast import Entry
+from dragoman.testing.replay.history import Fact, Life
+from dragoman.testing.replay.tables import SECOND_NS
+
+BEFORE_MAX_NS: Final = 600 * SECOND_NS  # so long before its beginning a story may start, to put there what was open
+
+
+def placed_ns(life: Life, start_ns: int) -> int:
+    """When a message is accepted in the story: when it was, or if that is very long ago, a while before the beginning."""
+    if life.is_new:
+        return life.accepted_ns
+    return min(max(life.accepted_ns, start_ns - BEFORE_MAX_NS), start_ns)
+
+
+@dataclass
+class Past:
+    """What had happened to a message before the story: attempts that ended, and the lease that goes on."""
+
+    had: Entry  # empty: nothing
+    leased: Fact | None
+    is_delivered: bool = False
+    is_handed_over: bool = False
+
+
+def past_of(life: Life, from_ns: int, start_ns: int) -> Past:
+    past = Past({}, None)
+    dead: set[int] = set()
+    for fact in life.facts:
+        if fact["time_ns"] >= from_ns:
+            break
+        if fact["fact"] == "leased":
+            past.leased, past.is_delivered = fact, False
+        elif fact["fact"] == "delivered":
+            past.is_delivered = True
+        elif fact["fact"] == "requeued":
+            past.had.pop("quarantined", None)
+            past.had.pop("due_s", None)
+            dead.clear()
+        else:
+            past.leased = None
+            past.had = ended_attempts(fact, life, start_ns)
+            # One of rq says itself that it has a message; for any other, the broker has told the client.
+            past.is_handed_over = past.is_handed_over or past.is_delivered or fact.get("worker_dialect") != "rq"
+            if fact.get("is_death") or fact.get("died_with"):
+                dead.add(fact["worker_no"])
+    first = next((fact["attempt"] for fact in life.facts if fact["fact"] == "leased"), 1)
+    if not past.had and first > 1:  # attempts older than what the journal keeps
+        past.had = {"attempts": first - 1, "retries_left": life.message.retries_left}
+    if dead:
+        past.had["deaths"] = len(dead)
+    if past.had and past.is_handed_over:
+        past.had["handed_over"] = True
+    return past
+
+
+def ended_attempts(fact: Fact, life: Life, start_ns: int) -> Entry:
+    """After a released or quarantined fact."""
+    had: Entry = {"attempts": fact["attempt"], "retries_left": fact.get("retries_left", life.message.retries_left)}
+    if fact.get("due_ns", 0) > start_ns:
+        had["due_s"] = round((fact["due_ns"] - start_ns) / SECOND_NS, 6)
+    if fact["fact"] == "quarantined":
+        had["quarantined"] = fact["reason"]
+    return had
