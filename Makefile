@@ -19,9 +19,9 @@ TOOLS := $(VENV)/.tools
 SPARK := $(VENV)/.spark
 JUDGES := $(VENV)/.spark-test
 PACKAGING := pyproject.toml setup.py constraints.txt
-SOURCES := $(PACKAGING) $(shell find src -name '*.py' -o -name py.typed -o -name '*.properties')
+SOURCES := $(PACKAGING) $(shell find src -name '*.py' -o -name py.typed -o -name '*.properties' -o -path '*/web/static/*' -o -path '*/web/templates/*')
 # Run once per `make test`, on the installed build; the pure run covers everything else.
-ONCE := eventmq or slow or spark
+ONCE := browser or eventmq or slow or spark
 # Most tests wait for a process or a clock: four at a time take a third of the time, also on two cores.
 # EventMQ's own programs go by the second and run one at a time; Spark's tests share a session, and two of these fill two cores.
 SPREAD := --numprocesses 4 --dist worksteal --ignore tests/spark
@@ -44,6 +44,7 @@ up: $(BROKER) ## start the broker in the foreground (data in ./data, listeners o
 	@echo "    $(VENV)/bin/dragoman send hello '\"world\"'        # kept"
 	@echo "    $(VENV)/bin/dragoman queues                       # it waits"
 	@echo "    $(VENV)/bin/dragoman explain queue:hello          # and this is why"
+	@echo "and look at all of it in a browser: http://127.0.0.1:8484"
 	@exec $(VENV)/bin/dragoman up --data $(DATA) $(ARGS)
 
 demo: $(BROKER) $(SPARK) ## all five dialects, every crossing, a kill -9 in the middle, and a report of it: some two minutes
@@ -57,7 +58,8 @@ test: test-installed test-pure ## run the whole suite on the installed build, th
 
 test-installed: setup $(SPARK) $(JUDGES)
 	@$(PY) -c 'from dragoman.version import version_line; print("testing", version_line())'
-	$(PY) -m pytest $(SPREAD) -m 'not eventmq' $(ARGS) || $(NONE)
+	$(PY) -m pytest $(SPREAD) -m 'not (browser or eventmq)' $(ARGS) || $(NONE)
+	$(PY) -m pytest --ignore tests/spark -m browser $(ARGS) || $(NONE)
 	$(PY) -m pytest --ignore tests/spark -m eventmq $(ARGS) || $(NONE)
 	$(PY) -m pytest $(SESSIONS) -m spark $(ARGS) || $(NONE)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.dialogues import EMQP, LOOP, PROXY, Dialogue
-from dragoman.runtime.config.listeners import LISTENERS
+from dragoman.runtime.config.listeners import ALL_LISTENERS
 
 ROOT = Path(__file__).parent.parent
 START_S = 60.0  # a broker that recovers ten million messages may take a while
@@ -79,7 +79,7 @@ def start_broker(
         data = Path(tempfile.mkdtemp(prefix=f"{durability}-", dir=data_root))
     file = data / "broker.json"
     file.unlink(missing_ok=True)  # a killed broker leaves its own behind
-    listen = [f"{name}={'tcp://127.0.0.1:0' if name in dialogue.listeners else 'off'}" for name in LISTENERS]
+    listen = [f"{name}={'tcp://127.0.0.1:0' if name in dialogue.listeners else 'off'}" for name in ALL_LISTENERS]
     command = [sys.executable, "-m", "dragoman", "up", "--data", str(data), "--durability", durability]
     command += ["--set", f"lake.mode={lake}"]
     command += [part for value in listen for part in ("--listen", value)]

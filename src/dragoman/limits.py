@@ -60,6 +60,10 @@ CHECKPOINT_AMORTISE: Final = 4
 CARRY_LIVE_PERCENT: Final = 25
 # Segment files held open for reading bodies; the rest are opened again when needed.
 OPEN_SEGMENTS_MAX: Final = 256
+# The newest segment is indexed in steps of so many bytes: what is behind the last one is looked through by every trace.
+INDEX_STEP_SIZE: Final = 4 * 1024 * 1024
+# Keys looked up in one segment's index; a trace of more (an id used again and again) reads the segment instead.
+INDEX_KEYS_MAX: Final = 2000
 # Topics counted one by one in a second's `published` facts; the rest share one nameless count.
 TOPICS_COUNTED_MAX: Final = 1000
 # Prefixes one subscriber may hold.
@@ -108,6 +112,22 @@ ADMIN_STREAM_SIZE_MAX: Final = 4 * 1024 * 1024
 ADMIN_PAGE_MAX: Final = 1000
 # Messages one step of an admin's bulk command (purge, quarantine retry) touches before others get their turn.
 ADMIN_STEP_COUNT: Final = 500
+# Queues whose durations are counted one by one, about 6 kB each; those of the rest are counted together.
+QUEUES_TALLIED_MAX: Final = 5_000
+# Open messages one question of the admin socket looks at: a few ms of the loop.
+MESSAGES_LOOKED_AT_MAX: Final = 10_000
+# Bytes of a body that the admin socket shows: enough to recognise it.
+BODY_SHOWN_SIZE_MAX: Final = 64 * 1024
+# Messages in a worker's hands that its view lists.
+HELD_SHOWN_MAX: Final = 100
+# A worker that could take what waits and has taken nothing for this long does not work, whatever it says.
+IDLE_NS_MAX: Final = 30_000_000_000
+# A message that waits this long although its queue has workers: they are too few or too slow.
+OLD_MESSAGE_NS: Final = 300_000_000_000
+# Facts that the lake does not have yet before that is worth a word: some 15 s of a broker at full load.
+LAKE_BEHIND_MAX: Final = 5_000_000
+# Findings of one kind told at a time: who has more of them has one problem, not fifty.
+FINDINGS_MAX: Final = 50
 
 # The SDK: calls under way on one connection, and their bytes, which are kept for sending again. Further callers wait their turn.
 CALLS_MAX: Final = 100_000
@@ -158,3 +178,12 @@ LAKE_PARTS_MAX: Final = 720
 LAKE_DATE_OVER_S: Final = 3600.0
 # Incoming files deleted in one go, between two looks at the journal.
 LAKE_DELETES_MAX: Final = 200
+
+# Characters of a token for the web page: 16 random ones cannot be guessed over a network.
+TOKEN_SIZE_MIN: Final = 16
+
+# Open messages of which the exporter of traces remembers what only their acceptance said: about 40 MB. A setting (`otel.open_max`).
+OTEL_OPEN_MAX: Final = 100_000
+
+# Messages of one exported test: more would be read by nobody, and take the simulator minutes.
+EXPORT_MESSAGES_MAX: Final = 2000

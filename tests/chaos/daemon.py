@@ -22,7 +22,7 @@ class Daemon:
 
     def __init__(self, data: Path, durability: str) -> None:
         self.data, self.durability = data, durability
-        self.addresses = lasting_addresses(LISTENERS)
+        self.addresses = lasting_addresses(LISTENERS) | {"http": "off"}
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
         self.log = data.parent / f"{data.name}.log"

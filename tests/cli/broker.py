@@ -44,6 +44,7 @@ class BrokerProcess:
         self.data = data
         self.flags = [
             *(f"--listen={name}={address}" for name, address in lasting_addresses(LISTENERS).items()),
+            "--listen=http=off",
             f"--durability={durability}",
             *flags,
         ]

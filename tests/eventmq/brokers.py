@@ -25,7 +25,7 @@ class Dragoman:
     def __init__(self, data: Path, *settings: str) -> None:
         self.data = data
         self.settings = settings
-        self.listeners = lasting_addresses(LISTENERS)
+        self.listeners = lasting_addresses(LISTENERS) | {"http": "off"}
         self.start()
 
     def start(self) -> None:

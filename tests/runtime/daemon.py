@@ -42,7 +42,7 @@ class Daemon:
         self.data = data
         listen = dict.fromkeys(LISTENERS, FREE) if listen is None else listen
         lasting = lasting_addresses(name for name, address in listen.items() if address == FREE)
-        self.listen = listen | lasting
+        self.listen = {"http": "off"} | listen | lasting  # a test that wants the web page says so
         settings = ("lake.mode=off", *settings)  # a test that wants a lake says so
         self.flags = (f"--durability={durability}", *(f"--set={setting}" for setting in settings), *flags)
         self.env = os.environ | (env or {})

@@ -45,6 +45,7 @@ def test_without_any_source_the_defaults_are_in_force() -> None:
         "ebus.publish": "tcp://127.0.0.1:5002",
         "ebus.subscribe": "tcp://127.0.0.1:5003",
         "rq": "tcp://127.0.0.1:13700",
+        "http": "tcp://127.0.0.1:8484",
     }
     assert not any(one.is_explicit or one.is_off for one in config.listen.values())
 

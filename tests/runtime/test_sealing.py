@@ -132,6 +132,9 @@ def test_the_journal_waits_for_a_lake_that_cannot_be_written_but_not_for_ever(tm
     ).start()
     try:
         wait_for("the lake's trouble", lambda: lake_of(daemon)["trouble"], SEALED_S)
+        [finding] = daemon.ask("stuck")["findings"]
+        assert finding["kind"] == "lake_behind"
+        assert finding["line"].startswith("the lake is not written: ")
         sizes = []
         with App(f"file:{daemon.data}") as app:
             for _ in range(30):

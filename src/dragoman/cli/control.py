@@ -1,4 +1,4 @@
-"""`dragoman cancel`, `dismiss`, `reload` and `stop`: the operator's words to a running broker."""
+"""`dragoman cancel`, `retry`, `dismiss`, `reload` and `stop`: the operator's words to a running broker."""
 
 from __future__ import annotations
 
@@ -31,6 +31,18 @@ def cancel(id_: str, data: Path, as_json: bool) -> None:
     print_json(answer) if as_json else print_lines(
         [f"message {was['id']} of {was['queue']} was {was['state']}: cancelled"]
     )
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@data_option
+@json_option
+def retry(id_: str, data: Path, as_json: bool) -> None:
+    """Try message ID (its client's id, or its number) again at once: one in quarantine, or one that waits for its next attempt."""
+    answer = ask(data, "retry", id=id_)
+    was = answer["retried"]
+    line = f"message {was['id']} is back in {was['queue']}: attempt {was['attempt'] + 1} is next"
+    print_json(answer) if as_json else print_lines([line])
 
 
 @click.command()

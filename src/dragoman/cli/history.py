@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.cli.admin_client import AdminClient, ask
 from dragoman.cli.options import data_option, json_option
 from dragoman.cli.show import clock, print_json, print_lines, print_table, progress_bar, size
-from dragoman.core.phrases import duration, number_text
+from dragoman.core.phrases import count_of, duration, number_text
 from dragoman.errors import AdminRefused, AdminUnreachable, TraceNotFound
 
 if TYPE_CHECKING:
     from dragoman.runtime.trace import Life
 
 JOURNAL = "journal"
+LAKE = "lake"
 
 
 @click.command()
@@ -26,27 +26,31 @@ JOURNAL = "journal"
 def trace(id_: str, data: Path, as_json: bool) -> None:
     """Print the whole life of message ID: its client's id, or its number in either form.
 
-    Reads the journal's files: works beside a running broker and without one. An id that was used several times has several
-    lives.
+    Reads the journal's files: works beside a running broker and without one. What the journal no longer keeps is read from the
+    lake in DATA/lake. An id that was used several times has several lives.
     """
-    lives = read_lives(data, id_, as_json)
+    notes: list[str] = []
+    lives = read_lives(data, id_, as_json, notes)
     if as_json:
-        print_json({"id": id_, "lives": [life_view(life) for life in lives]})
+        print_json({"id": id_, "lives": [life_view(life) for life in lives], "notes": notes})
         return
     for life in lives:
         print_life(life)
+    print_lines(notes)
 
 
-def read_lives(data: Path, key: str, is_quiet: bool) -> list[Life]:
-    from dragoman.runtime.trace import trace as read_trace
+def read_lives(data: Path, key: str, is_quiet: bool, notes: list[str] | None = None) -> list[Life]:
+    """The lives that answer to a key; what could not be read is said in `notes`, or in the error when nothing was found."""
+    from dragoman.runtime.trace import find_lives
 
-    directory = data / JOURNAL
+    directory, lake = data / JOURNAL, data / LAKE
     if not directory.is_dir():
         raise TraceNotFound(f"{directory} is not there: no journal to read")
+    notes = notes if notes is not None else []
     with progress_bar("reading facts", is_quiet) as progress:
-        lives = read_trace(str(directory), key, progress)
+        lives = find_lives(str(directory), key, progress, str(lake) if lake.is_dir() else "", notes)
     if not lives:
-        raise TraceNotFound(f"no fact in {directory} tells of message {key!r}")
+        raise TraceNotFound("; ".join([f"no fact in {directory} tells of message {key!r}", *notes]))
     name_queues(data, lives)
     return lives
 
@@ -56,6 +60,8 @@ def name_queues(data: Path, lives: list[Life]) -> None:
     nameless = [life for life in lives if life.queue_no and not life.queue]
     if not nameless:
         return
+    from dragoman.cli.admin_client import AdminClient
+
     names: dict[int, str] = {}
     try:
         with AdminClient(data) as client:
@@ -104,8 +110,14 @@ def print_life(life: Life) -> None:
             )
         )
     print_table(title, ["time", ">after", "fact", ">attempt", "worker", ""], rows)
+    from_lake = [fact["lsn"] for fact in life.facts if fact["source"] == LAKE]
+    if from_lake:
+        lsns = f"{from_lake[0]} to {from_lake[-1]}" if len(from_lake) > 1 else str(from_lake[0])
+        print_lines(
+            [f"the journal no longer keeps {count_of(len(from_lake), 'fact')} of these ({lsns}): told from the lake"]
+        )
     if not life.is_begun:
-        print_lines(["its beginning is older than what the journal keeps"])
+        print_lines(["its beginning is older than what is kept"])
     if life.end is None:
         print_lines([f"not settled; `dragoman explain {life.client_id or number_text(life.number)}` says why"])
 
@@ -160,6 +172,8 @@ def explain(what: str, data: Path, as_json: bool) -> None:
 
     Of a message that is settled already, the journal tells how it ended.
     """
+    from dragoman.cli.admin_client import ask
+
     try:
         found = ask(data, "explain", of=what)
     except (AdminRefused, AdminUnreachable) as error:

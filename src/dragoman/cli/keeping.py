@@ -11,7 +11,7 @@ import click
 from dragoman.cli.admin_client import ask, is_running
 from dragoman.cli.options import data_option, json_option
 from dragoman.cli.show import print_json, print_lines, progress_bar, size
-from dragoman.errors import DataDirectoryBusy
+from dragoman.errors import DataDirectoryBusy, JournalMisplaced
 
 JOURNAL: Final = "journal"
 DAMAGED: Final = 5
@@ -62,7 +62,7 @@ def restore(directory: Path, data: Path, as_json: bool) -> None:
 
 @click.group()
 def journal() -> None:
-    """Verify or salvage a journal."""
+    """Verify, index or salvage a journal."""
 
 
 @journal.command()
@@ -90,6 +90,28 @@ def verify(data: Path, as_json: bool) -> int:
             ["sound" if report.is_sound else "damaged: `dragoman journal salvage DIR` copies all that is intact"]
         )
     return 0 if report.is_sound else DAMAGED
+
+
+@journal.command()
+@data_option
+@json_option
+def index(data: Path, as_json: bool) -> None:
+    """Make the indexes that are missing, so that `dragoman trace` finds any message at once.
+
+    A running broker does it by itself, unless its `journal.index` is off.
+    """
+    from dragoman.journal.indexer import Indexer, indexing_alone
+
+    directory = data / JOURNAL
+    if not directory.is_dir():
+        raise JournalMisplaced(f"{directory} is not there: no journal to index")
+    with indexing_alone(str(directory)), progress_bar("indexing", as_json) as progress:
+        Indexer(str(directory)).work(is_last=True, progress=progress)
+    sizes = [path.stat().st_size for path in directory.glob("*.idx")]
+    if as_json:
+        print_json({"indexes": len(sizes), "size": sum(sizes)})
+    else:
+        print_lines([f"{directory}: {len(sizes)} indexes, {size(sum(sizes))}"])
 
 
 @journal.command()

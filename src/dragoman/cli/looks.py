@@ -45,6 +45,7 @@ def print_status(found: dict[str, Any]) -> None:
         ("connections", found["connections"]),
         ("journal", f"{size(journal['size'])} in {journal['segments']} segments, {kept}"),
         ("lake", lake_line(found["lake"])),
+        ("traces", traces_line(found["otel"])),
         ("queues", f"{counters['queues']}: {counters['waiting']} waiting, {counters['delayed']} delayed"),
         ("workers", f"{counters['workers']}: {counters['leased']} leased, {counters['slots_free']} slots free"),
         ("settled", f"{counters['settled']} of {counters['accepted']} accepted, {counters['quarantined']} quarantined"),
@@ -58,7 +59,18 @@ def print_status(found: dict[str, Any]) -> None:
         rows.append(("TROUBLE", journal["trouble"]))
     if found["lake"] and found["lake"]["trouble"]:
         rows.append(("TROUBLE", f"lake: {found['lake']['trouble']}"))
+    if found["otel"] and found["otel"]["trouble"]:
+        rows.append(("TROUBLE", f"traces: {found['otel']['trouble']}"))
+    if found["web"] and found["web"]["trouble"]:
+        rows.append(("TROUBLE", f"web page: {found['web']['trouble']}"))
     print_pairs(rows)
+
+
+def traces_line(otel: dict[str, Any] | None) -> str:
+    if otel is None:
+        return "not exported"
+    missed = f", {otel['missed_facts']} MISSED" if otel["missed_facts"] else ""
+    return f"{otel['endpoint']}, fact {otel['exported_lsn']} told, {otel['behind']} to come{missed}"
 
 
 def lake_line(lake: dict[str, Any] | None) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
@@ -11,6 +13,27 @@ from dragoman.cli.options import data_option, json_option, page_options
 from dragoman.cli.show import clock, more_line, print_json, print_lines, print_table, progress_bar, size
 from dragoman.core.phrases import count_of
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def filter_options(command: F) -> F:
+    """Which messages; all that is said must match."""
+    for decorate in (
+        click.option(
+            "--older-than",
+            "older_than_s",
+            type=click.FloatRange(0),
+            default=0.0,
+            metavar="SECONDS",
+            help="Only messages accepted so long ago.",
+        ),
+        click.option("--dialect", default="", help="Only messages of clients of this dialect."),
+        click.option("--reason", default="", help="Only messages set aside for this reason (workers_died, failed …)."),
+        click.option("--queue", default="", help="Only messages of this queue."),
+    ):
+        command = decorate(command)
+    return command
+
 
 @click.group()
 def quarantine() -> None:
@@ -18,13 +41,13 @@ def quarantine() -> None:
 
 
 @quarantine.command("list")
-@click.option("--queue", default="", help="Only messages of this queue.")
+@filter_options
 @page_options
 @data_option
 @json_option
-def list_(queue: str, limit: int, offset: int, data: Path, as_json: bool) -> None:
+def list_(limit: int, offset: int, data: Path, as_json: bool, **which: Any) -> None:
     """Show quarantined messages with the evidence, oldest first."""
-    found = ask(data, "quarantine_list", queue=queue, limit=limit, offset=offset)
+    found = ask(data, "quarantine_list", limit=limit, offset=offset, **which)
     if as_json:
         print_json(found)
         return
@@ -48,32 +71,32 @@ def list_(queue: str, limit: int, offset: int, data: Path, as_json: bool) -> Non
 
 @quarantine.command()
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--queue", default="", help="All of this queue.")
+@filter_options
 @click.option("--all", "every", is_flag=True, help="All there are.")
 @data_option
 @json_option
-def retry(ids: tuple[str, ...], queue: str, every: bool, data: Path, as_json: bool) -> None:
+def retry(ids: tuple[str, ...], every: bool, data: Path, as_json: bool, **which: Any) -> None:
     """Put quarantined messages back into their queues; their count of dead workers begins anew."""
-    check_which(ids, queue, every)
+    check_which(ids, which, every)
     with progress_bar("retrying", as_json) as progress:
-        answer = ask(data, "quarantine_retry", progress, ids=ids, queue=queue, all=every)
+        answer = ask(data, "quarantine_retry", progress, ids=ids, all=every, **which)
     print_json(answer) if as_json else print_lines([f"{count_of(answer['retried'], 'message')} back in their queues"])
 
 
 @quarantine.command()
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--queue", default="", help="All of this queue.")
+@filter_options
 @click.option("--all", "every", is_flag=True, help="All there are.")
 @data_option
 @json_option
-def drop(ids: tuple[str, ...], queue: str, every: bool, data: Path, as_json: bool) -> None:
+def drop(ids: tuple[str, ...], every: bool, data: Path, as_json: bool, **which: Any) -> None:
     """End quarantined messages for good; the journal still tells of them."""
-    check_which(ids, queue, every)
+    check_which(ids, which, every)
     with progress_bar("dropping", as_json) as progress:
-        answer = ask(data, "quarantine_drop", progress, ids=ids, queue=queue, all=every)
+        answer = ask(data, "quarantine_drop", progress, ids=ids, all=every, **which)
     print_json(answer) if as_json else print_lines([f"{count_of(answer['dropped'], 'message')} dropped"])
 
 
-def check_which(ids: tuple[str, ...], queue: str, every: bool) -> None:
-    if bool(ids) + bool(queue) + every != 1:
-        raise click.UsageError("say which: IDs, --queue NAME or --all (one of them)")
+def check_which(ids: tuple[str, ...], which: dict[str, Any], every: bool) -> None:
+    if bool(ids) + any(which.values()) + every != 1:
+        raise click.UsageError("say which: IDs; what they have in common (--queue NAME …); or --all (one of these)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,7 +20,7 @@ from dragoman.core.phrases import count_of, duration
 @json_option
 @click.pass_context
 def queues(context: click.Context, prefix: str, limit: int, offset: int, data: Path, as_json: bool) -> None:
-    """Show queues; pause, resume or purge one."""
+    """Show queues; pause, drain, resume or purge one."""
     if context.invoked_subcommand is not None:
         return
     found = ask(data, "queues", prefix=prefix, limit=limit, offset=offset)
@@ -28,7 +29,7 @@ def queues(context: click.Context, prefix: str, limit: int, offset: int, data: P
         return
     rows = [
         (
-            queue["queue"] + (" (paused)" if queue["is_paused"] else ""),
+            queue["queue"] + switch_note(queue),
             queue["waiting"],
             queue["delayed"],
             queue["leased"],
@@ -46,6 +47,13 @@ def queues(context: click.Context, prefix: str, limit: int, offset: int, data: P
     print_lines(more_line(len(rows), offset, found["total"], "queues"))
 
 
+def switch_note(queue: dict[str, Any]) -> str:
+    """What the operator has told a queue to do."""
+    if queue["is_paused"]:
+        return " (paused)"
+    return " (draining)" if queue["is_draining"] else ""
+
+
 @queues.command()
 @click.argument("queue")
 @data_option
@@ -60,8 +68,22 @@ def pause(queue: str, data: Path, as_json: bool) -> None:
 @click.argument("queue")
 @data_option
 @json_option
+def drain(queue: str, data: Path, as_json: bool) -> None:
+    """Take no new messages for QUEUE and give out what waits; `resume` ends it. Survives restarts.
+
+    Whoever sends to it is refused with QUEUE_CLOSED. Retries and quarantined messages of the queue go on; schedules make nothing in it.
+    """
+    answer = ask(data, "drain_queue", queue=queue)
+    left = f"{count_of(answer['waiting'], 'message')} to give out, {answer['leased']} leased"
+    print_json(answer) if as_json else print_lines([f"{queue} drains: {left}"])
+
+
+@queues.command()
+@click.argument("queue")
+@data_option
+@json_option
 def resume(queue: str, data: Path, as_json: bool) -> None:
-    """End a pause of QUEUE."""
+    """End a pause or a drain of QUEUE."""
     answer = ask(data, "resume", queue=queue)
     print_json(answer) if as_json else print_lines([f"{queue} goes on"])
 

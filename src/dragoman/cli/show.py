@@ -5,15 +5,19 @@ from __future__ import annotations
 import datetime
 import json
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from dragoman.cli.admin_client import Progress
 from dragoman.core.phrases import duration
+
+if TYPE_CHECKING:
+    from dragoman.cli.admin_client import Progress
 
 WIDTH_WITHOUT_TERMINAL: Final = 240  # a pipe has no width: lines must not be cut at 80
 DAY_NS: Final = 86_400 * 1_000_000_000
+BAR_AFTER_S: Final = 0.3
 
 
 def print_json(value: object) -> None:
@@ -22,6 +26,30 @@ def print_json(value: object) -> None:
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Columns that begin with `>` are numbers: right-aligned, and not folded where the terminal is narrow."""
+    cells = [[printable(str(cell)) for cell in row] for row in rows]
+    if sys.stdout.isatty() or not all(cell.isascii() for row in cells for cell in row):
+        print_rich_table(title, columns, cells)
+    else:
+        print_plain_table(title, columns, cells)
+
+
+def print_plain_table(title: str, columns: Sequence[str], rows: list[list[str]]) -> None:
+    """The same without a terminal to fit into, and without the time it takes to load rich: a quarter of a trace."""
+    names = [column.lstrip(">") for column in columns]
+    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+    lines = [names, *rows]
+    shown = [
+        "  ".join(
+            text.rjust(width) if column.startswith(">") else text.ljust(width)
+            for text, width, column in zip(line, widths, columns, strict=True)
+        ).rstrip()
+        for line in lines
+    ]
+    rule = "─" * (sum(widths) + 2 * len(widths))
+    print("\n".join([*([title] if title else []), shown[0], rule, *shown[1:]]))
+
+
+def print_rich_table(title: str, columns: Sequence[str], rows: list[list[str]]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -33,7 +61,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
         justify: Literal["left", "right"] = "right" if is_number else "left"
         table.add_column(column.lstrip(">"), justify=justify, overflow="fold", no_wrap=is_number)
     for row in rows:
-        table.add_row(*(Text(printable(str(cell))) for cell in row))
+        table.add_row(*map(Text, row))
     width = None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL
     Console(width=width, highlight=False).print(table)
 
@@ -91,10 +119,43 @@ def progress_bar(label: str, is_quiet: bool = False) -> Iterator[Progress]:
     if is_quiet or not sys.stderr.isatty():
         yield lambda done, total: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    bar = LateBar(label)
+    try:
+        yield bar.show
+    finally:
+        bar.stop()
 
-    columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(label, total=None)
-        yield lambda done, total: bars.update(task, completed=done, total=total)
+
+class LateBar:
+    """Appears when the work has taken a while: what is done at once needs no bar, and not the time it takes to load one."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._from_s = time.monotonic() + BAR_AFTER_S
+        self._bars: Any = None
+        self._task: Any = None
+
+    def show(self, done: int, total: int) -> None:
+        if self._bars is None:
+            if time.monotonic() < self._from_s:
+                return
+            self._start()
+        self._bars.update(self._task, completed=done, total=total)
+
+    def stop(self) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+    def _start(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns: list[Any] = [
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+        ]
+        self._bars = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._bars.add_task(self._label, total=None)
+        self._bars.start()

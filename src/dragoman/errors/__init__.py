@@ -27,6 +27,7 @@ from dragoman.errors.clients import (
     Refused,
     TraceNotFound,
 )
+from dragoman.errors.exports import BadInstant, ExportTooLarge, NothingToExport, NotReplayable
 from dragoman.errors.kinds import DragomanError, OperatorError, PeerError
 from dragoman.errors.lakes import (
     LakeAhead,
@@ -44,6 +45,7 @@ from dragoman.errors.operators import (
     ConfigError,
     DataDirectoryBusy,
     DataDirectoryUnusable,
+    IndexerBusy,
     JournalDamaged,
     JournalFailing,
     JournalFull,
@@ -81,6 +83,7 @@ from dragoman.errors.pipeline import (
     SparkUnreachable,
 )
 from dragoman.errors.tables import DeltaMissing, LakeIncomplete, OutBusy, OutUnreachable, StateTooNew
+from dragoman.errors.traces import CollectorAway, ExporterBusy, SpansRefused
 
 __all__ = [
     "AdminRefused",
@@ -93,20 +96,25 @@ __all__ = [
     "BadFrameFlags",
     "BadFrameSize",
     "BadGreeting",
+    "BadInstant",
     "BadObjectives",
     "BadSparkConf",
     "BadTarget",
     "BindNotLoopback",
     "BrokerUnreachable",
     "ClientError",
+    "CollectorAway",
     "CommandTooLarge",
     "ConfigError",
     "DataDirectoryBusy",
     "DataDirectoryUnusable",
     "DeltaMissing",
     "DragomanError",
+    "ExportTooLarge",
+    "ExporterBusy",
     "HandshakeFailed",
     "IdentityTooLong",
+    "IndexerBusy",
     "JavaNotFound",
     "JobFailed",
     "JournalDamaged",
@@ -129,6 +137,8 @@ __all__ = [
     "NoListener",
     "NoTables",
     "NotInDialect",
+    "NotReplayable",
+    "NothingToExport",
     "OperationWithoutId",
     "OperatorError",
     "OutBusy",
@@ -142,6 +152,7 @@ __all__ = [
     "RepeatedTooOften",
     "SealerBusy",
     "SocketTypeMismatch",
+    "SpansRefused",
     "SparkMissing",
     "SparkUnreachable",
     "StateTooNew",

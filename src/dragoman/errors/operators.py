@@ -106,6 +106,16 @@ class JournalMisplaced(OperatorError):
     exit_code = 5
 
 
+class IndexerBusy(OperatorError):
+    """Another process makes the indexes of this journal."""
+
+    code = "INDEXER_BUSY"
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(f"the journal of {directory} is being indexed already: `dragoman up` does it by itself")
+        self.directory = directory
+
+
 class DataDirectoryBusy(OperatorError):
     """Another broker lives in this data directory."""
 

@@ -27,6 +27,7 @@ class Home:
         self._card = path / "broker.json"
         self._fresh = path / "broker.json.new"
         self._lock_fd = -1
+        self.is_after_crash = False  # a predecessor's card was left behind
 
     def enter(self) -> None:
         try:
@@ -45,6 +46,7 @@ class Home:
         """A killed predecessor's card goes, but not its room: the journal may take the last of a full disk before `announce`."""
         try:
             self._card.rename(self._fresh)
+            self.is_after_crash = True
         except FileNotFoundError:
             with suppress(OSError):  # if there is no room even now, `announce` will say so
                 self._fresh.write_bytes(bytes(CARD_SIZE))

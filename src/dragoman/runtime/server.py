@@ -20,12 +20,16 @@ from dragoman.errors import ListenerTaken, NoListener
 from dragoman.journal.settings import JournalSettings
 from dragoman.runtime import logs
 from dragoman.runtime.admin import AdminServer
+from dragoman.runtime.binding import bind
 from dragoman.runtime.broker import Broker
 from dragoman.runtime.clock import Clock
-from dragoman.runtime.config import Config, Listener, reloadable_changes
+from dragoman.runtime.config import Config, reloadable_changes
+from dragoman.runtime.config.listeners import HTTP
 from dragoman.runtime.connection import Connection
 from dragoman.runtime.descriptors import room_for_connections
 from dragoman.runtime.home import Home
+from dragoman.runtime.indexing import Indexing
+from dragoman.runtime.indexing import is_wanted as is_indexing_wanted
 from dragoman.runtime.recovery import begin_boot, open_journal, recover
 from dragoman.runtime.rq_links import RqLinks
 from dragoman.runtime.scale0_file import Scale0File
@@ -33,7 +37,9 @@ from dragoman.runtime.scale0_fleet import Scale0Fleet
 from dragoman.runtime.sealing import Sealing, is_wanted
 from dragoman.runtime.settings import apply_core
 from dragoman.runtime.tap import TapBoard
+from dragoman.runtime.tracing import Tracing, is_tracing_wanted
 from dragoman.runtime.upkeep import Upkeep
+from dragoman.runtime.webpage import Webpage, bind_patiently
 from dragoman.version import VERSION, build_flavour
 
 log = structlog.get_logger("dragoman")
@@ -66,6 +72,9 @@ class Server:
         self.listeners: dict[str, str] = {}
         self.taps = TapBoard()
         self.sealing: Sealing | None = None
+        self.indexing: Indexing | None = None
+        self.tracing: Tracing | None = None
+        self.webpage: Webpage | None = None
         self.has_failed = False
         self._load_config = reload
         self._servers: list[asyncio.Server] = []
@@ -79,6 +88,8 @@ class Server:
         apply_core(self.config, settings)
         core, checkpoint_segments = recover(journal, settings)
         clock = Clock(core.now_ns)
+        if is_tracing_wanted(self.config):
+            self.tracing = Tracing(self.config, self.home, journal, core)
         begin_boot(core, journal, clock.now_ns())
         self.journal, self.core = journal, core
         self.broker = Broker(self.config, journal, core, clock, Upkeep(core, journal, checkpoint_segments))
@@ -90,6 +101,8 @@ class Server:
         file = Scale0File(lambda: self.config, self._on_hangup)
         if is_wanted(self.config):
             self.sealing = Sealing(self.config, self.home, journal, self.broker.upkeep)
+        if is_indexing_wanted(self.config):
+            self.indexing = Indexing(self.home, journal)
         try:
             await self._listen()
             await admin.start(self.home.admin_socket)
@@ -101,6 +114,12 @@ class Server:
             file.start()
             if self.sealing is not None:
                 self.sealing.start()
+            if self.indexing is not None:
+                self.indexing.start()
+            if self.tracing is not None:
+                self.tracing.start()
+            if self.webpage is not None:
+                self.webpage.start()
             self.home.announce(self.listeners)
             self._greet(time.monotonic() - began_s)
             notify("READY=1")
@@ -112,6 +131,8 @@ class Server:
             if not self.has_failed:
                 await self._drain()
         finally:
+            if self.webpage is not None:
+                await self.webpage.stop()
             await admin.stop()
             for server in self._servers:
                 server.close()
@@ -119,6 +140,10 @@ class Server:
             journal.close()
             if self.sealing is not None:
                 await self.sealing.stop()
+            if self.indexing is not None:
+                await self.indexing.stop()
+            if self.tracing is not None:
+                await self.tracing.stop()
         log.info("stopped")
 
     async def _listen(self) -> None:
@@ -127,7 +152,7 @@ class Server:
             if listener.is_off:
                 continue
             try:
-                sock = bind(listener)
+                sock = await bind_patiently(listener, self.home) if listener.name == HTTP else bind(listener)
             except OSError as error:
                 if listener.is_explicit:
                     raise ListenerTaken(listener.name, listener.address, error) from error
@@ -136,6 +161,10 @@ class Server:
                     f"choose another address with --listen {listener.name}=tcp://127.0.0.1:PORT",
                     code="LISTENER_TAKEN",
                 )
+                continue
+            if listener.name == HTTP:
+                self.webpage = Webpage(self.config, self.home, sock)
+                self.listeners[HTTP] = self.webpage.address
                 continue
             server = await loop.create_server(self._factory(listener.name), sock=sock, backlog=BACKLOG)
             self._servers.append(server)
@@ -239,18 +268,6 @@ def journal_settings(config: Config, home: Home) -> JournalSettings:
         size_max=journal.size_max,
         age_max_s=int(journal.age_max_s),
     )
-
-
-def bind(listener: Listener) -> socket.socket:
-    family, _, _, _, address = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)[0]
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(address)
-    except OSError:
-        sock.close()
-        raise
-    return sock
 
 
 def notify(state: str) -> None:

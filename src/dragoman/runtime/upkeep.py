@@ -48,6 +48,7 @@ class Upkeep:
         self._is_over = False  # over its size, and only a newer checkpoint lets something go
         self._is_urgent = False  # roll and checkpoint at once
         self.is_full = False  # live messages alone fill the journal
+        self.live_size = 0  # of the files that hold some; not counted, and 0, while the journal is less than half full
         self.copied_lsn: int | None = None  # facts up to it are in the lake; None: there is no lake to wait for
 
     def on_appended(self) -> bool:
@@ -99,6 +100,7 @@ class Upkeep:
         # Looking through ten million waiting messages takes half a second: not while there is nothing to gain.
         if journal.size() * 2 <= journal.settings.size_max and not journal.settings.age_max_s:
             self.is_full = self._is_over = False
+            self.live_size = 0
             return
         counts = live_counts(self._core.state)
         synced_no = self._checkpoint_no or 0
@@ -115,8 +117,8 @@ class Upkeep:
         was_full = self.is_full
         size_max = journal.settings.size_max
         self._is_over = journal.size() > size_max and not self._carry_list and not dropped
-        live_size = sum(s.size for s in journal.segments() if not s.sealed or s.segment_no in counts)
-        self.is_full = self._is_over and live_size > size_max
+        self.live_size = sum(s.size for s in journal.segments() if not s.sealed or s.segment_no in counts)
+        self.is_full = self._is_over and self.live_size > size_max
         # What only an older checkpoint still refers to goes with a newer one; a quiet journal rolls to none by itself.
         newest_no, referred = self._checkpoints[-1]
         self._is_urgent = self._is_over and any(

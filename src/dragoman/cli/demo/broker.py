@@ -27,7 +27,7 @@ class Broker:
 
     def __init__(self, data: Path) -> None:
         self.data = data
-        self.listen = lasting_addresses(LISTENERS)
+        self.listen = lasting_addresses(LISTENERS) | {"http": "off"}
         self.log = data.parent / "broker.log"
         self.process: subprocess.Popen[bytes] | None = None
 

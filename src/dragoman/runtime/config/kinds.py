@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from dragoman.dialects.scale0 import documents
@@ -30,6 +31,7 @@ class Kind:
     expected: str
     read: Callable[[object, bool], Any]
     write: Callable[[Any], str]
+    is_secret: bool = False  # never shown, whoever asks
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,90 @@ def text() -> Kind:
         return value
 
     return Kind("a text", read, write_text)
+
+
+def secret(least: int) -> Kind:
+    """A text of at least so many characters, or empty for none. It is shown nowhere: not as a setting, not in an error."""
+
+    def read(value: object, is_text: bool) -> str:
+        if not isinstance(value, str) or (value and (len(value) < least or not value.isprintable())):
+            raise ValueError
+        return value
+
+    return Kind(
+        f"a secret text of at least {least} characters, or an empty one",
+        read,
+        lambda value: write_text("(set, not shown)" if value else ""),
+        is_secret=True,
+    )
+
+
+def names() -> Kind:
+    """Host names without ports; in the environment or a flag, commas separate them."""
+
+    def read(value: object, is_text: bool) -> tuple[str, ...]:
+        items = value.split(",") if is_text and isinstance(value, str) else value
+        if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+            raise ValueError
+        found = tuple(item.strip().lower() for item in items if item.strip() and item.strip() != "[]")
+        if not all(re.fullmatch(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]", item) for item in found):
+            raise ValueError
+        return found
+
+    return Kind(
+        'a list of host names such as ["broker.example"]',
+        read,
+        lambda found: "[" + ", ".join(write_text(item) for item in found) + "]",
+    )
+
+
+def ratio() -> Kind:
+    def read(value: object, is_text: bool) -> float:
+        number = float(value) if is_text and isinstance(value, str) else value
+        if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 1:
+            raise ValueError
+        return float(number)
+
+    return Kind("a number from 0 to 1", read, lambda number: f"{number:g}")
+
+
+def web_address() -> Kind:
+    """Where requests of ours go; a name and a password do not belong into it."""
+
+    def read(value: object, is_text: bool) -> str:
+        if not isinstance(value, str) or not (value.isprintable() or not value):
+            raise ValueError
+        parts = urlsplit(value)
+        has_port = parts.port is None or parts.port > 0  # reading it finds fault with one that is no number
+        if value and not (parts.scheme in ("http", "https") and parts.hostname and has_port):
+            raise ValueError
+        if parts.username is not None or parts.query or parts.fragment:
+            raise ValueError
+        return value
+
+    return Kind('an address such as "http://127.0.0.1:4318", or an empty text', read, write_text)
+
+
+def secret_headers() -> Kind:
+    """Headers of HTTP as `NAME=VALUE, …`: keys of other people's services, so never shown."""
+
+    def read(value: object, is_text: bool) -> tuple[tuple[str, str], ...]:
+        if not isinstance(value, str):
+            raise ValueError
+        pairs = [item.partition("=") for item in value.split(",") if item.strip()]
+        found = tuple((name.strip(), text.strip()) for name, _, text in pairs)
+        if not all(re.fullmatch(r"[A-Za-z0-9_-]+", name) for name, _ in found):
+            raise ValueError
+        if not all(equals and text.isascii() and text.isprintable() for _, equals, text in pairs):
+            raise ValueError
+        return found
+
+    return Kind(
+        'a secret text such as "api-key=…, tenant=…"',
+        read,
+        lambda found: write_text("(set, not shown)" if found else ""),
+        is_secret=True,
+    )
 
 
 def places(port: int) -> Kind:

@@ -4,6 +4,8 @@ tcp://127.0.0.1:47291    an IPv4 address and a port; 0 takes a free port
 tcp://[::1]:47291        an IPv6 address
 tcp://*:47291            every interface (refused unless security.insecure = true)
 off                      leaves the listener out
+
+All but `http` are for peers: the broker's own loop serves them.
 """
 
 from __future__ import annotations
@@ -32,6 +34,13 @@ LISTENERS: Final = {
     "ebus.publish": ("tcp://127.0.0.1:5002", "EBUS publishers, who send with PUB sockets"),
     "ebus.subscribe": ("tcp://127.0.0.1:5003", "EBUS subscribers, who listen with SUB sockets"),
     "rq": ("tcp://127.0.0.1:13700", "RQ nodes: sources and consumers alike, over RISP"),
+}
+HTTP: Final = "http"
+ALL_LISTENERS: Final = LISTENERS | {
+    HTTP: (
+        "tcp://127.0.0.1:8484",
+        "people and Prometheus: the web page; elsewhere than on loopback only with web.token",
+    ),
 }
 EXPECTED_ADDRESS: Final = '"tcp://HOST:PORT" (port 0 takes a free one) or "off"'
 
@@ -62,7 +71,8 @@ def parse_listener(name: str, address: object, *, is_explicit: bool) -> Listener
     """Read one listener's address; `ValueError` when it is none."""
     if address == "off":
         return Listener(name, "off", "", 0, True, is_explicit)
-    match = re.fullmatch(r"tcp://(\[[0-9a-fA-F:.]+\]|\*|[A-Za-z0-9._-]+):([0-9]{1,5})", str(address))
+    scheme = "(?:tcp|http)" if name == HTTP else "tcp"  # the page's is told as browsers write it
+    match = re.fullmatch(scheme + r"://(\[[0-9a-fA-F:.]+\]|\*|[A-Za-z0-9._-]+):([0-9]{1,5})", str(address))
     if match is None or not isinstance(address, str) or int(match[2]) > 65535:
         raise ValueError
     host = match[1]
@@ -74,4 +84,4 @@ def parse_listener(name: str, address: object, *, is_explicit: bool) -> Listener
 
 
 def default_listeners() -> dict[str, Listener]:
-    return {name: parse_listener(name, address, is_explicit=False) for name, (address, _) in LISTENERS.items()}
+    return {name: parse_listener(name, address, is_explicit=False) for name, (address, _) in ALL_LISTENERS.items()}

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import BindNotLoopback, ConfigError
-from dragoman.runtime.config.listeners import EXPECTED_ADDRESS, LISTENERS, Listener, default_listeners, parse_listener
+from dragoman.runtime.config.listeners import (
+    ALL_LISTENERS,
+    EXPECTED_ADDRESS,
+    HTTP,
+    Listener,
+    default_listeners,
+    parse_listener,
+)
 from dragoman.runtime.config.sections import SECTIONS, Config, all_settings
 from dragoman.runtime.config.sources import Flags, Given, from_environment, from_file, from_flags, known_keys
 
@@ -38,7 +45,7 @@ def _build(given: Mapping[str, Given]) -> Config:
     data = Config().data
     for key, what in given.items():
         section, _, name = key.partition(".")
-        if section == "listen" and name in LISTENERS:
+        if section == "listen" and name in ALL_LISTENERS:
             listeners[name] = _read_listener(name, what)
         elif key == "data":
             data = _read(key, declared[key].kind, what)
@@ -54,7 +61,8 @@ def _read(key: str, kind: Any, what: Given) -> Any:
     try:
         return kind.read(what.value, what.is_text)
     except (ValueError, KeyError) as error:
-        raise ConfigError(key, what.source, f"expected {kind.expected}, got {_shown(what.value)}") from error
+        got = "" if kind.is_secret else f", got {_shown(what.value)}"
+        raise ConfigError(key, what.source, f"expected {kind.expected}{got}") from error
 
 
 def _read_listener(name: str, what: Given) -> Listener:
@@ -90,15 +98,27 @@ def _judge(config: Config) -> None:
             f"expected more than emqp.heartbeat_s ({config.emqp.heartbeat_s:g}), got {config.emqp.worker_lost_s:g}"
         )
         raise ConfigError("emqp.worker_lost_s", _source(config, "emqp.worker_lost_s", "emqp.heartbeat_s"), problem)
+    _judge_web(config)
     if not config.security.insecure:
         for listener in config.listen.values():
-            if not listener.is_off and not listener.is_loopback:
+            if not listener.is_off and not listener.is_loopback and listener.name != HTTP:
                 key = f"listen.{listener.name}"
                 problem = (
                     f"{listener.address} can be reached from other machines and nobody is asked who they are; "
                     "bind to 127.0.0.1, or allow it with security.insecure = true"
                 )
                 raise BindNotLoopback(key, _source(config, key), problem)
+
+
+def _judge_web(config: Config) -> None:
+    """The page changes things: who reaches it from elsewhere must say who they are, `security.insecure` or not."""
+    listener, web = config.listen[HTTP], config.web
+    if not listener.is_off and not listener.is_loopback and not (web.token or web.read_token):
+        key = f"listen.{HTTP}"
+        problem = f"{listener.address} can be reached from other machines; bind to 127.0.0.1, or set web.token"
+        raise BindNotLoopback(key, _source(config, key), problem)
+    if web.token and web.token == web.read_token:
+        raise ConfigError("web.read_token", _source(config, "web.read_token"), "expected another text than web.token")
 
 
 def _at_least(config: Config, key: str, floor_key: str) -> None:

@@ -10,10 +10,10 @@ import textwrap
 from collections.abc import Iterator
 
 from dragoman.runtime.config.kinds import write_text
-from dragoman.runtime.config.listeners import EXPECTED_ADDRESS, LISTENERS
+from dragoman.runtime.config.listeners import ALL_LISTENERS, EXPECTED_ADDRESS
 from dragoman.runtime.config.loading import value_of
 from dragoman.runtime.config.sections import SECTIONS, Config, all_settings, settings_of
-from dragoman.runtime.config.sources import environment_name
+from dragoman.runtime.config.sources import environment_name, secret_keys
 
 FILE_HEAD = """\
 # dragoman.toml: every setting of the broker, with its default commented out.
@@ -58,7 +58,7 @@ def _file_lines(config: Config) -> Iterator[str]:
     yield _assignment(config, "data", "data", declared["data"].kind.write(config.data))
     yield "\n[listen]"
     yield from _comment(LISTEN_ABOUT)
-    for name, (_, about) in LISTENERS.items():
+    for name, (_, about) in ALL_LISTENERS.items():
         yield from _comment(f"{name}: {about}.")
         yield _assignment(config, f"listen.{name}", f'"{name}"', write_text(config.listen[name].address))
     for section, section_type in SECTIONS.items():
@@ -77,7 +77,8 @@ def _comment(text: str) -> list[str]:
 
 
 def _assignment(config: Config, key: str, name: str, value: str) -> str:
-    return f"{name} = {value}" if key in config.sources else f"# {name} = {value}"
+    is_told = key in config.sources and key not in secret_keys()
+    return f"{name} = {value}" if is_told else f"# {name} = {value}"
 
 
 def render_markdown() -> str:
@@ -91,7 +92,7 @@ def _page_lines() -> Iterator[str]:
     yield f"## `data`\n\nDefault `{data.kind.write(config.data)}`, variable `{environment_name('data')}`. {data.about}\n"
     yield f"## `[listen]`\n\n{LISTEN_ABOUT}\n\nExpected: {EXPECTED_ADDRESS}.\n"
     yield "| key | default | who connects | variable |\n|---|---|---|---|"
-    for name, (address, about) in LISTENERS.items():
+    for name, (address, about) in ALL_LISTENERS.items():
         yield f"| `{write_text(name)}` | `{address}` | {about} | `{environment_name('listen.' + name)}` |"
     for section, section_type in SECTIONS.items():
         yield f"\n## `[{section}]`\n\n{section_type.__doc__}\n"

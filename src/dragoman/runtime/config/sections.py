@@ -40,6 +40,12 @@ class JournalConfig:
     age_max_s: float = setting(
         0.0, kinds.seconds(), "Settled journal files older than this go. 0 = kept until size_max.", reloadable=True
     )
+    index: Literal["auto", "off"] = setting(
+        "auto",
+        kinds.one_of("auto", "off"),
+        "auto = a process beside the broker indexes the journal, so that a trace finds any message at once (about 11 bytes a "
+        "fact); off = traces read the whole journal. `dragoman journal index` does it by hand.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,40 @@ class LakeConfig:
         86_400.0,
         kinds.seconds(),
         "How long files that were compacted into `history` stay in `incoming`, for streams that are behind.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OtelConfig:
+    """Traces of messages for an OpenTelemetry collector; told by a process of its own, which is not there without an endpoint."""
+
+    endpoint: str = setting(
+        "",
+        kinds.web_address(),
+        "A collector that takes OTLP over HTTP; /v1/traces is put behind it. Empty = no traces.",
+    )
+    headers: tuple[tuple[str, str], ...] = setting(
+        (), kinds.secret_headers(), "What every request to the collector carries: the key of a hosted one."
+    )
+    service_name: str = setting("dragoman", kinds.name(), "The `service.name` of the spans.")
+    sample_ratio: float = setting(
+        1.0,
+        kinds.ratio(),
+        "The share of messages that is traced, chosen by their numbers. A client's `traceparent` decides for its own messages.",
+    )
+    interval_s: float = setting(
+        1.0, kinds.seconds(more_than_zero=True), "The longest a finished span waits for others to go with."
+    )
+    spans_max: int = setting(
+        512, kinds.integer(1, 10_000), "Spans in one request; as many make it sent before its time."
+    )
+    open_max: int = setting(
+        limits.OTEL_OPEN_MAX,
+        kinds.integer(0),
+        "Open messages whose client's trace is remembered; of more, spans are made from the fact that closes them alone.",
+    )
+    compression: Literal["none", "gzip"] = setting(
+        "none", kinds.one_of("none", "gzip"), "How requests are packed: gzip for a collector behind a thin line."
     )
 
 
@@ -177,6 +217,31 @@ class SecurityConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class WebConfig:
+    """The web page (listener `http`). Without a token everybody who can reach it is an operator."""
+
+    token: str = setting(
+        "", kinds.secret(limits.TOKEN_SIZE_MIN), "Who shows it may see and change everything. Empty = no such role."
+    )
+    read_token: str = setting(
+        "",
+        kinds.secret(limits.TOKEN_SIZE_MIN),
+        "Who shows it may see everything and change nothing. Empty = no such role.",
+    )
+    hosts: tuple[str, ...] = setting(
+        (),
+        kinds.names(),
+        "Names under which browsers may ask for the page, beside loopback's own: others are refused, so that no foreign page "
+        "can reach it by a name of its own (DNS rebinding).",
+    )
+    metrics_queues_max: int = setting(
+        200,
+        kinds.integer(0),
+        "Queues that have series of their own in /metrics, the busiest first; the rest are added up under one name.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class LogConfig:
     """What the broker says on stderr: its life and its faults, never single messages."""
 
@@ -199,6 +264,7 @@ class Config:
     listen: Mapping[str, Listener] = field(default_factory=default_listeners)
     journal: JournalConfig = field(default_factory=JournalConfig)
     lake: LakeConfig = field(default_factory=LakeConfig)
+    otel: OtelConfig = field(default_factory=OtelConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     queues: QueuesConfig = field(default_factory=QueuesConfig)
     scale0: Scale0Config = field(default_factory=Scale0Config)
@@ -209,6 +275,7 @@ class Config:
     schedules: SchedulesConfig = field(default_factory=SchedulesConfig)
     drain: DrainConfig = field(default_factory=DrainConfig)
     security: SecurityConfig = field(default_factory=SecurityConfig)
+    web: WebConfig = field(default_factory=WebConfig)
     log: LogConfig = field(default_factory=LogConfig)
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
@@ -216,6 +283,7 @@ class Config:
 SECTIONS: Final = {
     "journal": JournalConfig,
     "lake": LakeConfig,
+    "otel": OtelConfig,
     "limits": LimitsConfig,
     "queues": QueuesConfig,
     "scale0": Scale0Config,
@@ -226,6 +294,7 @@ SECTIONS: Final = {
     "schedules": SchedulesConfig,
     "drain": DrainConfig,
     "security": SecurityConfig,
+    "web": WebConfig,
     "log": LogConfig,
 }
 

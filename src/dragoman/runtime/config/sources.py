@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from dragoman.errors import ConfigError
-from dragoman.runtime.config.listeners import LISTENERS
+from dragoman.runtime.config.listeners import ALL_LISTENERS
 from dragoman.runtime.config.sections import all_settings
 
 PREFIX: Final = "DRAGOMAN_"
@@ -46,7 +46,12 @@ class Flags:
 def known_keys() -> list[str]:
     """Return every key that can be given, listeners included, in the order of the file."""
     keys = list(all_settings())
-    return [keys[0], *(f"listen.{name}" for name in LISTENERS), *keys[1:]]
+    return [keys[0], *(f"listen.{name}" for name in ALL_LISTENERS), *keys[1:]]
+
+
+def secret_keys() -> set[str]:
+    """Return the settings whose values are never shown."""
+    return {key for key, declared in all_settings().items() if declared.kind.is_secret}
 
 
 def environment_name(key: str) -> str:
@@ -110,7 +115,8 @@ def from_flags(flags: Flags) -> dict[str, Given]:
     found: dict[str, Given] = {}
     for text in flags.settings:
         key, value = _split(text, "--set", "SECTION.KEY=VALUE")
-        found[key] = Given(value, f"--set {text}", is_text=True)
+        shown = f"{key}=…" if key in secret_keys() else text
+        found[key] = Given(value, f"--set {shown}", is_text=True)
     if flags.data is not None:
         found["data"] = Given(flags.data, "--data", is_text=True)
     if flags.durability is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.runtime.operations import changes, questions, watching
+from dragoman.runtime.operations import changes, looks, numbers, parting, questions, watching
 from dragoman.runtime.operations.face import BrokerFace, Operation, OperationRefused, Stream
 
 __all__ = ["OPERATIONS", "BrokerFace", "Operation", "OperationRefused", "Stream"]
@@ -12,17 +12,25 @@ __all__ = ["OPERATIONS", "BrokerFace", "Operation", "OperationRefused", "Stream"
 OPERATIONS: Final[dict[str, type[Operation]]] = {
     "status": questions.Status,
     "counters": questions.Counters,
+    "tallies": numbers.Tallies,
+    "queue_tallies": numbers.QueueTallies,
+    "stuck": numbers.Stuck,
     "queues": questions.Queues,
     "workers": questions.Workers,
+    "worker": looks.WorkerView,
+    "messages": looks.Messages,
     "message": questions.MessageView,
+    "body": looks.Body,
     "explain": questions.Explain,
     "cancel": changes.Cancel,
+    "retry": changes.Retry,
     "quarantine_list": questions.QuarantineList,
     "quarantine_retry": changes.QuarantineRetry,
     "quarantine_drop": changes.QuarantineDrop,
     "schedules": questions.Schedules,
     "unschedule": changes.Unschedule,
     "pause": changes.Pause,
+    "drain_queue": changes.DrainQueue,
     "resume": changes.Resume,
     "purge": changes.Purge,
     "config": questions.ConfigShow,
@@ -30,5 +38,6 @@ OPERATIONS: Final[dict[str, type[Operation]]] = {
     "stop": changes.Stop,
     "reload": changes.Reload,
     "dismiss": changes.Dismiss,
+    "disconnect": parting.Disconnect,
     "tap": watching.Tap,
 }

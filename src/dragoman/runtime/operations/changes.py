@@ -12,9 +12,10 @@ import msgspec
 
 from dragoman.core import lookup, operator, views
 from dragoman.core.core import Core
+from dragoman.core.lifecycle import LEASED
 from dragoman.limits import ADMIN_STEP_COUNT
-from dragoman.model.message import Message
-from dragoman.model.words import BY_OPERATOR, DROPPED, PURGED
+from dragoman.model.message import IN_DELAYED, Message
+from dragoman.model.words import BY_OPERATOR, DROPPED, PURGED, TAKEN
 from dragoman.runtime.operations.face import (
     BrokerFace,
     Name,
@@ -27,6 +28,7 @@ from dragoman.runtime.operations.face import (
     not_found,
     open_message,
 )
+from dragoman.runtime.operations.filters import Age, Filter
 
 PROGRESS_INTERVAL_S: Final = 0.1
 
@@ -46,23 +48,29 @@ class Cancel(Operation):
         return {"cancelled": await act(face, change)}
 
 
-class QuarantineRetry(Operation):
-    """Give quarantined messages another try: by ids, of one queue, or all."""
+class QuarantineChange(Operation):
+    """Which quarantined messages: by ids; those that match whatever is said of queue, reason, dialect and age; or all."""
 
     ids: tuple[str, ...] = ()
     queue: str = ""
+    reason: str = ""
+    dialect: str = ""
+    older_than_s: Age = 0.0
     all: bool = False
+
+    def filter(self) -> Filter:
+        return Filter(queue=self.queue, reason=self.reason, dialect=self.dialect, older_than_s=self.older_than_s)
+
+
+class QuarantineRetry(QuarantineChange):
+    """Give quarantined messages another try."""
 
     async def run(self, face: BrokerFace, tell: Tell) -> object:
         return {"retried": await each_quarantined(face, tell, self, _requeue)}
 
 
-class QuarantineDrop(Operation):
-    """End quarantined messages: by ids, of one queue, or all."""
-
-    ids: tuple[str, ...] = ()
-    queue: str = ""
-    all: bool = False
+class QuarantineDrop(QuarantineChange):
+    """End quarantined messages."""
 
     async def run(self, face: BrokerFace, tell: Tell) -> object:
         return {"dropped": await each_quarantined(face, tell, self, _drop)}
@@ -77,16 +85,15 @@ def _drop(core: Core, m: Message) -> int:
 
 
 async def each_quarantined(
-    face: BrokerFace, tell: Tell, which: QuarantineRetry | QuarantineDrop, do: Callable[[Core, Message], int]
+    face: BrokerFace, tell: Tell, which: QuarantineChange, do: Callable[[Core, Message], int]
 ) -> int:
+    matching = which.filter()
+    if bool(which.ids) + matching.says_something + which.all != 1:
+        raise OperationRefused("BAD_ARGUMENT", "say which: ids; a queue, reason, dialect or age; or all (one of these)")
     if which.ids:
         numbers = [open_message(face.core, key).number for key in which.ids]
-    elif which.queue or which.all:
-        if which.queue and lookup.find_queue(face.core, which.queue) is None:
-            raise not_found("queue", which.queue)
-        numbers = views.quarantined_numbers(face.core, which.queue, len(face.core.state.quarantine))
     else:
-        raise OperationRefused("BAD_ARGUMENT", "say which: ids, a queue, or all")
+        numbers = views.quarantined_numbers(face.core, matching.wanted(face.core))
 
     def step(part: list[int], core: Core) -> int:
         count = 0
@@ -133,6 +140,30 @@ async def set_paused(face: BrokerFace, queue: str, is_paused: bool) -> object:
     return {"queue": queue, "is_paused": is_paused}
 
 
+class Retry(Operation):
+    """Try a message again at once: one that was set aside, or one that waits for its next attempt."""
+
+    id: Name
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        def change(core: Core) -> object:
+            m = open_message(core, self.id)
+            view = views.message_view(core, m)
+            if operator.requeue(core, m) != TAKEN:
+                raise OperationRefused("WRONG_STATE", f"there is nothing to retry: {why_no_retry(m)}")
+            return view
+
+        return {"retried": await act(face, change)}
+
+
+def why_no_retry(m: Message) -> str:
+    if m.where == IN_DELAYED:
+        return "its client asked for the delay, and it was not tried yet"
+    if m.state == LEASED:
+        return "a worker has it"
+    return "it waits for a worker already"
+
+
 class Pause(Operation):
     """A paused queue takes and keeps messages and gives none out; survives restarts."""
 
@@ -142,8 +173,22 @@ class Pause(Operation):
         return await set_paused(face, self.queue, True)
 
 
+class DrainQueue(Operation):
+    """A draining queue gives out what waits and refuses new messages, until it is resumed; survives restarts, ends a pause."""
+
+    queue: Name
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        queue = lookup.find_queue(face.core, self.queue)
+        if queue is None:
+            raise not_found("queue", self.queue)
+        name = queue.name
+        check(await act(face, lambda core: operator.set_draining(core, name)))
+        return {"queue": self.queue, "is_draining": True, "waiting": queue.waiting, "leased": queue.leased}
+
+
 class Resume(Operation):
-    """End a pause."""
+    """End a pause, or a drain."""
 
     queue: Name
 
@@ -237,7 +282,7 @@ class Dismiss(Operation):
             peer = lookup.find_worker(core, self.worker)
             if peer is None:
                 raise not_found("worker", self.worker)
-            core.leave(peer)
+            core.roster.leave(peer, BY_OPERATOR)
             peer.dismiss(BY_OPERATOR)
             return len(peer.held)
 

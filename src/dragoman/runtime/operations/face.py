@@ -20,6 +20,9 @@ from dragoman.model.message import Message
 from dragoman.model.words import REFUSAL_CODES, REFUSAL_TEXTS, TAKEN
 from dragoman.runtime.config import Config
 from dragoman.runtime.sealing import Sealing
+from dragoman.runtime.tracing import Tracing
+from dragoman.runtime.upkeep import Upkeep
+from dragoman.runtime.webpage import Webpage
 
 ACT_PATIENCE_S: Final = 30.0
 
@@ -35,6 +38,8 @@ class Acting(Protocol):
 
     @property
     def connections(self) -> Mapping[Any, Any]: ...
+    @property
+    def upkeep(self) -> Upkeep: ...
 
     def act(self, change: Callable[[Core], T], /) -> Awaitable[T]: ...
 
@@ -48,6 +53,10 @@ class BrokerFace(Protocol):
 
     @property
     def sealing(self) -> Sealing | None: ...
+    @property
+    def tracing(self) -> Tracing | None: ...
+    @property
+    def webpage(self) -> Webpage | None: ...
     @property
     def core(self) -> Core: ...
     @property

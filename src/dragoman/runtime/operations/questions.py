@@ -17,6 +17,7 @@ from dragoman.runtime.operations.face import (
     not_found,
     open_message,
 )
+from dragoman.runtime.operations.filters import Age, Filter
 from dragoman.version import build_flavour
 
 
@@ -39,12 +40,16 @@ class Status(Operation):
             "journal": {
                 "segments": len(journal.segments()),
                 "size": journal.size(),
+                "size_max": journal.settings.size_max,
+                "live_size": face.broker.upkeep.live_size,
                 "next_lsn": journal.next_lsn,
                 "synced_lsn": journal.synced_lsn,
                 "uncommitted_size": journal.uncommitted_size,
                 "trouble": str(trouble) if trouble is not None else "",
             },
             "lake": face.sealing.view() if face.sealing is not None else None,
+            "otel": face.tracing.view() if face.tracing is not None else None,
+            "web": face.webpage.view() if face.webpage is not None else None,
             "counters": views.counters(face.core),
         }
 
@@ -115,9 +120,13 @@ class QuarantineList(Operation):
     offset: Offset = 0
     limit: Limit = 100
     queue: str = ""
+    reason: str = ""
+    dialect: str = ""
+    older_than_s: Age = 0.0
 
     async def run(self, face: BrokerFace, tell: Tell) -> object:
-        return views.quarantine(face.core, self.offset, self.limit, self.queue)
+        which = Filter(queue=self.queue, reason=self.reason, dialect=self.dialect, older_than_s=self.older_than_s)
+        return views.quarantine(face.core, self.offset, self.limit, which.wanted(face.core))
 
 
 class Schedules(Operation):

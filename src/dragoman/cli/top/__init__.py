@@ -1,0 +1,1 @@
+"""`dragoman top`: the broker in numbers, as they change."""

@@ -1,0 +1,121 @@
+"""What happened lately: looks at a broker, and the difference between the newest and the oldest of them.
+
+Everything the broker counts only rises from its start on (docs/reference/admin.md), so two looks are enough for rates and for the
+quantiles of what happened between them. A broker that started again begins to count anew, and so do we.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dragoman.cli.admin_client import AdminClient
+from dragoman.model.buckets import bucket_begin_ns
+from dragoman.model.units import SECOND_NS
+
+QUANTILES: Final = (0.5, 0.95, 0.99)
+WINDOW_S: Final = 10.0
+PAGE: Final = 1000
+QUEUES_MAX: Final = 10_000  # that are looked at; of a broker with more, those named first
+
+Counts = dict[int, int]
+
+
+@dataclass(frozen=True)
+class Look:
+    """The broker at one instant."""
+
+    tallies: dict[str, Any]
+    queues: dict[str, dict[str, Any]]
+    workers: list[dict[str, Any]]
+    findings: list[dict[str, Any]]
+    queues_total: int
+    workers_total: int
+
+    @property
+    def now_ns(self) -> int:
+        return int(self.tallies["now_ns"])
+
+    @property
+    def started_ns(self) -> int:
+        return int(self.tallies["started_ns"])
+
+
+def look(client: AdminClient) -> Look:
+    queues: dict[str, dict[str, Any]] = {}
+    total = 1
+    offset = 0
+    while offset < min(total, QUEUES_MAX):
+        page = client.ask("queue_tallies", offset=offset, limit=PAGE)
+        total = page["total"]
+        offset += PAGE
+        queues |= {queue["queue"]: queue for queue in page["queues"]}
+    workers = client.ask("workers", limit=PAGE)
+    findings = client.ask("stuck")["findings"]
+    return Look(client.ask("tallies"), queues, workers["workers"], findings, total, workers["total"])
+
+
+class Window:
+    """The looks of the last `WINDOW_S`, and at least the last two."""
+
+    def __init__(self) -> None:
+        self._looks: deque[Look] = deque()
+
+    def add(self, newest: Look) -> None:
+        looks = self._looks
+        if looks and looks[-1].started_ns != newest.started_ns:
+            looks.clear()
+        looks.append(newest)
+        while len(looks) > 2 and newest.now_ns - looks[1].now_ns >= WINDOW_S * SECOND_NS:
+            looks.popleft()
+
+    def clear(self) -> None:
+        self._looks.clear()
+
+    @property
+    def newest(self) -> Look:
+        return self._looks[-1]
+
+    @property
+    def oldest(self) -> Look:
+        return self._looks[0]
+
+    @property
+    def span_s(self) -> float:
+        return (self.newest.now_ns - self.oldest.now_ns) / SECOND_NS
+
+
+def rate(now: int, before: int, span_s: float) -> float:
+    """Per second; 0 when nothing lies between two looks."""
+    return max(now - before, 0) / span_s if span_s > 0 else 0.0
+
+
+def counts_of(pairs: list[list[int]]) -> Counts:
+    return {pair[0]: pair[1] for pair in pairs}
+
+
+def lately(now: list[list[int]], before: list[list[int]]) -> Counts:
+    """What was added to each bucket between two looks."""
+    known = counts_of(before)
+    return {
+        bucket: count - known.get(bucket, 0) for bucket, count in counts_of(now).items() if count > known.get(bucket, 0)
+    }
+
+
+def quantiles_ns(counts: Counts) -> tuple[int, ...]:
+    """p50, p95 and p99; empty when nothing was counted."""
+    total = sum(counts.values())
+    return tuple(_quantile_ns(counts, part * total) for part in QUANTILES) if total else ()
+
+
+def _quantile_ns(counts: Counts, rank: float) -> int:
+    """The middle of the bucket in which the message of this rank lies: at most a sixteenth off."""
+    passed = 0
+    found = 0
+    for bucket, count in sorted(counts.items()):
+        passed += count
+        found = bucket
+        if passed >= rank:
+            break
+    return (bucket_begin_ns(found) + bucket_begin_ns(found + 1)) // 2

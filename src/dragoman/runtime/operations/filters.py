@@ -1,0 +1,61 @@
+"""Which messages an operation is about, said in words: the arguments that several operations share, and what the core makes of them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from dragoman.core import lookup
+from dragoman.core.core import Core
+from dragoman.core.matching import ANY, STATES, Wanted
+from dragoman.model.units import SECOND_NS
+from dragoman.model.words import DIALECT_NAMES, REASON_NAMES
+from dragoman.runtime.operations.face import OperationRefused, not_found
+
+Age = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+
+
+class Filter(msgspec.Struct, frozen=True):
+    """Everything that is said must match; an empty word, or an age of 0, matches any."""
+
+    queue: str = ""
+    state: str = ""
+    dialect: str = ""
+    reason: str = ""
+    worker: str = ""
+    older_than_s: float = 0.0
+
+    @property
+    def says_something(self) -> bool:
+        return self != Filter()
+
+    def wanted(self, core: Core) -> Wanted:
+        found = Wanted()
+        if self.queue:
+            queue = lookup.find_queue(core, self.queue)
+            if queue is None:
+                raise not_found("queue", self.queue)
+            found.queue_no = queue.number
+        if self.worker:
+            peer = lookup.find_worker(core, self.worker)
+            if peer is None:
+                raise not_found("worker", self.worker)
+            found.worker = peer
+        found.state = _number_of(self.state, STATES, "state")
+        found.dialect = _number_of(self.dialect, _DIALECTS, "dialect")
+        found.reason = _number_of(self.reason, _REASONS, "reason")
+        if self.older_than_s:
+            found.accepted_before_ns = core.now_ns - int(self.older_than_s * SECOND_NS)
+        return found
+
+
+def _number_of(word: str, numbers: dict[str, int], what: str) -> int:
+    if word not in numbers:
+        known = ", ".join(name for name in numbers if name)
+        raise OperationRefused("BAD_ARGUMENT", f"there is no {what} {word!r}; there are: {known}")
+    return numbers[word]
+
+
+_DIALECTS = {"": ANY} | {name: number for number, name in enumerate(DIALECT_NAMES)}
+_REASONS = {"": ANY} | {name: number for number, name in enumerate(REASON_NAMES)}

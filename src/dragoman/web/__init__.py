@@ -1,0 +1,5 @@
+"""The web page: a process of its own beside the broker, which asks the admin socket and reads the journal's files.
+
+Reading order: `process` (its life), `app` (what is where), `guard` (who may), `link` (the question to the broker), `sampling` and
+`history` (the numbers over time), `pages` and its neighbours (what is shown), `actions` (what is changed).
+"""

@@ -1,0 +1,67 @@
+"""What is where: pages, their streams, actions, files. The guard stands around all of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from dragoman.web import actions, logging_in, metrics, showing, stream
+from dragoman.web.crowd import Crowd
+from dragoman.web.desk import Desk
+from dragoman.web.guard import Guard
+from dragoman.web.link import Link
+from dragoman.web.rendering import Renderer
+from dragoman.web.sampling import Sampler
+from dragoman.web.seals import Seals
+from dragoman.web.settings import WebSettings
+from dragoman.web.stream import Streams
+
+STATIC: Final = Path(__file__).parent / "static"
+
+
+def build(data: Path, settings: WebSettings, port: int) -> Starlette:
+    """The whole app for one broker."""
+    link = Link(data)
+    desk = Desk(data, link, Sampler(link, data / "journal"))
+    seals = Seals(settings)
+
+    @asynccontextmanager
+    async def life(app: Starlette) -> AsyncIterator[None]:
+        desk.sampler.start()
+        yield
+        await desk.sampler.stop()
+        link.close()
+
+    app = Starlette(
+        routes=[
+            Mount("/static", StaticFiles(directory=STATIC)),
+            Route("/metrics", metrics.metrics),
+            Route("/livez", metrics.livez),
+            Route("/readyz", metrics.readyz),
+            Route("/login", logging_in.show, methods=["GET"]),
+            Route("/login", logging_in.enter, methods=["POST"]),
+            Route("/logout", logging_in.leave, methods=["POST"]),
+            Route("/stream", stream.stream),
+            Route("/confirm/{name}", actions.confirm, methods=["GET"]),
+            Route("/do/{name}", actions.do, methods=["POST"]),
+            Route("/{path:path}", showing.show, methods=["GET"]),
+        ],
+        middleware=[Middleware(Guard, settings=settings, seals=seals, port=port)],
+        lifespan=life,
+    )
+    app.state.link = link
+    app.state.desk = desk
+    app.state.seals = seals
+    app.state.settings = settings
+    app.state.crowd = Crowd(settings.metrics_queues_max)
+    app.state.renderer = Renderer()
+    app.state.streams = Streams(desk, app.state.renderer)
+    app.state.cookie_name = f"dragoman-{port}"
+    return app

@@ -1,0 +1,80 @@
+"""Small drawings of numbers over time, as SVG that our own style sheet colours: no script draws them, and none is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from markupsafe import Markup
+
+WIDTH: Final = 600
+PAD: Final = 2
+STEP: Final = 3  # units of width between two points at least: more would not be seen, and weighs
+
+Value = float | None
+
+
+def spark(values: Sequence[Value], label: str, height: int = 28, width: int = 120) -> Markup:
+    """One line with its area, for a table's cell."""
+    top = highest(values)
+    line, area = paths(values, top, width, height)
+    return Markup(
+        '<svg class="spark" viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img" aria-label="{label}"'
+        ' preserveAspectRatio="none"><path class="area" d="{area}"/><path class="line" d="{line}"/></svg>'
+    ).format(w=width, h=height, label=label, area=area, line=line)
+
+
+def chart(series: Sequence[tuple[str, Sequence[Value]]], label: str, height: int = 120) -> Markup:
+    """Several lines on one scale from zero; each name is a class of the style sheet."""
+    top = max((highest(values) for _, values in series), default=1.0)
+    parts = [grid(height)]
+    for number, (name, values) in enumerate(series):
+        line, area = paths(values, top, WIDTH, height)
+        if number == 0:
+            parts.append(Markup('<path class="area {}" d="{}"/>').format(name, area))
+        parts.append(Markup('<path class="line {}" d="{}"/>').format(name, line))
+    return Markup(
+        '<svg class="chart" viewBox="0 0 {w} {h}" role="img" aria-label="{label}" preserveAspectRatio="none">{parts}</svg>'
+    ).format(w=WIDTH, h=height, label=label, parts=Markup("").join(parts))
+
+
+def grid(height: int) -> Markup:
+    lines = [Markup('<path class="grid" d="M0 {y}H{w}"/>').format(y=height * part // 4, w=WIDTH) for part in (1, 2, 3)]
+    return Markup("").join(lines)
+
+
+def highest(values: Sequence[Value]) -> float:
+    return max([value for value in values if value is not None], default=0.0) or 1.0
+
+
+def paths(values: Sequence[Value], top: float, width: int, height: int) -> tuple[str, str]:
+    """The line and the area under it. What is not known interrupts both."""
+    values = thinned(values, width // STEP)
+    if not values:
+        return "", ""
+    step = width / max(len(values) - 1, 1)
+    runs: list[list[tuple[float, float]]] = [[]]
+    for at, value in enumerate(values):
+        if value is None:
+            runs.append([])
+        else:
+            runs[-1].append((at * step, height - PAD - (height - 2 * PAD) * value / top))
+    drawn = [run for run in runs if run]
+    line = "".join(stroke(run) for run in drawn)
+    area = "".join(f"{stroke(run)}V{height}H{run[0][0]:.1f}Z" for run in drawn)
+    return line, area
+
+
+def thinned(values: Sequence[Value], most: int) -> Sequence[Value]:
+    """At most so many: of neighbours that share a place the highest stays, for peaks are what one looks for."""
+    group = -(-len(values) // most)
+    if group <= 1:
+        return values
+    parts = [[value for value in values[at : at + group] if value is not None] for at in range(0, len(values), group)]
+    return [max(part, default=None) for part in parts]
+
+
+def stroke(run: Sequence[tuple[float, float]]) -> str:
+    if len(run) == 1:  # a single point is drawn as a short dash
+        return f"M{run[0][0]:.1f} {run[0][1]:.1f}h1"
+    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in run)

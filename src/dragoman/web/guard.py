@@ -1,0 +1,152 @@
+"""Who may: before any page sees a request.
+
+    Host                  loopback, or a name of `web.hosts`: a foreign page cannot reach us by a name of its own (DNS rebinding)
+    role                  operator without tokens; else by session cookie or `Authorization: Bearer`
+    POST                  operators only; `Origin`, where it is sent, must be our own; the form carries its session's seal
+    answer                strict Content-Security-Policy: nothing but our own files, no inline script or style, no frame
+
+A bearer needs no seal: no browser sends that header by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from http.cookies import CookieError, SimpleCookie
+from ipaddress import ip_address
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dragoman.web.seals import OPERATOR, Seals
+from dragoman.web.settings import WebSettings
+
+POLICY: Final = (
+    "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; object-src 'none'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # Not `no-referrer`: browsers then send `Origin: null` with our own forms.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+OPEN_PATHS: Final = ("/login", "/livez", "/readyz")  # seen by nobody in particular: a probe has no token
+ANYBODYS_POSTS: Final = ("/login", "/logout")
+MACHINE_PATHS: Final = ("/metrics", "/stream")  # answered with a code, not with the login page
+SAFE_METHODS: Final = ("GET", "HEAD")
+HOST_SHAPE: Final = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
+
+
+class Guard:
+    """Around the whole app. It leaves `role`, `session` and `is_bearer` in the request's state."""
+
+    def __init__(self, app: ASGIApp, settings: WebSettings, seals: Seals, port: int) -> None:
+        self._app = app
+        self._settings = settings
+        self._seals = seals
+        # Browsers send a host's cookies to all its ports: brokers on one machine must not log each other out.
+        self.cookie_name = f"dragoman-{port}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        state: dict[str, Any] = scope.setdefault("state", {})
+        headers = Headers(scope=scope)
+        is_new = self._recognise(headers, state)
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                answered = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    answered[name] = value
+                # Files are asked for again each time, and sent again only when they have changed (ETag).
+                answered.setdefault("Cache-Control", "no-cache" if scope["path"].startswith("/static/") else "no-store")
+                if is_new:
+                    answered.append("Set-Cookie", self.cookie(self.cookie_name, state["session"]))
+            await send(message)
+
+        refusal = self._refusal(scope, headers, state)
+        await (refusal or self._app)(scope, receive, send_guarded)
+
+    def cookie(self, name: str, value: str) -> str:
+        return f"{name}={value}; Path=/; HttpOnly; SameSite=Strict"
+
+    def _recognise(self, headers: Headers, state: dict[str, Any]) -> bool:
+        """Whether a session begins here: where there are no tokens, with the first request of a browser."""
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        state["is_bearer"] = kind.lower() == "bearer"
+        session = cookies_of(headers).get(self.cookie_name, "")
+        role = self._seals.role_of_session(session)
+        if state["is_bearer"]:
+            role, session = self._seals.role_of_token(token.strip()), ""
+        is_new = False
+        if not self._settings.is_guarded and not role:
+            role = OPERATOR
+            session = self._seals.new_session(role)
+            is_new = not state["is_bearer"]
+        state["role"], state["session"] = role, session
+        return is_new
+
+    def _refusal(self, scope: Scope, headers: Headers, state: dict[str, Any]) -> Response | None:
+        host = headers.get("host", "")
+        path: str = scope["path"]
+        if not self._is_our_host(host):
+            words = "this name is not served here; web.hosts can allow it\n"
+            return PlainTextResponse(words, status_code=421)
+        if scope["method"] not in (*SAFE_METHODS, "POST"):
+            return PlainTextResponse("only GET, HEAD and POST are understood\n", status_code=405)
+        if not state["role"] and path not in OPEN_PATHS and not path.startswith("/static/"):
+            return self._who_are_you(scope, path, state)
+        if scope["method"] == "POST":
+            return self._refusal_of_change(headers, host, path, state)
+        return None
+
+    def _who_are_you(self, scope: Scope, path: str, state: dict[str, Any]) -> Response:
+        if state["is_bearer"] or path in MACHINE_PATHS or scope["method"] == "POST":
+            words = "a token is needed: Authorization: Bearer TOKEN, or log in at /login\n"
+            return PlainTextResponse(words, status_code=401, headers={"WWW-Authenticate": "Bearer"})
+        query = scope["query_string"].decode("latin-1")
+        return RedirectResponse(f"/login?to={quote(f'{path}?{query}' if query else path, safe='')}", status_code=303)
+
+    def _refusal_of_change(self, headers: Headers, host: str, path: str, state: dict[str, Any]) -> Response | None:
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            return PlainTextResponse("this form comes from another site\n", status_code=403)
+        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            return PlainTextResponse("this form comes from another site\n", status_code=403)
+        if path not in ANYBODYS_POSTS and state["role"] != OPERATOR:
+            words = "the read token sees everything and changes nothing; log in with the operator's token to do this\n"
+            return PlainTextResponse(words, status_code=403)
+        return None
+
+    def _is_our_host(self, header: str) -> bool:
+        match = HOST_SHAPE.fullmatch(header)
+        if match is None:
+            return False
+        name = match[1].lower()
+        return is_loopback(name) or name in self._settings.hosts or name.strip("[]") in self._settings.hosts
+
+
+def is_loopback(name: str) -> bool:
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(name.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def cookies_of(headers: Headers) -> dict[str, str]:
+    jar: SimpleCookie = SimpleCookie()
+    try:
+        jar.load(headers.get("cookie", ""))
+    except CookieError:
+        return {}
+    return {name: morsel.value for name, morsel in jar.items()}

@@ -1,0 +1,105 @@
+"""The question to the broker: its admin socket, asked without blocking.
+
+Looking shares one connection, on which answers come in the order of the questions. A change has one of its own: a purge of a
+million messages must not stop the clocks of everybody who looks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from dragoman.errors import AdminRefused, AdminUnreachable
+from dragoman.runtime.unix_path import reachable
+
+SOCKET_NAME: Final = "admin.sock"
+ANSWER_S: Final = 10.0
+CHANGE_S: Final = 60.0
+ANSWER_SIZE_MAX: Final = 64 * 1024 * 1024
+
+Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Link:
+    """Connects when first asked and again whenever the connection has ended."""
+
+    def __init__(self, data: Path) -> None:
+        self._path = data / SOCKET_NAME
+        self._pair: Pair | None = None
+        self._turn = asyncio.Lock()
+        self._asked = 0
+
+    async def ask(self, op: str, /, **args: object) -> Any:
+        """The result of an operation; `AdminRefused` when the answer is no, `AdminUnreachable` when there is none."""
+        async with self._turn:
+            is_fresh = self._pair is None
+            try:
+                return await self._ask_once(op, args)
+            except AdminUnreachable:
+                if is_fresh:
+                    raise
+                return await self._ask_once(op, args)  # the broker closed an old connection: a new one may do
+
+    async def _ask_once(self, op: str, args: dict[str, object]) -> Any:
+        try:
+            if self._pair is None:
+                self._pair = await self._connect()
+            async with asyncio.timeout(ANSWER_S):
+                return await self._converse(self._pair, op, args)
+        except AdminUnreachable:
+            self.close()
+            raise
+        except TimeoutError as error:
+            self.close()
+            raise AdminUnreachable(str(self._path), f"no answer within {ANSWER_S:g} s") from error
+        except asyncio.CancelledError:
+            self.close()  # its answer would be taken for the next question's
+            raise
+
+    async def change(self, op: str, /, **args: object) -> Any:
+        """As `ask`, for what changes something and may take a while."""
+        pair = await self._connect()
+        try:
+            async with asyncio.timeout(CHANGE_S):
+                return await self._converse(pair, op, args)
+        except TimeoutError as error:
+            raise AdminUnreachable(str(self._path), f"no answer within {CHANGE_S:g} s; it goes on") from error
+        finally:
+            pair[1].close()
+
+    async def _connect(self) -> Pair:
+        try:
+            with reachable(self._path) as path:
+                return await asyncio.open_unix_connection(path, limit=ANSWER_SIZE_MAX)
+        except OSError as error:
+            raise AdminUnreachable(str(self._path), error.strerror or str(error)) from error
+
+    async def _converse(self, pair: Pair, op: str, args: dict[str, object]) -> Any:
+        reader, writer = pair
+        self._asked += 1
+        request = msgspec.json.encode({"v": 1, "id": self._asked, "op": op, "args": args})
+        try:
+            writer.write(request + b"\n")
+            await writer.drain()
+            while True:
+                line = await reader.readline()
+                if not line:
+                    raise AdminUnreachable(str(self._path), "the broker closed the connection")
+                answer = msgspec.json.decode(line)
+                if "progress" not in answer:
+                    break
+        except OSError as error:
+            raise AdminUnreachable(str(self._path), error.strerror or str(error)) from error
+        except ValueError as error:
+            raise AdminUnreachable(str(self._path), f"not an answer: {error}") from error
+        if not answer["ok"]:
+            raise AdminRefused(answer["error"]["code"], answer["error"]["message"])
+        return answer["result"]
+
+    def close(self) -> None:
+        if self._pair is not None:
+            self._pair[1].close()
+            self._pair = None

@@ -1,0 +1,21 @@
+"""The pages, by the first word of their paths."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.web.desk import Page
+from dragoman.web.pages import crossings, message, overview, quarantine, queues, schedules, search, workers
+
+PAGES: Final[dict[str, Page]] = {
+    "": Page("overview.html", "Overview", "overview", overview.make),
+    "queues": Page("queues.html", "Queues", "queues", queues.make),
+    "queue": Page("queue.html", "Queue", "queues", queues.make_one),
+    "workers": Page("workers.html", "Workers", "workers", workers.make),
+    "worker": Page("worker.html", "Worker", "workers", workers.make_one),
+    "message": Page("message.html", "Message", "search", message.make, every_beats=2),
+    "quarantine": Page("quarantine.html", "Quarantine", "quarantine", quarantine.make),
+    "schedules": Page("schedules.html", "Schedules", "schedules", schedules.make),
+    "crossings": Page("crossings.html", "Crossings", "crossings", crossings.make),
+    "search": Page("search.html", "Search", "search", search.make, every_beats=2),
+}

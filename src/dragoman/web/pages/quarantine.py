@@ -1,0 +1,64 @@
+"""What was set aside, why, and what to do with all of it that matches."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import Any, Final
+
+from dragoman.errors import AdminRefused
+from dragoman.model.words import DIALECT_NAMES, REASON_NAMES
+from dragoman.web.desk import PAGE_SIZE, Context, Desk, Query, offset_of, turning
+from dragoman.web.words import body_lines
+
+FILTER_KEYS: Final = ("queue", "reason", "dialect", "older_than_s")
+PREVIEW_SIZE: Final = 1024
+
+
+async def make(desk: Desk, query: Query, key: str) -> Context:
+    await desk.sampler.fresh()
+    offset = offset_of(query)
+    asked = {name: query.get(name, "") for name in FILTER_KEYS}
+    found = await desk.link.ask("quarantine_list", offset=offset, limit=PAGE_SIZE, **filter_of(query))
+    messages = found["messages"]
+    with_bodies = query.get("bodies") == "1"
+    if with_bodies:
+        bodies = await asyncio.gather(*(preview(desk, message["id"]) for message in messages))
+        messages = [{**message, "body": body} for message, body in zip(messages, bodies, strict=True)]
+    return {
+        "messages": messages,
+        "asked": asked,
+        "is_filtered": any(asked.values()),
+        "with_bodies": with_bodies,
+        "reasons": REASON_NAMES[1:],
+        "dialects": DIALECT_NAMES[1:],
+        "turning": turning(offset, found["total"]),
+        "now_ns": desk.now_ns,
+    }
+
+
+def filter_of(query: Query) -> dict[str, Any]:
+    """The filter as the broker takes it: what is left empty is left out."""
+    found: dict[str, Any] = {name: query[name] for name in FILTER_KEYS[:3] if query.get(name)}
+    older_s = seconds_of(query.get("older_than_s", ""))
+    if older_s:
+        found["older_than_s"] = older_s
+    return found
+
+
+def seconds_of(text: str) -> float:
+    """0 where the text is no sensible number."""
+    try:
+        value = float(text)
+    except ValueError:
+        return 0.0
+    return value if 0 < value < 1e10 else 0.0
+
+
+async def preview(desk: Desk, message_id: str) -> list[str]:
+    try:
+        found = await desk.link.ask("body", id=message_id, size_max=PREVIEW_SIZE)
+    except AdminRefused:
+        return ["(no longer open)"]
+    lines = body_lines(base64.b64decode(found["body"]))
+    return [*lines, "…"] if found["size"] > PREVIEW_SIZE else lines

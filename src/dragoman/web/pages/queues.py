@@ -1,0 +1,69 @@
+"""All queues, and one of them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dragoman.errors import AdminRefused
+from dragoman.web.desk import PAGE_SIZE, Context, Desk, Query, offset_of, turning
+from dragoman.web.spans import counts_of, quantiles
+
+PREFIX_MAX: Final = 1000
+MESSAGES_SHOWN: Final = 20
+WORKERS_SHOWN: Final = 50
+
+
+async def make(desk: Desk, query: Query, key: str) -> Context:
+    await desk.sampler.fresh()
+    prefix, offset = query.get("prefix", ""), offset_of(query)
+    found = await desk.link.ask("queue_tallies", prefix=prefix, offset=offset, limit=PAGE_SIZE)
+    return {
+        "queues": [with_trail(desk, queue) for queue in found["queues"]],
+        "prefix": prefix,
+        "turning": turning(offset, found["total"]),
+        "now_ns": desk.now_ns,
+    }
+
+
+async def make_one(desk: Desk, query: Query, key: str) -> Context:
+    name = query.get("name", "")
+    await desk.sampler.fresh()
+    queue = with_trail(desk, await one_queue(desk, name))
+    explained = await desk.link.ask("explain", of=f"queue:{name}")
+    workers = await desk.link.ask("workers", queue=name, limit=WORKERS_SHOWN)
+    messages = await desk.link.ask("messages", queue=name, limit=MESSAGES_SHOWN)
+    return {
+        "title": name,
+        "queue": queue,
+        "lines": explained["lines"],
+        "workers": workers["workers"],
+        "workers_total": workers["total"],
+        "messages": messages["messages"],
+        "messages_total": messages["total"],
+        "is_cut": messages["is_cut"],
+        "now_ns": desk.now_ns,
+    }
+
+
+async def one_queue(desk: Desk, name: str) -> dict[str, Any]:
+    """By its name as it is shown; a name that is not UTF-8 is known by its escapes only."""
+    found = await desk.link.ask("queue_tallies", prefix=name, limit=PREFIX_MAX)
+    for queue in [*found["queues"], *desk.sampler.queues]:
+        if queue["queue"] == name:
+            answer: dict[str, Any] = queue
+            return answer
+    raise AdminRefused("NOT_FOUND", f"there is no queue {name!r}")
+
+
+def with_trail(desk: Desk, queue: dict[str, Any]) -> dict[str, Any]:
+    trail = desk.sampler.trails.get(queue["queue_no"])
+    slots = queue["leased"] + queue["slots_free"]
+    return {
+        **queue,
+        "in_rate": trail.in_rate if trail is not None else None,
+        "out_rate": trail.out_rate if trail is not None else None,
+        "trail": list(trail.waiting) if trail is not None else [],
+        "utilisation": queue["leased"] / slots if slots and queue["workers"] else None,
+        "wait_spans": quantiles(counts_of(queue["wait"])),
+        "total_spans": quantiles(counts_of(queue["total_time"])),
+    }

@@ -1,0 +1,104 @@
+"""The life of the web page's process: told its settings once, it serves until its stdin ends.
+
+It goes behind the broker when both want the processor, and has nothing that must be saved: when the broker has gone it ends at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import uvicorn
+import uvloop
+
+from dragoman.web.app import build
+from dragoman.web.settings import WebSettings
+
+NICE: Final = 10
+SETTINGS_SIZE_MAX: Final = 1 << 20
+HEAD_SIZE_MAX: Final = 32 * 1024  # a request's line and headers
+REQUESTS_MAX: Final = 256  # at once, streams included
+IDLE_S: Final = 30
+GOODBYE_S: Final = 1
+PR_SET_PDEATHSIG: Final = 1
+
+
+def run(data: Path, fd: int) -> int:
+    """Serve until the parent has gone; the exit code."""
+    # Ctrl-C and a closed terminal are for the parent, which decides when we end.
+    with suppress(PermissionError):
+        os.setpgid(0, 0)
+    die_with_parent()
+    os.nice(NICE)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(serve(data, fd))
+
+
+def die_with_parent() -> None:
+    """The port is free for the next broker as soon as this one was killed; where the kernel cannot, the end of stdin tells."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+async def serve(data: Path, fd: int) -> int:
+    parent = await hear_parent()
+    os.write(sys.stdout.fileno(), b"hello\n")
+    settings = await told_settings(parent)
+    if settings is None:
+        return 0
+    sock = socket.socket(fileno=fd)
+    app = build(data, settings, sock.getsockname()[1])
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            lifespan="on",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            limit_concurrency=REQUESTS_MAX,
+            h11_max_incomplete_event_size=HEAD_SIZE_MAX,
+            timeout_keep_alive=IDLE_S,
+            timeout_graceful_shutdown=GOODBYE_S,
+        )
+    )
+    watcher = asyncio.ensure_future(end_with(parent, server))
+    try:
+        await server.serve(sockets=[sock])
+    finally:
+        watcher.cancel()
+    return 0
+
+
+async def hear_parent() -> asyncio.StreamReader:
+    reader = asyncio.StreamReader(limit=SETTINGS_SIZE_MAX)
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    return reader
+
+
+async def told_settings(parent: asyncio.StreamReader) -> WebSettings | None:
+    """None when the parent has gone before it said anything."""
+    while line := await parent.readline():
+        word, _, rest = line.strip().partition(b" ")
+        if word == b"settings":
+            return msgspec.json.decode(rest, type=WebSettings)
+    return None
+
+
+async def end_with(parent: asyncio.StreamReader, server: uvicorn.Server) -> None:
+    while await parent.readline():
+        pass  # nothing else is said
+    server.should_exit = True

@@ -1,0 +1,19 @@
+"""What the broker tells its web page on the way."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class WebSettings(msgspec.Struct, frozen=True):
+    """`key` signs cookies and forms for one boot of the broker; tokens are empty where there is no such role."""
+
+    key: str
+    token: str = ""
+    read_token: str = ""
+    hosts: tuple[str, ...] = ()
+    metrics_queues_max: int = 200
+
+    @property
+    def is_guarded(self) -> bool:
+        return bool(self.token or self.read_token)

@@ -1,0 +1,110 @@
+"""Server-sent events: after each beat, what changed on the page that somebody looks at.
+
+Viewers of the same page share one rendering of each beat. Each one's own seal for forms is put in at the end, where the rendering has a
+mark that nobody outside this process knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+
+from dragoman.errors import AdminRefused, AdminUnreachable
+from dragoman.web.desk import Context, Desk, Page
+from dragoman.web.rendering import Renderer
+from dragoman.web.seals import OPERATOR
+from dragoman.web.showing import split_address
+
+STREAMS_MAX: Final = 64
+ADDRESS_SIZE_MAX: Final = 4096
+AWAY: Final = 'event: away\ndata: ""\n\n'
+END: Final = 'event: end\ndata: ""\n\n'
+NOTHING: Final = ": \n\n"  # a comment: a browser that has gone is noticed by what cannot be sent to it
+
+
+class Streams:
+    """The renderings of the present beat."""
+
+    def __init__(self, desk: Desk, renderer: Renderer) -> None:
+        self._desk, self._renderer = desk, renderer
+        self._mark = secrets.token_hex(16)
+        self._shown: dict[tuple[str, str], tuple[int, asyncio.Task[tuple[str, bool]]]] = {}
+        self.open = 0
+
+    async def rendered(self, beat: int, address: str, role: str, seal: str) -> tuple[str, bool]:
+        """The page's live part, and whether it will never change again."""
+        known = self._shown.get((address, role))
+        if known is None or known[0] != beat:
+            self._shown = {key: one for key, one in self._shown.items() if one[0] == beat}
+            known = beat, asyncio.ensure_future(self._render(address, role))
+            known[1].add_done_callback(note_fault)
+            self._shown[address, role] = known
+        html, is_still = await asyncio.shield(known[1])
+        return html.replace(self._mark, seal), is_still
+
+    async def _render(self, address: str, role: str) -> tuple[str, bool]:
+        page, key, query = split_address(address)
+        assert page is not None, "checked when the stream began"
+        context: Context = {
+            "title": page.title,
+            "section": page.section,
+            **await page.make(self._desk, query, key),
+            "is_operator": role == OPERATOR,
+            "role": role,
+            "form_seal": self._mark,
+            "address": address,
+        }
+        return self._renderer.live(page.template, context), bool(context.get("is_still", False))
+
+
+def note_fault(task: asyncio.Task[tuple[str, bool]]) -> None:
+    """Every viewer of it may have gone meanwhile: then nobody else looks at how it ended."""
+    if not task.cancelled():
+        task.exception()
+
+
+async def stream(request: Request) -> Response:
+    address = request.query_params.get("at", "")
+    streams: Streams = request.app.state.streams
+    page = split_address(address)[0] if len(address) <= ADDRESS_SIZE_MAX else None
+    if page is None:
+        return PlainTextResponse("there is no such page\n", status_code=404)
+    if streams.open >= STREAMS_MAX:
+        return PlainTextResponse(f"at most {STREAMS_MAX} pages are kept up to date at a time\n", status_code=503)
+    events = event_stream(request, streams, page, address)
+    return StreamingResponse(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
+async def event_stream(request: Request, streams: Streams, page: Page, address: str) -> AsyncIterator[str]:
+    state: Any = request.state
+    seal: str = request.app.state.seals.form_seal(state.session)
+    desk: Desk = request.app.state.desk
+    streams.open += 1
+    try:
+        with desk.sampler.watching():
+            beat, last = desk.sampler.beats, ""
+            while True:
+                beat = await desk.sampler.next_beat(beat + page.every_beats - 1)
+                try:
+                    html, is_still = await streams.rendered(beat, address, state.role, seal)
+                except (AdminUnreachable, AdminRefused):
+                    yield AWAY
+                    last = ""
+                    continue
+                yield event(html) if html != last else NOTHING
+                last = html
+                if is_still:
+                    yield END
+                    return
+    finally:
+        streams.open -= 1
+
+
+def event(html: str) -> str:
+    return f"event: live\ndata: {json.dumps(html)}\n\n"

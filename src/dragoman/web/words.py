@@ -1,0 +1,184 @@
+"""Numbers, names and instants as the pages show them. Names come from peers: nothing of theirs is more than text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from urllib.parse import quote
+
+from cronsim import CronSim
+from markupsafe import Markup, escape
+
+from dragoman.core.phrases import EPOCH, MICROSECOND_NS, MILLISECOND_NS, duration, instant, number_text
+from dragoman.core.schedule import cron_fields
+
+BODY_LINES_MAX: Final = 200
+HEX_SIZE: Final = 16
+THIN: Final = "\u202f"
+
+
+def printable(value: object) -> object:
+    """Every text that a template writes goes through here: a name with control or direction characters shows them, and is not ruled
+    by them."""
+    if isinstance(value, str) and not isinstance(value, Markup) and not value.isprintable():
+        return "".join(c if c.isprintable() or c in "\n\t" or c == THIN else repr(c)[1:-1] for c in value)
+    return value
+
+
+def count(value: float) -> str:
+    """`12 345`, with thin spaces."""
+    return f"{int(value):,}".replace(",", THIN)
+
+
+def rate(value: float | None) -> str:
+    if value is None:
+        return "–"
+    if value and value < 0.1:
+        return "<0.1"
+    return f"{value:.1f}" if 0 < value < 10 else count(round(value))
+
+
+def span(value_ns: int | None) -> str:
+    if value_ns is None:
+        return "–"
+    value_ns = max(value_ns, 0)  # what happened a moment after we looked at the clock
+    return duration(value_ns) if value_ns >= MILLISECOND_NS // 10 else f"{value_ns // MICROSECOND_NS} µs"
+
+
+def ticks(text: str) -> Markup:
+    """What stands between backticks in a sentence of the broker's, as code."""
+    parts = [escape(printable(part)) for part in text.split("`")]
+    if len(parts) % 2 == 0:  # one has no partner: it belongs to a name
+        return Markup("`").join(parts)
+    return Markup("").join(Markup("<code>{}</code>").format(part) if at % 2 else part for at, part in enumerate(parts))
+
+
+def highest(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def percent(part: float | None) -> str:
+    return "–" if part is None else f"{100 * part:.0f} %"
+
+
+def size(value: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.2f} GB"
+
+
+def moment(at_ns: int, now_ns: int) -> str:
+    """An instant in UTC, as `explain` says it; empty for never."""
+    return instant(at_ns, now_ns) if at_ns else ""
+
+
+def exact(at_ns: int) -> str:
+    """To the millisecond."""
+    at = EPOCH + timedelta(microseconds=at_ns // 1000)
+    return at.strftime("%Y-%m-%d %H:%M:%S.") + f"{at.microsecond // 1000:03d}"
+
+
+def since(at_ns: int, now_ns: int) -> str:
+    return f"{duration(max(now_ns - at_ns, 0))} ago" if at_ns else "never"
+
+
+def until(at_ns: int, now_ns: int) -> str:
+    if not at_ns:
+        return "never"
+    return f"in {duration(at_ns - now_ns)}" if at_ns > now_ns else "now"
+
+
+def plural(number: int, noun: str) -> str:
+    return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"
+
+
+def plain(word: str) -> str:
+    """`heartbeat_lost` as people say it."""
+    return word.replace("_", " ")
+
+
+def url(path: str, **query: object) -> str:
+    """A link of ours; empty values are left out."""
+    pairs = [f"{name}={quote(str(value), safe='')}" for name, value in query.items() if value not in ("", None)]
+    return f"{path}?{'&'.join(pairs)}" if pairs else path
+
+
+def message_url(key: str) -> str:
+    return f"/message/{quote(key, safe='')}"
+
+
+def when(schedule: dict[str, Any]) -> str:
+    """A schedule in plain words."""
+    if not schedule["cron"]:
+        return f"Every {interval(schedule['interval_s'])}"
+    explained: str = CronSim(cron_fields(schedule["cron"]), datetime.now(UTC)).explain()
+    return explained
+
+
+def interval(seconds: float) -> str:
+    for unit_s, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= unit_s and seconds % unit_s == 0:
+            number = int(seconds // unit_s)
+            return unit if number == 1 else f"{number} {unit}s"
+    return "second" if seconds == 1 else f"{seconds:g} seconds"
+
+
+def job_text(body: str) -> str:
+    """`module:function arguments` of a job in EventMQ's shape; any other body as it is."""
+    try:
+        word, run = json.loads(body)
+        arguments = [json.dumps(run[part], ensure_ascii=False) for part in ("args", "kwargs") if run.get(part)]
+        return " ".join([f"{run['path']}:{run['callable']}", *arguments]) if word == "run" else body
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return body
+
+
+def body_lines(body: bytes) -> list[str]:
+    """A body for looking at: JSON in order, other text as it is, bytes as hex."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        lines = [hex_line(body, at) for at in range(0, min(len(body), HEX_SIZE * BODY_LINES_MAX), HEX_SIZE)]
+        return lines
+    try:
+        text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        pass
+    return text.split("\n")[:BODY_LINES_MAX]
+
+
+def hex_line(body: bytes, at: int) -> str:
+    part = body[at : at + HEX_SIZE]
+    shown = "".join(chr(byte) if 32 <= byte < 127 else "·" for byte in part)
+    return f"{at:06x}  {part.hex(' '):<{HEX_SIZE * 3}} {shown}"
+
+
+def joined(parts: Iterable[str]) -> str:
+    """`a, b and c`."""
+    found: Sequence[str] = list(parts)
+    return " and ".join([", ".join(found[:-1]), found[-1]]) if len(found) > 1 else "".join(found)
+
+
+FILTERS: Final = {
+    "count": count,
+    "rate": rate,
+    "span": span,
+    "percent": percent,
+    "size": size,
+    "moment": moment,
+    "exact": exact,
+    "since": since,
+    "until": until,
+    "plain": plain,
+    "number_text": number_text,
+    "job_text": job_text,
+    "when": when,
+    "joined": joined,
+    "ticks": ticks,
+    "highest": highest,
+}
+FUNCTIONS: Final = {"url": url, "message_url": message_url, "plural": plural}
