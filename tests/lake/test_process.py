@@ -17,7 +17,10 @@ from dragoman.lake.layout import HISTORY, INCOMING
 from dragoman.lake.store import Lake
 from tests.lake.journals import append, journal, values
 
-WAIT_S = 40.0
+# Each child loads Arrow, which takes a moment; where many share a machine, half a minute.
+WAIT_S = 100.0
+
+pytestmark = pytest.mark.timeout(240)
 
 
 class Child:

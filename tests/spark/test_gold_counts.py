@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from dragoman_spark.tables import CROSSINGS, MESSAGES, QUEUES, THROUGHPUT
+from dragoman_spark.transforms.counts import counts
 from dragoman_spark.transforms.crossings import crossings
 from dragoman_spark.transforms.funnel import funnel
 from dragoman_spark.transforms.names import named
@@ -31,6 +32,10 @@ def only(frame: DataFrame) -> dict[str, Any]:
     return row
 
 
+def counts_of(spark: SparkSession, *given: dict[str, Any]) -> DataFrame:
+    return counts(facts(spark, *given))
+
+
 def test_a_queue_without_a_name_is_shown_by_its_number(spark: SparkSession) -> None:
     other_broker = BROKER + 1  # its queue 1 is not this broker's
     frame = spark.createDataFrame([(BROKER, 1), (BROKER, 3), (other_broker, 1)], "broker_id long, queue_no int")
@@ -46,7 +51,7 @@ def test_a_queue_without_a_name_is_shown_by_its_number(spark: SparkSession) -> N
 
 def test_a_minute_holds_what_happened_in_it_though_the_message_began_in_an_earlier_one(spark: SparkSession) -> None:
     made = throughput(
-        facts(
+        counts_of(
             spark,
             {"kind": "accepted", "at": at(59.999999), "message_no": 1, "body_size": 10, **MAIL},
             {"kind": "accepted", "at": at(60), "message_no": 2, "body_size": 5, **MAIL},
@@ -80,7 +85,7 @@ def test_a_minute_holds_what_happened_in_it_though_the_message_began_in_an_earli
 
 def test_a_message_never_leased_takes_no_step_of_the_funnel_but_its_first_and_last(spark: SparkSession) -> None:
     made = funnel(
-        facts(
+        counts_of(
             spark,
             {"kind": "accepted", "message_no": 1, **MAIL},
             {"kind": "closed", "message_no": 1, "outcome": EXPIRED, "accepted_at": at(1), "attempt": 0, **MAIL},
@@ -95,7 +100,7 @@ def test_a_message_never_leased_takes_no_step_of_the_funnel_but_its_first_and_la
 def test_attempts_count_as_retries_once_their_message_has_ended(spark: SparkSession) -> None:
     leased = {"first_leased_at": at(1), "accepted_at": at(0)}
     made = funnel(
-        facts(
+        counts_of(
             spark,
             {"kind": "quarantined", "message_no": 1, "attempt": 3, "leased_at": at(1), **MAIL},
             {"kind": "requeued", "message_no": 1, **MAIL},
@@ -132,7 +137,7 @@ def test_queues_of_one_name_at_two_brokers_add_up(spark: SparkSession) -> None:
             "body_size": 2,
         },
     )
-    row = only(THROUGHPUT.merged(throughput(both, rows_of(spark, QUEUES, *names))))
+    row = only(THROUGHPUT.merged(throughput(counts(both), rows_of(spark, QUEUES, *names))))
     assert (row["queue"], row["accepted"], row["body_bytes"]) == ("mail", 2, 3)
 
 

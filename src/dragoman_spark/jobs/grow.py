@@ -2,7 +2,8 @@
 is why they cannot differ.
 
 Messages and events are written first and read back for what is counted and named of them: facts are decoded once for each question,
-rows of `messages` are a third of them and half as wide, those of `events` a handful.
+rows of `messages` are a third of them and half as wide, those of `events` a handful. What is counted by the minute is kept in memory for
+the two tables that are made of it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dragoman_spark.jobs.place import Place
 from dragoman_spark.jobs.together import together
 from dragoman_spark.tables import BY_NAME, EVENTS, MESSAGES
 from dragoman_spark.transforms.attempts import attempts
+from dragoman_spark.transforms.counts import counts
 from dragoman_spark.transforms.crossings import crossings
 from dragoman_spark.transforms.events import events
 from dragoman_spark.transforms.funnel import funnel
@@ -54,27 +56,31 @@ def grow(
     )
     settled = read_folders(session, place, MESSAGES, [folder])
     named = queues(read_folders(session, place, EVENTS, [folder]))
-    together(
-        [
-            partial(write, "latency", lambda: latency(settled, named)),
-            partial(write, "throughput", lambda: throughput(facts, named)),
-            partial(write, "funnel", lambda: funnel(facts, named)),
-            partial(write, "crossings", lambda: crossings(settled)),
-        ]
-    )
+    counted = counts(facts).persist()
+    try:
+        together(
+            [
+                partial(write, "latency", lambda: latency(settled, named)),
+                partial(write, "throughput", lambda: throughput(counted, named)),
+                partial(write, "funnel", lambda: funnel(counted, named)),
+                partial(write, "crossings", lambda: crossings(settled)),
+            ]
+        )
+    finally:
+        counted.unpersist()
     assert set(rows) == set(NAMES) <= set(BY_NAME)
     return rows
 
 
 def tables_of(facts: DataFrame, queues: DataFrame) -> dict[str, DataFrame]:
     """The same tables as frames, not yet made."""
-    settled = messages(facts)
+    settled, counted = messages(facts), counts(facts)
     return {
         "messages": settled,
         "attempts": attempts(facts),
         "events": events(facts),
-        "throughput": throughput(facts, queues),
-        "funnel": funnel(facts, queues),
+        "throughput": throughput(counted, queues),
+        "funnel": funnel(counted, queues),
         "latency": latency(settled, queues),
         "crossings": crossings(settled),
     }
