@@ -11,18 +11,15 @@ It runs at the lowest priority there is: a broker under load goes first, and the
 from __future__ import annotations
 
 import logging
-import os
-import select
-import signal
 import sys
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from dragoman import limits
 from dragoman.errors import DataDirectoryUnusable, DragomanError, LakeAhead, OperatorError, PyarrowMissing
 from dragoman.journal import JournalReader
+from dragoman.journal.beside import Parent, step_back
 from dragoman.lake.compact import Compactor
 from dragoman.lake.sealer import Sealer, sealing_alone
 from dragoman.lake.store import Lake
@@ -30,7 +27,6 @@ from dragoman.lake.writer import Bodies, Written
 
 log = logging.getLogger("dragoman.lake")
 
-READ_SIZE: Final = 65536
 RETRY_S: Final = 5.0  # after trouble with the store
 TIDY_S: Final = 60.0  # how often old files are looked for when nothing else happens
 HOPELESS: Final = (LakeAhead, PyarrowMissing)
@@ -48,48 +44,12 @@ class Options:
     incoming_keep_s: float = limits.LAKE_INCOMING_KEEP_S
 
 
-class Parent:
-    """The two pipes to whoever started us."""
-
-    def __init__(self, in_fd: int, out_fd: int) -> None:
-        self._in_fd, self._out_fd = in_fd, out_fd
-        self._rest = b""
-        self.synced_lsn = 0
-        self.has_ended = False
-
-    def listen(self, wait_s: float) -> None:
-        """Hear all that was said, after waiting for the first word at most so long."""
-        if self.has_ended:
-            return
-        readable, _, _ = select.select([self._in_fd], [], [], max(wait_s, 0.0))
-        if not readable:
-            return
-        data = os.read(self._in_fd, READ_SIZE)
-        if not data:
-            self.has_ended = True
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            self._hear(line.split())
-
-    def _hear(self, words: list[bytes]) -> None:
-        if words == [b"stop"]:
-            self.has_ended = True
-        elif len(words) == 2 and words[0] == b"synced" and words[1].isdigit():
-            self.synced_lsn = max(self.synced_lsn, int(words[1]))
-        else:
-            log.warning("not understood: %r", words)
-
-    def tell(self, line: str) -> None:
-        # A parent that is gone hears nothing; the end of input tells us so in a moment.
-        with suppress(BrokenPipeError):
-            os.write(self._out_fd, line.replace("\n", " ").encode() + b"\n")
-
-
 class SealingLoop:
     """Listens, seals, tidies, until the parent has ended."""
 
     def __init__(self, options: Options, parent: Parent) -> None:
         self._options, self._parent = options, parent
+        self._synced_lsn = 0
         self._sealer: Sealer | None = None
         self._compactor: Compactor | None = None
         self._oldest_s = 0.0  # when the first row happened that is in no file yet
@@ -99,7 +59,7 @@ class SealingLoop:
         """The exit code."""
         parent = self._parent
         while True:
-            parent.listen(self._wait_s(time.monotonic()))
+            self._listen(self._wait_s(time.monotonic()))
             now_s = time.monotonic()
             if now_s < self._again_s and not parent.has_ended:
                 continue
@@ -115,6 +75,15 @@ class SealingLoop:
             else:
                 if parent.has_ended:
                     return 0
+
+    def _listen(self, wait_s: float) -> None:
+        for word, rest in self._parent.listen(wait_s):
+            if word == "stop" and not rest:
+                self._parent.has_ended = True
+            elif word == "synced" and rest.isdecimal():
+                self._synced_lsn = max(self._synced_lsn, int(rest))
+            else:
+                log.warning("not understood: %r", (word, rest))
 
     def _wait_s(self, now_s: float) -> float:
         if now_s < self._again_s:
@@ -135,9 +104,9 @@ class SealingLoop:
         if sealer is None:
             return
         had_rows = sealer.rows > 0
-        while sealer.take(self._parent.synced_lsn) or sealer.is_full:
+        while sealer.take(self._synced_lsn) or sealer.is_full:
             self._flush(sealer)
-            self._parent.listen(0)
+            self._listen(0)
             had_rows = False
         if not had_rows:
             # A fact is a second or two old by the time it is synced and told: that counts, too.
@@ -152,11 +121,11 @@ class SealingLoop:
         """The sealer, once the journal and the parent say what it needs to know."""
         reader = JournalReader(self._options.journal)
         broker_id = reader.broker_id()
-        if broker_id is None or self._parent.synced_lsn == 0:
+        if broker_id is None or self._synced_lsn == 0:
             return None
         lake = Lake(self._options.root)
         sealer = Sealer(reader, broker_id, lake, self._options.bodies, self._options.rows_max)
-        sealer.check_journal_end(self._parent.synced_lsn)
+        sealer.check_journal_end(self._synced_lsn)
         self._compactor = Compactor(lake, sealer.broker, self._options.incoming_keep_s)
         self._sealer = sealer
         self._parent.tell(f"sealed {sealer.sealed_lsn} 0 0")
@@ -180,11 +149,7 @@ class SealingLoop:
 
 def run(options: Options) -> int:
     """Seal until the parent ends; the exit code."""
-    # Ctrl-C and a closed terminal are for the parent, which decides when we end. Not a session of our own: Linux shares the processor
-    # between sessions first, and our low priority would count within ours only.
-    os.setpgid(0, 0)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    be_last()
+    step_back()
     parent = Parent(sys.stdin.fileno(), sys.stdout.fileno())
     try:
         with sealing_alone(options.journal):
@@ -193,14 +158,6 @@ def run(options: Options) -> int:
     except OperatorError as error:
         parent.tell(f"trouble {error.code} {error}")
         return error.exit_code
-
-
-def be_last() -> None:
-    """Run only when nobody else wants to."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    except OSError:
-        os.nice(19)
 
 
 def one_thread() -> None:

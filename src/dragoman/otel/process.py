@@ -16,7 +16,6 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -29,11 +28,11 @@ import msgspec
 
 from dragoman.errors import CollectorAway, DataDirectoryUnusable, DragomanError, ExporterBusy, OperatorError
 from dragoman.journal import JournalReader
+from dragoman.journal.beside import Parent, step_back
 from dragoman.otel.collector import Collector
 from dragoman.otel.cursor import read_cursor
 from dragoman.otel.exporter import Exporter
 from dragoman.otel.otlp import Encoder
-from dragoman.otel.parent import Parent
 from dragoman.otel.tracer import Tracer
 
 log = logging.getLogger("dragoman.otel")
@@ -205,11 +204,7 @@ class ExportLoop:
 
 def run(options: Options) -> int:
     """Export until the parent ends; the exit code."""
-    # Ctrl-C and a closed terminal are for the parent, which decides when we end. Not a session of our own: Linux shares the processor
-    # between sessions first, and our low priority would count within ours only.
-    os.setpgid(0, 0)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    be_last()
+    step_back()
     parent = Parent(sys.stdin.fileno(), sys.stdout.fileno())
     try:
         with exporting_alone(options.data):
@@ -217,14 +212,6 @@ def run(options: Options) -> int:
     except OperatorError as error:
         parent.tell(f"trouble {error.code} {error}")
         return error.exit_code
-
-
-def be_last() -> None:
-    """Run only when nobody else wants to."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    except OSError:
-        os.nice(19)
 
 
 @contextmanager

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
+if TYPE_CHECKING:
+    from dragoman.journal.journal import Journal
+
+TELL_S: Final = 1.0
 RETRY_S: Final = 1.0
 RETRY_S_MAX: Final = 60.0
 GOOD_LIFE_S: Final = 60.0  # one that lived so long is started again at once
@@ -118,3 +122,37 @@ class Child:
         assert process.stderr is not None
         while line := await process.stderr.readline():
             log.warning(f"the {self.name} complains", line=line.decode("utf-8", "replace").rstrip())
+
+
+class Follower:
+    """A child that reads the journal's files: told once a second how far they are synced, while that changes. `introduce` tells each
+    new process what it needs to know first."""
+
+    def __init__(self, child: Child, journal: Journal, introduce: Callable[[], Awaitable[None]] | None = None) -> None:
+        self._child, self._journal, self._introduce = child, journal, introduce
+        self._teller: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._child.start()
+        self._teller = asyncio.ensure_future(self._tell_on())
+
+    async def stop(self, finish_s: float) -> bool:
+        """After the journal was closed: the child does what is left and ends; False when it could not within `finish_s`."""
+        if self._teller is None:
+            return True
+        self._teller.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._teller
+        return await self._child.stop(f"synced {self._journal.synced_lsn}", finish_s)
+
+    async def _tell_on(self) -> None:
+        life, told_lsn = 0, -1
+        while True:
+            if self._child.lives != life:
+                life, told_lsn = self._child.lives, -1
+                if self._introduce is not None:
+                    await self._introduce()
+            if self._journal.synced_lsn != told_lsn:
+                told_lsn = self._journal.synced_lsn
+                await self._child.tell(f"synced {told_lsn}")
+            await asyncio.sleep(TELL_S)

@@ -6,20 +6,17 @@ one costs is that traces read more.
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from dragoman.runtime.child import Child
+from dragoman.runtime.child import Child, Follower
 
 if TYPE_CHECKING:
     from dragoman.journal.journal import Journal
     from dragoman.runtime.config import Config
     from dragoman.runtime.home import Home
 
-TELL_S: Final = 1.0
 FINISH_S: Final = 2.0  # what is not indexed by then is indexed after the next start
 
 log = structlog.get_logger("dragoman.index")
@@ -33,33 +30,17 @@ class Indexing:
     """One child at a time, until the broker stops."""
 
     def __init__(self, home: Home, journal: Journal) -> None:
-        self._journal = journal
-        self._teller: asyncio.Task[None] | None = None
         arguments = ["--journal", str(home.journal)]
-        self._child = Child("indexer", "dragoman.journal.index_process", arguments, self._hear, self._fail)
+        child = Child("indexer", "dragoman.journal.index_process", arguments, self._hear, self._fail)
+        self._follower = Follower(child, journal)
         self.trouble = ""
 
     def start(self) -> None:
-        self._child.start()
-        self._teller = asyncio.ensure_future(self._tell_on())
+        self._follower.start()
 
     async def stop(self) -> None:
         """After the journal was closed: the last facts are indexed, then the child ends."""
-        if self._teller is None:
-            return
-        self._teller.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._teller
-        await self._child.stop(f"synced {self._journal.synced_lsn}", FINISH_S)
-
-    async def _tell_on(self) -> None:
-        told = (0, -1)  # which life of the child was told what
-        while True:
-            news = (self._child.lives, self._journal.synced_lsn)
-            if news != told:
-                await self._child.tell(f"synced {news[1]}")
-                told = news
-            await asyncio.sleep(TELL_S)
+        await self._follower.stop(FINISH_S)
 
     def _fail(self, trouble: str) -> None:
         self.trouble = trouble

@@ -10,15 +10,13 @@ it has not. Neither waits for the other: all that a slow or dead sealer costs is
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
 from dragoman.errors import PyarrowMissing
-from dragoman.runtime.child import Child
+from dragoman.runtime.child import Child, Follower
 
 if TYPE_CHECKING:
     from dragoman.journal.journal import Journal
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from dragoman.runtime.home import Home
     from dragoman.runtime.upkeep import Upkeep
 
-TELL_S: Final = 1.0
 FINISH_S: Final = 20.0  # what was accepted before the end is given this long to reach the lake
 
 log = structlog.get_logger("dragoman.lake")
@@ -60,23 +57,16 @@ class Sealing:
             "--rows-max", str(config.lake.rows_max),
             "--incoming-keep-s", str(config.lake.incoming_keep_s),
         ]  # fmt: skip
-        self._child = Child("sealer", "dragoman.lake", arguments, self._hear, self._fail)
-        self._teller: asyncio.Task[None] | None = None
+        self._follower = Follower(Child("sealer", "dragoman.lake", arguments, self._hear, self._fail), journal)
 
     def start(self) -> None:
         self._upkeep.copied_lsn = 0
-        self._child.start()
-        self._teller = asyncio.ensure_future(self._tell_on())
+        self._follower.start()
         log.info("the lake is written", root=self.root)
 
     async def stop(self) -> None:
         """After the journal was closed: the last facts go to the lake, then the child ends."""
-        if self._teller is None:
-            return
-        self._teller.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._teller
-        if not await self._child.stop(f"synced {self._journal.synced_lsn}", FINISH_S):
+        if not await self._follower.stop(FINISH_S):
             log.warning("the lake lags behind; the next start goes on there", sealed_lsn=self.sealed_lsn)
 
     def view(self) -> dict[str, Any]:
@@ -87,15 +77,6 @@ class Sealing:
             "behind": max(self._journal.synced_lsn - self.sealed_lsn, 0),
             "trouble": self.trouble,
         }
-
-    async def _tell_on(self) -> None:
-        told = (0, -1)  # which life of the child was told what
-        while True:
-            news = (self._child.lives, self._journal.synced_lsn)
-            if news != told:
-                await self._child.tell(f"synced {news[1]}")
-                told = news
-            await asyncio.sleep(TELL_S)
 
     def _fail(self, trouble: str) -> None:
         self.trouble = trouble

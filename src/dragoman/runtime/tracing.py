@@ -7,9 +7,7 @@ collector could be told are counted as missed. otel/process has the words of bot
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -18,7 +16,7 @@ import structlog
 from dragoman.core.phrases import shown
 from dragoman.errors import DataDirectoryUnusable
 from dragoman.otel.cursor import Cursor, read_cursor, write_cursor
-from dragoman.runtime.child import Child
+from dragoman.runtime.child import Child, Follower
 
 if TYPE_CHECKING:
     from dragoman.core.core import Core
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from dragoman.runtime.config import Config
     from dragoman.runtime.home import Home
 
-TELL_S: Final = 1.0
 FINISH_S: Final = 15.0  # longer than the exporter waits for the collector's answer
 NAMES_AT_ONCE: Final = 500  # lines told in one go
 
@@ -64,21 +61,15 @@ class Tracing:
             "--compression", otel.compression,
         ]  # fmt: skip
         self._child = Child("exporter of traces", "dragoman.otel", arguments, self._hear, self._fail)
-        self._teller: asyncio.Task[None] | None = None
+        self._follower = Follower(self._child, journal, self._introduce)
 
     def start(self) -> None:
-        self._child.start()
-        self._teller = asyncio.ensure_future(self._tell_on())
+        self._follower.start()
         log.info("traces are exported", endpoint=self.endpoint)
 
     async def stop(self) -> None:
         """After the journal was closed: the last spans are told, then the child ends."""
-        if self._teller is None:
-            return
-        self._teller.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._teller
-        if not await self._child.stop(f"synced {self._journal.synced_lsn}", FINISH_S):
+        if not await self._follower.stop(FINISH_S):
             log.warning("the collector lags behind; the next start goes on there", exported_lsn=self.exported_lsn)
 
     def view(self) -> dict[str, Any]:
@@ -92,17 +83,6 @@ class Tracing:
             "refused_spans": self.refused_spans,
             "trouble": self.trouble,
         }
-
-    async def _tell_on(self) -> None:
-        life, told_lsn = 0, -1
-        while True:
-            if self._child.lives != life:
-                life, told_lsn = self._child.lives, -1
-                await self._introduce()
-            if self._journal.synced_lsn != told_lsn:
-                told_lsn = self._journal.synced_lsn
-                await self._child.tell(f"synced {told_lsn}")
-            await asyncio.sleep(TELL_S)
 
     async def _introduce(self) -> None:
         lines = list(self._names())

@@ -1,9 +1,11 @@
-"""The two pipes to the broker that started us: lines of text, `word rest`."""
+"""For processes that follow the journal beside the broker: the two pipes to it, lines of text, `word rest`; and a place behind all others at
+the processor, so that a broker under load goes first."""
 
 from __future__ import annotations
 
 import os
 import select
+import signal
 from contextlib import suppress
 from typing import Final
 
@@ -36,3 +38,14 @@ class Parent:
         # A parent that is gone hears nothing; the end of input tells us so in a moment.
         with suppress(BrokenPipeError):
             os.write(self._out_fd, line.replace("\n", " ").encode() + b"\n")
+
+
+def step_back() -> None:
+    """Run only when nobody else wants to. Ctrl-C and a closed terminal are for the parent, which decides when we end."""
+    # Not a session of our own: Linux shares the processor between sessions first, and our low priority would count within ours only.
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    except (OSError, AttributeError):  # not everywhere
+        os.nice(19)
