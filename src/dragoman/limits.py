@@ -62,6 +62,8 @@ CARRY_LIVE_PERCENT: Final = 25
 OPEN_SEGMENTS_MAX: Final = 256
 # The newest segment is indexed in steps of so many bytes: what is behind the last one is looked through by every trace.
 INDEX_STEP_SIZE: Final = 4 * 1024 * 1024
+# Room for so many segments is left to the journal before anything is indexed.
+INDEX_SEGMENTS_KEPT: Final = 4
 # Keys looked up in one segment's index; a trace of more (an id used again and again) reads the segment instead.
 INDEX_KEYS_MAX: Final = 2000
 # Topics counted one by one in a second's `published` facts; the rest share one nameless count.
@@ -116,6 +118,8 @@ ADMIN_STEP_COUNT: Final = 500
 QUEUES_TALLIED_MAX: Final = 5_000
 # Open messages one question of the admin socket looks at: a few ms of the loop.
 MESSAGES_LOOKED_AT_MAX: Final = 10_000
+# Entries of other queues, or of none any more, that a look at one queue passes by: one comparison each.
+MESSAGES_PASSED_BY_MAX: Final = 50_000
 # Bytes of a body that the admin socket shows: enough to recognise it.
 BODY_SHOWN_SIZE_MAX: Final = 64 * 1024
 # Messages in a worker's hands that its view lists.

@@ -41,7 +41,7 @@ class Daemon:
             if self.process.poll() is not None or time.monotonic() > deadline_s:
                 raise RuntimeError(f"the broker does not start:\n{self.log.read_text()[-3000:]}")
             time.sleep(0.01)
-        self.addresses = json.loads(card.read_text())["listeners"]
+        self.addresses |= json.loads(card.read_text())["listeners"]
         self.starts += 1
 
     def port(self, name: str) -> int:

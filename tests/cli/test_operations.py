@@ -68,6 +68,27 @@ def test_queue_tallies_tell_the_age_of_what_waits(dragoman: Commands, broker: Br
     assert found["oldest_ns"] > 0
 
 
+def test_queue_tallies_come_by_depth_or_of_one_queue_alone(dragoman: Commands, broker: BrokerProcess) -> None:
+    broker.serve(b"done", echo)
+    assert dragoman("call", "done", "1").code == 0
+    assert dragoman("call", "done", "1").code == 0
+    for queue in ("mail", "mails", "mails"):
+        send(dragoman, queue)
+    assert dragoman("cancel", send(dragoman, "ended")).code == 0
+    with AdminClient(broker.data) as client:
+
+        def names(**which: object) -> list[str]:
+            return [queue["queue"] for queue in client.ask("queue_tallies", **which)["queues"]]
+
+        assert names() == names(order="named") == ["done", "mail", "mails", "ended"]
+        assert names(order="depth") == ["mails", "mail", "done", "ended"]
+        assert names(order="depth", offset=1, limit=2) == ["mail", "done"]
+        assert names(queue="mail") == ["mail"]
+        assert client.ask("queue_tallies", queue="mail")["total"] == 1
+    assert refused(broker.data, "queue_tallies", queue="mai").refusal == "NOT_FOUND"
+    assert refused(broker.data, "queue_tallies", order="size").refusal == "BAD_ARGUMENT"
+
+
 def test_a_queue_without_worker_is_found_stuck(dragoman: Commands, broker: BrokerProcess) -> None:
     assert ask(broker.data, "stuck") == {"findings": []}
     send(dragoman, "mail")

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.cli.check import OK, WARNING, Bounds, Verdict
 from dragoman.cli.talk import Talk, address_of
 from dragoman.cli.top.window import Look, Window, lately, quantiles_ns, rate
 from dragoman.model.buckets import bucket_of
@@ -193,7 +194,7 @@ def test_all_is_well_is_one_line_with_numbers_behind_it(dragoman: Commands) -> N
     assert found.code == 0
     assert (
         found.out
-        == "DRAGOMAN OK: 0 waiting in 0 queues, 0 workers, oldest 0.0 ms | waiting=0;;;0 oldest=0s;;;0 lag=0;;;0 stuck=0;;;0\n"
+        == "DRAGOMAN OK: 0 waiting in 0 queues, 0 workers, oldest 0.0 ms | waiting=0;;;0 oldest=0s;;;0 stuck=0;;;0\n"
     )
 
 
@@ -205,7 +206,14 @@ def test_all_is_well_is_one_line_with_numbers_behind_it(dragoman: Commands) -> N
         (["--depth-warn", "1", "--depth-crit", "3"], 2, "DRAGOMAN CRITICAL: 3 waiting (from 3 on) | waiting=3;1;3;0 "),
         (["--age-crit", "0.0001"], 2, "DRAGOMAN CRITICAL: oldest "),
         (["--age-warn", "0.0001", "--depth-crit", "1"], 2, "DRAGOMAN CRITICAL: 3 waiting (from 1 on); oldest "),
-        (["--lag-warn", "1"], 0, "DRAGOMAN OK"),
+        (["--lag-warn", "1"], 3, "DRAGOMAN UNKNOWN: there is no lag to judge: this broker writes no lake"),
+        (
+            ["--lag-crit", "1", "--depth-crit", "1"],
+            2,
+            "DRAGOMAN CRITICAL: 3 waiting (from 1 on); there is no lag to judge",
+        ),
+        (["--lag-crit", "1", "--depth-warn", "1"], 3, "DRAGOMAN UNKNOWN: there is no lag to judge"),
+        (["--depth-warn", "10000000"], 0, "DRAGOMAN OK: 3 waiting in 2 queues"),
         (["--stuck"], 1, "DRAGOMAN WARNING: queue `mail` has 3 waiting and no worker"),
         (["--queue", "mai"], 3, "DRAGOMAN UNKNOWN: there is no queue 'mai'"),
         (["--queue", "other", "--depth-warn", "1", "--stuck"], 0, "DRAGOMAN OK: 0 waiting in other"),
@@ -250,3 +258,27 @@ def test_no_broker_is_critical_and_misuse_is_unknown(alone: Commands) -> None:
     assert found.out.startswith("DRAGOMAN CRITICAL: no broker answers at ")
     assert alone("check", "--depth-warn", "many").code == 3
     assert alone("check", "--nonsense").code == 3
+
+
+def test_numbers_have_all_their_digits_and_no_exponent() -> None:
+    verdict = Verdict()
+    verdict.measure("waiting", 1_234_567, "", Bounds(1_000_000.0, 20_000_000.5), "1234567 waiting")
+    verdict.measure("oldest", 86_400_000.1, "s", Bounds(None, None), "")
+    verdict.measure("lag", 0, "", Bounds(0.00001, None), "")
+    assert verdict.numbers == [
+        "waiting=1234567;1000000;20000000.5;0",
+        "oldest=86400000.1s;;;0",
+        "lag=0;0.00001;;0",
+    ]
+    assert verdict.reasons == ["1234567 waiting (from 1000000 on)"]
+    assert verdict.level == WARNING
+
+
+def test_the_lag_of_a_lake_that_is_written_is_judged(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    process = BrokerProcess(tmp_path / "data", "--set=lake.mode=on")
+    try:
+        found = Commands(process.data, capfd)("check", "--lag-warn", "1000000")
+        assert found.code == OK, found.out
+        assert re.search(r" lag=\d+;1000000;;0 ", found.out)
+    finally:
+        process.end(signal.SIGTERM)

@@ -11,8 +11,9 @@ import pytest
 
 from dragoman.core import explain, lookup, operator, phrases, views
 from dragoman.core.settings import SECOND_NS, CoreSettings
-from dragoman.model.message import wire_id_of
-from dragoman.model.words import BY_OPERATOR, DRAINING, PROTOCOL_FAULT, PURGED
+from dragoman.limits import MESSAGES_LOOKED_AT_MAX
+from dragoman.model.message import Message, wire_id_of
+from dragoman.model.words import BY_OPERATOR, DRAINING, EMQP, PROTOCOL_FAULT, PURGED
 from tests.core.harness import START_NS, Client, House, Worker
 from tests.core.replaying import replayed
 from tests.rq.nodes import Node, consumer
@@ -331,6 +332,30 @@ def test_a_queue_that_waits_says_why_and_what_else_is_in_it(house: House) -> Non
     ]
 
 
+def test_which_delayed_message_is_next_is_not_said_where_very_many_are(house: House) -> None:
+    client = house.client()
+    client.request(b"mail", headers=b"delay:10")
+    assert queue_lines(house, "mail")[-1] == "1 message delayed, the next until 22:13:30 UTC (in 10.0 s)"
+    house.core.state.delayed.extend([(START_NS, 0)] * MESSAGES_LOOKED_AT_MAX)
+    assert queue_lines(house, "mail")[-1] == "1 message delayed"
+
+
+def test_a_number_said_as_one_is_found_before_an_id_that_looks_like_it(house: House) -> None:
+    first = house.client().request(b"mail")
+    m = lookup.find_message(house.core, first.decode())
+    assert m is not None
+    number = phrases.number_text(m.number)
+    twin = Message(EMQP, b"mail", number.encode(), b"")
+    house.core.submit(twin)
+    assert lookup.find_message(house.core, number) is twin
+    assert lookup.find_message(house.core, f"number:{number}") is m
+    assert lookup.find_message(house.core, f"number:{m.number}") is m
+    assert lookup.find_message(house.core, "number:1.999") is None
+    named = Message(EMQP, b"mail", b"number:1.999", b"")
+    house.core.submit(named)
+    assert lookup.find_message(house.core, "number:1.999") is named
+
+
 def test_a_paused_queue_says_so_empty_or_not(house: House) -> None:
     serve(house, b"mail", 1)
     operator.set_paused(house.core, b"mail", True)
@@ -519,7 +544,10 @@ def test_an_attempt_whose_worker_left_in_order_is_told_by_the_next_one(house: Ho
     worker.say(b"KBYE", b"k")
     worker.leave()
     serve(house, b"mail", 1, b"second")
-    assert message_lines(house, job)[-1] == "the attempt before ended because the worker had said goodbye and went"
+    assert (
+        message_lines(house, job)[-1]
+        == "the attempt before ended because the worker had said goodbye, or was sent away, and went"
+    )
 
 
 def test_what_a_worker_gave_back_says_so(house: House) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.core import matching, views
 from dragoman.core.settings import CoreSettings
-from dragoman.limits import MESSAGES_LOOKED_AT_MAX
+from dragoman.limits import MESSAGES_LOOKED_AT_MAX, MESSAGES_PASSED_BY_MAX
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EMQP, FAILED, RQ
@@ -124,3 +124,41 @@ def test_a_listed_message_does_not_count_who_stands_before_it() -> None:
     whole = views.message_view(house.core, m)
     assert whole.pop("ahead") == 0
     assert listed_one == whole
+
+
+def delay_many(house: House, queue: bytes, count: int) -> None:
+    for number in range(count):
+        m = Message(EMQP, queue, b"d%d" % number, b"")
+        m.due_ns = house.now_ns + 600 * SECOND_NS
+        house.core.submit(m)
+    house.commit()
+    assert house.core.state.queues[queue].delayed == count
+
+
+def test_messages_of_other_queues_do_not_hide_those_of_the_one_that_is_asked_about() -> None:
+    house = House()
+    delay_many(house, b"late", MESSAGES_LOOKED_AT_MAX + 500)
+    client = house.client()
+    jobs = [client.request(b"mail"), client.request(b"mail", headers=b"delay:600")]
+    wanted = matching.Wanted()
+    wanted.queue_no = house.core.state.queues[b"mail"].number
+    found = matching.find(house.core, wanted)
+    assert [m.client_id for m in found.found] == jobs
+    assert not found.is_cut
+    assert found.left == MESSAGES_LOOKED_AT_MAX - 2
+
+
+def test_what_waits_is_found_although_very_many_are_delayed() -> None:
+    house = House()
+    delay_many(house, b"mail", MESSAGES_LOOKED_AT_MAX + 500)
+    job = house.client().request(b"mail")
+    found = matching.find(house.core, matching.Wanted())
+    assert job in [m.client_id for m in found.found]
+    assert (found.is_cut, found.left) == (True, 0)
+
+
+def test_entries_that_stand_for_no_message_any_more_are_steps_that_end() -> None:
+    house = House()
+    house.core.state.delayed.extend((house.now_ns + number, 1) for number in range(MESSAGES_PASSED_BY_MAX + 1))
+    found = matching.find(house.core, matching.Wanted())
+    assert (found.is_cut, found.steps_left, found.found) == (True, 0, [])

@@ -29,7 +29,7 @@ def tallies(house: House) -> Any:
 
 
 def queue_tally(house: House, name: str) -> Any:
-    page: Any = tally_views.queue_tallies(house.core, 0, 10, name)
+    page: Any = tally_views.queue_tallies(house.core, 0, 10, name, is_by_depth=False)
     [found] = page["queues"]
     return found
 

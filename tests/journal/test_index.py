@@ -219,6 +219,31 @@ def test_a_dropped_segment_takes_its_index_along_and_orphans_go(disk: FakeDisk) 
     assert [name for name in names if name in ("0000000001.idx", "0000000002.idx.tmp", "notes.idx")] == ["notes.idx"]
 
 
+def test_indexes_make_room_for_the_journal_and_come_back_when_there_is_some(disk: FakeDisk) -> None:
+    def index_names() -> list[str]:
+        return [name for name in disk.list_names(DIRECTORY) if name.endswith(".idx")]
+
+    journal = opened(disk)
+    indexer = Indexer(DIRECTORY, disk, STEP_SIZE)
+    fill(journal, 1, 400)
+    indexer.hear(journal.commit())
+    indexer.work()
+    assert index_names()
+    disk.capacity = disk.used()
+    journal.roll()  # its spare becomes the segment, and for another there is no room but the indexes'
+    assert index_names() == []
+    indexer.work()
+    assert index_names() == [], "the journal's room goes first"
+    disk.capacity = None
+    fill(journal, 401, 100)
+    indexer.hear(journal.commit())
+    indexer.work(is_last=True)
+    segments = stretches(DIRECTORY, disk)
+    assert index_names()
+    assert numbers_found(segments, 7) == [7]
+    assert numbers_found(segments, 450) == [450]
+
+
 def test_indexes_do_not_disturb_a_start_a_backup_a_restore_or_a_salvage(tmp_path: Path) -> None:
     data, copy, again, saved = (str(tmp_path / name) for name in ("data", "copy", "again", "saved"))
     journal = opened(Disk(), "os", f"{data}/journal")

@@ -6,7 +6,15 @@ import random
 
 import pytest
 
-from dragoman.model.buckets import BUCKETS, bucket_begin_ns, bucket_of
+from dragoman.model.buckets import (
+    BUCKETS,
+    between,
+    bucket_begin_ns,
+    bucket_middle_ns,
+    bucket_of,
+    counts_of,
+    quantile_ns,
+)
 
 
 @pytest.mark.parametrize("bucket", range(BUCKETS))
@@ -36,3 +44,16 @@ def test_a_bucket_is_never_wider_than_an_eighth_of_its_beginning() -> None:
         begin_ns, end_ns = bucket_begin_ns(bucket), bucket_begin_ns(bucket + 1)
         assert begin_ns <= duration_ns < end_ns
         assert (end_ns - begin_ns) * 8 <= begin_ns
+
+
+def test_a_quantile_is_the_middle_of_the_bucket_in_which_it_lies() -> None:
+    counts = counts_of([[80, 98], [160, 1], [BUCKETS - 1, 1]])
+    assert quantile_ns(counts, 100, 0.5) == bucket_middle_ns(80) == (bucket_begin_ns(80) + bucket_begin_ns(81)) // 2
+    assert quantile_ns(counts, 100, 0.98) == bucket_middle_ns(80)
+    assert quantile_ns(counts, 100, 0.99) == bucket_middle_ns(160)
+    assert quantile_ns(counts, 100, 1.0) == bucket_begin_ns(BUCKETS - 1), "it has no end"
+
+
+def test_what_came_between_two_looks_is_the_difference_unless_another_broker_began() -> None:
+    assert between({3: 1, 7: 2}, {3: 1, 7: 5, 9: 1}) == {7: 3, 9: 1}
+    assert between({3: 4}, {3: 1}) == {3: 1}

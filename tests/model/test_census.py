@@ -6,9 +6,11 @@ import struct
 
 from dragoman.model.buckets import bucket_of
 from dragoman.model.census import Census
-from dragoman.model.records import CLOSED, LEASED, QUARANTINED, RELEASED, REQUEUED
-from dragoman.model.words import EBUS
+from dragoman.model.message import Message
+from dragoman.model.records import CLOSED, LEASED, QUARANTINED, RELEASED, REQUEUED, FactLog
+from dragoman.model.words import BY_OPERATOR, DROPPED, EBUS
 
+CANCELLED = 6
 ACCEPTED_NS, LEASED_NS, NOW_NS = 1_000_000_000, 3_000_000_000, 7_000_000_000
 
 
@@ -58,6 +60,30 @@ def test_levels_follow_releases_quarantine_and_retries() -> None:
 def test_what_nobody_held_leaves_the_line_and_what_was_taken_away_leaves_its_holder() -> None:
     assert counted(record(CLOSED, 81)).waiting == -1
     assert counted(record(CLOSED, 89, at81=4)).leased == -1
+
+
+def requeued(is_in_line: bool) -> bytes:
+    log = FactLog()
+    log.requeued(Message(EBUS, b"mail", b"id", b""), is_in_line)
+    return log.take()
+
+
+def cancelled(reason: int) -> bytes:
+    log = FactLog()
+    log.closed(Message(EBUS, b"mail", b"id", b""), 0, 0, 0, CANCELLED, reason, 0)
+    return log.take()
+
+
+def test_one_that_need_not_wait_for_its_next_attempt_any_longer_still_waits_once() -> None:
+    lease, release = record(LEASED, 25), record(RELEASED, 53)
+    assert counted(accepted(EBUS), lease, release, requeued(is_in_line=True)).waiting == 1
+    assert counted(accepted(EBUS), lease, record(QUARANTINED, 40), requeued(is_in_line=False)).waiting == 1
+
+
+def test_what_is_dropped_from_quarantine_leaves_no_line() -> None:
+    held = (accepted(EBUS), record(LEASED, 25), record(QUARANTINED, 40))
+    assert counted(*held, cancelled(DROPPED)).waiting == 0
+    assert counted(accepted(EBUS), cancelled(BY_OPERATOR)).waiting == 0
 
 
 def test_a_record_of_an_older_journal_says_less_and_is_counted_all_the_same() -> None:

@@ -128,7 +128,7 @@ def every_fact() -> bytes:
     log.closed(m, 0, 0, 0, OUTCOME_NAMES.index("cancelled"), words.BY_CLIENT, 10)
     log.closed(plain, 0, 0, 0, OUTCOME_NAMES.index("expired"), words.PAST_EXPIRY, 0)
     log.quarantined(m, 9, words.EBUS, words.WORKERS_DIED, 9)
-    log.requeued(m)
+    log.requeued(m, False)
     log.numbered(records.STARTED, 3, 0, b"1.2.3")
     log.numbered(records.QUEUE_NAMED, 3, 0, "pošta".encode())
     log.numbered(records.WORKER_LEFT, 9, words.HEARTBEAT_LOST, b"")

@@ -121,7 +121,7 @@ def test_an_attempt_that_ended_in_quarantine_tells_its_worker_and_its_beginning(
     m.attempt, m.leased_ns = 3, 102
     log = FactLog()
     log.quarantined(m, 9, words.RQ, words.WORKERS_DIED, 9)
-    log.requeued(m)
+    log.requeued(m, False)
     assert decode_block(log.take()) == [
         {
             "fact": "quarantined",

@@ -39,7 +39,7 @@ def test_every_move_of_a_message_is_known_by_its_number() -> None:
     log.released(m, 5, words.EMQP, 1, 0, words.FAILED, False)
     log.closed(m, 5, words.EMQP, 1, 3, words.ANSWERED, 5)
     log.quarantined(m, 5, words.EMQP, words.WORKERS_DIED, 5)
-    log.requeued(m)
+    log.requeued(m, False)
     log.numbered(records.DELIVERED, NUMBER, 5, b"")
     log.numbered(records.FIRED, 9, 1, records.fired_text(NUMBER, 1, -1))
     assert keys(log) == [number_key(NUMBER)] * 7

@@ -26,6 +26,7 @@ class Receiver:
         self.answer = 200
         self.spans_taken_max = 1_000_000  # more in one request is refused with 413
         self.hated_ids: set[bytes] = set()  # a request with one of these spans is refused with 400
+        self.away_after = 1_000_000  # with so many spans it has had enough: 503
         self.requests: list[dict[str, str]] = []
         self.spans: list[Span] = []
         self.resources: list[dict[str, Any]] = []
@@ -57,6 +58,8 @@ class Receiver:
             found = [
                 span for traced in request.resource_spans for scoped in traced.scope_spans for span in scoped.spans
             ]
+            if len(self.spans) >= self.away_after:
+                return 503
             if len(found) > self.spans_taken_max:
                 return 413
             if any(span.span_id in self.hated_ids for span in found):

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from dragoman.errors import CollectorAway, ExporterBusy, SpansRefused
-from dragoman.otel.collector import RETRY_AFTER_S_MAX, Collector, retry_after_s
+from dragoman.otel.collector import RETRY_AFTER_S_MAX, TIMEOUT_S, Collector, retry_after_s
 from dragoman.otel.cursor import CURSOR_NAME, Cursor, read_cursor, write_cursor
 from dragoman.otel.otlp import Encoder, rejected_spans
 from dragoman.otel.process import exporting_alone
 from dragoman.otel.spans import CONSUMER, OK, Span, SpanId
+from dragoman.runtime.tracing import FINISH_S
 from tests.otel.receiver import Receiver, receiver, values
+from tests.otel.talker import talking
 
 SPAN = Span(
     b"t" * 16, b"s" * 8, b"p" * 8, "message mail", CONSUMER, 1, 2, {"a": "b", "n": 3}, OK, links=[SpanId(b"t" * 16, b"l" * 8)]
@@ -75,6 +79,51 @@ def test_a_kept_connection_that_has_ended_meanwhile_is_no_trouble() -> None:
 def test_a_collector_that_is_not_there_is_away() -> None:
     with receiver(is_started=False) as collector, pytest.raises(CollectorAway, match="refused"):
         post(collector)
+
+
+def test_a_name_that_cannot_be_looked_up_is_away() -> None:
+    with closing(Collector("http://a..b:4318", {})) as sender, pytest.raises(CollectorAway, match=r"a\.\.b"):
+        sender.post(REQUEST)
+
+
+@pytest.mark.parametrize("status_line", [b"HTTP/1.1 503 " + b"x" * 60_000, b"y" * 60_000])
+def test_a_collectors_words_are_repeated_as_far_as_they_are_short(status_line: bytes) -> None:
+    answer = [status_line + b"\r\nContent-Length: 0\r\n\r\n"]
+    with (
+        talking(answer) as talker,
+        closing(Collector(talker.endpoint, {})) as sender,
+        pytest.raises(CollectorAway) as failure,
+    ):
+        sender.post(REQUEST)
+    assert len(str(failure.value)) < 400
+
+
+def test_its_words_about_spans_it_did_not_take_are_short_too() -> None:
+    answer = ExportTraceServiceResponse()
+    answer.partial_success.rejected_spans = 2
+    answer.partial_success.error_message = "no " * 30_000
+    assert rejected_spans(answer.SerializeToString()) == (2, ("no " * 70)[:200])
+
+
+@pytest.mark.parametrize("beginning", [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n"])
+def test_one_that_says_a_byte_now_and_then_is_away(beginning: bytes) -> None:
+    answer = itertools.chain([beginning], itertools.repeat(b"x"))
+    with talking(answer) as talker, pytest.raises(CollectorAway, match="timed out"):
+        Collector(talker.endpoint, {}, timeout_s=0.5).post(REQUEST)
+
+
+def test_one_that_falls_silent_on_a_kept_connection_is_not_asked_again_at_once() -> None:
+    with talking([b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"]) as talker:
+        sender = Collector(talker.endpoint, {}, timeout_s=3.0)
+        sender.post(REQUEST)
+        for _ in range(2):
+            with pytest.raises(CollectorAway, match="timed out"):
+                sender.post(REQUEST)
+    assert talker.requests == 3, "one for each post"
+
+
+def test_a_broker_that_stops_waits_longer_than_its_exporter_does_for_an_answer() -> None:
+    assert FINISH_S > TIMEOUT_S
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
+import sys
+from subprocess import PIPE, Popen
 from typing import Any
 
 import psutil
 import pytest
 
+from dragoman.errors import DataDirectoryUnusable
 from dragoman.journal import JournalReader
 from dragoman.model.decode import decode_block
-from dragoman.otel.cursor import Cursor, write_cursor
+from dragoman.otel.cursor import CURSOR_NAME, Cursor, write_cursor
 from tests.eventmq.waiting import wait_for
 from tests.otel.conftest import TracedBroker
 from tests.otel.receiver import Receiver, receiver, values
@@ -234,12 +238,64 @@ def test_what_was_not_told_before_a_stop_is_told_after_the_next_start(new_broker
         wait_spans(collector, "message mail", 1)
 
 
-def test_a_stop_tells_the_last_spans(traced_broker: TracedBroker, collector: Receiver) -> None:
-    broker = traced_broker("otel.interval_s=1000")
-    wait_for("the exporter to be level", lambda: otel_of(broker)["exported_lsn"] > 0, TOLD_S)
+def test_a_stop_tells_the_last_spans(new_broker: NewBroker, collector: Receiver) -> None:
+    """Without the broker, which would not wait for ever for a process that runs when nobody else wants to."""
+    broker = new_broker().start()
     serve_one(broker, b"mail")
     assert broker.stop() == 0
+    reader = JournalReader(str(broker.data / "journal"))
+    last_lsn = max(block.last_lsn for block in reader.read(0))
+    write_cursor(broker.data, Cursor(reader.broker_id().hex(), 0))  # type: ignore[union-attr]
+    settings = {
+        "--data": str(broker.data),
+        "--endpoint": collector.endpoint,
+        "--service-name": "mail",
+        "--sample-ratio": "1",
+        "--interval-s": "1000",
+        "--spans-max": "1000",
+        "--open-max": "1000",
+        "--compression": "none",
+    }
+    command = [sys.executable, "-m", "dragoman.otel", *itertools.chain.from_iterable(settings.items())]
+    exporter = Popen(command, stdin=PIPE, stdout=PIPE)
+    assert exporter.stdin is not None
+    assert exporter.stdout is not None
+    exporter.stdin.write(f"headers {{}}\nsynced {last_lsn}\n".encode())
+    exporter.stdin.flush()
+    assert exporter.stdout.readline() == b"exported 0 0 0 0\n"
+    assert collector.requests == [], "it waits for more"
+    exporter.communicate(timeout=TOLD_S)
+    assert exporter.returncode == 0
     assert len(collector.by_id()) == 4
+
+
+def test_a_broker_counts_on_from_what_its_exporter_has_written_down(new_broker: NewBroker) -> None:
+    broker = new_broker().start()
+    broker_id = JournalReader(str(broker.data / "journal")).broker_id()
+    assert broker_id is not None
+    assert broker.stop() == 0
+    write_cursor(broker.data, Cursor(broker_id.hex(), 1, 0, 3, 4))
+    with receiver(is_started=False) as collector:
+        broker.flags += (f"--set=otel.endpoint={collector.endpoint}",)
+        broker.start()
+        assert (otel_of(broker)["missed_facts"], otel_of(broker)["refused_spans"]) == (3, 4)
+
+
+def test_a_cursor_that_cannot_be_read_is_named(new_broker: NewBroker) -> None:
+    broker = new_broker("otel.endpoint=http://127.0.0.1:9")
+    broker.data.joinpath(CURSOR_NAME).mkdir(parents=True)
+    process = broker.launch()
+    assert process.exit_code(TOLD_S) == DataDirectoryUnusable.exit_code
+    assert "(its otel.json) cannot be used: Is a directory" in process.log()
+    assert "Traceback" not in process.log()
+
+
+def test_an_exporter_that_ends_is_trouble_until_the_next_one_speaks(traced_broker: TracedBroker) -> None:
+    broker = traced_broker()
+    wait_for("the exporter to be level", lambda: otel_of(broker)["exported_lsn"] > 0, TOLD_S)
+    exporter_of(broker).kill()
+    wait_for("trouble", lambda: otel_of(broker)["trouble"] == "the exporter of traces ended with exit code -9", TOLD_S)
+    wait_for("the trouble to be over", lambda: not otel_of(broker)["trouble"], TOLD_S)
 
 
 def test_a_request_that_is_too_large_is_told_in_parts(traced_broker: TracedBroker, collector: Receiver) -> None:
@@ -318,6 +374,13 @@ def test_without_an_endpoint_there_is_no_child_and_no_file(new_broker: NewBroker
     assert otel_of(broker) is None
     assert not [name for name in os.listdir(broker.data) if name.startswith("otel")]
     assert not any("dragoman.otel" in child.cmdline() for child in psutil.Process(broker.pid).children())
+
+
+def test_without_an_endpoint_nothing_of_it_is_loaded(new_broker: NewBroker) -> None:
+    broker = new_broker(env={"PYTHONPROFILEIMPORTTIME": "1"}).start()
+    loaded = {line.rpartition("|")[2].strip() for line in broker.process.log().splitlines() if "|" in line}
+    assert "dragoman.runtime.server" in loaded
+    assert not {name for name in loaded if name.startswith("dragoman.otel") or name == "dragoman.runtime.tracing"}
 
 
 def test_a_broker_that_keeps_nothing_has_nothing_to_tell(new_broker: NewBroker) -> None:

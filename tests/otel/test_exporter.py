@@ -162,6 +162,26 @@ def test_a_span_that_is_never_taken_costs_no_other(tmp_path: Path, collector: Re
     assert (exporter.refused, exporter.sent) == (3, len(expected) - 3)
 
 
+def test_what_was_taken_in_parts_before_a_failure_is_not_sent_again(tmp_path: Path, collector: Receiver) -> None:
+    fill(tmp_path, 4, 60)
+    write_cursor(tmp_path, Cursor(BROKER_ID.hex(), 0))
+    expected = in_one_go(tmp_path)
+    first_id = next(iter(expected))
+    collector.spans_taken_max, collector.hated_ids, collector.away_after = 5, {first_id}, 20
+    with closing(Collector(collector.endpoint, {})) as sender:
+        exporter = new_exporter(tmp_path, sender, 10_000)
+        exporter.take(10**9)
+        with pytest.raises(CollectorAway, match="503"):
+            exporter.send()
+        assert 0 < len(collector.spans) < len(expected) - 1
+        assert (exporter.sent, exporter.refused) == (len(collector.spans), 1)
+        collector.away_after = 1_000_000
+        exporter.send()
+    assert len(collector.spans) == exporter.sent == len(expected) - 1, "none came twice"
+    assert collector.by_id().keys() == expected.keys() - {first_id}
+    assert exporter.refused == 1
+
+
 def test_a_collector_that_refuses_everything_is_trouble_and_nothing_is_passed_over(
     tmp_path: Path, collector: Receiver
 ) -> None:

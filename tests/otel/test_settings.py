@@ -25,7 +25,7 @@ def test_an_address_of_http_is_taken(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["127.0.0.1:4318", "ftp://x", "http://", "http://x:port", "http://x:0", "http://me:secret@x", "http://x/?a=b", "http://x/#a", "http://x\ny"],
+    ["127.0.0.1:4318", "ftp://x", "http://", "http://x:port", "http://x:0", "http://me:secret@x", "http://x/?a=b", "http://x/#a", "http://x\ny", "http://bücher.example", "http://x/ä", "http://a b", "http://x/a b"],
 )  # fmt: skip
 def test_what_is_none_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"otel\.endpoint: expected an address such as"):

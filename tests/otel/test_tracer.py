@@ -5,7 +5,7 @@ from __future__ import annotations
 from dragoman.journal import Block
 from dragoman.model import words
 from dragoman.model.message import Message
-from dragoman.model.records import QUEUE_NAMED, FactLog
+from dragoman.model.records import DELIVERED, QUEUE_NAMED, FactLog
 from dragoman.model.sampling import SAMPLES, is_sampled
 from dragoman.otel.spans import ERROR, OK, UNSET, Span
 from dragoman.otel.tracer import Tracer
@@ -173,6 +173,20 @@ def test_a_worker_that_said_it_had_begun_is_told_as_an_event() -> None:
     assert [span.events for span in works] == [[("delivered", 250)]]
 
 
+def test_one_that_had_begun_and_was_cut_off_is_told_as_an_event_of_that_attempt_alone() -> None:
+    story = Story()
+    m = story.accept(dialect=words.RQ)
+    story.lease(m, 200)
+    story.log.numbered(DELIVERED, m.number, 7, b"")
+    assert story.tell(250) == []
+    (first,) = story.release(m, words.TIMED_OUT, 300)
+    story.lease(m, 400)
+    story.log.quarantined(m, 7, words.RQ, words.WORKERS_DIED, 7)
+    second = story.tell(500)[-1]
+    assert (first.name, first.events) == ("work mail", [("delivered", 250)])
+    assert (second.name, second.events) == ("work mail", [])
+
+
 def test_an_answer_that_nobody_could_be_given_is_no_reply() -> None:
     story = Story()
     m = story.accept()
@@ -187,7 +201,7 @@ def test_a_quarantined_messages_time_there_is_no_wait() -> None:
     story.log.quarantined(m, 7, words.EMQP, words.WORKERS_DIED, 7)
     (work,) = story.tell(300)
     assert (work.start_ns, work.end_ns, work.status) == (200, 300, ERROR)
-    story.log.requeued(m)
+    story.log.requeued(m, False)
     assert story.tell(800) == []
     story.lease(m, 900)
     waits = [span for span in story.close(m, DONE, words.ANSWERED, 950) if span.name == "wait mail"]

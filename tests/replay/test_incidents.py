@@ -12,6 +12,8 @@ from tests.replay.exporting import Exported
 
 DIALECTS = ("scale0", "pingpong", "emqp", "ebus", "rq")
 QUICK = ("queues.backoff_initial_s=0.05", "queues.backoff_max_s=0.1")
+FAILURE = b'{"error":{"type":"ValueError","message":"no"}}'
+SLOW = ("queues.backoff_initial_s=600", "queues.backoff_max_s=600")  # nothing of it comes by itself
 
 
 def lose_worker(hall: Hall, queue: str) -> bytes:
@@ -96,6 +98,38 @@ def test_expiry_and_pause_come_out_again(new_hall: NewHall) -> None:
     assert exported.play() == ""
     exported.edit("expires:0.3", "expires:30")
     assert f"message {lost.decode()!r}, fact 2: should be 'closed 0: expired, past_expiry'" in exported.play()
+
+
+def test_a_drained_queue_and_a_retry_out_of_backoff_come_out_again(new_hall: NewHall) -> None:
+    hall = new_hall(*SLOW)
+    client, worker = hall.client("emqp"), hall.worker("emqp", "mail")
+    # A queue is made by what is asked of it, and one that is paused shows that a drain lets out what waits.
+    made = client.ask("mail", b"first")
+    worker.answer(worker.take()[0], b'{"value":1}')
+    client.outcome(made)
+    hall.daemon.ask("pause", queue="mail")
+    tried = client.ask("mail", b"fails once", "retry-count:3")
+    hall.wait_waiting("mail", 1)
+    hall.daemon.ask("drain_queue", queue="mail")
+    worker.answer(worker.take()[0], FAILURE)
+    refused = client.ask("mail", b"too late")
+    assert client.outcome(refused)[0] == "refused"
+    wait_for("the backoff", lambda: hall.daemon.ask("queues")["queues"][0]["leased"] == 0)
+    hall.daemon.ask("retry", id=tried.decode())
+    worker.answer(worker.take()[0], b'{"value":2}')
+    assert client.outcome(tried)[0] == "answered"
+    hall.daemon.ask("resume", queue="mail")
+    last = client.ask("mail", b"taken again")
+    worker.answer(worker.take()[0], b'{"value":3}')
+    assert client.outcome(last)[0] == "answered"
+    exported = Exported(hall.daemon.data, "--queue", "mail")
+    assert refused.decode() not in exported.text
+    assert '"released 1: failed", "requeued", "leased 2 to w1", "closed 2: done, answered, by w1"' in exported.text
+    assert "not checked" not in exported.text
+    assert "by hand" not in exported.text
+    assert exported.play() == ""
+    exported.edit('"operator", "requeues"', '"operator", "cancels"')
+    assert f"message {tried.decode()!r}, fact 4: should be 'requeued'" in exported.play()
 
 
 def test_a_broker_that_is_killed_in_the_middle_starts_again_in_the_replay(new_hall: NewHall) -> None:

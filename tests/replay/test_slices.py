@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import itertools
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from dragoman.model.words import ANSWERED, EMQP
 from dragoman.runtime.config import Config
 from dragoman.testing.replay.history import History, Wanted
 from dragoman.testing.replay.instants import in_ns, read_instant
+from dragoman.testing.replay.page import literal
 from dragoman.testing.replay.proving import prove
 from dragoman.testing.replay.script import Writer
 from dragoman.testing.sim.facts import Block
@@ -64,6 +68,35 @@ def test_what_was_open_when_a_slice_begins_is_put_there_first(new_hall: NewHall)
     assert f"message {tried.decode()!r}, fact 2: should be 'leased 2 to" in exported.play()
 
 
+def test_a_death_before_a_retry_out_of_backoff_counts_in_the_slice_after_it(new_hall: NewHall) -> None:
+    """Only what was quarantined begins anew: after this one's second death, it is set aside."""
+    hall = new_hall("queues.quarantine_after=2", "queues.backoff_initial_s=600", "queues.backoff_max_s=600")
+    killer = hall.client("emqp").ask("mail", b"the one that kills", "retry-count:5").decode()
+
+    def lose_worker() -> None:
+        dying = hall.worker("emqp", "mail")
+        dying.take()
+        dying.close()
+        wait_for("the worker to be gone", lambda: hall.daemon.ask("workers")["total"] == 0)
+
+    lose_worker()
+    failing = hall.worker("emqp", "mail")
+    failing.answer(failing.take()[0], b'{"error":{"type":"ValueError","message":"no"}}')
+    wait_for("the backoff", lambda: hall.daemon.ask("queues")["queues"][0]["leased"] == 0)
+    failing.close()
+    wait_for("the worker to be gone", lambda: hall.daemon.ask("workers")["total"] == 0)
+    hall.daemon.ask("retry", id=killer)
+    begins = now()
+    lose_worker()
+    wait_for("the quarantine", lambda: hall.daemon.ask("quarantine_list")["total"] == 1)
+    exported = Exported(hall.daemon.data, "--from", begins)
+    assert f'"{killer}", "had", {{"attempts": 2, "retries_left": ' in exported.text
+    assert '"deaths": 1' in exported.text
+    assert f'"{killer}": ["accepted", "leased 3 to w1", "quarantined 3: workers_died"]' in exported.text
+    assert "due_s" not in exported.text
+    assert exported.play() == ""
+
+
 def test_one_message_alone_is_taken_by_its_id(new_hall: NewHall, capfd: pytest.CaptureFixture[str]) -> None:
     hall = new_hall()
     client, worker = hall.client("emqp"), hall.worker("emqp", "mail")
@@ -92,7 +125,7 @@ def test_a_body_is_in_the_file_only_when_it_is_asked_for(new_hall: NewHall) -> N
     exported = Exported(hall.daemon.data)
     assert "swordfish" not in exported.text
     assert '"body": ("text", 25)' in exported.text
-    with_bodies = Exported(hall.daemon.data, "--bodies")
+    with_bodies = Exported(hall.daemon.data, "--bodies", "--force")
     assert "b'the password is swordfish'" in with_bodies.text
     assert with_bodies.play() == ""
 
@@ -129,14 +162,15 @@ def test_a_message_whose_first_attempts_are_older_than_the_journal_is_put_there_
     log.closed(message, 9, EMQP, 5, 3, ANSWERED, 9)
     history = History(Wanted(0, 10_000 * second_ns), {})
     history.read([Block(log.take(), 1, 5, 5_000 * second_ns)], 5, lambda done, total: None)
-    script = Writer(history, Config(), {}, False).write()
+    script = Writer(history, Config(), {}).write()
     assert (0.0, "old one", "had", {"attempts": 2, "retries_left": 5}) in script.story
     assert script.lives == {"old one": ["accepted", "leased 3 to w1", "closed 3: done, answered, by w1"]}
     prove(script)
     assert (script.left_out, script.by_hand) == ({}, 0)
 
 
-def test_a_slice_that_nobody_would_read_is_refused_before_it_fills_memory() -> None:
+def crowd(time_ns: int) -> Block:
+    """One message more than a slice may have, all accepted at once."""
     log = FactLog()
     log.numbered(QUEUE_NAMED, 1, 0, b"mail")
     for number in range(1, EXPORT_MESSAGES_MAX + 2):
@@ -144,10 +178,49 @@ def test_a_slice_that_nobody_would_read_is_refused_before_it_fills_memory() -> N
         message.number, message.queue_no = number, 1
         log.accepted(message)
     count = log.count
-    history = History(Wanted(0, 10), {})
+    return Block(log.take(), 1, count, time_ns)
+
+
+def began(time_ns: int) -> Block:
+    log = FactLog()
+    log.numbered(STARTED, 3, 0, b"0.1.0")
+    return Block(log.take(), EXPORT_MESSAGES_MAX + 3, 1, time_ns)
+
+
+def unread() -> Iterator[Block]:
+    pytest.fail("it is read on")
+    yield
+
+
+@pytest.mark.parametrize(
+    ("from_ns", "blocks"),
+    [
+        pytest.param(0, [crowd(5)], id="accepted in it"),
+        pytest.param(6, [crowd(5), began(7)], id="open when it begins"),
+        pytest.param(6, [crowd(5)], id="open, and nothing happens in it"),
+        pytest.param(6, [crowd(5), began(10)], id="open, and all that happens comes later"),
+    ],
+)
+def test_a_slice_that_nobody_would_read_is_refused(from_ns: int, blocks: list[Block]) -> None:
+    history = History(Wanted(from_ns, 10), {})
     with pytest.raises(ExportTooLarge) as refused:
-        history.read([Block(log.take(), 1, count, 5)], count, lambda done, total: None)
+        history.read(blocks, 0, lambda done, total: None)
     assert refused.value.count == EXPORT_MESSAGES_MAX + 1
+
+
+def test_too_large_a_slice_is_refused_when_it_begins_not_when_all_is_read() -> None:
+    history = History(Wanted(6, 10), {})
+    with pytest.raises(ExportTooLarge):
+        history.read(itertools.chain([crowd(5), began(7)], unread()), 0, lambda done, total: None)
+
+
+@pytest.mark.parametrize(("with_bodies", "body"), [(False, ("text", 4)), (True, b"body")])
+def test_bodies_do_not_stay_in_memory_unless_they_are_asked_for(with_bodies: bool, body: object) -> None:
+    """What waits before the slice may be a long backlog."""
+    history = History(Wanted(6, 10, with_bodies=with_bodies), {})
+    history.block(crowd(5))
+    assert {life.message.body for life in history.lives.values()} == {b""}
+    assert {life.body for life in history.lives.values()} == {body}
 
 
 @pytest.mark.parametrize(
@@ -165,6 +238,36 @@ def test_what_is_no_slice_is_said_with_a_code(
     (tmp_path / "journal").mkdir()
     assert run(["export-test", "--data", str(tmp_path), *arguments]) == code
     assert words in capfd.readouterr().err
+
+
+def test_a_file_that_is_there_stays_as_it_is_unless_forced(
+    new_hall: NewHall, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    hall, file = new_hall(), tmp_path / "test_mine.py"
+    hall.client("emqp").ask("mail", b"hello")
+    hall.wait_waiting("mail", 1)
+    file.write_text("edited by hand", encoding="utf-8")
+    command = ["export-test", "--data", str(hall.daemon.data), "--out", str(file)]
+    assert run(command) == 2
+    said = capfd.readouterr().err
+    assert "[EXPORT_MISPLACED]" in said
+    assert "--force" in said
+    assert file.read_text(encoding="utf-8") == "edited by hand"
+    assert run([*command, "--force"]) == 0
+    assert "def test_the_same_lives_come_out" in file.read_text(encoding="utf-8")
+
+
+def test_a_directory_that_is_not_there_is_said_before_the_journal_is_read(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "nowhere" / "test_mine.py"
+    assert run(["export-test", "--data", str(tmp_path / "nobody"), "--out", str(out)]) == 2
+    assert "[EXPORT_MISPLACED]" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("value", [("a",), (), ("a", 1), ["a"], {"a": ("b",)}, [("a",), b"c"]])
+def test_what_the_file_says_is_the_value_again(value: object) -> None:
+    assert ast.literal_eval(literal(value)) == value
 
 
 def test_a_data_directory_without_a_journal_is_said_so(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -29,7 +29,7 @@ def exported(seed: int, part: float) -> Script:
     from_ns = blocks[0].time_ns + int(world.plan.seconds * part * 1_000_000_000) if part else 0
     history = History(Wanted(from_ns, blocks[-1].time_ns + 1), {})
     history.read(blocks, 0, lambda done, total: None)
-    return Writer(history, world.plan.config, settings_of(world.plan.config), False).write()
+    return Writer(history, world.plan.config, settings_of(world.plan.config)).write()
 
 
 def settings_of(config: Config) -> dict[str, object]:

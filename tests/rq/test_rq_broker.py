@@ -141,3 +141,28 @@ def test_an_rq_source_is_answered_by_an_emqp_worker_after_delivered_of_the_broke
         assert client.hear() == "ID=9 DELIVERED"
         worker.answer(request_id, b"world")
         assert client.hear() == "ID=9 PAYLOAD=world REPLY"
+
+
+def test_a_node_the_operator_disconnects_leaves_with_all_it_consumes_and_is_blamed_for_nothing(tmp_path: Path) -> None:
+    broker = rq_broker(tmp_path / "data", "queues.quarantine_after=1").start()
+    try:
+        with consumer(broker) as worker, SocketNode(broker) as client, consumer(broker, "apart") as apart:
+            worker.say("CLEAR QUEUE=other MAX=1 PRIORITY=20 CONSUME")
+            assert worker.hear() == "QUEUEID=2 QUEUE=other CONSUMING"
+            client.say("CLEAR ID=1 QUEUE=q PAYLOAD=a REQUEST CLEAR ID=2 QUEUE=other PAYLOAD=b REQUEST")
+            assert {worker.hear(), worker.hear()} == {
+                "QUEUEID=1 PAYLOAD=a ID=0 REQUEST",
+                "QUEUEID=2 PAYLOAD=b ID=1 REQUEST",
+            }
+            [listed] = broker.ask("workers", queue="q")["workers"]
+            assert broker.ask("disconnect", worker=listed["id"])["leased"] == 2
+            worker.hears_end()
+            for queue in ("q", "other"):
+                [line, _] = broker.ask("explain", of=f"queue:{queue}")["lines"]
+                assert line.endswith("(the operator sent it away)")
+                [message] = broker.ask("messages", queue=queue)["messages"]
+                assert (message["state"], message["died_with"]) == ("waiting", [])
+            client.say("CLEAR ID=3 QUEUE=apart PAYLOAD=c REQUEST")
+            assert apart.hear() == "QUEUEID=1 PAYLOAD=c ID=0 REQUEST", "another node of the same listener stays"
+    finally:
+        broker.kill()

@@ -90,8 +90,7 @@ where s.kind = {leased}
 OPEN = """
 with life as (select * from facts where kind between {accepted} and {requeued})
 select a.broker_id, a.message_no, a.queue_no, a.client_dialect, a.at as accepted_at,
-    case when count(*) filter (f.kind = {released}) > 0
-        then arg_max_null(f.due_at, f.lsn) filter (f.kind = {released}) else any_value(a.due_at) end as due_at,
+    arg_max_null(f.due_at, f.lsn) filter (f.kind in ({accepted}, {released}, {requeued})) as due_at,
     a.expires_at,
     case when max_by(f.kind, f.lsn) in ({leased}, {delivered}) then 'leased'
         when max_by(f.kind, f.lsn) = {quarantined} then 'quarantined' else 'waiting' end as state,

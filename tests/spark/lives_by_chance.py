@@ -182,8 +182,10 @@ class _Broker:
         (self.aside if kind == "quarantined" else self.waiting).append(m)
 
     def requeue(self) -> None:
-        for m in self.one_of(self.aside):
-            self.aside.remove(m)
+        backing_off = [m for m in self.waiting if m.attempt and m.due_at and m.due_at > self.now]
+        for m in self.one_of([*self.aside, *backing_off]):
+            (self.aside if m in self.aside else self.waiting).remove(m)
+            m.due_at = None
             self.waiting.append(m)
             self.write("requeued", message_no=m.number, queue_no=m.queue_no, client_dialect=m.dialect)
 

@@ -34,6 +34,7 @@ def found(spark: SparkSession) -> dict[int, Row]:
         *[accepted(7), leased(7), {"kind": "delivered", "message_no": 7, "worker_no": 50}],
         *[accepted(8), leased(8), released(8), closed(8, attempt=1, leased_at=None, outcome=5, reason=8)],
         *[accepted(9), leased(9), quarantined(9), closed(9, attempt=1, leased_at=None, outcome=6, reason=20)],
+        *[accepted(11), leased(11), released(11, due_at=at(70)), {"kind": "requeued", "message_no": 11}],
         {"kind": "fired", "message_no": 10, "schedule_no": 9},
     )
     return by_number(open_messages(lives(nothing(spark), told)))
@@ -79,6 +80,10 @@ def test_a_message_set_aside_is_quarantined(found: dict[int, Row]) -> None:
 
 def test_a_message_requeued_from_quarantine_waits(found: dict[int, Row]) -> None:
     assert (found[5].state, found[5].attempts) == ("waiting", 1)
+
+
+def test_a_message_requeued_out_of_its_backoff_is_due_at_once(found: dict[int, Row]) -> None:
+    assert (found[11].state, found[11].attempts, found[11].due_at) == ("waiting", 1, None)
 
 
 def test_a_restart_takes_a_message_out_of_hands_that_are_gone(found: dict[int, Row]) -> None:

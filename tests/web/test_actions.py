@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from urllib.parse import quote
 
 import pytest
 
@@ -11,6 +12,7 @@ from dragoman.client.app import App
 from tests.cli.broker import Servant
 from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
+from tests.runtime.peers import Client
 from tests.web.load import set_aside
 from tests.web.visitor import Answer, Visitor
 
@@ -30,8 +32,9 @@ def confirmed(visitor: Visitor, path: str) -> tuple[str, Answer]:
     return unescape(question[1]), answer
 
 
-def queue_view(house: Daemon, name: str) -> dict[str, object]:
-    found: dict[str, object] = next(q for q in house.ask("queues", prefix=name)["queues"] if q["queue"] == name)
+def queue_view(house: Daemon, name: str, prefix: str = "") -> dict[str, object]:
+    views = house.ask("queues", prefix=prefix or name)["queues"]
+    found: dict[str, object] = next(view for view in views if view["queue"] == name)
     return found
 
 
@@ -69,6 +72,21 @@ def test_a_purge_tells_how_many_before_and_after(house: Daemon, visitor: Visitor
     assert queue_view(house, "p")["waiting"] == 0
 
 
+def test_a_purge_is_about_the_queue_of_exactly_that_name(house: Daemon, visitor: Visitor) -> None:
+    with Client(house) as client:
+        client.keep(b"exact-\xff")
+        client.keep(b"exact-\xff\xff")
+    question, answer = confirmed(visitor, r"/confirm/purge?queue=exact-\xff")
+    assert r"Cancel 1 message that wait in exact-\xff?" in question
+    assert answer.status == 303
+    assert queue_view(house, r"exact-\xff", "exact-")["waiting"] == 0
+    assert queue_view(house, r"exact-\xff\xff", "exact-")["waiting"] == 1
+
+
+def test_a_field_called_path_is_a_field(visitor: Visitor) -> None:
+    assert 'action="/do/drain_queue?queue=x&amp;path=y"' in visitor.page("/confirm/drain_queue?queue=x&path=y")
+
+
 def test_asking_alone_changes_nothing(house: Daemon, visitor: Visitor, app: App) -> None:
     app.send_sync("asked", b"x")
     visitor.page("/confirm/purge?queue=asked")
@@ -87,6 +105,7 @@ def test_a_message_is_cancelled_from_its_page(house: Daemon, visitor: Visitor, a
 
 def test_retrying_what_only_waits_is_refused_in_words(visitor: Visitor, app: App) -> None:
     handle = app.send_sync("r", b"x")
+    assert "Retry now" not in visitor.page(f"/message/{handle.id}"), "where it cannot work it is not offered"
     answer = visitor.do(f"/do/retry?id={handle.id}")
     assert answer.status == 409
     assert 'role="alert"' in answer.text
@@ -94,6 +113,7 @@ def test_retrying_what_only_waits_is_refused_in_words(visitor: Visitor, app: App
 
 def test_a_message_that_was_set_aside_is_retried_from_its_page(house: Daemon, visitor: Visitor, app: App) -> None:
     message_id = set_aside(house, app, b"again", b"x")
+    assert "Retry now" in visitor.page(f"/message/{message_id}")
     assert visitor.do(f"/do/retry?id={message_id}").status == 303
     assert house.ask("message", id=message_id)["state"] == "waiting"
 
@@ -112,6 +132,22 @@ def test_all_that_match_a_filter_are_retried_or_dropped_with_a_count(house: Daem
     assert answer.status == 303
     assert house.ask("message", id=kept)["state"] == "quarantined"
     assert "settled: cancelled (dropped)" in visitor.page(f"/message/{again}")
+
+
+@pytest.mark.parametrize("age", ["soon", "1h", "-5", "nan", "inf", "0", " "])
+def test_an_age_that_is_none_is_refused_and_not_left_out(house: Daemon, visitor: Visitor, app: App, age: str) -> None:
+    path = f"quarantine_drop?queue=aged&older_than_s={quote(age)}"
+    for answer in (visitor.get(f"/confirm/{path}"), visitor.do(f"/do/{path}")):
+        assert answer.status == 400
+        assert "An age is a number of seconds" in answer.text
+    for page in ("quarantine", "search"):
+        assert visitor.get(f"/{page}?older_than_s={quote(age)}").status == 400
+
+
+def test_an_age_that_cannot_be_read_drops_nothing(house: Daemon, visitor: Visitor, app: App) -> None:
+    kept = set_aside(house, app, b"aged", b"x")
+    visitor.do("/do/quarantine_drop?queue=aged&older_than_s=1h")
+    assert house.ask("message", id=kept)["state"] == "quarantined"
 
 
 def test_a_worker_is_sent_away_and_may_still_answer(house: Daemon, visitor: Visitor, app: App) -> None:

@@ -99,6 +99,12 @@ def test_the_alerts_are_those_that_the_manual_promises() -> None:
         assert "summary:" in rule
 
 
+def test_one_broker_of_several_that_vanishes_is_down() -> None:
+    """`absent` tells only of the last one: a target that cannot be scraped has nothing but Prometheus's own `up`."""
+    down = next(rule for rule in re.split(r"\n +- alert: ", ALERTS) if rule.startswith("DragomanDown"))
+    assert re.search(r"expr: .*\bor \(up == 0 and on \(job\) dragoman_up\)$", down, re.MULTILINE)
+
+
 def test_panels_have_titles_and_lie_beside_each_other() -> None:
     panels = DASHBOARD["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)

@@ -43,6 +43,15 @@ def test_room_that_is_left_goes_to_new_queues() -> None:
     assert [view["queue_no"] for view in crowd.choose([queue(1, 5), queue(2, 0), queue(3, 1)])] == [1, 3]
 
 
+def test_a_chosen_queue_that_is_not_among_the_deepest_is_asked_for_by_its_name() -> None:
+    crowd = Crowd(2)
+    crowd.choose([queue(1, 5), queue(2, 9)])
+    assert crowd.missing([queue(3, 50), queue(2, 9)]) == ["q1"]
+    assert crowd.missing([queue(2, 9), queue(1, 5)]) == []
+    shown = crowd.choose([queue(3, 50), queue(2, 9), queue(1, 5)])
+    assert [view["queue_no"] for view in shown] == [1, 2], "whatever order they come in"
+
+
 def test_the_sum_of_the_rest_never_falls_when_a_queue_gets_a_name() -> None:
     crowd = Crowd(1)
     assert crowd.rest(tallies(10, 2), []).counts["accepted"] == 10
@@ -93,6 +102,7 @@ def test_a_family_without_series_is_not_announced() -> None:
         ("application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.9", False),
         ("text/plain;version=0.0.4;q=0.3, application/openmetrics-text; version=1.0.0; q=0.8", True),
         ("application/openmetrics-text;q=much", False),
+        ("application/openmetrics-text;q=²", False),
     ],
 )
 def test_the_format_is_the_one_that_is_liked_better(accept: str, is_wanted: bool) -> None:

@@ -9,7 +9,7 @@ import pytest
 from dragoman.model.words import DIALECT_NAMES
 from dragoman.web import hops
 from dragoman.web.charts import paths, spark, thinned
-from dragoman.web.timeline import timeline
+from dragoman.web.timeline import ENDS_SHOWN, ends, timeline
 from dragoman.web.words import body_lines, joined, printable, rate, span, ticks, url
 
 SECOND_NS = 10**9
@@ -64,6 +64,23 @@ def test_a_line_of_time_has_a_row_for_each_attempt() -> None:
         (2, "works", 0.6, 1.0),
     ]
     assert drawn.bars[1].words == "works 2.0 s at w"
+
+
+def test_of_a_life_with_countless_attempts_both_ends_are_told() -> None:
+    facts = [fact("accepted", 0, due_ns=0)]
+    for attempt in range(1, 1001):
+        facts.append(fact("leased", 2 * attempt, attempt=attempt, worker=""))
+        facts.append(fact("released", 2 * attempt + 1, attempt=attempt, due_ns=0))
+    kept, left_out = ends(facts, lambda one: one["fact"] == "leased")
+    told = [one["attempt"] for one in kept if one["fact"] == "leased"]
+    assert told == [*range(1, ENDS_SHOWN + 1), *range(1001 - ENDS_SHOWN, 1001)]
+    assert [one["attempt"] for one in kept if one["fact"] == "released"] == told
+    assert left_out == 1000 - 2 * ENDS_SHOWN
+    assert ends(facts[: 4 * ENDS_SHOWN], lambda one: one["fact"] == "leased") == (facts[: 4 * ENDS_SHOWN], 0)
+    drawn = timeline(facts, 2002 * SECOND_NS)
+    assert drawn is not None
+    assert len(drawn.bars) <= 4 * ENDS_SHOWN + 1
+    assert max(bar.end - bar.begin for bar in drawn.bars) < 0.01, "no bar stands for what is left out"
 
 
 def test_an_open_life_goes_on_until_now_and_no_facts_draw_nothing() -> None:

@@ -14,6 +14,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from dragoman.core import stuck
+from dragoman.limits import ADMIN_PAGE_MAX
 from dragoman.runtime.config.listeners import LISTENERS
 from dragoman.web.crowd import OTHER
 from dragoman.web.families import FINDINGS
@@ -182,6 +183,23 @@ def test_the_busiest_queues_have_names_and_the_rest_is_one_sum(new_broker: NewBr
         assert value(broker, "dragoman_queue_accepted_total", queue=OTHER) == 11
 
 
+def test_a_queue_keeps_its_series_when_a_thousand_others_are_deeper(new_broker: NewBroker) -> None:
+    broker = new_broker("web.metrics_queues_max=1", listen=WITH_PAGE).start()
+    with Client(broker) as client:
+        with Worker(broker, b"done") as worker:
+            client.request(b"done", b"reply-requested")
+            worker.serve(1)
+            client.settled_id()
+        assert queues_shown(broker) == {"done"}
+        for number in range(ADMIN_PAGE_MAX + 1):
+            client.keep(b"deep %d" % number)
+        page = broker.ask("queue_tallies", order="depth", limit=ADMIN_PAGE_MAX)["queues"]
+        assert "done" not in [view["queue"] for view in page]
+        assert queues_shown(broker) == {"done", OTHER}
+        assert value(broker, "dragoman_queue_done_total", queue="done") == 1
+        assert value(broker, "dragoman_queue_accepted_total", queue=OTHER) == ADMIN_PAGE_MAX + 1
+
+
 def test_hostile_names_break_no_line_and_double_no_series(new_broker: NewBroker) -> None:
     broker = new_broker(listen=WITH_PAGE).start()
     names = [b'a"b\\c', b"new\nline", b"\xff", b"\\xff", OTHER.encode(), b"le"]
@@ -199,7 +217,8 @@ def test_hostile_names_break_no_line_and_double_no_series(new_broker: NewBroker)
 
 
 def test_a_broker_that_drains_is_alive_and_not_ready(new_broker: NewBroker) -> None:
-    broker = new_broker(listen=WITH_PAGE).start()
+    broker = new_broker("drain.limit_s=150", listen=WITH_PAGE).start()
+    wait_for("the page", lambda: get(broker, "/livez")[0] == 200, PAGE_S)
     with Client(broker) as client, Worker(broker, b"mail") as worker:
         client.request(b"mail")
         worker.take()

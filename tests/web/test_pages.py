@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from html import unescape
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from dragoman.client.app import App
+from dragoman.web.desk import Context, Desk
+from dragoman.web.link import Link
+from dragoman.web.pages import message
+from dragoman.web.sampling import QUEUES_FOLLOWED, Sampler
 from tests.cli.broker import Servant
 from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
+from tests.runtime.peers import Client
+from tests.web.conftest import NewHouse
 from tests.web.load import set_aside
 from tests.web.visitor import Visitor
 
@@ -216,6 +224,73 @@ def test_the_stream_of_a_settled_message_ends(house: Daemon, visitor: Visitor, a
     assert names == ["live", "end"]
 
 
+class SettlingLink(Link):
+    """A message ends in the very moment it is asked about."""
+
+    async def ask(self, op: str, /, **args: object) -> Any:
+        if op == "message":
+            await self.change("cancel", id=args["id"])
+        return await super().ask(op, **args)
+
+
+def test_a_page_that_will_not_change_again_tells_the_messages_end(house: Daemon, app: App) -> None:
+    handle = app.send_sync("between", b"x")
+
+    async def look(link: Link) -> Context:
+        desk = Desk(house.data, link, Sampler(link, house.data / "journal"))
+        try:
+            return await message.make(desk, {}, handle.id)
+        finally:
+            link.close()
+
+    seen = [asyncio.run(look(SettlingLink(house.data)))]
+
+    def is_still() -> bool:
+        seen.append(asyncio.run(look(Link(house.data))))
+        return bool(seen[-1]["is_still"])
+
+    wait_for("the end", is_still)
+    assert {context["state"] for context in seen if context["is_still"]} == {"cancelled"}
+
+
+def test_the_stream_of_a_worker_that_has_gone_says_so_and_ends(house: Daemon, visitor: Visitor) -> None:
+    servant = Servant(house.data, b"parting", None)
+    try:
+        worker = wait_for("the worker", lambda: house.ask("workers", queue="parting")["workers"])[0]["id"]
+        visitor.page("/")
+        assert visitor.events(f"/worker?id={worker}", 1)[0][0] == "live"
+    finally:
+        servant.vanish()
+    wait_for("it to be gone", lambda: house.ask("workers", queue="parting")["total"] == 0)
+    assert [name for name, _ in visitor.events(f"/worker?id={worker}", 2)] == ["gone"]
+
+
+def test_the_journal_is_searched_for_the_page_and_not_at_each_beat(visitor: Visitor, app: App) -> None:
+    handle = app.send_sync("once", b"x")
+    wait_for("the life", lambda: "Messages with this id" in visitor.page(f"/search?q={handle.id}"))
+    name, html = visitor.events(f"/search?q={handle.id}", 1)[0]
+    assert name == "live"
+    assert "Messages with this id" not in html
+    assert "No message has this id." in visitor.page("/search?q=once")
+
+
+def test_the_busiest_queue_is_found_among_more_than_are_followed(new_house: NewHouse) -> None:
+    crowded = new_house().start()
+    with Client(crowded) as client:
+        for number in range(QUEUES_FOLLOWED):
+            client.keep(b"idle-%d" % number)
+        client.keep(b"last-and-deep")
+        client.keep(b"last-and-deep")
+    visitor = Visitor(crowded)
+    html = wait_for("the overview", lambda: visitor.page("/"))
+    rows = re.findall(r"/queue\?name=([^\"&]+)", html[html.index("h-busy") :])
+    assert rows[0] == "last-and-deep"
+    unfollowed = f"idle-{QUEUES_FOLLOWED - 1}"
+    row = visitor.page(f"/queues?prefix={unfollowed}")
+    assert '<td data-th="Depth" class="wide">–</td>' in row
+    assert '<td data-th="In/s" class="n">–</td>' in row
+
+
 def test_forms_in_a_stream_carry_the_viewers_own_seal(house: Daemon, app: App) -> None:
     app.send_sync("sealed", b"x")
     seals = []
@@ -227,7 +302,7 @@ def test_forms_in_a_stream_carry_the_viewers_own_seal(house: Daemon, app: App) -
 
 
 def test_there_is_no_stream_of_something_that_is_no_page(visitor: Visitor) -> None:
-    for at in ("/nowhere", "/static/page.js", "//evil.example/", "/stream", "/message/"):
+    for at in ("/nowhere", "/static/page.js", "//evil.example/", "/stream", "/message/", "//[", "http://[::1"):
         assert visitor.get(f"/stream?at={quote(at, safe='')}").status == 404, at
 
 

@@ -109,7 +109,7 @@ def test_a_form_without_the_seal_of_its_session_changes_nothing(house: Daemon, v
     assert is_paused(house, queue)
 
 
-ORIGINS = ["http://evil.example", "null", "http://127.0.0.1:1", "https://evil.example:443"]
+ORIGINS = ["http://evil.example", "null", "http://127.0.0.1:1", "https://evil.example:443", "http://[", ""]
 
 
 @pytest.mark.parametrize("origin", ORIGINS)
@@ -125,6 +125,32 @@ def test_a_browser_that_says_cross_site_is_believed(house: Daemon, visitor: Visi
     answer = visitor.post(f"/do/pause?queue={queue}", {"seal": visitor.seal()}, Sec_Fetch_Site="cross-site")
     assert answer.status == 403
     assert not is_paused(house, queue)
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+@pytest.mark.parametrize("path", ["/", "/stream?at=/", "/static/mark.svg", "/confirm/purge?queue=calm"])
+def test_another_sites_scripts_and_images_get_nothing_and_its_links_lead_here(
+    visitor: Visitor, queue: str, site: str, path: str
+) -> None:
+    for mode in ("no-cors", "cors", "websocket"):
+        assert visitor.get(path, Sec_Fetch_Site=site, Sec_Fetch_Mode=mode).status == 403
+    if not path.startswith("/stream"):
+        assert visitor.get(path, Sec_Fetch_Site=site, Sec_Fetch_Mode="navigate").status == 200
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/livez", "/readyz"])
+def test_a_probe_is_answered_whichever_site_started_it(visitor: Visitor, path: str) -> None:
+    assert visitor.get(path, Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="cors").status == 200
+
+
+@pytest.mark.parametrize("odd", ['odd={"a": [1, 2]}', "a[0]=1", "odd", 'prefs="x', "a b=c"])
+def test_another_programs_odd_cookie_ends_no_session(visitor: Visitor, odd: str) -> None:
+    seal = visitor.seal()
+    name = f"dragoman-{visitor.port}"
+    cookie = f"{odd}; {name}={visitor.cookies[name]}"
+    answer = visitor.get("/confirm/drain_queue?queue=x", Cookie=cookie)
+    assert answer.header("Set-Cookie") == ""
+    assert f'value="{seal}"' in answer.text
 
 
 def test_cookies_are_out_of_reach_of_scripts_and_other_sites(visitor: Visitor) -> None:

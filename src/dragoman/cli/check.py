@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -24,6 +25,7 @@ OK: Final = 0
 WARNING: Final = 1
 CRITICAL: Final = 2
 UNKNOWN: Final = 3
+SEVERITY: Final = (OK, WARNING, UNKNOWN, CRITICAL)  # what is known to be bad is not hidden by what cannot be known
 WORDS: Final = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
 PAGE: Final = 1000
 THRESHOLDS: Final = {
@@ -61,21 +63,26 @@ class Verdict:
     numbers: list[str] = field(default_factory=list)
 
     def measure(self, name: str, value: float, unit: str, bounds: Bounds, said: str) -> None:
-        self.numbers.append(f"{name}={value:g}{unit};{_bound(bounds.warn)};{_bound(bounds.crit)};0")
+        self.numbers.append(f"{name}={_plain(value)}{unit};{_bound(bounds.warn)};{_bound(bounds.crit)};0")
         crossed = bounds.crossed(value)
         if crossed is not None:
-            self.complain(bounds.judge(value), f"{said} (from {crossed:g} on)")
+            self.complain(bounds.judge(value), f"{said} (from {_plain(crossed)} on)")
 
     def complain(self, level: int, reason: str) -> None:
-        if level > self.level:
+        if SEVERITY.index(level) > SEVERITY.index(self.level):
             self.reasons.insert(0, reason)  # the worst comes first
+            self.level = level
         else:
             self.reasons.append(reason)
-        self.level = max(self.level, level)
 
 
 def _bound(value: float | None) -> str:
-    return "" if value is None else f"{value:g}"
+    return "" if value is None else _plain(value)
+
+
+def _plain(value: float) -> str:
+    """All its digits and no exponent: not every reader of such numbers knows one."""
+    return f"{Decimal(repr(value)).normalize():f}"
 
 
 class Misused(click.UsageError):
@@ -137,13 +144,16 @@ def _judge(client: AdminClient, queue: str, stuck: bool, thresholds: dict[str, f
     waiting = sum(row["waiting"] for row in found)
     begun = [row["oldest_ns"] for row in found if row["oldest_ns"]]
     oldest_s = max((counters["now_ns"] - min(begun)) / 1e9, 0.0) if begun else 0.0
-    lag = status["lake"]["behind"] if status["lake"] else 0
     if counters["refusing"]:
         verdict.complain(CRITICAL, f"new work is refused: {counters['refusing']}")
     bounds = {name: Bounds(thresholds[f"{name}_warn"], thresholds[f"{name}_crit"]) for name in THRESHOLDS}
     verdict.measure("waiting", waiting, "", bounds["depth"], f"{waiting} waiting")
     verdict.measure("oldest", round(oldest_s, 1), "s", bounds["age"], f"oldest {duration(int(oldest_s * 1e9))}")
-    verdict.measure("lag", lag, "", bounds["lag"], f"{lag} facts not sealed")
+    if status["lake"]:
+        lag = status["lake"]["behind"]
+        verdict.measure("lag", lag, "", bounds["lag"], f"{lag} facts not sealed")
+    elif bounds["lag"] != Bounds(None, None):
+        verdict.complain(UNKNOWN, "there is no lag to judge: this broker writes no lake (lake.mode is off)")
     findings = [finding for finding in client.ask("stuck")["findings"] if not queue or finding["queue"] in ("", queue)]
     verdict.measure("stuck", len(findings), "", Bounds(None, None), "")
     if stuck:
@@ -160,12 +170,7 @@ def _queues(client: AdminClient, queue: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     total = 1
     while len(found) < total:
-        page = client.ask("queue_tallies", offset=len(found), limit=PAGE, prefix=queue)
+        page = client.ask("queue_tallies", offset=len(found), limit=PAGE, queue=queue)
         total = page["total"]
         found += page["queues"]
-    if not queue:
-        return found
-    chosen = [row for row in found if row["queue"] == queue]
-    if not chosen:
-        raise AdminRefused("NOT_FOUND", f"there is no queue {queue!r}")
-    return chosen
+    return found

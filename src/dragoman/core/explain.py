@@ -12,6 +12,7 @@ from dragoman.core.lifecycle import LEASED, QUARANTINED, STATE_NAMES
 from dragoman.core.lookup import lane_size, place_of, worker_name
 from dragoman.core.phrases import count_of, duration, instant, number_text, picky_text, shown
 from dragoman.core.queue import Queue
+from dragoman.limits import MESSAGES_LOOKED_AT_MAX
 from dragoman.model.message import IN_DELAYED, Message
 from dragoman.model.peer import TAKES_ANYTHING, TAKES_JSON_JOBS, Peer
 from dragoman.model.words import (
@@ -45,7 +46,7 @@ ENDED_TEXTS: Final = {
     FAILED: "the worker answered that it failed",
     RETURNED: "the worker gave it back",
     TIMED_OUT: "it took longer than its time bound",
-    WORKER_LEFT: "the worker had said goodbye and went",
+    WORKER_LEFT: "the worker had said goodbye, or was sent away, and went",
     WORKER_LOST: "the worker was lost",
     WORKERS_DIED: "it was set aside as one that kills workers, and let out again",
 }
@@ -239,12 +240,15 @@ def idle_line(core: Core, queue: Queue) -> str:
 
 
 def delayed_count_line(core: Core, queue: Queue) -> str:
+    """Which one is next is said while few enough are delayed, in all queues, to look them through."""
+    text = f"{count_of(queue.delayed, 'message')} delayed"
+    if len(core.state.delayed) > MESSAGES_LOOKED_AT_MAX:
+        return text
     soonest = 0
     for due_ns, number in core.state.delayed:
         m = core.state.messages.get(number)
         if m is not None and m.where == IN_DELAYED and m.queue_no == queue.number and m.due_ns == due_ns:
             soonest = due_ns if soonest == 0 else min(soonest, due_ns)
-    text = f"{count_of(queue.delayed, 'message')} delayed"
     return f"{text}, the next until {when(soonest, core.now_ns)}" if soonest else text
 
 

@@ -41,6 +41,15 @@ class Histogram:
             if cell is not None:
                 counts[bucket] += cell.count
 
+    def pairs(self) -> list[list[int]]:
+        """`[bucket, count]` of each bucket that holds any, the shortest durations first."""
+        found: list[list[int]] = []
+        for bucket in sorted(self.used):
+            cell = self.cells[bucket]
+            if cell is not None:
+                found.append([bucket, cell.count])
+        return found
+
 
 @final
 class Spans:
@@ -52,7 +61,7 @@ class Spans:
 
 
 def summed(histograms: list[Histogram]) -> list[list[int]]:
-    """`[bucket, count]` of each bucket that holds any, the shortest durations first."""
+    """As `pairs`, of all of them together."""
     counts = [0] * BUCKETS
     for histogram in histograms:
         histogram.add_to(counts)

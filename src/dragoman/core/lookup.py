@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from dragoman.core.core import Core
 from dragoman.core.lines import Lane, Line, line_key
@@ -16,10 +16,20 @@ from dragoman.core.schedule import Schedule
 from dragoman.model.message import IN_FRESH, IN_RETURNED, Message
 from dragoman.model.peer import Peer
 
+NUMBER_FORM: Final = "number:"
+
 
 def find_message(core: Core, key: str) -> Message | None:
-    """An open message by its client's id, its id towards workers, or its number; one that is on disk only comes as a copy."""
+    """An open message by its client's id, its id towards workers, or its number; one that is on disk only comes as a copy.
+
+    A client may choose an id that looks like a number, so a plain number is looked for last, after all there are; whoever knows the number says
+    `number:1.17`, and has it at once.
+    """
     state = core.state
+    if key.startswith(NUMBER_FORM):
+        m = find_number(core, key.removeprefix(NUMBER_FORM))
+        if m is not None:
+            return m
     text = key.encode("utf-8", "surrogateescape")
     m = state.find(text)
     if m is not None:
@@ -30,11 +40,15 @@ def find_message(core: Core, key: str) -> Message | None:
     m = peek_by_id(state, text)
     if m is not None:
         return m
-    number = read_number(key)
+    return find_number(core, key)
+
+
+def find_number(core: Core, text: str) -> Message | None:
+    number = read_number(text)
     if number < 0:
         return None
-    m = state.messages.get(number)
-    return m if m is not None else peek_by_number(state, number)
+    m = core.state.messages.get(number)
+    return m if m is not None else peek_by_number(core.state, number)
 
 
 def find_queue(core: Core, name: str) -> Queue | None:

@@ -1,7 +1,8 @@
 """Open messages by what they have in common: for lists, and for whoever retries or drops many at once.
 
 Work is bounded: at most `MESSAGES_LOOKED_AT_MAX` messages are looked at, shared out among the queues, and an answer says when there may
-be more. Those that are on disk only are not read for it.
+be more. Those that are on disk only are not read for it. Where one queue is asked about, messages of others are passed by: they have a bound
+of their own, so that many of them do not hide the few that are wanted.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dragoman.core.core import Core
 from dragoman.core.lifecycle import LEASED, QUARANTINED, WAITING
 from dragoman.core.lines import Lane, Line
 from dragoman.core.queue import Queue
-from dragoman.limits import MESSAGES_LOOKED_AT_MAX
+from dragoman.limits import MESSAGES_LOOKED_AT_MAX, MESSAGES_PASSED_BY_MAX
 from dragoman.model.message import IN_DELAYED, IN_FRESH, IN_RETURNED, Message
 from dragoman.model.peer import Peer
 
@@ -56,16 +57,19 @@ def state_of(m: Message) -> int:
 
 @final
 class Matches:
-    """What was found so far, and how much more may be looked at."""
+    """What was found so far, and how much more may be looked at or passed by."""
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
         self.found: list[Message] = []
         self.left: int = MESSAGES_LOOKED_AT_MAX
+        self.steps_left: int = MESSAGES_PASSED_BY_MAX
         self.is_cut: bool = False
 
     def look(self, m: Message) -> bool:
         """False when no more may be looked at: `m` was not."""
+        if self.wanted.queue_no != ANY and self.wanted.queue_no != m.queue_no:
+            return self.pass_by()
         if self.left == 0:
             self.is_cut = True
             return False
@@ -74,23 +78,31 @@ class Matches:
             self.found.append(m)
         return True
 
+    def pass_by(self) -> bool:
+        """What is not asked about. False when no more may be passed by."""
+        if self.steps_left == 0:
+            self.is_cut = True
+            return False
+        self.steps_left -= 1
+        return True
+
 
 def find(core: Core, wanted: Wanted) -> Matches:
     """Open messages that match, by queue, the oldest of each first."""
     matches = Matches(wanted)
     if wanted.worker is not None:
-        look_at_all(matches, list(wanted.worker.held.values()))
+        look_at_all(matches, wanted.worker.held)
     else:
-        if wanted.may_be(QUARANTINED):
-            look_at_all(matches, list(core.state.quarantine.values()))
-        if wanted.may_be(LEASED):
+        if wanted.may_be(LEASED):  # no more than workers have slots
             for peer in core.workers.values():
-                if peer.held and not look_at_all(matches, list(peer.held.values())):
+                if peer.held and not look_at_all(matches, peer.held):
                     break
-        if wanted.may_be(DELAYED):
-            look_at_delayed(core, matches)
         if wanted.may_be(WAITING):
             look_at_lines(core, matches)
+        if wanted.may_be(QUARANTINED):
+            look_at_all(matches, core.state.quarantine)
+        if wanted.may_be(DELAYED):
+            look_at_delayed(core, matches)
     matches.found.sort(key=by_queue_and_age)
     return matches
 
@@ -99,14 +111,14 @@ def by_queue_and_age(m: Message) -> tuple[int, int, int]:
     return (m.queue_no, m.accepted_ns, m.number)
 
 
-def look_at_all(matches: Matches, messages: list[Message]) -> bool:
-    return all(matches.look(m) for m in messages)
+def look_at_all(matches: Matches, messages: dict[int, Message]) -> bool:
+    return all(matches.look(m) for m in messages.values())
 
 
 def look_at_delayed(core: Core, matches: Matches) -> None:
     state = core.state
     for entry in state.delayed:
-        if state.is_delayed(entry) and not matches.look(state.messages[entry[1]]):
+        if not (matches.look(state.messages[entry[1]]) if state.is_delayed(entry) else matches.pass_by()):
             return
 
 

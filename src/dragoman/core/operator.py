@@ -12,10 +12,11 @@ from dragoman.model.words import DRAINS, NOT_FOUND, PURGED, TAKEN, WRONG_STATE
 def requeue(core: Core, message: Message) -> int:
     """Try a quarantined message once more; its client has had its answer and gets no second one. One that waits for its next attempt
     need not wait any longer."""
-    if message.number not in core.state.quarantine and not is_backing_off(message):
+    is_in_line = is_backing_off(message)
+    if message.number not in core.state.quarantine and not is_in_line:
         return WRONG_STATE
     queue = core.state.queues_by_no[message.queue_no]
-    core.log.requeued(message)
+    core.log.requeued(message, is_in_line)
     core.state.on_requeued(message, queue)
     core.dispatch.drain(queue)
     return TAKEN

@@ -27,7 +27,7 @@ from dragoman.errors.clients import (
     Refused,
     TraceNotFound,
 )
-from dragoman.errors.exports import BadInstant, ExportTooLarge, NothingToExport, NotReplayable
+from dragoman.errors.exports import BadInstant, ExportMisplaced, ExportTooLarge, NothingToExport, NotReplayable
 from dragoman.errors.kinds import DragomanError, OperatorError, PeerError
 from dragoman.errors.lakes import (
     LakeAhead,
@@ -110,6 +110,7 @@ __all__ = [
     "DataDirectoryUnusable",
     "DeltaMissing",
     "DragomanError",
+    "ExportMisplaced",
     "ExportTooLarge",
     "ExporterBusy",
     "HandshakeFailed",

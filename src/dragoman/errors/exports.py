@@ -37,6 +37,13 @@ class ExportTooLarge(OperatorError):
         self.count, self.count_max = count, count_max
 
 
+class ExportMisplaced(OperatorError):
+    """The test cannot be written there: a file is there already, or the directory is not."""
+
+    code = "EXPORT_MISPLACED"
+    exit_code = 2
+
+
 class NotReplayable(OperatorError):
     """Not one life of the slice comes out of the simulator as the journal tells it."""
 

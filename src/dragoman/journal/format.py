@@ -118,6 +118,11 @@ def segment_no_of(name: str) -> int | None:
     return int(digits) if len(digits) == 10 and digits.isdecimal() and name.endswith(SEGMENT_SUFFIX) else None
 
 
+def is_index_name(name: str) -> bool:
+    """Whether a file of this name is a segment's index."""
+    return name.endswith(INDEX_SUFFIX) and name.removesuffix(INDEX_SUFFIX).isdecimal()
+
+
 def index_path(segment_path: str) -> str:
     """Where a segment's index lies: beside it."""
     return segment_path.removesuffix(SEGMENT_SUFFIX) + INDEX_SUFFIX

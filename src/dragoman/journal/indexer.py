@@ -26,6 +26,7 @@ from dragoman.journal.format import (
     BlockHeader,
     block_seed,
     index_path,
+    is_index_name,
     segment_name,
 )
 from dragoman.journal.index import (
@@ -137,7 +138,7 @@ class Indexer:
         self._disk: DiskFace = disk if disk is not None else Disk()
         self._step_size = step_size
         self._cursors: dict[int, Cursor] = {}
-        self._done: set[int] = set()
+        self._done: dict[int, bool] = {}  # whether there was anything to index
         self._synced = Synced()
 
     def hear(self, synced_lsn: int) -> None:
@@ -149,7 +150,9 @@ class Indexer:
         names = set(self._disk.list_names(self._directory))
         self._forget(names)
         files = [file for file in counting(list_segments(self._disk, self._directory)) if file.header is not None]
-        if not files:
+        # The journal's room goes first: on a nearly full disk nothing is written, and it takes back what indexes hold (room.py).
+        room_kept = limits.INDEX_SEGMENTS_KEPT * max((file.size for file in files), default=0)
+        if not files or self._disk.free_space(self._directory) < room_kept:
             return
         total, done = sum(file.size for file in files), 0
         self._look_ahead(files)
@@ -180,7 +183,7 @@ class Indexer:
             return
         if cursor.covered.next_block_no >= limit or cursor.is_broken:
             self._join(cursor)
-            self._done.add(file.segment_no)
+            self._done[file.segment_no] = cursor.runs > 0
             del self._cursors[file.segment_no]
 
     def _cursor(self, file: SegmentFile) -> Cursor:
@@ -247,13 +250,21 @@ class Indexer:
     def _forget(self, names: set[str]) -> None:
         """Indexes whose segments are gone, and what a killed indexer left, go."""
         for name in names:
-            number = name.removesuffix(INDEX_SUFFIX)
-            is_orphan = name.endswith(INDEX_SUFFIX) and number.isdecimal() and segment_name(int(number)) not in names
+            is_orphan = is_index_name(name) and segment_name(int(name.removesuffix(INDEX_SUFFIX))) not in names
             if is_orphan or name.endswith(INDEX_SUFFIX + TEMPORARY_SUFFIX):
                 self._disk.unlink(f"{self._directory}/{name}")
-        present = {number for number in self._cursors if segment_name(number) in names}
-        self._cursors = {number: cursor for number, cursor in self._cursors.items() if number in present}
-        self._done = {number for number in self._done if segment_name(number) in names}
+        for number, cursor in list(self._cursors.items()):
+            if not _is_there(number, cursor.runs > 0, names):
+                del self._cursors[number]
+        for number, has_index in list(self._done.items()):
+            if not _is_there(number, has_index, names):
+                del self._done[number]
+
+
+def _is_there(segment_no: int, has_index: bool, names: set[str]) -> bool:
+    """Whether the segment is, and its index where one was written: the journal may have taken back its room."""
+    name = segment_name(segment_no)
+    return name in names and (not has_index or index_path(name) in names)
 
 
 @contextmanager

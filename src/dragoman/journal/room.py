@@ -14,7 +14,7 @@ from typing import Final
 from dragoman import limits
 from dragoman.errors import JournalFailing, JournalFull, JournalUnavailable
 from dragoman.journal.disk import DiskFace
-from dragoman.journal.format import SegmentHeader, block_seed, pack_segment_header, segment_name
+from dragoman.journal.format import SegmentHeader, block_seed, is_index_name, pack_segment_header, segment_name
 from dragoman.journal.segments import Segment
 
 SPARE_NAME: Final = "spare.tmp"
@@ -47,6 +47,22 @@ class Room:
         return self.spare is not None or self._make(self._segment_size)
 
     def _make(self, size: int) -> bool:
+        """Indexes go before the journal does without room: they can be made again."""
+        return self._try_make(size) or (self._drop_indexes() and self._try_make(size))
+
+    def _drop_indexes(self) -> bool:
+        """Delete them when the disk is full; False when that frees nothing."""
+        if self.error is None or self.error.errno not in FULL_ERRNOS:
+            return False
+        try:
+            names = [name for name in self._disk.list_names(self._directory) if is_index_name(name)]
+            for name in names:
+                self._disk.unlink(f"{self._directory}/{name}")
+        except OSError:
+            return False
+        return bool(names)
+
+    def _try_make(self, size: int) -> bool:
         path = f"{self._directory}/{SPARE_NAME}"
         try:
             fd = self._disk.open(path, create=True)

@@ -11,6 +11,7 @@ An eighth of a microsecond is 125 ns: counted in those, a bucket is the number's
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from mypy_extensions import i64
@@ -53,3 +54,35 @@ def bucket_of(duration_ns: i64) -> i64:
 def bucket_begin_ns(bucket: int) -> int:
     """The shortest duration of a bucket; bucket 0 holds shorter ones, too."""
     return EIGHTH_NS * (OCTAVE_SIZE + bucket % OCTAVE_SIZE) << bucket // OCTAVE_SIZE
+
+
+def bucket_middle_ns(bucket: int) -> int:
+    """What a duration in a bucket is taken for: at most a sixteenth off. The last bucket has no end, and counts as its beginning."""
+    end = bucket + 1 if bucket + 1 < BUCKETS else bucket
+    return (bucket_begin_ns(bucket) + bucket_begin_ns(end)) // 2
+
+
+def counts_of(pairs: Iterable[Sequence[int]]) -> dict[int, int]:
+    """Counts by bucket, from `[[bucket, count], …]` as the admin socket tells them."""
+    return {pair[0]: pair[1] for pair in pairs}
+
+
+def between(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, int]:
+    """What came in between two looks. Counts only grow: less than before means that another broker has begun, and all of it is new."""
+    for bucket, count in before.items():
+        if count > after.get(bucket, 0):
+            return dict(after)
+    return {bucket: count - before.get(bucket, 0) for bucket, count in after.items() if count > before.get(bucket, 0)}
+
+
+def quantile_ns(counts: Mapping[int, int], total: int, part: float) -> int:
+    """The duration that a part of the `total` counted ones did not exceed."""
+    wanted = part * total
+    passed = 0
+    found = 0
+    for bucket in sorted(counts):
+        passed += counts[bucket]
+        found = bucket
+        if passed >= wanted:
+            break
+    return bucket_middle_ns(found)

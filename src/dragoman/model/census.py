@@ -10,7 +10,7 @@ from mypy_extensions import i64
 
 from dragoman.model.buckets import BUCKETS, bucket_of
 from dragoman.model.records import ACCEPTED, CLOSED, LEASED, QUARANTINED, RELEASED, REQUEUED
-from dragoman.model.words import DIALECT_NAMES
+from dragoman.model.words import DIALECT_NAMES, DROPPED
 
 
 @final
@@ -49,7 +49,8 @@ class Census:
             elif kind == QUARANTINED:
                 self.leased -= 1
             elif kind == REQUEUED:
-                self.waiting += 1
+                if not records[at + 21 : at + i64(read_i32_le(records, at))].endswith(b" 1"):  # those waited already
+                    self.waiting += 1
             at += i64(read_i32_le(records, at))
 
     def _add_closed(self, records: bytes, at: i64, at_ns: i64) -> None:
@@ -59,7 +60,7 @@ class Census:
         size: i64 = i64(read_i32_le(records, at))
         if read_i64_le(records, at + 13) != 0 or (size >= 89 and read_i64_le(records, at + 81) != 0):
             self.leased -= 1
-        else:
+        elif records[at + 70] != DROPPED:  # what was quarantined waited no more
             self.waiting -= 1
         if accepted_ns == 0:
             return

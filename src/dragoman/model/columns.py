@@ -257,7 +257,9 @@ class FactColumns:
         elif kind == CLOCK_STEPPED:
             self._row(count=number if small == 1 else -number)
         elif kind == REQUEUED:
-            self._row(message_no=number, queue_no=i32(small), client_dialect=u8(int(text)) if text else NO_BYTE)
+            self._row(
+                message_no=number, queue_no=i32(small), client_dialect=u8(int(text.split()[0])) if text else NO_BYTE
+            )
         elif kind == QUARANTINED:
             self._add_quarantined(number, u8(small), text)
         else:

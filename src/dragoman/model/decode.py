@@ -188,7 +188,7 @@ def decode_rarer(records: bytes, at: i64, kind: i64) -> dict[str, object]:
         fields: dict[str, object] = {"fact": name, "message_no": number}
         if text:
             fields["queue_no"] = small
-            fields["dialect"] = word(DIALECT_NAMES, int(text))
+            fields["dialect"] = word(DIALECT_NAMES, int(text.split()[0]))
         return fields
     if kind == SCHEDULED:
         return decode_scheduled(number, small, text)

@@ -203,8 +203,9 @@ class FactLog:
         )
         self.numbered(QUARANTINED, m.number, reason, text)
 
-    def requeued(self, m: Message) -> None:
-        self.numbered(REQUEUED, m.number, m.queue_no, b"%d" % m.dialect)
+    def requeued(self, m: Message, is_in_line: bool) -> None:
+        """`is_in_line`: it was not set aside, only told to wait."""
+        self.numbered(REQUEUED, m.number, m.queue_no, b"%d %d" % (m.dialect, 1 if is_in_line else 0))
 
     def carried(self, accepted: bytes, accepted_ns: int) -> int:
         """Copy an accepted record forward: storage, not a fact. Returns its new place."""

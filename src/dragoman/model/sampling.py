@@ -16,6 +16,7 @@ from dragoman.model.records import (
     ACCEPTED_FIXED,
     CHECKPOINT,
     CLOSED,
+    DELIVERED,
     QUARANTINED,
     QUEUE_NAMED,
     RELEASED,
@@ -54,7 +55,7 @@ def find_traced(records: bytes, samples: i64, known: Container[int], found: list
 
 
 def is_wanted(records: bytes, at: i64, kind: i64, samples: i64, known: Container[int]) -> bool:
-    if kind == CLOSED or kind == RELEASED or kind == QUARANTINED or kind == REQUEUED:
+    if kind == CLOSED or kind == RELEASED or kind == DELIVERED or kind == QUARANTINED or kind == REQUEUED:
         return is_traced(read_i64_le(records, at + 5), samples, known)
     if kind == ACCEPTED:
         return is_sampled(read_i64_le(records, at + 8), samples) or has_traceparent(records, at)

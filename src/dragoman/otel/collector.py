@@ -4,6 +4,7 @@
     400, 413                  refused for good: as it is, it will never be taken
     all else, or no answer    away: offered again later; a `Retry-After` is kept to
 
+All of it together, from connecting to the answer's last byte, has one time bound: a collector that says a byte now and then is away, too.
 No redirect is followed and no proxy asked: spans go where the operator said.
 """
 
@@ -12,24 +13,32 @@ from __future__ import annotations
 import gzip
 import http.client
 import ssl
+import time
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
 from dragoman.errors import CollectorAway, SpansRefused
+from dragoman.otel.timely import TimelyResponse
 
 PATH: Final = "/v1/traces"
 TIMEOUT_S: Final = 10.0
 RESPONSE_SIZE_MAX: Final = 64 * 1024
+WORDS_SIZE_MAX: Final = 200  # characters of what a collector says that we repeat
 RETRY_AFTER_S_MAX: Final = 300.0
 REFUSALS: Final = (400, 413)
+# A name that cannot be looked up is a ValueError.
+FAILURES: Final = (OSError, http.client.HTTPException, ValueError)
 
 
 class Collector:
     """One endpoint."""
 
-    def __init__(self, endpoint: str, headers: Mapping[str, str], compression: str = "none") -> None:
+    def __init__(
+        self, endpoint: str, headers: Mapping[str, str], compression: str = "none", timeout_s: float = TIMEOUT_S
+    ) -> None:
         self.endpoint = endpoint
+        self._timeout_s = timeout_s
         self._parts = urlsplit(endpoint)
         self._path = self._parts.path.rstrip("/") + PATH
         self._headers = {"Content-Type": "application/x-protobuf", "User-Agent": "dragoman", **headers}
@@ -43,46 +52,62 @@ class Collector:
         if self._is_zipped:
             body = gzip.compress(body, 1)
         is_kept = self._connection is not None
+        end_s = time.monotonic() + self._timeout_s
         try:
-            return self._post(body)
-        except (OSError, http.client.HTTPException) as error:
+            return self._post(body, end_s)
+        except FAILURES as error:
             self.close()
-            if not is_kept:
-                raise CollectorAway(self.endpoint, str(error) or type(error).__name__) from error
+            if not is_kept or isinstance(error, TimeoutError):
+                raise self._away(error) from error
         # A server may end an idle connection at any time; that is no trouble.
         try:
-            return self._post(body)
-        except (OSError, http.client.HTTPException) as error:
+            return self._post(body, end_s)
+        except FAILURES as error:
             self.close()
-            raise CollectorAway(self.endpoint, str(error) or type(error).__name__) from error
+            raise self._away(error) from error
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def _post(self, body: bytes) -> bytes:
-        connection = self._connection or self._connect()
+    def _away(self, error: Exception) -> CollectorAway:
+        return CollectorAway(self.endpoint, str(error)[:WORDS_SIZE_MAX] or type(error).__name__)
+
+    def _post(self, body: bytes, end_s: float) -> bytes:
+        connection = self._connection or self._connect(left_s(end_s))
+        connection.sock.settimeout(left_s(end_s))
         connection.request("POST", self._path, body, self._headers)
+        connection.sock.settimeout(left_s(end_s))
         response = connection.getresponse()
         answer = response.read(RESPONSE_SIZE_MAX + 1)
         if len(answer) > RESPONSE_SIZE_MAX or response.will_close:
             self.close()
         if 200 <= response.status < 300:
             return answer
-        problem = f"it answers {response.status} {response.reason}"
+        problem = f"it answers {response.status} {response.reason[:WORDS_SIZE_MAX]}"
         if response.status in REFUSALS:
             raise SpansRefused(self.endpoint, problem)
         raise CollectorAway(self.endpoint, problem, retry_after_s(response.getheader("Retry-After")))
 
-    def _connect(self) -> http.client.HTTPConnection:
+    def _connect(self, timeout_s: float) -> http.client.HTTPConnection:
         host, port = self._parts.hostname or "", self._parts.port
+        connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
         if self._parts.scheme == "https":
             context = ssl.create_default_context()
-            self._connection = http.client.HTTPSConnection(host, port, timeout=TIMEOUT_S, context=context)
-        else:
-            self._connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
-        return self._connection
+            connection = http.client.HTTPSConnection(host, port, timeout=timeout_s, context=context)
+        connection.response_class = TimelyResponse
+        connection.connect()
+        self._connection = connection
+        return connection
+
+
+def left_s(end_s: float) -> float:
+    """Until then; it is a TimeoutError that nothing is left."""
+    seconds = end_s - time.monotonic()
+    if seconds <= 0:
+        raise TimeoutError("timed out")
+    return seconds
 
 
 def retry_after_s(text: str | None) -> float:

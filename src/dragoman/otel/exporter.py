@@ -81,7 +81,6 @@ class Exporter:
         """Tell the collector all that was taken. May be tried again after a failure: what was accepted is not sent twice."""
         while self._spans:
             self._offer(self._spans[: self._spans_max])
-            del self._spans[: self._spans_max]
         self.exported_lsn = max(self._next_lsn - 1, self._told_lsn)
 
     def keep(self) -> None:
@@ -100,7 +99,7 @@ class Exporter:
     def _offer(self, batch: list[Span]) -> None:
         """A batch that is refused is offered in halves, so that one span costs no other. Who refuses them all is no collector that
         finds a span wrong, but the wrong door: that is trouble, and nothing is passed over."""
-        taken = refused = 0
+        taken = decided = refused = 0
         parts = [batch]
         while parts:
             part = parts.pop()
@@ -115,13 +114,21 @@ class Exporter:
                 if taken == 0 and len(batch) > 1 and refused >= min(REFUSED_MAX, len(batch)):
                     raise CollectorAway(self._collector.endpoint, f"every span is refused, {error.problem}") from error
                 log.warning("%s", error)
-                continue
-            rejected, words = rejected_spans(answer)
-            taken += len(part)
-            self.sent += len(part) - min(rejected, len(part))
-            refused += min(rejected, len(part))
-            if rejected:
-                log.warning("the collector did not take %d spans: %s", rejected, words)
+            else:
+                rejected, words = rejected_spans(answer)
+                taken += len(part)
+                self.sent += len(part) - min(rejected, len(part))
+                refused += min(rejected, len(part))
+                if rejected:
+                    log.warning("the collector did not take %d spans: %s", rejected, words)
+            decided += len(part)
+            if taken or not parts:
+                self._pass(decided, refused)
+                decided = refused = 0
+
+    def _pass(self, count: int, refused: int) -> None:
+        """So many of the oldest spans need not be offered again: parts are offered in their order."""
+        del self._spans[:count]
         self.refused += refused
 
     def _count_gap(self, found_lsn: int) -> None:

@@ -33,6 +33,7 @@ START_TAG, END_TAG = 0x39, 0x41
 TIMES: Final = struct.Struct("<BQBQ")
 # Names and attributes kept packed: those of some hundred queues and workers. Ids come and go among them.
 PARTS_KEPT: Final = 8192
+WORDS_SIZE_MAX: Final = 200  # bytes of a collector's words that we repeat
 
 
 class Encoder:
@@ -94,11 +95,12 @@ def attribute(key: str, value: str | int) -> bytes:
 
 
 def rejected_spans(response: bytes) -> tuple[int, str]:
-    """How many spans of a request the collector did not take although it took the request, and its words."""
+    """How many spans of a request the collector did not take although it took the request, and its words, as far as they are short."""
     try:
         partial = read_fields(response).get(1, b"")
         fields = read_fields(partial) if isinstance(partial, bytes) else {}
     except ValueError:  # it said yes in words of its own
         return 0, ""
     count, words = fields.get(1, 0), fields.get(2, b"")
-    return count if isinstance(count, int) else 0, words.decode("utf-8", "replace") if isinstance(words, bytes) else ""
+    text = words[:WORDS_SIZE_MAX].decode("utf-8", "replace") if isinstance(words, bytes) else ""
+    return count if isinstance(count, int) else 0, text

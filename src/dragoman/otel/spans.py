@@ -114,9 +114,9 @@ class SpanMaker:
         span.attributes["dragoman.attempt"] = attempt
         return span
 
-    def work_ended(self, subject: Subject, fact: Fact, worker: str) -> Span:
-        """An attempt that `released` or `quarantined` ended."""
-        span = self._work(subject, fact["attempt"], fact["worker_no"], worker, fact)
+    def work_ended(self, subject: Subject, fact: Fact, worker: str, delivered_ns: int) -> Span:
+        """An attempt that `released` or `quarantined` ended; these do not tell when the worker said that it had begun."""
+        span = self._work(subject, fact["attempt"], fact["worker_no"], worker, fact, delivered_ns)
         span.attributes["dragoman.reason"] = fact["reason"]
         self._judge(span, UNSET if fact["reason"] in CALM_REASONS else ERROR, fact["reason"])
         return span
@@ -125,9 +125,7 @@ class SpanMaker:
         """The attempt that ended with the message."""
         settler_no = closed["worker_no"]
         holder_no = closed.get("holder_no", 0) or settler_no
-        span = self._work(subject, closed["attempt"], holder_no, worker, closed)
-        if closed["delivered_ns"]:
-            span.events.append(("delivered", closed["delivered_ns"]))
+        span = self._work(subject, closed["attempt"], holder_no, worker, closed, closed["delivered_ns"])
         if holder_no == settler_no:
             span.attributes["dragoman.outcome"] = closed["outcome"]
             self._judge(span, WORK_ENDS.get(closed["outcome"], UNSET), closed["reason"])
@@ -142,7 +140,7 @@ class SpanMaker:
         span.attributes["dragoman.worker.dialect"] = closed["worker_dialect"]
         return span
 
-    def _work(self, subject: Subject, attempt: int, worker_no: int, worker: str, fact: Fact) -> Span:
+    def _work(self, subject: Subject, attempt: int, worker_no: int, worker: str, fact: Fact, delivered_ns: int) -> Span:
         span = self._span(subject, "work", WORK, attempt, CLIENT, fact["leased_ns"], fact["time_ns"])
         span.attributes["dragoman.attempt"] = attempt
         if worker_no:
@@ -152,6 +150,8 @@ class SpanMaker:
         # Who settled is not who held it: then the fact tells the settler's dialect.
         if fact.get("worker_dialect") and not fact.get("holder_no"):
             span.attributes["dragoman.worker.dialect"] = fact["worker_dialect"]
+        if delivered_ns:
+            span.events.append(("delivered", delivered_ns))
         if attempt > 1:
             span.links.append(SpanId(span.trace_id, self._ids.span_id(subject.number, WORK, attempt - 1)))
         return span

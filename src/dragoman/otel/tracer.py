@@ -1,8 +1,8 @@
 """Facts in the order of the journal become spans.
 
 Most spans need no memory: the fact that ends them has their whole timing, and ids are made of numbers (otel/ids). What an open message
-is remembered for is what only its acceptance said (its client's trace and id, whether it wants an answer) and since when it waits
-again. Messages beyond `open_max` are not remembered: their spans are made from the closing fact alone, in a trace of their own.
+is remembered for is what only its acceptance said (its client's trace and id, whether it wants an answer), since when it waits
+again, and when its worker said that it had begun. Messages beyond `open_max` are not remembered: their spans are made from the closing fact alone, in a trace of their own.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class Open:
     is_sampled: bool
     is_reply_wanted: bool
     waits_since_ns: int = 0  # after an attempt ended; 0: this is its first wait
+    delivered_ns: int = 0  # in this attempt; 0: not yet, or its worker does not say it
 
 
 class Tracer:
@@ -82,6 +83,10 @@ class Tracer:
             self._remember(fact, lsn)
             return []
         open_ = self.open.get(number)
+        if name == "delivered":
+            if open_ is not None:
+                open_.delivered_ns = fact["time_ns"]
+            return []
         if name == "closed" and open_ is not None:
             del self.open[number]
         if not (open_.is_sampled if open_ is not None else is_sampled(number, self._samples)):
@@ -105,8 +110,10 @@ class Tracer:
         if fact.get("leased_ns"):  # older journals do not tell when an attempt began
             subject = self._subject(fact, open_)
             spans += self._later_wait(subject, fact, open_)
-            spans.append(self._maker.work_ended(subject, fact, self._worker(fact["worker_no"])))
+            delivered_ns = open_.delivered_ns if open_ is not None else 0
+            spans.append(self._maker.work_ended(subject, fact, self._worker(fact["worker_no"]), delivered_ns))
         if open_ is not None:
+            open_.delivered_ns = 0
             open_.waits_since_ns = 0 if fact["fact"] == "quarantined" else max(fact.get("due_ns", 0), fact["time_ns"])
         return spans
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -21,12 +21,14 @@ TELL_S: Final = 1.0
 RETRY_S: Final = 1.0
 RETRY_S_MAX: Final = 60.0
 GOOD_LIFE_S: Final = 60.0  # one that lived so long is started again at once
+LINE_SIZE_MAX: Final = 2**20  # a child says short lines; of a longer one the beginning is lost
+SHOWN_SIZE_MAX: Final = 200  # characters in our log of a line that says nothing
 
 log = structlog.get_logger("dragoman.child")
 
 
 class Child:
-    """One process at a time, of a module of ours, until `stop`. `hear` gets each line it says; `fail`, why none could be started."""
+    """One process at a time, of a module of ours, until `stop`. `hear` gets each line it says; `fail`, why there is none now."""
 
     def __init__(
         self,
@@ -68,17 +70,16 @@ class Child:
         task, process = self._task, self._process
         if task is None:
             return True
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await end(task)
         if process is None or process.returncode is not None:
             return True
-        if last_line:
-            await self.tell(last_line)
         assert process.stdin is not None
-        process.stdin.close()
         try:
-            await asyncio.wait_for(process.wait(), finish_s)
+            async with asyncio.timeout(finish_s):
+                if last_line:
+                    await self.tell(last_line)
+                process.stdin.close()
+                await process.wait()
         except TimeoutError:
             process.kill()
             await process.wait()
@@ -91,37 +92,54 @@ class Child:
         while True:
             began_s = loop.time()
             try:
-                await self._live()
+                exit_code = await self._live()
             except OSError as error:
                 self._fail(f"the {self.name} does not start: {error}")
+            else:
+                self._fail(f"the {self.name} ended with exit code {exit_code}")
             if loop.time() - began_s > GOOD_LIFE_S:
                 pause_s = RETRY_S
             log.warning(f"the {self.name} ended and is started again", pause_s=pause_s)
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, RETRY_S_MAX)
 
-    async def _live(self) -> None:
+    async def _live(self) -> int:
+        """One process from its start to its end; its exit code."""
         process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
             pass_fds=self._pass_fds,
+            limit=LINE_SIZE_MAX,
         )  # fmt: skip
         self._process = process
         self.lives += 1
         listener = asyncio.ensure_future(self._hear_faults(process))
         try:
-            assert process.stdout is not None
-            while line := await process.stdout.readline():
-                self._hear(line.decode("utf-8", "replace").rstrip("\n"))
-            await process.wait()
+            async for line in self._lines(process.stdout):
+                try:
+                    self._hear(line)
+                except (ValueError, IndexError):
+                    log.warning(f"the {self.name} is not understood", line=line[:SHOWN_SIZE_MAX])
+            return await process.wait()
         finally:
             listener.cancel()
 
     async def _hear_faults(self, process: asyncio.subprocess.Process) -> None:
         """What it says on stderr it has not foreseen; a trace's last line names the fault."""
-        assert process.stderr is not None
-        while line := await process.stderr.readline():
-            log.warning(f"the {self.name} complains", line=line.decode("utf-8", "replace").rstrip())
+        async for line in self._lines(process.stderr):
+            log.warning(f"the {self.name} complains", line=line.rstrip())
+
+    async def _lines(self, stream: asyncio.StreamReader | None) -> AsyncIterator[str]:
+        assert stream is not None
+        while True:
+            try:
+                line = await stream.readline()
+            except ValueError:  # the stream has thrown away what it had of it
+                log.warning(f"the {self.name} says too much in one line", size_max=LINE_SIZE_MAX)
+                continue
+            if not line:
+                return
+            yield line.decode("utf-8", "replace").rstrip("\n")
 
 
 class Follower:
@@ -131,6 +149,7 @@ class Follower:
     def __init__(self, child: Child, journal: Journal, introduce: Callable[[], Awaitable[None]] | None = None) -> None:
         self._child, self._journal, self._introduce = child, journal, introduce
         self._teller: asyncio.Task[None] | None = None
+        self._life = 0  # of the child's lives, the last one that was introduced
 
     def start(self) -> None:
         self._child.start()
@@ -140,19 +159,39 @@ class Follower:
         """After the journal was closed: the child does what is left and ends; False when it could not within `finish_s`."""
         if self._teller is None:
             return True
-        self._teller.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._teller
-        return await self._child.stop(f"synced {self._journal.synced_lsn}", finish_s)
+        await end(self._teller)
+        end_s = asyncio.get_running_loop().time() + finish_s
+        # One that was started a moment ago knows nothing yet; one that does not listen must not keep us.
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(end_s):
+                await self._meet()
+        left_s = max(end_s - asyncio.get_running_loop().time(), 0.0)
+        return await self._child.stop(f"synced {self._journal.synced_lsn}", left_s)
+
+    async def _meet(self) -> bool:
+        """Introduce the process there is; False when it has been."""
+        life = self._child.lives
+        if life == self._life:
+            return False
+        if self._introduce is not None:
+            await self._introduce()
+        self._life = life
+        return True
 
     async def _tell_on(self) -> None:
-        life, told_lsn = 0, -1
+        told_lsn = -1
         while True:
-            if self._child.lives != life:
-                life, told_lsn = self._child.lives, -1
-                if self._introduce is not None:
-                    await self._introduce()
+            if await self._meet():
+                told_lsn = -1
             if self._journal.synced_lsn != told_lsn:
                 told_lsn = self._journal.synced_lsn
                 await self._child.tell(f"synced {told_lsn}")
             await asyncio.sleep(TELL_S)
+
+
+async def end(task: asyncio.Task[Any]) -> None:
+    """Cancel a task and wait for it. That it had failed before is told, and is nobody's hindrance."""
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled() and task.exception() is not None:
+        log.error("a task beside the broker has failed", exc_info=task.exception())

@@ -43,7 +43,7 @@ class Indexing:
         await self._follower.stop(FINISH_S)
 
     def _fail(self, trouble: str) -> None:
-        self.trouble = trouble
+        self.trouble = self.trouble or trouble  # what the child said of itself says more
 
     def _hear(self, line: str) -> None:
         word, _, text = line.partition(" ")

@@ -79,7 +79,7 @@ class Sealing:
         }
 
     def _fail(self, trouble: str) -> None:
-        self.trouble = trouble
+        self.trouble = self.trouble or trouble  # what the child said of itself says more
 
     def _hear(self, line: str) -> None:
         word, _, rest = line.strip().partition(" ")

@@ -10,7 +10,7 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 import uvloop
@@ -37,10 +37,14 @@ from dragoman.runtime.scale0_fleet import Scale0Fleet
 from dragoman.runtime.sealing import Sealing, is_wanted
 from dragoman.runtime.settings import apply_core
 from dragoman.runtime.tap import TapBoard
-from dragoman.runtime.tracing import Tracing, is_tracing_wanted
 from dragoman.runtime.upkeep import Upkeep
 from dragoman.runtime.webpage import Webpage, bind_patiently
 from dragoman.version import VERSION, build_flavour
+
+if TYPE_CHECKING:
+    from dragoman.core.core import Core
+    from dragoman.journal import Journal
+    from dragoman.runtime.tracing import Tracing
 
 log = structlog.get_logger("dragoman")
 
@@ -88,8 +92,7 @@ class Server:
         apply_core(self.config, settings)
         core, checkpoint_segments = recover(journal, settings)
         clock = Clock(core.now_ns)
-        if is_tracing_wanted(self.config):
-            self.tracing = Tracing(self.config, self.home, journal, core)
+        self._prepare_tracing(journal, core)
         begin_boot(core, journal, clock.now_ns())
         self.journal, self.core = journal, core
         self.broker = Broker(self.config, journal, core, clock, Upkeep(core, journal, checkpoint_segments))
@@ -145,6 +148,14 @@ class Server:
             if self.tracing is not None:
                 await self.tracing.stop()
         log.info("stopped")
+
+    def _prepare_tracing(self, journal: Journal, core: Core) -> None:
+        if not self.config.otel.endpoint:
+            return
+        from dragoman.runtime.tracing import Tracing, is_tracing_possible  # most brokers never need it
+
+        if is_tracing_possible(self.config):
+            self.tracing = Tracing(self.config, self.home, journal, core)
 
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()

@@ -1,6 +1,6 @@
 """The exporter beside the broker: a child process that tells an OpenTelemetry collector of committed facts, started again whenever it ends.
 
-Without `otel.endpoint` there is none, and nothing of it is loaded. The broker tells it how far facts are synced, one line a second while
+Without `otel.endpoint` there is none, and nothing of it is loaded, this module included. The broker tells it how far facts are synced, one line a second while
 that changes, and at its start the names that facts know by number only. The journal does not wait for it: facts that go before the
 collector could be told are counted as missed. otel/process has the words of both.
 """
@@ -15,7 +15,7 @@ import structlog
 
 from dragoman.core.phrases import shown
 from dragoman.errors import DataDirectoryUnusable
-from dragoman.otel.cursor import Cursor, read_cursor, write_cursor
+from dragoman.otel.cursor import CURSOR_NAME, Cursor, read_cursor, write_cursor
 from dragoman.runtime.child import Child, Follower
 
 if TYPE_CHECKING:
@@ -24,15 +24,13 @@ if TYPE_CHECKING:
     from dragoman.runtime.config import Config
     from dragoman.runtime.home import Home
 
-FINISH_S: Final = 15.0  # longer than the exporter waits for the collector's answer
+FINISH_S: Final = 15.0  # longer than the exporter waits for an answer, from its connecting on (otel/collector)
 NAMES_AT_ONCE: Final = 500  # lines told in one go
 
 log = structlog.get_logger("dragoman.otel")
 
 
-def is_tracing_wanted(config: Config) -> bool:
-    if not config.otel.endpoint:
-        return False
+def is_tracing_possible(config: Config) -> bool:
     if config.journal.durability == "memory":
         log.warning("no traces are exported: with durability memory there are no facts to read them from")
         return False
@@ -47,8 +45,9 @@ class Tracing:
         self._journal, self._core = journal, core
         self._headers = dict(otel.headers)
         self.endpoint = otel.endpoint
-        self.exported_lsn = place_cursor(home, journal)
-        self.spans = self.missed_facts = self.refused_spans = 0
+        cursor = place_cursor(home, journal)
+        self.exported_lsn, self.missed_facts, self.refused_spans = cursor.lsn, cursor.missed, cursor.refused
+        self.spans = 0
         self.trouble = ""
         arguments = [
             "--data", str(home.path),
@@ -97,7 +96,7 @@ class Tracing:
             yield f"worker {number} {_json(shown(peer.identity) or peer.remote)}"  # as the fact of its joining says it
 
     def _fail(self, trouble: str) -> None:
-        self.trouble = trouble
+        self.trouble = self.trouble or trouble  # what the child said of itself says more
 
     def _hear(self, line: str) -> None:
         word, _, rest = line.strip().partition(" ")
@@ -107,22 +106,22 @@ class Tracing:
             self.trouble = ""
         elif word == "trouble":
             code, _, text = rest.partition(" ")
-            if not self.trouble:  # once for each time it is in trouble
+            if self.trouble != text:  # once for each time it is in trouble
                 log.error("traces cannot be exported", code=code, trouble=text)
             self.trouble = text
 
 
-def place_cursor(home: Home, journal: Journal) -> int:
+def place_cursor(home: Home, journal: Journal) -> Cursor:
     """Where the exporter goes on. A new one begins with this boot; so does one whose journal was put back to an earlier state."""
     broker, last_lsn = journal.broker_id.hex(), journal.next_lsn - 1
-    cursor = read_cursor(home.path)
-    if cursor is not None and cursor.broker == broker and cursor.lsn <= last_lsn:
-        return cursor.lsn
     try:
-        write_cursor(home.path, Cursor(broker, last_lsn))
+        cursor = read_cursor(home.path)
+        if cursor is None or cursor.broker != broker or cursor.lsn > last_lsn:
+            cursor = Cursor(broker, last_lsn)
+            write_cursor(home.path, cursor)
     except OSError as error:
-        raise DataDirectoryUnusable(home.path, error) from error
-    return last_lsn
+        raise DataDirectoryUnusable(f"{home.path} (its {CURSOR_NAME})", error) from error
+    return cursor
 
 
 def _json(value: object) -> str:

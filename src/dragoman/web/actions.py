@@ -13,6 +13,7 @@ from dragoman.errors import AdminRefused, AdminUnreachable
 from dragoman.web.desk import Desk
 from dragoman.web.forms import SEAL, BadForm, check_seal, our_path, read_form
 from dragoman.web.pages.quarantine import FILTER_KEYS, filter_of
+from dragoman.web.pages.queues import one_queue
 from dragoman.web.showing import STATUS_OF, answer, away, sentence_of, trouble
 from dragoman.web.words import count, joined, plural
 
@@ -62,10 +63,7 @@ def quarantine_arguments(fields: Fields) -> Arguments:
 
 async def ask_purge(desk: Desk, fields: Fields) -> tuple[str, str]:
     name = fields.get("queue", "")
-    found = await desk.link.ask("queues", prefix=name, limit=1000)
-    queue = next((one for one in found["queues"] if one["queue"] == name), None)
-    if queue is None:
-        raise AdminRefused("NOT_FOUND", f"there is no queue {name!r}")
+    queue = await one_queue(desk, name)
     number = queue["waiting"] + (queue["delayed"] if fields.get("delayed") == "1" else 0)
     question = (
         f"Cancel {plural(number, 'message')} that wait in {name}? Their clients are told that there will be no answer. "

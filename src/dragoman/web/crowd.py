@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from dragoman.web.durations import Counts, counts_of
+from dragoman.model.buckets import counts_of
+from dragoman.web.durations import Counts
 
 OTHER: Final = "(other)"
 SUMMED_STATES: Final = ("waiting", "delayed", "leased", "quarantined")
@@ -36,20 +37,26 @@ class Crowd:
 
     def __init__(self, chosen_max: int) -> None:
         self._chosen_max = chosen_max
-        self._chosen: set[int] = set()
+        self._chosen: dict[int, str] = {}  # names by number
         self._names = {OTHER}  # no two series may have one name; a queue that is really called so stays with the rest
         self._boot_no = 0
         self._floor = Rest()
 
     def choose(self, queues: list[View]) -> list[View]:
-        """Those that are shown, in the order they came."""
+        """Those of them that are shown, in the order they were named."""
         for view in sorted(queues, key=lambda view: -view["accepted"]):
             if len(self._chosen) >= self._chosen_max:
                 break
             if view["queue_no"] not in self._chosen and view["queue"] not in self._names:
-                self._chosen.add(view["queue_no"])
+                self._chosen[view["queue_no"]] = view["queue"]
                 self._names.add(view["queue"])
-        return [view for view in queues if view["queue_no"] in self._chosen]
+        shown = [view for view in queues if view["queue_no"] in self._chosen]
+        return sorted(shown, key=lambda view: view["queue_no"])
+
+    def missing(self, queues: list[View]) -> list[str]:
+        """The names of chosen ones that are not among these."""
+        there = {view["queue_no"] for view in queues}
+        return [name for number, name in self._chosen.items() if number not in there]
 
     def rest(self, tallies: View, shown: list[View]) -> Rest:
         """The whole without what is shown."""

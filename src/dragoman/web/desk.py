@@ -41,13 +41,15 @@ class Desk:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """`make` gathers what the template shows; `key` is the rest of the path, for pages of one thing."""
+    """`make` gathers what the template shows; `key` is the rest of the path, for pages of one thing. `make_once` adds what stands outside
+    the live part and would be too much work at each beat."""
 
     template: str
     title: str
     section: str
     make: Callable[[Desk, Query, str], Awaitable[Context]]
     every_beats: int = 1
+    make_once: Callable[[Desk, Query], Awaitable[Context]] | None = None
 
 
 def offset_of(query: Query) -> int:

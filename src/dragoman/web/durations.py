@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from dragoman.model.buckets import BUCKETS, OCTAVE_SIZE, bucket_begin_ns
+from dragoman.model.buckets import OCTAVE_SIZE, bucket_begin_ns, bucket_middle_ns
 
 # Upper bounds are powers of two of a microsecond, from 256 µs to 72 minutes: what is quicker or slower is told well enough by these ends.
 FIRST_OCTAVE, LAST_OCTAVE = 8, 32
@@ -16,11 +16,6 @@ COARSE: Final = range(FIRST_OCTAVE, LAST_OCTAVE + 1, 2)
 SECOND_NS: Final = 1_000_000_000
 
 Counts = dict[int, int]
-
-
-def counts_of(pairs: Iterable[Sequence[int]]) -> Counts:
-    """From the admin socket's `[[bucket, count], …]`."""
-    return {pair[0]: pair[1] for pair in pairs}
 
 
 def cumulative(counts: Counts, octaves: Iterable[int]) -> Iterator[tuple[float, int]]:
@@ -33,10 +28,4 @@ def cumulative(counts: Counts, octaves: Iterable[int]) -> Iterator[tuple[float, 
 
 def sum_s(counts: Counts) -> float:
     """All durations together, each taken for the middle of its bucket: at most a sixteenth off."""
-    return sum(count * middle_s(bucket) for bucket, count in counts.items())
-
-
-def middle_s(bucket: int) -> float:
-    begin_ns = bucket_begin_ns(bucket)
-    end_ns = bucket_begin_ns(bucket + 1) if bucket + 1 < BUCKETS else begin_ns
-    return (begin_ns + end_ns) / 2 / SECOND_NS
+    return sum(count * bucket_middle_ns(bucket) for bucket, count in counts.items()) / SECOND_NS

@@ -73,7 +73,7 @@ def _quality(accept: str, wanted: str) -> float:
         kind, *parameters = [part.strip().lower() for part in item.split(";")]
         if kind == wanted:
             said = next((text[2:] for text in parameters if text.startswith("q=")), "1")
-            best = max(best, float(said) if said.replace(".", "", 1).isdigit() else 0.0)
+            best = max(best, float(said) if said.replace(".", "", 1).isdecimal() else 0.0)
     return best
 
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dragoman.model.buckets import counts_of
 from dragoman.web.crowd import OTHER, SUMMED_STATES, Rest, View
-from dragoman.web.durations import COARSE, FINE, SECOND_NS, Counts, counts_of, cumulative, sum_s
+from dragoman.web.durations import COARSE, FINE, SECOND_NS, Counts, cumulative, sum_s
 from dragoman.web.exposition import Family, Kind
 
 # Why new work may be refused, and what `stuck` may find.

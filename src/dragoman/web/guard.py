@@ -2,6 +2,7 @@
 
     Host                  loopback, or a name of `web.hosts`: a foreign page cannot reach us by a name of its own (DNS rebinding)
     role                  operator without tokens; else by session cookie or `Authorization: Bearer`
+    GET                   of another site only as a link that is followed: its scripts and images get nothing
     POST                  operators only; `Origin`, where it is sent, must be our own; the form carries its session's seal
     answer                strict Content-Security-Policy: nothing but our own files, no inline script or style, no frame
 
@@ -11,12 +12,12 @@ A bearer needs no seal: no browser sends that header by itself.
 from __future__ import annotations
 
 import re
-from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -38,6 +39,7 @@ HEADERS: Final = {
 }
 OPEN_PATHS: Final = ("/login", "/livez", "/readyz")  # seen by nobody in particular: a probe has no token
 ANYBODYS_POSTS: Final = ("/login", "/logout")
+PROBE_PATHS: Final = ("/metrics", "/livez", "/readyz")  # for programs, whichever site started them
 MACHINE_PATHS: Final = ("/metrics", "/stream")  # answered with a code, not with the login page
 SAFE_METHODS: Final = ("GET", "HEAD")
 HOST_SHAPE: Final = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
@@ -106,6 +108,8 @@ class Guard:
             return self._who_are_you(scope, path, state)
         if scope["method"] == "POST":
             return self._refusal_of_change(headers, host, path, state)
+        if path not in PROBE_PATHS and is_foreign(headers) and headers.get("sec-fetch-mode") != "navigate":
+            return PlainTextResponse("another site may link here and no more\n", status_code=403)
         return None
 
     def _who_are_you(self, scope: Scope, path: str, state: dict[str, Any]) -> Response:
@@ -117,9 +121,9 @@ class Guard:
 
     def _refusal_of_change(self, headers: Headers, host: str, path: str, state: dict[str, Any]) -> Response | None:
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and origin.partition("://")[2] != host:
             return PlainTextResponse("this form comes from another site\n", status_code=403)
-        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        if is_foreign(headers):
             return PlainTextResponse("this form comes from another site\n", status_code=403)
         if path not in ANYBODYS_POSTS and state["role"] != OPERATOR:
             words = "the read token sees everything and changes nothing; log in with the operator's token to do this\n"
@@ -143,10 +147,11 @@ def is_loopback(name: str) -> bool:
         return False
 
 
+def is_foreign(headers: Headers) -> bool:
+    """Whether a browser says that another site asks; `same-site` is another port of this machine."""
+    return headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
+
+
 def cookies_of(headers: Headers) -> dict[str, str]:
-    jar: SimpleCookie = SimpleCookie()
-    try:
-        jar.load(headers.get("cookie", ""))
-    except CookieError:
-        return {}
-    return {name: morsel.value for name, morsel in jar.items()}
+    """Whatever else is there: other programs on this machine leave odd cookies, and `http.cookies` gives up at the first of them."""
+    return cookie_parser(headers.get("cookie", ""))

@@ -118,13 +118,13 @@ class History:
         if begin is not None and begin.boot_no == look.boot_no and look.at_ns // SLOT_NS == begin.at_ns // SLOT_NS:
             return
         point = point_between(begin, look) if begin is not None else None
-        if point is not None:
-            self.put(point)
+        if begin is not None and point is not None:
+            self.put(begin.at_ns // SLOT_NS, point)
         self._slot_begin = look
 
-    def put(self, point: Point) -> None:
+    def put(self, slot: int, point: Point) -> None:
         """A ten seconds' point; one that is there already was seen with our own eyes and stays."""
-        self._slots.setdefault((point.at_ns - 1) // SLOT_NS, point)
+        self._slots.setdefault(slot, point)
         newest = max(self._slots)
         for slot in [slot for slot in self._slots if slot < newest - SLOTS_KEPT]:
             del self._slots[slot]

@@ -11,7 +11,7 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from dragoman.errors import AdminUnreachable
+from dragoman.errors import AdminRefused, AdminUnreachable
 from dragoman.limits import ADMIN_PAGE_MAX
 from dragoman.model.words import REFUSAL_CODES, REFUSAL_TEXTS
 from dragoman.web.crowd import Crowd, View
@@ -19,8 +19,6 @@ from dragoman.web.exposition import OPENMETRICS_TYPE, TEXT_TYPE, wants_openmetri
 from dragoman.web.families import Answers, families, up
 from dragoman.web.link import Link
 
-# Queues looked at for one scrape, a page at a time: those beyond are counted with the rest.
-QUEUES_LOOKED_AT_MAX: Final = 10 * ADMIN_PAGE_MAX
 # Shorter than Prometheus waits by default: it is to hear that the broker is away, not nothing.
 PATIENCE_S: Final = 5.0
 
@@ -67,15 +65,22 @@ async def counters(link: Link) -> dict[str, Any] | None:
 
 
 async def gather(link: Link, crowd: Crowd) -> Answers:
-    queues: list[View] = []
-    while len(queues) < QUEUES_LOOKED_AT_MAX:
-        page = await link.ask("queue_tallies", offset=len(queues), limit=ADMIN_PAGE_MAX)
-        queues += page["queues"]
-        if not page["queues"] or len(queues) >= page["total"]:
-            break
+    """One page is enough: those that have a name of their own are among the deepest, or are asked for one by one."""
+    queues: list[View] = (await link.ask("queue_tallies", order="depth", limit=ADMIN_PAGE_MAX))["queues"]
+    for name in crowd.missing(queues):
+        queues += await one_queue(link, name)
     shown = crowd.choose(queues)
     # After the queues: the whole is never behind its parts.
     tallies = await link.ask("tallies")
     status = await link.ask("status")
     findings = (await link.ask("stuck"))["findings"]
     return Answers(status, tallies, findings, shown, crowd.rest(tallies, shown))
+
+
+async def one_queue(link: Link, name: str) -> list[View]:
+    """None of that name: the broker has another data directory than when the name was chosen."""
+    try:
+        found: list[View] = (await link.ask("queue_tallies", queue=name))["queues"]
+    except AdminRefused:
+        return []
+    return found

@@ -31,7 +31,7 @@ async def refill(history: History, journal: Path, now: Look) -> int:
         return 0  # the journal's own tools tell what is wrong with it; a page without its past is still a page
     points = points_of(slots, now)
     for point in points:
-        history.put(point)
+        history.put(point.at_ns // SLOT_NS, point)
     return len(points)
 
 
@@ -64,7 +64,8 @@ def first_lsn(reader: JournalReader, from_ns: int) -> int:
 
 
 def points_of(slots: dict[int, Census], now: Look) -> list[Point]:
-    """From the newest back: a slot's level at its end is the next one's at its beginning."""
+    """From the newest back: a slot's level at its end is the next one's at its beginning. The one that goes on now only counts: its point is
+    made when it is over, by who looks."""
     waiting, leased = now.waiting, now.leased
     points: list[Point] = []
     if not slots:
@@ -87,4 +88,4 @@ def points_of(slots: dict[int, Census], now: Look) -> list[Point]:
         )
         waiting = max(waiting - census.waiting, 0)
         leased = max(leased - census.leased, 0)
-    return points[::-1]
+    return [point for point in reversed(points) if point.at_ns < now.at_ns]

@@ -16,13 +16,13 @@ import msgspec
 
 from dragoman.errors import AdminRefused, AdminUnreachable
 from dragoman.model.units import SECOND_NS
-from dragoman.web.history import SLOT_S, History, look_of
+from dragoman.web.history import CLOSE_NS, SLOT_S, History, look_of
 from dragoman.web.link import Link
 from dragoman.web.refill import refill
 
 BEAT_S: Final = 1.0
-QUEUES_FOLLOWED: Final = 200
-TRAIL_KEPT: Final = 120
+QUEUES_FOLLOWED: Final = 200  # those with the most to do
+TRAIL_NS: Final = 120 * SECOND_NS
 
 Answer = dict[str, Any]
 
@@ -35,16 +35,24 @@ class Trail(msgspec.Struct):
     settled: int = 0
     in_rate: float | None = None
     out_rate: float | None = None
-    waiting: deque[int] = msgspec.field(default_factory=lambda: deque(maxlen=TRAIL_KEPT))
+    depths: deque[tuple[int, int]] = msgspec.field(default_factory=deque)  # when, and how many waited
+
+    @property
+    def waiting(self) -> list[int]:
+        return [waiting for _, waiting in self.depths]
 
     def add(self, at_ns: int, queue: Answer) -> None:
+        if 0 <= at_ns - self.at_ns < CLOSE_NS:
+            return
         accepted, settled = queue["accepted"], settled_of(queue)
         span_s = (at_ns - self.at_ns) / SECOND_NS
         if self.at_ns and span_s > 0 and accepted >= self.accepted and settled >= self.settled:
             self.in_rate = (accepted - self.accepted) / span_s
             self.out_rate = (settled - self.settled) / span_s
         self.at_ns, self.accepted, self.settled = at_ns, accepted, settled
-        self.waiting.append(queue["waiting"])
+        self.depths.append((at_ns, queue["waiting"]))
+        while not 0 <= at_ns - self.depths[0][0] < TRAIL_NS:
+            self.depths.popleft()
 
 
 def settled_of(queue: Answer) -> int:
@@ -111,7 +119,7 @@ class Sampler:
         """See the broker as it is now; `AdminUnreachable` when it does not answer."""
         try:
             tallies = await self._link.ask("tallies")
-            page = await self._link.ask("queue_tallies", limit=QUEUES_FOLLOWED)
+            page = await self._link.ask("queue_tallies", order="depth", limit=QUEUES_FOLLOWED)
             stuck = await self._link.ask("stuck")
         except AdminUnreachable:
             self.is_away = True

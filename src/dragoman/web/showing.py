@@ -25,6 +25,8 @@ async def show(request: Request) -> Response:
     desk: Desk = request.app.state.desk
     try:
         context = await page.make(desk, request.query_params, key)
+        if page.make_once is not None:
+            context |= await page.make_once(desk, request.query_params)
     except AdminRefused as refused:
         return trouble(request, STATUS_OF.get(refused.refusal, 409), sentence_of(refused), [])
     except AdminUnreachable:
@@ -43,7 +45,10 @@ def found_page(path: str) -> tuple[Page | None, str]:
 
 def split_address(address: str) -> tuple[Page | None, str, Query]:
     """The same for an address as a browser shows it."""
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # an IPv6 host without its end
+        return None, "", {}
     if parts.scheme or parts.netloc:
         return None, "", {}
     page, key = found_page(unquote(parts.path))

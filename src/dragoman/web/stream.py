@@ -19,11 +19,12 @@ from dragoman.errors import AdminRefused, AdminUnreachable
 from dragoman.web.desk import Context, Desk, Page
 from dragoman.web.rendering import Renderer
 from dragoman.web.seals import OPERATOR
-from dragoman.web.showing import split_address
+from dragoman.web.showing import STATUS_OF, split_address
 
 STREAMS_MAX: Final = 64
 ADDRESS_SIZE_MAX: Final = 4096
 AWAY: Final = 'event: away\ndata: ""\n\n'
+GONE: Final = 'event: gone\ndata: ""\n\n'  # what the page is about is no longer there
 END: Final = 'event: end\ndata: ""\n\n'
 NOTHING: Final = ": \n\n"  # a comment: a browser that has gone is noticed by what cannot be sent to it
 
@@ -93,7 +94,10 @@ async def event_stream(request: Request, streams: Streams, page: Page, address: 
                 beat = await desk.sampler.next_beat(beat + page.every_beats - 1)
                 try:
                     html, is_still = await streams.rendered(beat, address, state.role, seal)
-                except (AdminUnreachable, AdminRefused):
+                except (AdminUnreachable, AdminRefused) as error:
+                    if isinstance(error, AdminRefused) and error.refusal in STATUS_OF:
+                        yield GONE
+                        return
                     yield AWAY
                     last = ""
                     continue

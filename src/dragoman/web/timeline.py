@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from dragoman.core.phrases import duration
 
 ROWS_MAX: Final = 12  # attempts drawn; a message tried more often shows its first and last ones in the list below
+ENDS_SHOWN: Final = (
+    50  # attempts at either end of a life that are told: one tried ten thousand times would fill the browser
+)
 WAIT: Final = "waits"
 WORK: Final = "works"
 DELAY: Final = "delayed"
@@ -17,6 +21,7 @@ BEGINS: Final = ("accepted", "carried", "requeued")
 ENDS: Final = ("released", "closed", "quarantined", "started")
 
 Fact = dict[str, Any]
+Item = TypeVar("Item")
 
 
 class Bar(msgspec.Struct, frozen=True):
@@ -50,6 +55,7 @@ def timeline(facts: list[Fact], now_ns: int) -> Timeline | None:
         return None
     first_ns = spans[0].begin_ns
     whole_ns = max(max(span.end_ns for span in spans) - first_ns, 1)
+    spans, _ = ends(spans, lambda span: span.kind == WORK)
     attempts = sorted({span.attempt for span in spans if span.kind == WORK})[:ROWS_MAX]
     rows = ["in the queue", *(f"attempt {attempt}" for attempt in attempts)]
     bars = [
@@ -64,6 +70,15 @@ def timeline(facts: list[Fact], now_ns: int) -> Timeline | None:
         if span.kind != WORK or span.attempt in attempts
     ]
     return Timeline(bars, rows, whole_ns)
+
+
+def ends(items: list[Item], is_attempt: Callable[[Item], bool]) -> tuple[list[Item], int]:
+    """What belongs to the first and the last attempts, and how many attempts are left out between them."""
+    begins = [at for at, item in enumerate(items) if is_attempt(item)]
+    left_out = len(begins) - 2 * ENDS_SHOWN
+    if left_out <= 0:
+        return items, 0
+    return items[: begins[ENDS_SHOWN]] + items[begins[-ENDS_SHOWN] :], left_out
 
 
 def spans_of(facts: list[Fact], now_ns: int) -> list[Span]:

@@ -101,7 +101,7 @@ def plain(word: str) -> str:
     return word.replace("_", " ")
 
 
-def url(path: str, **query: object) -> str:
+def url(path: str, /, **query: object) -> str:
     """A link of ours; empty values are left out."""
     pairs = [f"{name}={quote(str(value), safe='')}" for name, value in query.items() if value not in ("", None)]
     return f"{path}?{'&'.join(pairs)}" if pairs else path

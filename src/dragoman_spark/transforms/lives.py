@@ -16,6 +16,7 @@ from dragoman_spark.transforms.kinds import (
     LIFE,
     QUARANTINED,
     RELEASED,
+    REQUEUED,
 )
 from dragoman_spark.transforms.sieve import sieve, sifted
 
@@ -52,7 +53,7 @@ def _of_facts(facts: DataFrame) -> DataFrame:
         F.when(kind == CLOSED, lsn).alias("closed_lsn"),
         F.when(kind == LEASED, lsn).alias("leased_lsn"),
         F.when(kind.isin(RELEASED, QUARANTINED), lsn).alias("released_lsn"),
-        F.when(kind.isin(ACCEPTED, RELEASED), lsn).alias("due_lsn"),
+        F.when(kind.isin(ACCEPTED, RELEASED, REQUEUED), lsn).alias("due_lsn"),
         F.lit(1).cast("long").alias("facts"),
     )
 

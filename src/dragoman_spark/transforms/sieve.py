@@ -8,8 +8,9 @@ flips its message's bit in some of a pack's words, and a life that is whole leav
     named     or   any fact                                          = begun
     held      xor  leased; the ends of attempts                      = 0: every lease has its end
     tried     xor  leased; closed after an odd number of attempts    = 0: closed knows how many leases there were
-    stirred   xor  quarantined, requeued; delivered, closed with a   = 0, but for what was dropped from quarantine or delivered
-                   delivery                                            in an earlier attempt: looked at, and found whole
+    stirred   xor  quarantined, requeued; delivered, closed with a   = 0, but for what was dropped from quarantine, requeued out of a
+                   delivery                                            backoff or delivered in an earlier attempt: looked at, and
+                                                                       found whole
     begins, ends   sums: how many                                    = how many bits are begun, ended
 
 So ten million facts send some fifty thousand rows through the shuffle. Every message that is open shows, and every one that lacks

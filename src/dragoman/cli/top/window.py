@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dragoman.cli.admin_client import AdminClient
-from dragoman.model.buckets import bucket_begin_ns
+from dragoman.model.buckets import between, counts_of, quantile_ns
 from dragoman.model.units import SECOND_NS
 
 QUANTILES: Final = (0.5, 0.95, 0.99)
@@ -91,31 +91,12 @@ def rate(now: int, before: int, span_s: float) -> float:
     return max(now - before, 0) / span_s if span_s > 0 else 0.0
 
 
-def counts_of(pairs: list[list[int]]) -> Counts:
-    return {pair[0]: pair[1] for pair in pairs}
-
-
 def lately(now: list[list[int]], before: list[list[int]]) -> Counts:
     """What was added to each bucket between two looks."""
-    known = counts_of(before)
-    return {
-        bucket: count - known.get(bucket, 0) for bucket, count in counts_of(now).items() if count > known.get(bucket, 0)
-    }
+    return between(counts_of(before), counts_of(now))
 
 
 def quantiles_ns(counts: Counts) -> tuple[int, ...]:
     """p50, p95 and p99; empty when nothing was counted."""
     total = sum(counts.values())
-    return tuple(_quantile_ns(counts, part * total) for part in QUANTILES) if total else ()
-
-
-def _quantile_ns(counts: Counts, rank: float) -> int:
-    """The middle of the bucket in which the message of this rank lies: at most a sixteenth off."""
-    passed = 0
-    found = 0
-    for bucket, count in sorted(counts.items()):
-        passed += count
-        found = bucket
-        if passed >= rank:
-            break
-    return (bucket_begin_ns(found) + bucket_begin_ns(found + 1)) // 2
+    return tuple(quantile_ns(counts, total, part) for part in QUANTILES) if total else ()

@@ -187,7 +187,9 @@ def web_address() -> Kind:
     """Where requests of ours go; a name and a password do not belong into it."""
 
     def read(value: object, is_text: bool) -> str:
-        if not isinstance(value, str) or not (value.isprintable() or not value):
+        if not isinstance(value, str) or not re.fullmatch(
+            r"[!-~]*", value
+        ):  # a name in other letters is written as xn--…
             raise ValueError
         parts = urlsplit(value)
         has_port = parts.port is None or parts.port > 0  # reading it finds fault with one that is no number

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -20,9 +20,11 @@ from dragoman.model.message import Message
 from dragoman.model.words import REFUSAL_CODES, REFUSAL_TEXTS, TAKEN
 from dragoman.runtime.config import Config
 from dragoman.runtime.sealing import Sealing
-from dragoman.runtime.tracing import Tracing
 from dragoman.runtime.upkeep import Upkeep
 from dragoman.runtime.webpage import Webpage
+
+if TYPE_CHECKING:
+    from dragoman.runtime.tracing import Tracing
 
 ACT_PATIENCE_S: Final = 30.0
 

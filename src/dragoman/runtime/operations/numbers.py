@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dragoman.core import stuck, tally_views
+from typing import Literal
+
+from dragoman.core import lookup, stuck, tally_views
 from dragoman.limits import LAKE_BEHIND_MAX
-from dragoman.runtime.operations.face import BrokerFace, Limit, Offset, Operation, Tell
+from dragoman.runtime.operations.face import BrokerFace, Limit, Offset, Operation, Tell, not_found
 
 
 class Tallies(Operation):
@@ -15,14 +17,22 @@ class Tallies(Operation):
 
 
 class QueueTallies(Operation):
-    """Queues with their counts, the age of what waits, and how long things took; in the order they were named."""
+    """Queues with their counts, the age of what waits, and how long things took: one, or a page of them in the order they were named or by depth."""
+
+    queue: str = ""
 
     offset: Offset = 0
     limit: Limit = 100
     prefix: str = ""
+    order: Literal["named", "depth"] = "named"
 
     async def run(self, face: BrokerFace, tell: Tell) -> object:
-        return tally_views.queue_tallies(face.core, self.offset, self.limit, self.prefix)
+        if not self.queue:
+            return tally_views.queue_tallies(face.core, self.offset, self.limit, self.prefix, self.order == "depth")
+        queue = lookup.find_queue(face.core, self.queue)
+        if queue is None:
+            raise not_found("queue", self.queue)
+        return {"total": 1, "queues": [tally_views.queue_tally(face.core, queue)]}
 
 
 class Stuck(Operation):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dragoman.core import lookup
 from dragoman.core.core import Core
+from dragoman.dialects.rq.consumer import RqConsumer
+from dragoman.model.peer import Peer
+from dragoman.model.words import BY_OPERATOR
 from dragoman.runtime.operations.face import BrokerFace, Name, Operation, Tell, act, not_found
 
 
 class Disconnect(Operation):
-    """End a worker's connection now. What it holds goes back to its queues; that counts as its leaving, not as its death."""
+    """End a worker's connection now. What is held through it goes back to its queues; that counts as leaving, not as a death."""
 
     worker: Name
 
@@ -17,12 +20,20 @@ class Disconnect(Operation):
             peer = lookup.find_worker(core, self.worker)
             if peer is None:
                 raise not_found("worker", self.worker)
-            leased = len(peer.held)
-            core.leave(peer)
-            # A worker of rq is one of several on its connection; where it comes from tells which that is.
-            for session, connection in list(face.broker.connections.items()):
-                if session.remote == peer.remote and session.listener == peer.listener:
-                    connection.abort()
+            end = _end_of(peer)
+            leased = 0
+            for worker in [other for other in core.workers.values() if _end_of(other) is end]:
+                leased += len(worker.held)
+                core.roster.leave(worker, BY_OPERATOR)
+            connection = face.broker.connections.get(end)
+            if connection is not None:
+                connection.session.lost(BY_OPERATOR)
+                connection.abort()
             return leased
 
         return {"worker": self.worker, "leased": await act(face, change)}
+
+
+def _end_of(peer: Peer) -> Peer:
+    """Our end of a worker's connection: the worker itself, but in rq, where one connection may have several."""
+    return peer.session if isinstance(peer, RqConsumer) else peer

@@ -13,7 +13,6 @@ from dragoman.model.decode import flag_words
 from dragoman.model.message import Message
 from dragoman.model.peer import ANONYMOUS
 from dragoman.model.words import DIALECT_NAMES, EBUS, EMQP, INTERNAL, PINGPONG, REPLY_WANTED, RQ
-from dragoman.testing.replay.bodies import KEPT, kind_of
 from dragoman.testing.replay.history import Life, Worker
 from dragoman.testing.replay.tables import BY_SCHEDULE, SECOND_NS
 
@@ -26,7 +25,7 @@ Entry = dict[str, Any]
 class Cast:
     """Names for everybody. `placed_ns`: when a message is accepted in the story, later than in truth for a very old one."""
 
-    def __init__(self, lives: dict[int, Life], placed_ns: dict[int, int], with_bodies: bool) -> None:
+    def __init__(self, lives: dict[int, Life], placed_ns: dict[int, int]) -> None:
         self.clients: dict[str, Entry] = {}
         self.workers: dict[str, Entry] = {}
         self.messages: dict[str, Entry] = {}
@@ -34,7 +33,7 @@ class Cast:
         self._client_names: dict[tuple[int, bytes], str] = {}
         self._worker_names: dict[int, str] = {}
         for number, life in sorted(lives.items()):
-            entry = self._message(life.message, life.queue, placed_ns[number], life.accepted_ns, with_bodies)
+            entry = self._message(life, placed_ns[number])
             self.messages[self.message_names[number]] = entry
 
     def client_of(self, message: Message) -> str:
@@ -65,10 +64,9 @@ class Cast:
     def name_of_worker(self, number: int) -> str:
         return self._worker_names.get(number, "")
 
-    def _message(self, m: Message, queue: str, placed_ns: int, accepted_ns: int, with_bodies: bool) -> Entry:
-        entry: Entry = {"client": self.client_of(m), "queue": queue}
-        is_kept = with_bodies or m.body in KEPT
-        entry["body"] = m.body if is_kept else (kind_of(m.body), len(m.body))
+    def _message(self, life: Life, placed_ns: int) -> Entry:
+        m, accepted_ns = life.message, life.accepted_ns
+        entry: Entry = {"client": self.client_of(m), "queue": life.queue, "body": life.body}
         client_id = str(int.from_bytes(m.client_id, "big")) if m.dialect == RQ else plain(m.client_id)
         if m.dialect not in (PINGPONG, INTERNAL) and client_id != self.message_names[m.number]:
             entry["id"] = client_id

@@ -13,7 +13,7 @@ from dragoman.cli.admin_client import AdminClient
 from dragoman.cli.options import data_option, json_option
 from dragoman.cli.show import print_json, progress_bar
 from dragoman.core.phrases import count_of, instant
-from dragoman.errors import AdminUnreachable, NothingToExport
+from dragoman.errors import AdminUnreachable, ExportMisplaced, NothingToExport
 
 if TYPE_CHECKING:
     from dragoman.runtime.config import Config
@@ -38,6 +38,7 @@ UNUSED: Final = ("scale0.config_file", "scale0.look_s", "rq.upstreams", "rq.upst
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="The file to write. Default: standard output."
 )
+@click.option("--force", is_flag=True, help="Write over the file if it is there already.")
 @click.option(
     "--bodies", is_flag=True, help="Put the real bodies in; else bytes of the same size and kind stand for them."
 )
@@ -56,6 +57,7 @@ def export_test(
     to: str | None,
     id_: str,
     out: Path | None,
+    force: bool,
     bodies: bool,
     config_file: Path | None,
     settings: tuple[str, ...],
@@ -73,18 +75,21 @@ def export_test(
     from dragoman.testing.replay.proving import prove
     from dragoman.testing.replay.script import Writer
 
+    if out is not None:
+        check_place(out, force)
     now_ns = time.time_ns()
     wanted = Wanted(
         from_ns=read_instant(from_, now_ns) if from_ else 0,
         to_ns=read_instant(to, now_ns) if to else FOREVER_NS,
         queue=queue,
         key=id_,
+        with_bodies=bodies,
     )
     if wanted.to_ns <= wanted.from_ns:
         raise NothingToExport(f"the slice ends before it begins ({in_words(wanted)})")
     history = read_history(data, wanted, as_json)
     config, given = read_settings(data, config_file, settings)
-    script = Writer(history, config, given, bodies).write()
+    script = Writer(history, config, given).write()
     prove(script)
     text = write_page(script, in_words(wanted), notes_of(history, config))
     if out is not None:
@@ -99,6 +104,14 @@ def export_test(
             click.echo(f"not checked: {message}: {why}")
     else:
         click.echo(text, nl=False)
+
+
+def check_place(out: Path, force: bool) -> None:
+    """Before the slice is read and played, which may take minutes."""
+    if not out.parent.is_dir():
+        raise ExportMisplaced(f"{out} cannot be written: the directory {out.parent} is not there")
+    if out.exists() and not force:
+        raise ExportMisplaced(f"{out} is there already: name another, or write over it with --force")
 
 
 def read_history(data: Path, wanted: Wanted, is_quiet: bool) -> History:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.runtime.config import Config
-from dragoman.testing.replay.bodies import kind_of
 from dragoman.testing.replay.cast import Cast, queues_of
 from dragoman.testing.replay.history import Fact, History, Life, Worker
 from dragoman.testing.replay.rows import Rows
@@ -35,11 +34,11 @@ class Guesses:
     # -- what it is told ------------------------------------------------------------------------------------------------
 
     def waits(self, life: Life) -> None:
-        self._waiting.setdefault(life.queue, {})[life.message.number] = kind_of(life.message.body)
+        self._waiting.setdefault(life.queue, {})[life.message.number] = life.body_kind
 
     def leased(self, life: Life, worker: Worker) -> None:
         number = life.message.number
-        self._took.setdefault(worker.number, set()).add(kind_of(life.message.body))
+        self._took.setdefault(worker.number, set()).add(life.body_kind)
         self._waiting.get(life.queue, {}).pop(number, None)
         for queue in queues_of(worker.joins[-1]):
             self._passed.setdefault(worker.number, set()).update(self._waiting.get(queue, {}).values())

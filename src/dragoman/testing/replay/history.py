@@ -1,6 +1,7 @@
 """A journal read for one slice: the messages that were open in it with all their facts, the workers that were there, who was in charge.
 
-Lives that ended before the slice are forgotten as soon as they end, so a long journal takes no more memory than what is open in it.
+Lives that ended before the slice are forgotten as soon as they end, so a long journal takes no more memory than what is open in it; and
+of a body only its kind and its size are kept, unless bodies are asked for.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from dragoman.model.records import (
     WORKER_LEFT,
     read_accepted,
 )
+from dragoman.testing.replay.bodies import KEPT, kind_of
 
 OF_MESSAGES = (LEASED, DELIVERED, RELEASED, CLOSED, QUARANTINED, REQUEUED)
 OF_ALL = (STARTED, QUEUE_NAMED, WORKER_JOINED, WORKER_LEFT, PAUSED, RESUMED)
@@ -66,13 +68,16 @@ class Wanted:
     to_ns: int
     queue: str = ""
     key: str = ""  # a message's id, of its client's or the broker's own
+    with_bodies: bool = False
 
 
 @dataclass
 class Life:
     """One message. `facts` without its acceptance; each with `lsn` and `time_ns`."""
 
-    message: Message
+    message: Message  # without its body
+    body_kind: str
+    body: bytes | tuple[str, int]  # as a table says it
     queue: str
     accepted_ns: int
     lsn: int
@@ -107,9 +112,12 @@ class History:
     def read(self, blocks: Iterable[FactBlock], last_lsn: int, progress: Progress) -> None:
         for block in blocks:
             if block.time_ns >= self.wanted.to_ns:
-                return
+                break
+            if block.time_ns >= self.wanted.from_ns:
+                self._check_count()
             self.block(block)
             progress(block.first_lsn + block.count, max(last_lsn, block.first_lsn + block.count))
+        self._check_count()
 
     def block(self, block: FactBlock) -> None:
         records, at, lsn = block.records, 0, block.first_lsn
@@ -141,10 +149,17 @@ class History:
         if self.wanted.key and message.number != self._number and message.client_id != self.wanted.key.encode():
             return
         is_new = time_ns >= self.wanted.from_ns and not is_carried
-        self.lives[message.number] = Life(message, queue, accepted_ns, lsn, is_new)
+        body, message.body = message.body, b""
+        kind = kind_of(body)
+        told = body if self.wanted.with_bodies or body in KEPT else (kind, len(body))
+        self.lives[message.number] = Life(message, kind, told, queue, accepted_ns, lsn, is_new)
         if is_new:
             self.facts.append({"fact": "accepted", "message_no": message.number, "lsn": lsn, "time_ns": time_ns})
-        if len(self.lives) > EXPORT_MESSAGES_MAX and time_ns >= self.wanted.from_ns:
+        if time_ns >= self.wanted.from_ns:
+            self._check_count()
+
+    def _check_count(self) -> None:
+        if len(self.lives) > EXPORT_MESSAGES_MAX:
             raise ExportTooLarge(len(self.lives), EXPORT_MESSAGES_MAX)
 
     def _take(self, fact: Fact) -> None:

@@ -40,9 +40,9 @@ def past_of(life: Life, from_ns: int, start_ns: int) -> Past:
         elif fact["fact"] == "delivered":
             past.is_delivered = True
         elif fact["fact"] == "requeued":
-            past.had.pop("quarantined", None)
             past.had.pop("due_s", None)
-            dead.clear()
+            if past.had.pop("quarantined", None) is not None:  # out of a backoff, it is still known who died with it
+                dead.clear()
         else:
             past.leased = None
             past.had = ended_attempts(fact, life, start_ns)

@@ -79,4 +79,6 @@ def literal(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{literal(name)}: {literal(entry)}" for name, entry in value.items()) + "}"
     items = ", ".join(literal(item) for item in value)
-    return f"({items})" if isinstance(value, tuple) else f"[{items}]"
+    if isinstance(value, list):
+        return f"[{items}]"
+    return f"({items},)" if len(value) == 1 else f"({items})"

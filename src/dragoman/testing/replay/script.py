@@ -11,7 +11,7 @@ from typing import Any
 
 from dragoman.model.words import REPLY_WANTED
 from dragoman.runtime.config import Config
-from dragoman.testing.replay.bodies import KEPT, kind_of
+from dragoman.testing.replay.bodies import KEPT
 from dragoman.testing.replay.cast import Cast, can_come_back, queues_of, unplayable
 from dragoman.testing.replay.causes import Scene, cause_of
 from dragoman.testing.replay.guesses import Guesses, leased_ns
@@ -40,13 +40,13 @@ class Script:
 class Writer:
     """Makes one script."""
 
-    def __init__(self, history: History, config: Config, settings: dict[str, Any], with_bodies: bool) -> None:
+    def __init__(self, history: History, config: Config, settings: dict[str, Any]) -> None:
         self._history, self._config, self._settings = history, config, settings
         self._from_ns = history.wanted.from_ns
         first_ns = history.facts[0]["time_ns"] if history.facts else self._from_ns
         start_ns = max(self._from_ns, first_ns if not self._from_ns else 0) // 1000 * 1000
         self._placed = {n: placed_ns(life, start_ns) for n, life in history.lives.items()}
-        self._cast = Cast(history.lives, self._placed, with_bodies)
+        self._cast = Cast(history.lives, self._placed)
         self._rows = Rows(start_ns)
         self._guesses = Guesses(history, config, self._cast, self._rows)
         self._lives: dict[str, list[str]] = {name: ["accepted"] for name in self._cast.messages}
@@ -254,9 +254,7 @@ def needed_workers(history: History) -> set[int]:
     every worker can be told."""
     needed = {fact.get("worker_no", 0) for life in history.lives.values() for fact in life.facts}
     is_returned = any(fact.get("reason") == "returned" for fact in history.facts)
-    is_unfit = any(
-        kind_of(life.message.body) == "bytes" or life.message.body in KEPT for life in history.lives.values()
-    )
+    is_unfit = any(life.body_kind == "bytes" or life.body in KEPT for life in history.lives.values())
     if is_returned or is_unfit:
         wanted = history.wanted.queue
         needed |= {

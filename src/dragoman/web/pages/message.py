@@ -11,7 +11,7 @@ from dragoman.runtime.trace import Life, end_line
 from dragoman.web import hops
 from dragoman.web.desk import Context, Desk, Query
 from dragoman.web.lives import body_of, lives_of
-from dragoman.web.timeline import timeline
+from dragoman.web.timeline import ends, timeline
 from dragoman.web.words import body_lines, plain, size
 
 PREVIEW_SIZE: Final = 16 * 1024
@@ -21,17 +21,19 @@ Fact = dict[str, Any]
 
 async def make(desk: Desk, query: Query, key: str) -> Context:
     await desk.sampler.fresh()
+    number = query.get("life", "")
+    # The broker first: what settles between the two questions is then still open here, and the next beat tells its end.
+    view = await open_view(desk, number or key)
     notes: list[str] = []
     lives = await lives_of(desk.journal, key, await desk.lake(), notes)
-    number = query.get("life", "")
-    life = next((one for one in lives if number_text(one.number) == number), lives[0] if lives else None)
-    view = await open_view(desk, number_text(life.number) if life is not None else key)
+    life = life_of(lives, view, number)
     if life is None and view is None:
         raise AdminRefused("NOT_FOUND", f"no open message and no kept fact answers to {key!r}")
     if life is not None and not life.queue:
         life.queue = next((q["queue"] for q in desk.sampler.queues if q["queue_no"] == life.queue_no), "")
     message_id = number_text(life.number) if life is not None else str(view["id"] if view is not None else key)
     with_body = query.get("body") == "1"
+    facts, left_out = ends(life.facts if life is not None else [], is_lease)
     return {
         "title": key,
         "id": message_id,
@@ -43,15 +45,27 @@ async def make(desk: Desk, query: Query, key: str) -> Context:
         "is_begun": life is None or life.is_begun,
         "notes": notes,
         "lines": await explained(desk, view, life, message_id),
-        "hops": told(life, await worker_dialect(desk, view)) if life is not None else [],
+        "hops": told(life, facts, await worker_dialect(desk, view)) if life is not None else [],
+        "left_out": left_out,
         "timeline": timeline(life.facts, desk.now_ns) if life is not None else None,
         "others": [number_text(one.number) for one in lives if life is None or one.number != life.number],
         "key": key,
         "with_body": with_body,
         "body": await preview(desk, view, life) if with_body else None,
         "now_ns": desk.now_ns,
-        "is_still": view is None,
+        "is_still": view is None and life is not None and life.end is not None,
     }
+
+
+def life_of(lives: list[Life], view: dict[str, Any] | None, number: str) -> Life | None:
+    """Of several with one id: the open one's; else the one that was asked for, or the newest. None where no fact is kept."""
+    wanted = str(view["id"]) if view is not None else number
+    found = next((one for one in lives if number_text(one.number) == wanted), None)
+    return lives[0] if found is None and view is None and lives else found
+
+
+def is_lease(fact: Fact) -> bool:
+    return bool(fact["fact"] == "leased")
 
 
 async def open_view(desk: Desk, key: str) -> dict[str, Any] | None:
@@ -91,12 +105,12 @@ async def worker_dialect(desk: Desk, view: dict[str, Any] | None) -> str:
         return ""
 
 
-def told(life: Life, holder_dialect: str) -> list[Context]:
-    """Each fact as one hop: when, how long after the one before, in words, and frame by frame."""
-    begin = next((fact for fact in life.facts if fact["fact"] in ("accepted", "carried")), None)
-    before_ns = life.facts[0]["time_ns"] if life.facts else 0
+def told(life: Life, facts: list[Fact], holder_dialect: str) -> list[Context]:
+    """Each of these facts as one hop: when, how long after the one before, in words, and frame by frame."""
+    begin = next((fact for fact in facts if fact["fact"] in ("accepted", "carried")), None)
+    before_ns = facts[0]["time_ns"] if facts else 0
     found: list[Context] = []
-    for at, fact in enumerate(life.facts):
+    for at, fact in enumerate(facts):
         found.append(
             {
                 "fact": fact["fact"],
@@ -105,7 +119,7 @@ def told(life: Life, holder_dialect: str) -> list[Context]:
                 "words": sentence(fact),
                 "worker": f"w{number_text(fact['worker_no'])}" if fact.get("worker_no") else "",
                 "worker_name": fact.get("worker", ""),
-                "frames": frames(life, at, begin, holder_dialect),
+                "frames": frames(fact, life.queue, facts[at + 1 :], begin, holder_dialect),
                 "lsn": fact["lsn"],
             }
         )
@@ -113,13 +127,12 @@ def told(life: Life, holder_dialect: str) -> list[Context]:
     return found
 
 
-def frames(life: Life, at: int, begin: Fact | None, holder_dialect: str) -> list[hops.Frame]:
-    fact = life.facts[at]
+def frames(fact: Fact, queue: str, later: list[Fact], begin: Fact | None, holder_dialect: str) -> list[hops.Frame]:
     name = fact["fact"]
     if name in ("accepted", "carried"):
-        return hops.asked(fact, life.queue)
+        return hops.asked(fact, queue)
     if name == "leased" and begin is not None:
-        return hops.told(begin, life.queue, dialect_of(life.facts[at + 1 :], fact["attempt"]) or holder_dialect)
+        return hops.told(begin, queue, dialect_of(later, fact["attempt"]) or holder_dialect)
     if name == "closed" and fact["reason"] in ("answered", "answered_late", "failed", "refused_by_worker"):
         return hops.answered(fact["worker_dialect"], fact["reply_size"])
     return []

@@ -13,6 +13,7 @@ from dragoman.web.words import body_lines
 
 FILTER_KEYS: Final = ("queue", "reason", "dialect", "older_than_s")
 PREVIEW_SIZE: Final = 1024
+AGE_S_MAX: Final = 1_000_000_000  # as the broker has it
 
 
 async def make(desk: Desk, query: Query, key: str) -> Context:
@@ -47,12 +48,18 @@ def filter_of(query: Query) -> dict[str, Any]:
 
 
 def seconds_of(text: str) -> float:
-    """0 where the text is no sensible number."""
+    """0 where there is no text. One that says no age is refused: a filter that is told and not kept to would do more than was asked."""
+    if not text:
+        return 0.0
     try:
         value = float(text)
     except ValueError:
-        return 0.0
-    return value if 0 < value < 1e10 else 0.0
+        value = 0.0
+    if not 0 < value <= AGE_S_MAX:
+        raise AdminRefused(
+            "BAD_ARGUMENT", f"an age is a number of seconds, above 0 and up to {AGE_S_MAX}; {text!r} is none"
+        )
+    return value
 
 
 async def preview(desk: Desk, message_id: str) -> list[str]:

@@ -8,7 +8,6 @@ from dragoman.errors import AdminRefused
 from dragoman.web.desk import PAGE_SIZE, Context, Desk, Query, offset_of, turning
 from dragoman.web.spans import counts_of, quantiles
 
-PREFIX_MAX: Final = 1000
 MESSAGES_SHOWN: Final = 20
 WORKERS_SHOWN: Final = 50
 
@@ -46,13 +45,11 @@ async def make_one(desk: Desk, query: Query, key: str) -> Context:
 
 
 async def one_queue(desk: Desk, name: str) -> dict[str, Any]:
-    """By its name as it is shown; a name that is not UTF-8 is known by its escapes only."""
-    found = await desk.link.ask("queue_tallies", prefix=name, limit=PREFIX_MAX)
-    for queue in [*found["queues"], *desk.sampler.queues]:
-        if queue["queue"] == name:
-            answer: dict[str, Any] = queue
-            return answer
-    raise AdminRefused("NOT_FOUND", f"there is no queue {name!r}")
+    """By its whole name, however many others begin so; `AdminRefused` where there is none."""
+    if not name:
+        raise AdminRefused("NOT_FOUND", "there is no queue without a name")
+    found: dict[str, Any] = (await desk.link.ask("queue_tallies", queue=name))["queues"][0]
+    return found
 
 
 def with_trail(desk: Desk, queue: dict[str, Any]) -> dict[str, Any]:
@@ -62,7 +59,7 @@ def with_trail(desk: Desk, queue: dict[str, Any]) -> dict[str, Any]:
         **queue,
         "in_rate": trail.in_rate if trail is not None else None,
         "out_rate": trail.out_rate if trail is not None else None,
-        "trail": list(trail.waiting) if trail is not None else [],
+        "trail": trail.waiting if trail is not None else [],
         "utilisation": queue["leased"] / slots if slots and queue["workers"] else None,
         "wait_spans": quantiles(counts_of(queue["wait"])),
         "total_spans": quantiles(counts_of(queue["total_time"])),

@@ -26,7 +26,6 @@ async def make(desk: Desk, query: Query, key: str) -> Context:
         "dialects": DIALECT_NAMES[1:],
         "now_ns": desk.now_ns,
         "is_asked": bool(text) or any(asked.values()),
-        "lives": [],
         "queues": [],
         "workers": [],
         "messages": None,
@@ -38,6 +37,12 @@ async def make(desk: Desk, query: Query, key: str) -> Context:
     return context
 
 
+async def lives(desk: Desk, query: Query) -> Context:
+    """Out of the journal and the lake: read once for a page, for either may be long."""
+    text = query.get("q", "").strip()
+    return {"lives": await lives_of(desk.journal, text, await desk.lake(), []) if text else []}
+
+
 async def by_text(desk: Desk, text: str) -> Context:
     queues = await desk.link.ask("queues", prefix=text, limit=NAMES_SHOWN)
     workers: list[dict[str, Any]] = []
@@ -45,8 +50,7 @@ async def by_text(desk: Desk, text: str) -> Context:
         workers = [await desk.link.ask("worker", worker=text)]
     except AdminRefused:
         pass  # not the name of a worker
-    lives = await lives_of(desk.journal, text, await desk.lake(), [])
-    return {"lives": lives, "queues": queues["queues"], "workers": workers}
+    return {"queues": queues["queues"], "workers": workers}
 
 
 async def by_filter(desk: Desk, query: Query, asked: dict[str, str]) -> Context:

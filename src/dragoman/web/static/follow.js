@@ -27,6 +27,10 @@ export function follow(at, live, pulse) {
       isOver = true;
       close("complete");
     });
+    source.addEventListener("gone", () => {
+      isOver = true;
+      close("gone");
+    });
     source.addEventListener("error", () => {
       tell("no answer", "away");
       if (source !== null && source.readyState === EventSource.CLOSED) {
