@@ -1,4 +1,4 @@
-"""`make bench`: each dialect against libzmq's proxy, the SDK against NATS, and the broker's footprint."""
+"""`make bench`: each dialect against libzmq's proxy, the SDK against NATS, the broker's footprint, and what it costs to be looked at."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import endpoint, footprint, plots, report, rounds, sdk_vs_nats
+from bench import endpoint, footprint, plots, report, rounds, sdk_vs_nats, watched
 from bench.bars import Bar, wire_bars
 from bench.dialogues import DIALOGUES, EMQP, NAMES, names_of
 from bench.rounds import Figures, Plan
 
-PARTS = (*DIALOGUES, "sdk", "footprint")
+PARTS = (*DIALOGUES, "sdk", "footprint", "watched")
 WIRE = "wire"  # all dialects
 WIDTH_MIN = 120  # columns: a log file has no width of its own, and a wrapped table cannot be read
 
@@ -92,6 +92,11 @@ def main() -> int:
             footprint.show(console, prints)
             result["footprint"] = [one.to_json() for one in prints]
             bars += footprint.bars(prints)
+        if "watched" in parts:
+            looked_at = watched.run(peer, data_root, given.rounds, status.update, failed)
+            watched.show(console, looked_at)
+            result["watched"] = looked_at.to_json()
+            bars += watched.bars(looked_at)
     return report.conclude(console, given.out / "bench.json", result, bars, faults, given.strict)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.dialogues import EMQP, LOOP, PROXY, Dialogue
-from dragoman.runtime.config.listeners import ALL_LISTENERS
+from dragoman.runtime.config.listeners import ALL_LISTENERS, HTTP
 
 ROOT = Path(__file__).parent.parent
 START_S = 60.0  # a broker that recovers ten million messages may take a while
@@ -69,19 +69,26 @@ def start_module(name: str, module: str, mode: str) -> Running:
 
 
 def start_broker(
-    durability: str, data_root: Path, data: Path | None = None, dialogue: Dialogue = EMQP, lake: str = "off"
+    durability: str,
+    data_root: Path,
+    data: Path | None = None,
+    dialogue: Dialogue = EMQP,
+    lake: str = "off",
+    *,
+    has_page: bool = False,
 ) -> Running:
-    """Start `dragoman up` on a fresh directory below `data_root`, or again on `data`, with the listeners of one dialogue;
-    return once it listens."""
+    """Start `dragoman up` on a fresh directory below `data_root`, or again on `data`, with the listeners of one dialogue, and the web page
+    with its index if asked for; return once it listens."""
     keep_data = data is not None
     if data is None:
         data_root.mkdir(parents=True, exist_ok=True)
         data = Path(tempfile.mkdtemp(prefix=f"{durability}-", dir=data_root))
     file = data / "broker.json"
     file.unlink(missing_ok=True)  # a killed broker leaves its own behind
-    listen = [f"{name}={'tcp://127.0.0.1:0' if name in dialogue.listeners else 'off'}" for name in ALL_LISTENERS]
+    wanted = {*dialogue.listeners, HTTP} if has_page else set(dialogue.listeners)
+    listen = [f"{name}={'tcp://127.0.0.1:0' if name in wanted else 'off'}" for name in ALL_LISTENERS]
     command = [sys.executable, "-m", "dragoman", "up", "--data", str(data), "--durability", durability]
-    command += ["--set", f"lake.mode={lake}"]
+    command += ["--set", f"lake.mode={lake}", "--set", f"journal.index={'auto' if has_page else 'off'}"]
     command += [part for value in listen for part in ("--listen", value)]
     begun = time.monotonic()
     with (data / "bench.log").open("a") as log:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 
 from bench.bars import Bar
+from bench.pairs import Pairs
 from bench.pipeline.freshness import Freshness
 from bench.pipeline.pace import Pace
 from bench.pipeline.race import Race
-from bench.pipeline.sealing import Sealing
 
 M = 1_000_000
 
@@ -40,7 +40,7 @@ def pace_bars(pace: Pace) -> list[Bar]:
     return [Bar("streaming, warm", pace.warm_per_s, 300_000, True, "facts/s")]
 
 
-def sealing_bars(sealing: Sealing) -> list[Bar]:
+def sealing_bars(sealing: Pairs) -> list[Bar]:
     cost = None if sealing.cost is None else sealing.cost * 100
     return [Bar("sealing costs the broker, os, 1000 in flight", cost, 5, False, "%")]
 

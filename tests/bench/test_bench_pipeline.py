@@ -8,13 +8,13 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from bench.pairs import Pairs
 from bench.pipeline import __main__ as command
 from bench.pipeline import bars, lakes, race
 from bench.pipeline.agree import ROWS, digests
 from bench.pipeline.erlang import staffing
 from bench.pipeline.numbers import TABLES
 from bench.pipeline.race import Lap, Race
-from bench.pipeline.sealing import Sealing
 
 FACTS = 20_000
 
@@ -70,10 +70,10 @@ def test_growth_is_held_against_the_growth_of_facts() -> None:
 
 
 def test_what_sealing_costs_is_a_share_within_a_round() -> None:
-    (bar,) = bars.sealing_bars(Sealing([(100.0, 98.0), (200.0, 192.0), (50.0, 40.0)]))
+    (bar,) = bars.sealing_bars(Pairs([(100.0, 98.0), (200.0, 192.0), (50.0, 40.0)]))
     assert bar.value == pytest.approx(4.0)
     assert bar.verdict == "met"
-    assert bars.sealing_bars(Sealing())[0].verdict == "not measured"
+    assert bars.sealing_bars(Pairs())[0].verdict == "not measured"
 
 
 def test_one_worker_at_half_load_waits_as_long_as_it_works() -> None:
