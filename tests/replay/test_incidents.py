@@ -138,8 +138,8 @@ def test_a_broker_that_is_killed_in_the_middle_starts_again_in_the_replay(new_ha
     held, waiting = client.ask("mail", b"held"), client.ask("mail", b"waits")
     worker.take()
     hall.wait_waiting("mail", 1)
+    hall.daemon.kill()  # before the worker goes: its leaving would be a fact of its own
     worker.close()
-    hall.daemon.kill()
     hall.daemon.start()
     other = hall.worker("emqp", "mail")
     for _ in range(2):
