@@ -138,7 +138,7 @@ def test_without_a_broker_the_settings_come_from_where_up_takes_them(new_hall: N
     worker.take()
     worker.close()
     wait_for("the quarantine", lambda: hall.daemon.ask("quarantine_list")["total"] == 1)
-    hall.daemon.kill()
+    assert hall.daemon.stop() == 0
     data = str(hall.daemon.data)
     assert run(["export-test", "--data", data]) == 1
     exported = Exported(hall.daemon.data, "--set", "queues.quarantine_after=1")
