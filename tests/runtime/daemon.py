@@ -77,7 +77,10 @@ class Daemon:
 
         def is_told() -> bool:
             assert process.is_running(), f"the broker ended:\n{process.log()}"
-            return self.card_file.exists() and self.card["pid"] == self.pid
+            try:
+                return bool(self.card["pid"] == self.pid)
+            except FileNotFoundError:  # not there yet, or a killed predecessor's is just being taken away
+                return False
 
         wait_for("broker.json", is_told)
         self.listen |= self.card["listeners"]
