@@ -112,3 +112,19 @@ def is_running(data: Path) -> bool:
     except AdminUnreachable:
         return False
     return True
+
+
+def queue_names(data: Path) -> dict[int, str]:
+    """Names of all queues by number, as a running broker knows them; nothing where none runs. For facts that have a number only, because
+    the queue was named before the oldest kept one."""
+    names: dict[int, str] = {}
+    try:
+        with AdminClient(data) as client:
+            total = 1
+            while len(names) < total:
+                page = client.ask("queues", offset=len(names), limit=1000)
+                total = page["total"]
+                names |= {queue["queue_no"]: queue["queue"] for queue in page["queues"]}
+    except AdminUnreachable:
+        pass
+    return names

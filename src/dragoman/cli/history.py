@@ -60,18 +60,9 @@ def name_queues(data: Path, lives: list[Life]) -> None:
     nameless = [life for life in lives if life.queue_no and not life.queue]
     if not nameless:
         return
-    from dragoman.cli.admin_client import AdminClient
+    from dragoman.cli.admin_client import queue_names
 
-    names: dict[int, str] = {}
-    try:
-        with AdminClient(data) as client:
-            total = 1
-            while len(names) < total:
-                page = client.ask("queues", offset=len(names), limit=1000)
-                total = page["total"]
-                names |= {queue["queue_no"]: queue["queue"] for queue in page["queues"]}
-    except AdminUnreachable:
-        pass
+    names = queue_names(data)
     for life in nameless:
         life.queue = names.get(life.queue_no, f"queue {life.queue_no}")
 

@@ -1,13 +1,17 @@
-"""For processes that follow the journal beside the broker: the two pipes to it, lines of text, `word rest`; and a place behind all others at
-the processor, so that a broker under load goes first."""
+"""For processes that follow the journal beside the broker: the two pipes to it, lines of text, `word rest`; the lock that keeps a
+second one out; and a place behind all others at the processor, so that a broker under load goes first."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import signal
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Final
+
+from dragoman.errors import DataDirectoryUnusable, DragomanError
 
 READ_SIZE: Final = 65536
 
@@ -38,6 +42,23 @@ class Parent:
         # A parent that is gone hears nothing; the end of input tells us so in a moment.
         with suppress(BrokenPipeError):
             os.write(self._out_fd, line.replace("\n", " ").encode() + b"\n")
+
+
+@contextmanager
+def only_one(directory: str, lock_name: str, busy: Callable[[str], DragomanError]) -> Iterator[None]:
+    """Hold the lock that one process of a kind may have in a data directory; what `busy` makes is raised where another one does."""
+    try:
+        fd = os.open(f"{directory}/{lock_name}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise DataDirectoryUnusable(directory, error) from error
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise busy(directory) from error
+        yield
+    finally:
+        os.close(fd)
 
 
 def step_back() -> None:

@@ -13,7 +13,7 @@ import argparse
 import sys
 from typing import Final
 
-from dragoman.errors import DragomanError, IndexerBusy
+from dragoman.errors import DragomanError, OperatorError
 from dragoman.journal.beside import Parent, step_back
 from dragoman.journal.indexer import Indexer, indexing_alone
 
@@ -27,7 +27,7 @@ def run(directory: str) -> int:
     try:
         with indexing_alone(directory):
             _keep_indexed(Indexer(directory), parent)
-    except IndexerBusy as error:
+    except OperatorError as error:
         parent.tell(f"trouble {error}")
         return error.exit_code
     return 0

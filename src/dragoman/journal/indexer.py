@@ -6,15 +6,14 @@ written; of a journal that has fallen quiet its broker knows more. The newest se
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Final, NamedTuple
 
 from dragoman import limits
 from dragoman.errors import IndexerBusy
+from dragoman.journal.beside import only_one
 from dragoman.journal.chain import NO_LIMIT, block_limit, counting
 from dragoman.journal.disk import Disk, DiskFace
 from dragoman.journal.format import (
@@ -267,16 +266,6 @@ def _is_there(segment_no: int, has_index: bool, names: set[str]) -> bool:
     return name in names and (not has_index or index_path(name) in names)
 
 
-@contextmanager
-def indexing_alone(directory: str) -> Iterator[None]:
+def indexing_alone(directory: str) -> AbstractContextManager[None]:
     """Hold the lock of the one indexer that a data directory may have."""
-    path = os.path.dirname(os.path.abspath(directory))
-    fd = os.open(f"{path}/{LOCK_NAME}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise IndexerBusy(path) from error
-        yield
-    finally:
-        os.close(fd)
+    return only_one(os.path.dirname(os.path.abspath(directory)), LOCK_NAME, IndexerBusy)

@@ -7,16 +7,14 @@ loss, and its numbers would then come again with other facts.
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from dragoman import limits
-from dragoman.errors import DataDirectoryUnusable, LakeAhead, SealerBusy
+from dragoman.errors import LakeAhead, SealerBusy
 from dragoman.journal import Block, JournalReader
+from dragoman.journal.beside import only_one
 from dragoman.lake.layout import broker_name
 from dragoman.lake.store import Lake
 from dragoman.lake.writer import Bodies, LakeWriter, Written
@@ -95,19 +93,6 @@ class Sealer:
             log.warning("facts %d to %d left the journal before they were sealed", wanted_lsn, found_lsn - 1)
 
 
-@contextmanager
-def sealing_alone(journal: str) -> Iterator[None]:
+def sealing_alone(journal: str) -> AbstractContextManager[None]:
     """Hold the lock of the one sealer that a data directory may have."""
-    directory = Path(journal).absolute().parent
-    try:
-        fd = os.open(directory / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise DataDirectoryUnusable(directory, error) from error
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise SealerBusy(str(directory)) from error
-        yield
-    finally:
-        os.close(fd)
+    return only_one(str(Path(journal).absolute().parent), LOCK_NAME, SealerBusy)

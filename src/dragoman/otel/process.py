@@ -13,13 +13,11 @@ It runs at the lowest priority there is, and nobody waits for it: while the coll
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -28,7 +26,7 @@ import msgspec
 
 from dragoman.errors import CollectorAway, DataDirectoryUnusable, DragomanError, ExporterBusy, OperatorError
 from dragoman.journal import JournalReader
-from dragoman.journal.beside import Parent, step_back
+from dragoman.journal.beside import Parent, only_one, step_back
 from dragoman.otel.collector import Collector
 from dragoman.otel.cursor import read_cursor
 from dragoman.otel.exporter import Exporter
@@ -214,18 +212,6 @@ def run(options: Options) -> int:
         return error.exit_code
 
 
-@contextmanager
-def exporting_alone(directory: str) -> Iterator[None]:
+def exporting_alone(directory: str) -> AbstractContextManager[None]:
     """Hold the lock of the one exporter that a data directory may have."""
-    try:
-        fd = os.open(Path(directory) / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise DataDirectoryUnusable(directory, error) from error
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ExporterBusy(directory) from error
-        yield
-    finally:
-        os.close(fd)
+    return only_one(directory, LOCK_NAME, ExporterBusy)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dragoman.cli.admin_client import AdminClient
+from dragoman.cli.admin_client import AdminClient, queue_names
 from dragoman.cli.options import data_option, json_option
 from dragoman.cli.show import print_json, progress_bar
 from dragoman.core.phrases import count_of, instant
@@ -135,21 +135,6 @@ def read_history(data: Path, wanted: Wanted, is_quiet: bool) -> History:
         )
         raise NothingToExport(f"no message was open then ({in_words(wanted)}){hint}")
     return history
-
-
-def queue_names(data: Path) -> dict[int, str]:
-    """A queue named before the oldest kept fact has only a number in the journal; a running broker knows its name."""
-    names: dict[int, str] = {}
-    try:
-        with AdminClient(data) as client:
-            total = 1
-            while len(names) < total:
-                page = client.ask("queues", offset=len(names), limit=1000)
-                total = page["total"]
-                names |= {queue["queue_no"]: queue["queue"] for queue in page["queues"]}
-    except AdminUnreachable:
-        pass
-    return names
 
 
 def read_settings(data: Path, config_file: Path | None, settings: tuple[str, ...]) -> tuple[Config, dict[str, Any]]:
