@@ -7,6 +7,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from librt.vecs import vec
+from mypy_extensions import i64
 
 from dragoman.errors import IndexerBusy
 from dragoman.journal import Disk, Journal
@@ -186,7 +188,7 @@ def test_an_index_of_another_broker_or_of_an_earlier_segment_of_that_number_is_i
 
 def test_an_index_of_a_later_version_is_ignored_and_made_again(disk: FakeDisk) -> None:
     indexed(disk, 100)
-    disk.damage(FIRST, 8, 2)  # version 3
+    disk.damage(FIRST, 8, 1)  # version 3
     assert read_index(disk, files(disk)[0]) is None
     Indexer(DIRECTORY, disk).work(is_last=True)
     assert read_index(disk, files(disk)[0]) is not None
@@ -266,7 +268,7 @@ def test_a_page_more_or_less_full_finds_the_same(disk: FakeDisk) -> None:
     indexed(disk, 50)
     file = files(disk)[0]
     for count in (1, PAGE_ENTRIES - 1, PAGE_ENTRIES, PAGE_ENTRIES + 1, 3 * PAGE_ENTRIES):
-        entries = [7 << 32 | offset for offset in range(count)] + [6 << 32, 8 << 32]
+        entries = vec[i64]([7 << 32 | offset for offset in range(count)] + [6 << 32, 8 << 32])
         disk.put(FIRST, pack_header(file) + pack_run(Covered(SEGMENT_HEADER_SIZE, SEGMENT_SIZE // 8, 5, 5), entries))
         index = read_index(disk, file)
         assert index is not None
@@ -281,7 +283,7 @@ def test_a_header_has_its_place(disk: FakeDisk) -> None:
     indexed(disk, 50)
     data = disk.content(FIRST)
     assert data[:8] == b"dragoidx"
-    assert struct.unpack_from("<I", data, 8) == (1,)
+    assert struct.unpack_from("<I", data, 8) == (2,)
     assert struct.unpack_from("<Q", data, 16) == (1,)
     assert data[32:48] == bytes(range(16))
     assert data[HEADER_SIZE : HEADER_SIZE + 4] == b"DGIX"

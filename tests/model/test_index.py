@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from librt.vecs import vec
+from mypy_extensions import i64
 
 from dragoman.model import records, words
-from dragoman.model.index import KEY_MASK, NUMBER_MAX, id_key, index_block, number_key
+from dragoman.model.index import KEY_MASK, NUMBER_MAX, id_key, index_block, number_key, packed, unpacked
 from dragoman.model.message import Message
 from dragoman.model.records import FactLog
 
@@ -13,8 +17,7 @@ NUMBER = 3 << 40 | 77
 
 
 def keys(log: FactLog) -> list[int]:
-    entries: list[int] = []
-    index_block(log.take(), 128, entries)
+    entries = index_block(log.take(), 128, vec[i64]())
     assert [entry & 0xFFFFFFFF for entry in entries] == [128] * len(entries)
     return [entry >> 32 for entry in entries]
 
@@ -83,3 +86,9 @@ def test_a_key_fits_its_bits(number: int) -> None:
 def test_numbers_that_follow_each_other_and_boots_that_begin_alike_have_keys_of_their_own() -> None:
     numbers = [boot << 40 | count for boot in range(1, 50) for count in range(1, 1000)]
     assert len({number_key(number) for number in numbers}) > 0.999 * len(numbers)
+
+
+@given(st.lists(st.tuples(st.integers(0, KEY_MASK) | st.integers(0, 3), st.integers(0, 5)), max_size=200))
+def test_entries_are_sorted_by_key_then_block_and_each_is_there_once(found: list[tuple[int, int]]) -> None:
+    entries = [key << 32 | offset for key, offset in sorted(found, key=lambda entry: entry[1])]
+    assert list(unpacked(packed(vec[i64](entries)), vec[i64]())) == sorted(set(entries))

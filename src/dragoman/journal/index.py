@@ -18,18 +18,20 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from librt.vecs import vec
+from mypy_extensions import i64
+
 from dragoman.journal.disk import DiskFace
 from dragoman.journal.format import SEGMENT_HEADER_SIZE, index_path, pack_segment_header
 from dragoman.journal.scan import SegmentFile
-from dragoman.model.index import OFFSET_BITS, packed
+from dragoman.model.index import ENTRY_SIZE, OFFSET_BITS, packed, unpacked
 
-INDEX_VERSION: Final = 1
+INDEX_VERSION: Final = 2
 INDEX_MAGIC: Final = b"dragoidx"
 HEADER_SIZE: Final = 64
 RUN_MAGIC: Final = 0x58494744  # "DGIX" in the file
 RUN_HEADER_SIZE: Final = 48
 PAGE_ENTRIES: Final = 512
-ENTRY_SIZE: Final = 8
 PAGE_SIZE: Final = PAGE_ENTRIES * ENTRY_SIZE
 DIRECTORY_ROW_SIZE: Final = ENTRY_SIZE + 4
 _LEAD = struct.Struct("<8sII")
@@ -92,18 +94,21 @@ class SegmentIndex:
                 number = max(bisect_left(run.firsts, low) - 1, 0)
                 while number < len(run.firsts) and run.firsts[number] < high:
                     if number not in pages:
-                        pages[number] = _page(disk, fd, run, number)
+                        data = _page(disk, fd, run, number)
+                        pages[number] = struct.unpack(f"<{len(data) // ENTRY_SIZE}Q", data)
                     page = pages[number]
                     hits = page[bisect_left(page, low) : bisect_left(page, high)]
                     found.update(entry & _OFFSET_MASK for entry in hits)
                     number += 1
         return found
 
-    def entries(self, disk: DiskFace, fd: int) -> list[int]:
+    def entries(self, disk: DiskFace, fd: int) -> vec[i64]:
         """Everything it holds, proved."""
-        return [
-            entry for run in self.runs for number in range(len(run.firsts)) for entry in _page(disk, fd, run, number)
-        ]
+        found = vec[i64]()
+        for run in self.runs:
+            for number in range(len(run.firsts)):
+                found = unpacked(_page(disk, fd, run, number), found)
+        return found
 
 
 def read_index(disk: DiskFace, file: SegmentFile) -> SegmentIndex | None:
@@ -131,8 +136,8 @@ def pack_header(file: SegmentFile) -> bytes:
     return (_LEAD.pack(INDEX_MAGIC, INDEX_VERSION, crc) + rest).ljust(HEADER_SIZE, b"\0")
 
 
-def pack_run(covered: Covered, entries: list[int]) -> bytes:
-    """The bytes of one run. Entries may come in any order, and twice; they are sorted in place."""
+def pack_run(covered: Covered, entries: vec[i64]) -> bytes:
+    """The bytes of one run. Entries come in the order of their blocks, maybe twice."""
     pages = packed(entries)
     begins = range(0, len(pages), PAGE_SIZE)
     firsts = [int.from_bytes(pages[at : at + ENTRY_SIZE], "little") for at in begins]
@@ -173,9 +178,9 @@ def _read_run(disk: DiskFace, fd: int, at: int, size: int) -> Run | None:
     return Run(Covered(*covered), count, pages_at, firsts, crcs)
 
 
-def _page(disk: DiskFace, fd: int, run: Run, number: int) -> tuple[int, ...]:
+def _page(disk: DiskFace, fd: int, run: Run, number: int) -> bytes:
     count = min(PAGE_ENTRIES, run.entry_count - number * PAGE_ENTRIES)
     data = disk.read(fd, count * ENTRY_SIZE, run.pages_at + number * PAGE_SIZE)
     if len(data) != count * ENTRY_SIZE or zlib.crc32(data) != run.crcs[number]:
         raise IndexUntrue
-    return struct.unpack(f"<{count}Q", data)
+    return data

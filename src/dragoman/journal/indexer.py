@@ -11,6 +11,9 @@ from collections import deque
 from contextlib import AbstractContextManager
 from typing import Final, NamedTuple
 
+from librt.vecs import vec
+from mypy_extensions import i64
+
 from dragoman import limits
 from dragoman.errors import IndexerBusy
 from dragoman.journal.beside import only_one
@@ -79,7 +82,7 @@ class Cursor:
         self.runs = 0 if index is None else len(index.runs)
         self.is_broken = False  # a block stands there that does not follow the one before it
         self._disk = disk
-        self._entries: list[int] = []
+        self._entries = vec[i64]()
         self._seed = block_seed(header.broker_id, file.segment_no)
         self._may_jump = index is None and header.flags & SEGMENT_GAP != 0
         self._read = Mark(*self.covered[1:], 0, 0)
@@ -96,7 +99,7 @@ class Cursor:
                     break
                 self._may_jump = header.flags & BLOCK_FILLER != 0
                 if header.flags == 0:
-                    index_block(records, offset, entries)
+                    entries = index_block(records, offset, entries)
                 synced.block_no = max(synced.block_no, header.synced_block_no)
                 while len(marks) > 1 and synced.holds(marks[1]):
                     marks.popleft()
@@ -105,6 +108,7 @@ class Cursor:
                 self._read = Mark(end, header.block_no + 1, next_lsn, synced_by, len(entries))
                 marks.append(self._read)
         finally:
+            self._entries = entries
             self._disk.close(fd)
 
     def _follows(self, header: BlockHeader) -> bool:
@@ -113,7 +117,7 @@ class Cursor:
             return header.block_no >= block_no and header.first_lsn >= lsn
         return header.block_no == block_no and header.first_lsn == lsn
 
-    def take(self, synced: Synced, size_min: int) -> tuple[Covered, list[int]] | None:
+    def take(self, synced: Synced, size_min: int) -> tuple[Covered, vec[i64]] | None:
         """What of it is synced, for a run; None when that covers less than `size_min` bytes."""
         last: Mark | None = None
         while self._marks and synced.holds(self._marks[0]):
@@ -206,7 +210,7 @@ class Indexer:
             self._disk.close(fd)
         return index
 
-    def _write(self, cursor: Cursor, covered: Covered, entries: list[int]) -> None:
+    def _write(self, cursor: Cursor, covered: Covered, entries: vec[i64]) -> None:
         data = pack_run(covered, entries)
         if cursor.runs == 0:
             self._replace(cursor, data)
