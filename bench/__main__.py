@@ -10,12 +10,12 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import endpoint, footprint, plots, report, rounds, sdk_vs_nats, watched
+from bench import endpoint, footprint, indexed, plots, report, rounds, sdk_vs_nats, watched
 from bench.bars import Bar, wire_bars
 from bench.dialogues import DIALOGUES, EMQP, NAMES, names_of
 from bench.rounds import Figures, Plan
 
-PARTS = (*DIALOGUES, "sdk", "footprint", "watched")
+PARTS = (*DIALOGUES, "sdk", "footprint", "watched", "indexed")
 WIRE = "wire"  # all dialects
 WIDTH_MIN = 120  # columns: a log file has no width of its own, and a wrapped table cannot be read
 
@@ -97,6 +97,10 @@ def main() -> int:
             watched.show(console, looked_at)
             result["watched"] = looked_at.to_json()
             bars += watched.bars(looked_at)
+        if "indexed" in parts:
+            known = indexed.run(peer, data_root, given.rounds, status.update, failed)
+            indexed.show(console, known)
+            result["indexed"] = known.to_json()
     return report.conclude(console, given.out / "bench.json", result, bars, faults, given.strict)
 
 

@@ -76,9 +76,10 @@ def start_broker(
     lake: str = "off",
     *,
     has_page: bool = False,
+    is_indexed: bool = False,
 ) -> Running:
     """Start `dragoman up` on a fresh directory below `data_root`, or again on `data`, with the listeners of one dialogue, and the web page
-    with its index if asked for; return once it listens."""
+    and the journal's index if asked for; return once it listens."""
     keep_data = data is not None
     if data is None:
         data_root.mkdir(parents=True, exist_ok=True)
@@ -88,7 +89,7 @@ def start_broker(
     wanted = {*dialogue.listeners, HTTP} if has_page else set(dialogue.listeners)
     listen = [f"{name}={'tcp://127.0.0.1:0' if name in wanted else 'off'}" for name in ALL_LISTENERS]
     command = [sys.executable, "-m", "dragoman", "up", "--data", str(data), "--durability", durability]
-    command += ["--set", f"lake.mode={lake}", "--set", f"journal.index={'auto' if has_page else 'off'}"]
+    command += ["--set", f"lake.mode={lake}", "--set", f"journal.index={'auto' if is_indexed else 'off'}"]
     command += [part for value in listen for part in ("--listen", value)]
     begun = time.monotonic()
     with (data / "bench.log").open("a") as log:

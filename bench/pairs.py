@@ -1,6 +1,7 @@
 """What something beside the broker costs it: the wire bench's load for eMQP, without it and with it, in turn.
 
-Each measurement has a broker of its own, because what runs beside it goes on for a while after the load and would take from the next one.
+A mode is a context that gives the broker to measure: a fresh one, where what runs beside it goes on for a while after the load and would take
+from the next measurement; the same one, where it ends at once.
 """
 
 from __future__ import annotations

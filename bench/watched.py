@@ -1,5 +1,5 @@
-"""What it costs the broker to be looked at: its pace with the web page open in a browser's stead and metrics scraped each second, and with
-neither page nor index beside it."""
+"""What it costs the broker to be looked at: one broker with its page's process beside it, while the page is open in a browser's stead and metrics
+are scraped each second, and while neither is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import http.client
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -32,8 +32,14 @@ def run(
     endpoint: Endpoint, data_root: Path, rounds: int, said: Callable[[str], None], failed: Callable[[str], None]
 ) -> Pairs:
     plan = Plan(endpoint, data_root, EMQP, ("os",), seconds=SECONDS, warmup_s=1.0)
-    begins = {WITHOUT: partial(_broker, data_root, False), WITH: partial(_broker, data_root, True)}
-    return pairs.run("watched", begins, plan, rounds, said, failed)
+    broker = start_broker("os", data_root, has_page=True, is_indexed=True)
+    try:
+        assert broker.data is not None
+        address = json.loads((broker.data / "broker.json").read_text())["listeners"]["http"]
+        begins = {WITHOUT: partial(nullcontext, broker), WITH: partial(_watched, broker, urlsplit(address).netloc)}
+        return pairs.run("watched", begins, plan, rounds, said, failed)
+    finally:
+        broker.stop()
 
 
 def show(console: Console, measured: Pairs) -> None:
@@ -46,28 +52,21 @@ def bars(measured: Pairs) -> list[Bar]:
 
 
 @contextmanager
-def _broker(data_root: Path, is_watched: bool) -> Iterator[Running]:
-    broker = start_broker("os", data_root, has_page=is_watched)
+def _watched(broker: Running, host: str) -> Iterator[Running]:
     over = threading.Event()
-    watchers = []
+    watchers = [threading.Thread(target=look, args=(host, over)) for look in (_follow, _scrape)]
+    for watcher in watchers:
+        watcher.start()
     try:
-        if is_watched:
-            assert broker.data is not None
-            address = json.loads((broker.data / "broker.json").read_text())["listeners"]["http"]
-            host = urlsplit(address).netloc
-            watchers = [threading.Thread(target=look, args=(host, over)) for look in (_follow, _scrape)]
-            for watcher in watchers:
-                watcher.start()
         yield broker
     finally:
         over.set()
-        broker.stop()
         for watcher in watchers:
             watcher.join()
 
 
 def _follow(host: str, over: threading.Event) -> None:
-    """The overview's stream, read as a browser does; ends with the broker."""
+    """The overview's stream, read as a browser does: something comes every second."""
     connection = http.client.HTTPConnection(host, timeout=ANSWER_S)
     with suppress(OSError, http.client.HTTPException):
         connection.request("GET", "/stream?at=/")
