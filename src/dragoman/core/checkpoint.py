@@ -8,6 +8,8 @@ A checkpoint is a run of chunks, each `u8 section, …` (little endian), in one 
     SCHEDULE  i64 schedule_no, i64 next_due_ns, i64 last_due_ns, i64 fired, i64 runs_left, text of its scheduled fact
     MESSAGE   one that something has happened to: see `write_message`
     HOLDERS   per leased message: i64 message_no, i64 worker_no
+    SERVES    i64 worker_no, then per queue it serves: i32 queue_no
+    LEFT      per queue that a worker left: i32 queue_no, i64 when, u8 reason
     LINE      i32 queue_no, u8 priority, u8 n, key of the line (n), i32 count, then five columns of i64: number, place, accepted_ns,
               expires_ns, id hash: messages that have only waited, in order
 
@@ -23,6 +25,7 @@ from typing import Final, final
 from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, write_i64_le
 from mypy_extensions import i64
 
+from dragoman.core.attendance import Attendance
 from dragoman.core.held import held_messages
 from dragoman.core.lifecycle import LEASED, QUARANTINED, WAITING
 from dragoman.core.lines import line_code, line_key
@@ -41,13 +44,15 @@ SCHEDULE: Final = 4
 MESSAGE: Final = 5
 LINE: Final = 6
 HOLDERS: Final = 7
+SERVES: Final = 8
+LEFT: Final = 9
 
 
 def estimated_size(state: State) -> int:
     """About how many bytes a checkpoint would take now."""
     size = 1000 + len(state.messages) * 80 + len(state.schedules) * 500
     for queue in state.queues.values():
-        size += 100 + queue.waiting * 40 + len(queue.dedupe) * 40
+        size += 120 + queue.waiting * 40 + len(queue.dedupe) * 40
     return size
 
 
@@ -76,6 +81,7 @@ def encode(state: State, moved_place: Callable[[int], int] | None) -> list[bytes
         else:
             write_message(m, moved_place, chunks)
     write_holders(held_messages(state.messages), chunks)
+    write_attendance(state.attendance, chunks)
     tails = all_tails(state)
     for key in sorted(set(pristine) | set(tails)):
         write_line(key, pristine.get(key, []), tails.get(key), moved_place, chunks)
@@ -161,6 +167,23 @@ def write_holders(held: list[Message], chunks: list[bytes]) -> None:
         write_i64_le(out, m.number)
         write_i64_le(out, m.worker_no)
     finish(out, chunks)
+
+
+def write_attendance(attendance: Attendance, chunks: list[bytes]) -> None:
+    for worker_no in sorted(attendance.serves):
+        out = chunk(SERVES)
+        write_i64_le(out, worker_no)
+        for queue_no in attendance.serves[worker_no]:
+            write_i32_le(out, queue_no)
+        finish(out, chunks)
+    if attendance.left:
+        out = chunk(LEFT)
+        for queue_no in sorted(attendance.left):
+            left = attendance.left[queue_no]
+            write_i32_le(out, queue_no)
+            write_i64_le(out, left[0])
+            out.append(left[1])
+        finish(out, chunks)
 
 
 def all_tails(state: State) -> dict[tuple[int, int, bytes], Tail]:
@@ -269,6 +292,10 @@ class CheckpointReader:
             self.message(data)
         elif section == HOLDERS:
             self.holders(data)
+        elif section == SERVES:
+            self.serves(data)
+        elif section == LEFT:
+            self.left(data)
         elif section == LINE:
             self.line(data)
 
@@ -329,6 +356,20 @@ class CheckpointReader:
         while at < len(data):
             self.state.messages[read_i64_le(data, at)].worker_no = read_i64_le(data, at + 8)
             at += 16
+
+    def serves(self, data: bytes) -> None:
+        queue_nos: list[int] = []
+        at: i64 = 9
+        while at < len(data):
+            queue_nos.append(read_i32_le(data, at))
+            at += 4
+        self.state.attendance.serves[read_i64_le(data, 1)] = queue_nos
+
+    def left(self, data: bytes) -> None:
+        at: i64 = 1
+        while at < len(data):
+            self.state.attendance.left[read_i32_le(data, at)] = (read_i64_le(data, at + 4), data[at + 12])
+            at += 13
 
     def put(self, m: Message, queue: Queue, kind: int) -> None:
         m.state = kind

@@ -16,6 +16,7 @@ from dragoman.limits import MESSAGES_LOOKED_AT_MAX
 from dragoman.model.message import IN_DELAYED, Message
 from dragoman.model.peer import TAKES_ANYTHING, TAKES_JSON_JOBS, Peer
 from dragoman.model.words import (
+    BROKER_STARTED,
     BY_OPERATOR,
     CONNECTION_ENDED,
     FAILED,
@@ -34,6 +35,7 @@ from dragoman.model.words import (
 
 # How a queue's last worker went.
 LEFT_TEXTS: Final = {
+    BROKER_STARTED: "the broker started anew, and it did not come back",
     BY_OPERATOR: "the operator sent it away",
     CONNECTION_ENDED: "its connection ended without a goodbye",
     HEARTBEAT_LOST: "heartbeat lost",
@@ -135,7 +137,7 @@ def blocking_lines(core: Core, queue: Queue, unfit: int) -> list[str]:
 def no_worker_line(core: Core, queue: Queue) -> str:
     name = shown(queue.name)
     if queue.last_worker_left_ns == 0:
-        return f"waits: no worker serves `{name}`, and none has since the broker started"
+        return f"waits: no worker serves `{name}`, and none is known to have"
     left = instant(queue.last_worker_left_ns, core.now_ns)
     ago = duration(core.now_ns - queue.last_worker_left_ns)
     reason = said(LEFT_TEXTS, queue.last_worker_left_reason)

@@ -28,6 +28,8 @@ from dragoman.model.records import (
     STARTED,
     UNSCHEDULED,
     WORKER_JOINED,
+    WORKER_LEFT,
+    claims_of,
     read_accepted,
 )
 from dragoman.model.words import BROKER_STARTED, DRAINS
@@ -113,8 +115,9 @@ class Replay:
         elif kind == QUEUE_NAMED:
             state.on_queue_named(number, text)
         elif kind == WORKER_JOINED:
-            if number >= state.next_number:
-                state.next_number = number + 1
+            state.on_worker_joined(number, [name for _, name in claims_of(text) if name in state.queues])
+        elif kind == WORKER_LEFT:
+            state.on_worker_left(number, small)
         elif kind == DELIVERED:
             m = state.take(number)
             if m is not None:

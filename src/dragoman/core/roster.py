@@ -58,15 +58,15 @@ class Roster:
         if unknown > 0 and len(self.state.queues) + unknown > QUEUES_COUNT_MAX:
             return QUEUES_MAX
         self.enter(peer)
-        names: list[bytes] = []
+        claims: list[bytes] = []
         for weight, name in queues:
             queue = self.queue_of(name)
             serving = Serving(peer, queue.number, name, weight, RANK_NORMAL, False)
             queue.add(serving)
             peer.serves.append(serving)
-            names.append(b"%d %s" % (weight, name))
+            claims.append(b"%d %s" % (weight, name))
         peer.serves.sort(key=serving_weight, reverse=True)
-        self.log.numbered(WORKER_JOINED, peer.number, peer.dialect, worker_text(peer, names))
+        self.note_joined(peer, claims, [name for _, name in queues])
         return TAKEN
 
     def consume(self, peer: Peer, name: bytes, rank: int, is_exclusive: bool) -> int:
@@ -79,8 +79,12 @@ class Roster:
             serving = Serving(peer, queue.number, name, rank, rank, is_exclusive)
             queue.add(serving)
             peer.serves.append(serving)
-        self.log.numbered(WORKER_JOINED, peer.number, peer.dialect, worker_text(peer, [b"%d %s" % (rank, name)]))
+        self.note_joined(peer, [b"%d %s" % (rank, name)], [name])
         return TAKEN
+
+    def note_joined(self, peer: Peer, claims: list[bytes], names: list[bytes]) -> None:
+        self.log.numbered(WORKER_JOINED, peer.number, peer.dialect, worker_text(peer, claims))
+        self.state.on_worker_joined(peer.number, names)
 
     def claims_anew(self, peer: Peer, queue: Queue, rank: int, is_exclusive: bool) -> bool:
         """One that says its claim again, no more and no less exclusive than before, keeps its place; False for any other."""
@@ -119,6 +123,7 @@ class Roster:
         peer.slots = 0
         del self.workers[peer.number]
         self.log.numbered(WORKER_LEFT_FACT, peer.number, reason, b"")
+        self.state.on_worker_left(peer.number, reason)
         why = WORKER_LEFT if peer.is_leaving else WORKER_LOST
         for message in list(peer.held.values()):
             self.settling.give_back(message, why, b"")

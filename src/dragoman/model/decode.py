@@ -36,6 +36,7 @@ from dragoman.model.records import (
     UNSCHEDULED,
     WORKER_JOINED,
     WORKER_LEFT,
+    claims_of,
     read_accepted,
 )
 from dragoman.model.words import DIALECT_NAMES, DRAINS, REASON_NAMES, RQ
@@ -221,14 +222,6 @@ def decode_rarer(records: bytes, at: i64, kind: i64) -> dict[str, object]:
 def decode_joined(number: int, dialect: int, text: bytes) -> dict[str, object]:
     """The text is listener, remote, identity in hex, then a `weight queue` each, tab separated (records.worker_text)."""
     parts = text.split(b"\t", 3)
-    queues: list[list[object]] = []
-    if len(parts) > 3:
-        for item in parts[3].split(b"\t"):
-            weight, _, queue = item.partition(b" ")
-            if weight.lstrip(b"-").isdigit():
-                queues.append([int(weight), shown(queue)])
-            elif queues:  # a tab in a queue's name
-                queues[-1][1] = f"{queues[-1][1]}\t{shown(item)}"
     return {
         "fact": "worker_joined",
         "worker_no": number,
@@ -236,7 +229,7 @@ def decode_joined(number: int, dialect: int, text: bytes) -> dict[str, object]:
         "listener": shown(parts[0]),
         "remote": shown(parts[1]) if len(parts) > 1 else "",
         "identity": shown(bytes.fromhex(parts[2].decode())) if len(parts) > 2 else "",
-        "queues": queues,
+        "queues": [[weight, shown(name)] for weight, name in claims_of(text)],
     }
 
 

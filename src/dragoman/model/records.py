@@ -305,6 +305,18 @@ def worker_text(peer: Peer, queues: list[bytes]) -> bytes:
     return b"\t".join([peer.listener.encode(), peer.remote.encode(), peer.identity.hex().encode(), *queues])
 
 
+def claims_of(text: bytes) -> list[tuple[int, bytes]]:
+    """Weight and name of the queues in such a text. A name may have tabs in it: what begins with no weight belongs to the name before."""
+    claims: list[tuple[int, bytes]] = []
+    for item in text.split(b"\t")[3:]:
+        weight, _, name = item.partition(b" ")
+        if weight.lstrip(b"-").isdigit():
+            claims.append((int(weight), name))
+        elif claims:
+            claims[-1] = (claims[-1][0], claims[-1][1] + b"\t" + item)
+    return claims
+
+
 def schedule_text(template: Message, interval_ns: int, cron: str, runs: int) -> bytes:
     """What a scheduled fact keeps: `i64 interval_ns, i32 runs, i32 n, cron (n)`, then the template as an accepted record."""
     out = BytesWriter()
