@@ -262,7 +262,15 @@ def test_the_stream_of_a_worker_that_has_gone_says_so_and_ends(house: Daemon, vi
     finally:
         servant.vanish()
     wait_for("it to be gone", lambda: house.ask("workers", queue="parting")["total"] == 0)
-    assert [name for name, _ in visitor.events(f"/worker?id={worker}", 2)] == ["gone"]
+
+    def has_left() -> bool:
+        return "left " in words(visitor.page(f"/worker?id={worker}"))
+
+    wait_for("how it left", has_left)
+    events = visitor.events(f"/worker?id={worker}", 3)
+    assert [name for name, _ in events] == ["live", "end"]
+    assert "and served" in events[0][1]
+    assert [name for name, _ in visitor.events("/worker?id=w9.9", 2)] == ["gone"]
 
 
 def test_the_journal_is_searched_for_the_page_and_not_at_each_beat(visitor: Visitor, app: App) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import click
 
 from dragoman.cli.options import data_option, json_option
 from dragoman.cli.show import clock, print_json, print_lines, print_table, progress_bar, size
-from dragoman.core.phrases import count_of, duration, number_text
+from dragoman.core.phrases import count_of, duration, number_text, read_number
 from dragoman.errors import AdminRefused, AdminUnreachable, TraceNotFound
 
 if TYPE_CHECKING:
@@ -155,26 +156,46 @@ def note(fact: dict[str, Any]) -> str:
 
 
 @click.command()
-@click.argument("what", metavar="ID|queue:NAME|worker:ID")
+@click.argument("what", metavar="ID|QUEUE|WORKER")
 @data_option
 @json_option
 def explain(what: str, data: Path, as_json: bool) -> None:
     """Say why a message, a queue or a worker is not moving.
 
-    Of a message that is settled already, the journal tells how it ended.
+    A word that is the id of a message and the name of a queue means the message: `queue:NAME` and `worker:ID` say which is meant. Of a message
+    that is settled already, and of a worker that has gone (by its number, as w1.17), the journal tells how it ended.
     """
     from dragoman.cli.admin_client import ask
 
     try:
         found = ask(data, "explain", of=what)
     except (AdminRefused, AdminUnreachable) as error:
-        if what.startswith(("queue:", "worker:")) or (isinstance(error, AdminRefused) and error.refusal != "NOT_FOUND"):
+        if what.startswith("queue:") or (isinstance(error, AdminRefused) and error.refusal != "NOT_FOUND"):
             raise
-        found = explain_from_journal(data, what, error, as_json)
+        found = explain_absentee(data, what)
+        if found is None:
+            if what.startswith("worker:"):
+                raise
+            found = explain_from_journal(data, what, error, as_json)
     if as_json:
         print_json(found)
     else:
         print_lines(found["lines"])
+
+
+def explain_absentee(data: Path, what: str) -> dict[str, Any] | None:
+    """A worker that has gone, or one of a broker that does not run; None where this is no worker's number, or nothing tells of it."""
+    from dragoman.runtime.absentees import absentee_lines
+
+    key = what.removeprefix("worker:")
+    if (key == what and not is_worker_id(key)) or not (data / JOURNAL).is_dir():
+        return None
+    lines = absentee_lines(str(data / JOURNAL), key, time.time_ns())
+    return {"of": what, "kind": "worker", "lines": lines} if lines else None
+
+
+def is_worker_id(text: str) -> bool:
+    return text.startswith("w") and read_number(text.removeprefix("w")) > 0
 
 
 def explain_from_journal(

@@ -5,28 +5,33 @@ from __future__ import annotations
 
 from typing import final
 
-from dragoman.model.words import SUPERSEDED
+from dragoman.core.queue import Queue
+from dragoman.model.words import BROKER_STARTED, SUPERSEDED
 
 
 @final
 class Attendance:
-    """Changed by the state's mutators only. Sessions know more (a worker that drains serves no queue, and is still here)."""
+    """Mutators as those of the state. Sessions know more: a worker that drains serves no queue, and is still here."""
 
     def __init__(self) -> None:
         self.serves: dict[int, list[int]] = {}  # worker → its queues
         self.left: dict[int, tuple[int, int]] = {}  # queue → when a worker left it last, and why
 
-    def come(self, worker_no: int, queue_nos: list[int], now_ns: int) -> None:
+    def on_joined(self, worker_no: int, queue_nos: list[int], now_ns: int) -> None:
         """A new worker, or one that says anew what it serves."""
         for queue_no in self.serves.get(worker_no, []):
             if queue_no not in queue_nos:
                 self.left[queue_no] = (now_ns, SUPERSEDED)
-        self.serves[worker_no] = queue_nos
+        self.serves[worker_no] = sorted(queue_nos)
 
-    def go(self, worker_no: int, reason: int, now_ns: int) -> None:
+    def on_left(self, worker_no: int, reason: int, now_ns: int) -> None:
         for queue_no in self.serves.pop(worker_no, []):
             self.left[queue_no] = (now_ns, reason)
 
-    def go_all(self, reason: int, now_ns: int) -> None:
+    def on_started(self, queues: dict[int, Queue], now_ns: int) -> None:
+        """Every session ended with the boot before."""
         for worker_no in list(self.serves):
-            self.go(worker_no, reason, now_ns)
+            self.on_left(worker_no, BROKER_STARTED, now_ns)
+        for queue_no, left in self.left.items():
+            queues[queue_no].last_worker_left_ns = left[0]
+            queues[queue_no].last_worker_left_reason = left[1]

@@ -20,22 +20,21 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from typing import Final, final
+from typing import Final
 
-from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, write_i64_le
-from mypy_extensions import i64
+from librt.strings import BytesWriter, write_i32_le, write_i64_le
 
 from dragoman.core.attendance import Attendance
 from dragoman.core.held import held_messages
-from dragoman.core.lifecycle import LEASED, QUARANTINED, WAITING
-from dragoman.core.lines import line_code, line_key
+from dragoman.core.lifecycle import WAITING
+from dragoman.core.lines import line_key
 from dragoman.core.queue import Queue
 from dragoman.core.schedule import Schedule
 from dragoman.core.state import State
 from dragoman.core.tail import Tail, id_hash
 from dragoman.limits import CHECKPOINT_ROWS_MAX
 from dragoman.model.message import Message
-from dragoman.model.records import CHECKPOINT, carried_at, read_accepted, schedule_text
+from dragoman.model.records import CHECKPOINT, schedule_text
 
 COUNTERS: Final = 1
 QUEUE: Final = 2
@@ -264,163 +263,3 @@ def add_tail_row(columns: list[array[int]], tail: Tail, at: int) -> None:
         columns[2].append(tail.accepted[at])
         columns[3].append(tail.expires[at])
         columns[4].append(tail.hashes[at])
-
-
-@final
-class CheckpointReader:
-    """Fills an empty state from a checkpoint's chunks, in their order."""
-
-    def __init__(self, state: State) -> None:
-        self.state = state
-        self.segments: set[int] = set()  # journal segments the checkpoint refers to: they stay while it is the newest
-
-    def chunk(self, data: bytes) -> None:
-        section = data[0]
-        if section == COUNTERS:
-            state = self.state
-            state.boot_no = read_i64_le(data, 1)
-            state.next_number = read_i64_le(data, 9)
-            state.accepted = read_i64_le(data, 17)
-            state.settled = read_i64_le(data, 25)
-        elif section == QUEUE:
-            self.queue(data)
-        elif section == KEYS:
-            self.keys(data)
-        elif section == SCHEDULE:
-            self.schedule(data)
-        elif section == MESSAGE:
-            self.message(data)
-        elif section == HOLDERS:
-            self.holders(data)
-        elif section == SERVES:
-            self.serves(data)
-        elif section == LEFT:
-            self.left(data)
-        elif section == LINE:
-            self.line(data)
-
-    def queue(self, data: bytes) -> None:
-        queue = self.state.on_queue_named(read_i32_le(data, 1), data[54:])
-        queue.is_paused = data[5] == 1
-        queue.is_draining = data[5] == 2
-        queue.accepted = read_i64_le(data, 6)
-        queue.done = read_i64_le(data, 14)
-        queue.failed = read_i64_le(data, 22)
-        queue.released = read_i64_le(data, 30)
-        queue.wait_ns = read_i64_le(data, 38)
-        queue.wait_max_ns = read_i64_le(data, 46)
-
-    def keys(self, data: bytes) -> None:
-        queue = self.state.queues_by_no[read_i32_le(data, 1)]
-        at: i64 = 5
-        while at < len(data):
-            length: i64 = data[at + 16]
-            key = data[at + 17 : at + 17 + length]
-            queue.dedupe[key] = (read_i64_le(data, at), read_i64_le(data, at + 8))
-            at += 17 + length
-
-    def schedule(self, data: bytes) -> None:
-        schedule = read_schedule(self.state, read_i64_le(data, 1), data[41:])
-        schedule.next_due_ns = read_i64_le(data, 9)
-        schedule.last_due_ns = read_i64_le(data, 17)
-        schedule.fired = read_i64_le(data, 25)
-        schedule.runs_left = read_i64_le(data, 33)
-        self.state.schedules[schedule.number] = schedule
-        self.state.schedules_by_key[schedule.template.dedupe] = schedule
-
-    def message(self, data: bytes) -> None:
-        state = self.state
-        queue = state.queues_by_no[read_i32_le(data, 9)]
-        place: int = read_i64_le(data, 1)
-        self.segments.add(place >> 32)
-        record = state.load(place)
-        m = read_accepted(record, carried_at(record), queue.name, False)
-        m.place = place
-        m.last_reason = data[14]
-        m.is_answerable = data[15] == 1
-        m.attempt = read_i32_le(data, 17)
-        m.retries_left = read_i32_le(data, 21)
-        m.due_ns = read_i64_le(data, 25)
-        m.accepted_ns = read_i64_le(data, 33)
-        m.first_leased_ns = read_i64_le(data, 41)
-        m.leased_ns = read_i64_le(data, 49)
-        at: i64 = 57
-        while at < len(data):
-            state.count_death(m, read_i64_le(data, at))
-            at += 8
-        state.index(m)
-        self.put(m, queue, data[13])
-
-    def holders(self, data: bytes) -> None:
-        at: i64 = 1
-        while at < len(data):
-            self.state.messages[read_i64_le(data, at)].worker_no = read_i64_le(data, at + 8)
-            at += 16
-
-    def serves(self, data: bytes) -> None:
-        queue_nos: list[int] = []
-        at: i64 = 9
-        while at < len(data):
-            queue_nos.append(read_i32_le(data, at))
-            at += 4
-        self.state.attendance.serves[read_i64_le(data, 1)] = queue_nos
-
-    def left(self, data: bytes) -> None:
-        at: i64 = 1
-        while at < len(data):
-            self.state.attendance.left[read_i32_le(data, at)] = (read_i64_le(data, at + 4), data[at + 12])
-            at += 13
-
-    def put(self, m: Message, queue: Queue, kind: int) -> None:
-        m.state = kind
-        state = self.state
-        if kind == LEASED:
-            queue.leased += 1
-        elif kind == QUARANTINED:
-            queue.quarantined += 1
-            state.quarantine[m.number] = m
-        elif m.due_ns > state.now_ns:
-            state.delay(m, queue)
-        else:
-            state.enqueue_returned(m, queue)
-        if m.expires_ns != 0:
-            state.expiries.watch(m.number, m.expires_ns)
-
-    def line(self, data: bytes) -> None:
-        queue = self.state.queues_by_no[read_i32_le(data, 1)]
-        length: i64 = data[6]
-        lane = queue.lane(data[5])
-        line = lane.line(data[7 : 7 + length])
-        count: int = read_i32_le(data, 7 + length)
-        at: int = 11 + length
-        width = count * 8
-        tail = line.tail
-        tail.numbers.frombytes(data[at : at + width])
-        tail.places.frombytes(data[at + width : at + 2 * width])
-        self.segments.update([place >> 32 for place in tail.places[len(tail.places) - count :]])
-        tail.accepted.frombytes(data[at + 2 * width : at + 3 * width])
-        expires: array[int] = array("q")
-        expires.frombytes(data[at + 3 * width : at + 4 * width])
-        tail.expires.extend(expires)
-        tail.hashes.frombytes(data[at + 4 * width : at + 5 * width])
-        tail.live += count
-        line.size += count
-        queue.waiting += count
-        if max(expires) > 0:
-            start = len(tail.expires) - count
-            code = line_code(queue.number, lane, line)
-            for i in range(count):
-                if expires[i] > 0:
-                    self.state.expiries.watch(tail.numbers[start + i], expires[i])
-                    self.state.expiries.watch_far(tail.numbers[start + i], code, expires[i])
-
-
-def read_schedule(state: State, number: int, text: bytes) -> Schedule:
-    """The schedule of a scheduled fact's text (model/records.schedule_text)."""
-    interval_ns: int = read_i64_le(text, 0)
-    runs: int = read_i32_le(text, 8)
-    length = i64(read_i32_le(text, 12))
-    cron = text[16 : 16 + length].decode()
-    at: i64 = 16 + length
-    queue = state.queues_by_no[read_i32_le(text, at + 16)]
-    return Schedule(number, read_accepted(text, at, queue.name, True), interval_ns, cron, runs)

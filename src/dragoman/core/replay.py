@@ -7,7 +7,7 @@ from typing import final
 from librt.strings import read_i32_le, read_i64_le
 from mypy_extensions import i64
 
-from dragoman.core.checkpoint import CheckpointReader, read_schedule
+from dragoman.core.checkpoint_reader import CheckpointReader, read_schedule
 from dragoman.core.core import Core
 from dragoman.model.message import Message
 from dragoman.model.records import (
@@ -115,9 +115,12 @@ class Replay:
         elif kind == QUEUE_NAMED:
             state.on_queue_named(number, text)
         elif kind == WORKER_JOINED:
-            state.on_worker_joined(number, [name for _, name in claims_of(text) if name in state.queues])
+            if number >= state.next_number:
+                state.next_number = number + 1
+            names = [name for _, name in claims_of(text) if name in state.queues]
+            state.attendance.on_joined(number, [state.queues[name].number for name in names], state.now_ns)
         elif kind == WORKER_LEFT:
-            state.on_worker_left(number, small)
+            state.attendance.on_left(number, small, state.now_ns)
         elif kind == DELIVERED:
             m = state.take(number)
             if m is not None:

@@ -66,7 +66,7 @@ class Roster:
             peer.serves.append(serving)
             claims.append(b"%d %s" % (weight, name))
         peer.serves.sort(key=serving_weight, reverse=True)
-        self.note_joined(peer, claims, [name for _, name in queues])
+        self.note_joined(peer, claims)
         return TAKEN
 
     def consume(self, peer: Peer, name: bytes, rank: int, is_exclusive: bool) -> int:
@@ -79,12 +79,13 @@ class Roster:
             serving = Serving(peer, queue.number, name, rank, rank, is_exclusive)
             queue.add(serving)
             peer.serves.append(serving)
-        self.note_joined(peer, [b"%d %s" % (rank, name)], [name])
+        self.note_joined(peer, [b"%d %s" % (rank, name)])
         return TAKEN
 
-    def note_joined(self, peer: Peer, claims: list[bytes], names: list[bytes]) -> None:
+    def note_joined(self, peer: Peer, claims: list[bytes]) -> None:
         self.log.numbered(WORKER_JOINED, peer.number, peer.dialect, worker_text(peer, claims))
-        self.state.on_worker_joined(peer.number, names)
+        queue_nos = [serving.queue_no for serving in peer.serves]
+        self.state.attendance.on_joined(peer.number, queue_nos, self.state.now_ns)
 
     def claims_anew(self, peer: Peer, queue: Queue, rank: int, is_exclusive: bool) -> bool:
         """One that says its claim again, no more and no less exclusive than before, keeps its place; False for any other."""
@@ -123,7 +124,7 @@ class Roster:
         peer.slots = 0
         del self.workers[peer.number]
         self.log.numbered(WORKER_LEFT_FACT, peer.number, reason, b"")
-        self.state.on_worker_left(peer.number, reason)
+        self.state.attendance.on_left(peer.number, reason, self.state.now_ns)
         why = WORKER_LEFT if peer.is_leaving else WORKER_LOST
         for message in list(peer.held.values()):
             self.settling.give_back(message, why, b"")

@@ -34,7 +34,7 @@ from dragoman.core.settings import CoreSettings
 from dragoman.limits import REFILL_COUNT, STALE_ENTRIES_MAX
 from dragoman.model.message import IN_DELAYED, NOWHERE, Message, own_number
 from dragoman.model.records import accepted_body, carried_at, read_accepted
-from dragoman.model.words import BROKER_STARTED, EMQP, HANDOVER_WANTED
+from dragoman.model.words import EMQP, HANDOVER_WANTED
 
 BOOT_SHIFT: Final = 40  # message_no = boot_no << 40 | counter: numbers never repeat
 
@@ -84,19 +84,7 @@ class State:
             m.state = moved(m.state, RELEASE)
             queue.leased -= 1
             self.enqueue_returned(m, queue)
-        self.attendance.go_all(BROKER_STARTED, self.now_ns)
-        for queue_no, left in self.attendance.left.items():
-            queue = self.queues_by_no[queue_no]
-            queue.last_worker_left_ns = left[0]
-            queue.last_worker_left_reason = left[1]
-
-    def on_worker_joined(self, number: int, names: list[bytes]) -> None:
-        if number >= self.next_number:
-            self.next_number = number + 1
-        self.attendance.come(number, [self.queues[name].number for name in names], self.now_ns)
-
-    def on_worker_left(self, number: int, reason: int) -> None:
-        self.attendance.go(number, reason, self.now_ns)
+        self.attendance.on_started(self.queues_by_no, self.now_ns)
 
     def on_queue_named(self, number: int, name: bytes) -> Queue:
         if number in self.queues_by_no:

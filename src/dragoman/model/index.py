@@ -1,4 +1,4 @@
-"""What a journal's index is made of: of every record that a life may be told from, a key, and the block that holds it.
+"""What a journal's index is made of: of every record that the life of a message or a worker may be told from, a key, and the block that holds it.
 
 An entry is one number, `key << 32 | offset of the block's header in its segment`, so that sorted entries are sorted by key. A key has 30
 bits: two things that share one cost a reader one block it did not need, never an answer, for what an index names is read and looked at.
@@ -32,6 +32,7 @@ from dragoman.model.records import (
     REQUEUED,
     STARTED,
     WORKER_JOINED,
+    WORKER_LEFT,
 )
 
 OFFSET_BITS: Final = 32
@@ -126,7 +127,7 @@ def is_numbered(kind: i64) -> bool:
     """Whether a rarer record is found by its first number."""
     if kind == DELIVERED or kind == QUARANTINED or kind == REQUEUED:
         return True
-    return kind == WORKER_JOINED or kind == QUEUE_NAMED
+    return kind == WORKER_JOINED or kind == WORKER_LEFT or kind == QUEUE_NAMED
 
 
 def index_accepted(records: bytes, at: i64, offset: i64, entries: vec[i64]) -> vec[i64]:

@@ -22,6 +22,7 @@ from dragoman.model.records import (
     REQUEUED,
     STARTED,
     WORKER_JOINED,
+    WORKER_LEFT,
 )
 
 
@@ -50,6 +51,8 @@ def is_mention(records: bytes, at: i64, kind: i64, numbers: set[int], client_id:
         return read_i64_le(records, at + 5) in numbers
     if kind == CARRIED:
         return mentions_accepted(records, at + CARRIED_AT, numbers, client_id)
+    if kind == WORKER_LEFT:  # for whoever looks for a worker
+        return read_i64_le(records, at + 5) in numbers
     if kind == FIRED:  # a schedule's message has no client id: it can only be looked for by number
         return read_i64_le(records, at + 21) in numbers
     return kind == STARTED or kind == WORKER_JOINED or kind == QUEUE_NAMED or kind == LATE

@@ -78,6 +78,20 @@ class Search:
         return [blocks[offset] for offset in sorted(blocks)]
 
 
+def blocks_with(stretch: Stretch, keys: set[int]) -> Iterator[Block]:
+    """Every block of a segment that tells of one of these keys, and maybe more, in order."""
+    try:
+        picked = stretch.fetch(stretch.find(keys)) if stretch.index is not None else None
+    except IndexUntrue:
+        picked = None
+    if picked is None:
+        yield from stretch.blocks()
+        return
+    for offset in sorted(picked):
+        yield picked[offset]
+    yield from stretch.rest()
+
+
 def number_keys(numbers: set[int]) -> set[int]:
     return {number_key(number) for number in numbers if number <= NUMBER_MAX}
 

@@ -14,6 +14,7 @@ Context = dict[str, Any]
 Query = Mapping[str, str]
 
 PAGE_SIZE: Final = 50
+NOT_FOUND: Final = "NOT_FOUND"  # how the broker says that there is no such thing
 
 
 @dataclass(frozen=True, slots=True)

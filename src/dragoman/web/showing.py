@@ -9,12 +9,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from dragoman.errors import AdminRefused, AdminUnreachable
-from dragoman.web.desk import Context, Desk, Page, Query
+from dragoman.web.desk import NOT_FOUND, Context, Desk, Page, Query
 from dragoman.web.guard import cookies_of
 from dragoman.web.pages import PAGES
 from dragoman.web.seals import OPERATOR
 
-NOT_FOUND: Final = "NOT_FOUND"
 STATUS_OF: Final = {NOT_FOUND: 404, "BAD_ARGUMENT": 400, "UNKNOWN_OPERATION": 501}
 
 

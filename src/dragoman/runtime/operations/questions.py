@@ -93,25 +93,26 @@ class MessageView(Operation):
 
 
 class Explain(Operation):
-    """Why it is not moving, in sentences. `of` is an id, `queue:NAME` or `worker:ID`."""
+    """Why it is not moving, in sentences. `of` is a message's id, `queue:NAME` or `worker:ID`; a bare word that is no open message's id may name a
+    queue or a worker too."""
 
     of: Name
 
     async def run(self, face: BrokerFace, tell: Tell) -> object:
         core = face.core
         kind, colon, key = self.of.partition(":")
-        if colon and kind == "queue":
-            queue = lookup.find_queue(core, key)
-            if queue is None:
-                raise not_found("queue", key)
+        if not colon or kind not in ("queue", "worker"):
+            kind, key = "", self.of
+        m = lookup.find_message(core, key) if not kind else None
+        if m is not None:
+            return {"of": self.of, "kind": "message", "lines": explain.explain_message(core, m)}
+        queue = lookup.find_queue(core, key) if kind != "worker" else None
+        if queue is not None:
             return {"of": self.of, "kind": "queue", "lines": explain.explain_queue(core, queue)}
-        if colon and kind == "worker":
-            peer = lookup.find_worker(core, key)
-            if peer is None:
-                raise not_found("worker", key)
+        peer = lookup.find_worker(core, key) if kind != "queue" else None
+        if peer is not None:
             return {"of": self.of, "kind": "worker", "lines": explain.explain_worker(core, peer)}
-        m = open_message(core, self.of)
-        return {"of": self.of, "kind": "message", "lines": explain.explain_message(core, m)}
+        raise not_found(kind or "open message", key)
 
 
 class QuarantineList(Operation):

@@ -1,9 +1,13 @@
-"""All workers, and one of them."""
+"""All workers, and one of them, also when it has gone."""
 
 from __future__ import annotations
 
+import asyncio
+
+from dragoman.errors import AdminRefused, DragomanError
 from dragoman.model.units import SECOND_NS
-from dragoman.web.desk import PAGE_SIZE, Context, Desk, Query, offset_of, turning
+from dragoman.runtime.absentees import absentee_lines
+from dragoman.web.desk import NOT_FOUND, PAGE_SIZE, Context, Desk, Query, offset_of, turning
 
 
 async def make(desk: Desk, query: Query, key: str) -> Context:
@@ -21,12 +25,27 @@ async def make(desk: Desk, query: Query, key: str) -> Context:
 
 async def make_one(desk: Desk, query: Query, key: str) -> Context:
     await desk.sampler.fresh()
-    worker = await desk.link.ask("worker", worker=query.get("id", ""))
+    key = query.get("id", "")
+    try:
+        worker = await desk.link.ask("worker", worker=key)
+    except AdminRefused as refused:
+        lines = await absentee(desk, key)
+        if refused.refusal != NOT_FOUND or not lines:
+            raise
+        return {"title": key, "worker": None, "lines": lines, "is_still": True}
     return {
         "title": worker["id"],
         "worker": {**worker, "throughput": throughput(worker, desk.now_ns)},
         "now_ns": desk.now_ns,
     }
+
+
+async def absentee(desk: Desk, key: str) -> list[str]:
+    """Of a worker that has gone, what the journal tells."""
+    try:
+        return await asyncio.to_thread(absentee_lines, str(desk.journal), key, desk.now_ns)
+    except (DragomanError, OSError):
+        return []  # a journal that cannot be read is told of by its own tools
 
 
 def throughput(worker: dict[str, int], now_ns: int) -> float:
