@@ -191,3 +191,14 @@ OTEL_OPEN_MAX: Final = 100_000
 
 # Messages of one exported test: more would be read by nobody, and take the simulator minutes.
 EXPORT_MESSAGES_MAX: Final = 2000
+
+# A search through the journal: bytes read for one answer (whole segments, so up to one more), some seconds of a web page's thread; and as
+# many more where there is no index that would tell of what was found.
+FIND_SIZE_MAX: Final = 256 * 1024 * 1024
+# Messages one answer lists at most, and messages told from their facts for it: some turn out to be others.
+FIND_ROWS_MAX: Final = 1000
+FIND_TOLD_MAX: Final = 2000
+# Messages told at a time: each takes three keys of an index at most (INDEX_KEYS_MAX).
+FIND_TOLD_STEP: Final = 200
+# Ends remembered while open messages are looked for: about 100 MB; beyond, messages are told one by one.
+FIND_ENDED_MAX: Final = 1_000_000

@@ -35,6 +35,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "workers": ("looks:workers", "Show connected workers."),
     "schedules": ("schedules:schedules", "Show durable schedules; remove one."),
     "trace": ("history:trace", "Print the whole life of a message."),
+    "find": ("find:find", "List messages by queue, peer, state, dialect and time."),
     "explain": ("history:explain", "Say why a message, queue or worker is not moving."),
     "export-test": ("dragoman.testing.replay.command:export_test", "Write a test that replays what happened."),
     "cancel": ("control:cancel", "End a message that is not settled."),

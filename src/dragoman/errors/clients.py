@@ -128,3 +128,10 @@ class TraceNotFound(OperatorError):
 
     code = "NOT_FOUND"
     exit_code = 4
+
+
+class BadSearch(OperatorError):
+    """A search for messages asks for something that cannot be."""
+
+    code = "BAD_SEARCH"
+    exit_code = 2

@@ -69,8 +69,8 @@ def export_test(
     It checks that each message lives the same life again: the same facts, attempts, outcomes and reasons, given out in the same order.
     Reads the journal's files: works beside a running broker and without one.
     """
+    from dragoman.runtime.instants import read_instant
     from dragoman.testing.replay.history import Wanted
-    from dragoman.testing.replay.instants import read_instant
     from dragoman.testing.replay.page import write_page
     from dragoman.testing.replay.proving import prove
     from dragoman.testing.replay.script import Writer

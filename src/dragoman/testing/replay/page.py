@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from dragoman.core.phrases import count_of
-from dragoman.testing.replay.instants import written
+from dragoman.runtime.instants import written
 from dragoman.testing.replay.script import Script
 
 LEFT_OUT_SHOWN_MAX: Final = 20

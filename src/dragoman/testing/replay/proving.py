@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.errors import NotReplayable
+from dragoman.runtime.instants import written
 from dragoman.testing.replay import replay
-from dragoman.testing.replay.instants import written
 from dragoman.testing.replay.script import Script
 from dragoman.testing.replay.telling import Told, differ
 

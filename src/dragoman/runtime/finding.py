@@ -1,0 +1,268 @@
+"""Messages by queue, peer, state, dialect and time, out of the journal's files: for what no index has a key.
+
+Segments are looked through from the newest backwards, each forwards, by what their records say at fixed offsets (`model/sightings`); the
+messages that are seen there are then told from all of their facts, as a trace does it, and only those that are what was asked for become
+rows. Times of blocks never go back, so that a span of time is a span of segments.
+
+Work is bounded, and an answer says how far it looked. Pages go by lsn: a message is listed at one fact, and the next page has what is
+listed below that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from dragoman import limits
+from dragoman.core.phrases import read_number
+from dragoman.errors import BadSearch
+from dragoman.journal.format import Block
+from dragoman.journal.stretches import Stretch, stretches
+from dragoman.model.decode import OUTCOME_NAMES, shown
+from dragoman.model.sightings import ANY, ENDED, OPEN, Sought, find_sightings, note_numbers
+from dragoman.model.words import DIALECT_NAMES
+from dragoman.runtime.listed import Listed, Row, identities_of
+from dragoman.runtime.lives import Gathering, Life
+from dragoman.runtime.naming import Naming
+from dragoman.runtime.trace import look_through, no_progress
+
+FOREVER: Final = 2**63 - 1
+ENDS: Final = ("done", "rejected", "expired", "cancelled")
+STATES: Final = {"": ANY, "open": OPEN, "ended": ENDED} | {name: OUTCOME_NAMES.index(name) for name in ENDS}
+# A segment is created a moment before or after its first block was begun.
+CREATED_SLACK_NS: Final = 1_000_000_000
+CHUNK_SIZE: Final = 8 * 1024 * 1024  # bytes of records held at a time
+
+Progress = Callable[[int, int], None]  # bytes looked through, bytes in all
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is looked for; what is left empty matches any. From `from_ns` on and before `to_ns`; listed below `before_lsn`."""
+
+    queue: str = ""
+    peer: str = ""
+    state: str = ""
+    dialect: str = ""
+    from_ns: int = 0
+    to_ns: int = FOREVER
+    before_lsn: int = FOREVER
+    limit: int = 50
+
+    def check(self) -> None:
+        if self.state not in STATES:
+            raise BadSearch(f"there is no state {self.state!r}; there are: {', '.join(filter(None, STATES))}")
+        if self.dialect and self.dialect not in DIALECT_NAMES:
+            raise BadSearch(f"there is no dialect {self.dialect!r}; there are: {', '.join(DIALECT_NAMES)}")
+        if self.to_ns <= self.from_ns:
+            raise BadSearch("the span of time ends before it begins")
+        if not 1 <= self.limit <= limits.FIND_ROWS_MAX:
+            raise BadSearch(f"an answer lists 1 to {limits.FIND_ROWS_MAX} messages, not {self.limit}")
+
+    def sought(self) -> Sought:
+        dialect = DIALECT_NAMES.index(self.dialect) if self.dialect else ANY
+        found = Sought(STATES[self.state], dialect, bool(self.queue), bool(self.peer))
+        found.before_lsn = self.before_lsn
+        found.identities = identities_of(self.peer)
+        number = read_number(self.peer.removeprefix("w"))
+        if 0 < number <= FOREVER:
+            found.worker_nos.add(number)
+        return found
+
+
+@dataclass(slots=True)
+class Answer:
+    """Rows, newest first. Everything from `searched_from_ns` on was looked through; `next_lsn`: where the next page begins (its
+    `before_lsn`), 0 when there is nothing further back."""
+
+    rows: list[Row] = field(default_factory=list)
+    searched_from_ns: int = 0
+    next_lsn: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+def find_messages(
+    directory: str, question: Question, naming: Naming | None = None, progress: Progress = no_progress
+) -> Answer:
+    """Messages in the journal in `directory`. `naming`: what is known otherwise of the names of queues and workers."""
+    question.check()
+    return Finder(stretches(directory), question, naming if naming is not None else Naming()).find(progress)
+
+
+class Finder:
+    """One search."""
+
+    def __init__(self, segments: list[Stretch], question: Question, naming: Naming) -> None:
+        self._segments, self._question, self._naming = segments, question, naming
+        self._sought = question.sought()
+        self._since_ns = since_of(segments, question.from_ns)
+        self._telling, self._told_from = affordable(segments)
+        self._told = 0
+        self._listed = Listed(question.from_ns, question.to_ns, self._sought, self._since)
+        self.answer = Answer(searched_from_ns=question.from_ns)
+
+    def find(self, progress: Progress) -> Answer:
+        wanted = self._in_question()
+        total, read = sum(self._segments[at].file.size for at in wanted), 0
+        for at in wanted:
+            if read >= limits.FIND_SIZE_MAX:
+                self._cut(first_lsn_of(self._segments[at + 1]), created_ns_of(self._segments[at + 1]))
+                break
+            with suppress(FileNotFoundError):  # trimmed under our feet
+                if not self._list(self._scan(at)):
+                    break
+            read += self._segments[at].file.size
+            progress(read, total)
+        else:
+            self.answer.searched_from_ns = max(self._question.from_ns, min(self._since_ns, default=0))
+        if self._told_from > 0:
+            self.answer.notes.append(
+                "much of the journal has no index and was not read for how these messages began and ended: "
+                "`dragoman journal index` makes them"
+            )
+        return self.answer
+
+    def _in_question(self) -> list[int]:
+        """The segments that may have what is asked for, the newest first."""
+        found = []
+        ends = [created_ns_of(after) for after in self._segments[1:]]
+        for at, (stretch, end_ns) in enumerate(zip(self._segments, [*ends, FOREVER], strict=True)):
+            if end_ns < self._question.from_ns - CREATED_SLACK_NS:
+                continue
+            if created_ns_of(stretch) - CREATED_SLACK_NS >= self._question.to_ns:
+                continue
+            if first_lsn_of(stretch) < self._question.before_lsn:
+                found.append(at)
+        return found[::-1]
+
+    def _scan(self, at: int) -> list[tuple[int, int]]:
+        """The messages seen in a segment: lsn and number, the newest first."""
+        sought = self._sought
+        sought.since_ns = self._since_ns[at]
+        found: dict[int, int] = {}
+        for blocks in self._chunks(self._segments[at]):
+            if sought.has_queue or sought.has_peer:
+                self._name(blocks)
+            if not sought.has_queue or sought.queue_nos:
+                for block in blocks:
+                    find_sightings(block.records, block.first_lsn, sought, found)
+        return sorted(((lsn, number) for number, lsn in found.items() if number not in sought.ended), reverse=True)
+
+    def _chunks(self, stretch: Stretch) -> Iterator[list[Block]]:
+        """A segment's blocks that are asked about, some at a time."""
+        chunk: list[Block] = []
+        size = 0
+        for block in stretch.blocks():
+            if block.first_lsn >= self._question.before_lsn or block.time_ns >= self._question.to_ns:
+                break
+            if block.time_ns >= self._question.from_ns:
+                chunk.append(block)
+                size += len(block.records)
+            if size >= CHUNK_SIZE:
+                yield chunk
+                chunk, size = [], 0
+        yield chunk
+
+    def _name(self, blocks: list[Block]) -> None:
+        """Learn which queues and workers of these blocks are those asked for: their names may have been told long before."""
+        queue_nos: set[int] = set()
+        worker_nos: set[int] = set()
+        for block in blocks:
+            note_numbers(block.records, queue_nos, worker_nos)
+        self._naming.learn(
+            self._telling,
+            queue_nos if self._sought.has_queue else set(),
+            worker_nos - {0} if self._sought.has_peer else set(),
+        )
+        self._sought.queue_nos |= self._naming.queue_nos(self._question.queue)
+        if self._sought.has_peer:
+            names = {self._question.peer, *map(shown, self._sought.identities)}
+            self._sought.worker_nos |= self._naming.worker_nos(names)
+
+    def _list(self, seen: list[tuple[int, int]]) -> bool:
+        """Tell what was seen until the page is full; False when there is to be no more."""
+        for start in range(0, len(seen), limits.FIND_TOLD_STEP):
+            step = seen[start : start + limits.FIND_TOLD_STEP]
+            missing = self._question.limit - len(self.answer.rows)
+            for part in (step[:missing], step[missing:]):  # most of what is seen becomes a row
+                lives = self._tell(part)
+                for lsn, number in part:
+                    row = self._listed.row(lives[number], lsn) if number in lives else None
+                    if row is not None:
+                        self._put(row)
+                        if len(self.answer.rows) == self._question.limit:
+                            self._cut(lsn, self._time_of(lives[number], lsn))
+                            return False
+                    elif self._told >= limits.FIND_TOLD_MAX and (lsn, number) == part[-1]:
+                        self._cut(lsn, self._time_of(lives.get(number), lsn))
+                        return False
+        return True
+
+    def _tell(self, part: list[tuple[int, int]]) -> dict[int, Life]:
+        if not part:
+            return {}
+        self._told += len(part)
+        gathering = Gathering("")
+        gathering.numbers.update(number for _, number in part)
+        return {life.number: life for life in look_through(self._telling, gathering)}
+
+    def _put(self, row: Row) -> None:
+        row.queue = row.queue or self._naming.queue(row.queue_no)
+        row.worker_name = row.worker_name or self._naming.worker(row.worker_no)
+        if row.state == "open" and row.lsn < self._told_from:
+            row.state = "unknown"
+        self.answer.rows.append(row)
+
+    def _since(self, lsn: int) -> int:
+        """Since when messages were looked through together with the fact of this lsn."""
+        places = [at for at, stretch in enumerate(self._segments) if first_lsn_of(stretch) <= lsn]
+        return self._since_ns[places[-1]] if places else 0
+
+    def _time_of(self, life: Life | None, lsn: int) -> int:
+        facts = life.facts if life is not None else []
+        return next((int(fact["time_ns"]) for fact in facts if fact["lsn"] == lsn), self._question.from_ns)
+
+    def _cut(self, next_lsn: int, at_ns: int) -> None:
+        self.answer.next_lsn = next_lsn
+        self.answer.searched_from_ns = max(at_ns, self._question.from_ns)
+
+
+def since_of(segments: list[Stretch], from_ns: int) -> list[int]:
+    """For each segment: the time from which on all facts before it are kept, as far as they are asked about."""
+    found: list[int] = []
+    for before, stretch in pairwise([None, *segments]):
+        assert stretch is not None
+        follows = before is not None and before.file.segment_no + 1 == stretch.file.segment_no
+        if not follows:
+            first = None
+            with suppress(FileNotFoundError):
+                first = next(iter(stretch.blocks()), None)
+            since_ns = first.time_ns if first is not None else created_ns_of(stretch)
+        found.append(max(since_ns, from_ns))
+    return found
+
+
+def affordable(segments: list[Stretch]) -> tuple[list[Stretch], int]:
+    """The segments from which messages are told: those with an index, and as many others as may be read whole, the newest first; and
+    the lsn from which on none is left out, 0 where none is left out at all."""
+    left, told_from = limits.FIND_SIZE_MAX, 0
+    kept: list[Stretch] = []
+    for stretch in reversed(segments):
+        cost = stretch.file.size if stretch.index is None else stretch.file.size - stretch.index.covered.end
+        if cost <= left or stretch is segments[-1]:
+            left -= cost
+            kept.append(stretch)
+        elif told_from == 0:
+            told_from = first_lsn_of(segments[segments.index(stretch) + 1])
+    return kept[::-1], told_from
+
+
+def first_lsn_of(stretch: Stretch) -> int:
+    return stretch.file.header.first_lsn if stretch.file.header is not None else 0
+
+
+def created_ns_of(stretch: Stretch) -> int:
+    return stretch.file.header.created_ns if stretch.file.header is not None else 0

@@ -1,0 +1,67 @@
+"""What queues and workers are called, found in the journal by their numbers: a name may have been told long before it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dragoman import limits
+from dragoman.journal.format import Block
+from dragoman.journal.index import IndexUntrue
+from dragoman.journal.stretches import Stretch
+from dragoman.runtime.search import name_facts, number_keys
+
+
+class Naming:
+    """Names heard so far. `queues` and `workers`: what a running broker knows, which may be more than the journal still tells."""
+
+    def __init__(
+        self, queues: Mapping[int, str] | None = None, workers: Mapping[int, Iterable[str]] | None = None
+    ) -> None:
+        self._queues: dict[int, str] = dict(queues or {})
+        self._workers: dict[int, list[str]] = {number: list(names) for number, names in (workers or {}).items()}
+        self._missed: set[int] = set()  # looked for, and told of nowhere
+
+    def learn(self, segments: list[Stretch], queue_nos: set[int], worker_nos: set[int]) -> None:
+        """Look for those that have no name yet, the newest segments first."""
+        missing = (queue_nos - self._queues.keys()) | (worker_nos - self._workers.keys())
+        missing -= self._missed
+        for stretch in reversed(segments):
+            if not missing:
+                return
+            for block in naming_blocks(stretch, missing):
+                self._hear(block)
+            missing -= self._queues.keys() | self._workers.keys()
+        self._missed |= missing
+
+    def queue(self, number: int) -> str:
+        return self._queues.get(number, "")
+
+    def worker(self, number: int) -> str:
+        """Its identity, or where it came from."""
+        return next(filter(None, self._workers.get(number, ())), "")
+
+    def queue_nos(self, name: str) -> set[int]:
+        return {number for number, known in self._queues.items() if known == name}
+
+    def worker_nos(self, names: set[str]) -> set[int]:
+        return {number for number, known in self._workers.items() if not names.isdisjoint(known)}
+
+    def _hear(self, block: Block) -> None:
+        for fact in name_facts(block):
+            if fact["fact"] == "queue_named":
+                self._queues.setdefault(fact["queue_no"], fact["queue"])
+            else:
+                names = [fact["identity"], fact["remote"]]
+                self._workers.setdefault(fact["worker_no"], [name for name in names if name])
+
+
+def naming_blocks(stretch: Stretch, numbers: set[int]) -> Iterable[Block]:
+    """The blocks of a segment that may name these; all of them where its index does not help."""
+    keys = number_keys(numbers)
+    if stretch.index is None or len(keys) > limits.INDEX_KEYS_MAX:
+        return stretch.blocks()
+    try:
+        named = stretch.fetch(stretch.find(keys))
+    except (IndexUntrue, FileNotFoundError):
+        return stretch.blocks()
+    return [*named.values(), *stretch.rest()]
