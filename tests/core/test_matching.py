@@ -162,3 +162,20 @@ def test_entries_that_stand_for_no_message_any_more_are_steps_that_end() -> None
     house.core.state.delayed.extend((house.now_ns + number, 1) for number in range(MESSAGES_PASSED_BY_MAX + 1))
     found = matching.find(house.core, matching.Wanted())
     assert (found.is_cut, found.steps_left, found.found) == (True, 0, [])
+
+
+def test_messages_are_found_by_the_identity_of_their_client_and_by_when_they_were_accepted() -> None:
+    house = House()
+    first, second = house.client(), house.client()
+    jobs = [first.request(b"mail").decode(), second.request(b"mail").decode()]
+    house.pass_time(10)
+    jobs.append(first.request(b"mail").decode())
+    for m in house.core.state.messages.values():
+        m.address = b"\x01anna" if m.client_id.decode() != jobs[1] else b"\x81anna"
+    wanted = matching.Wanted()
+    wanted.clients = {b"anna", b"else"}
+    assert ids(listed(house, wanted)) == [jobs[0], jobs[2]], "an anonymous one has no identity"
+    wanted.accepted_from_ns = house.core.now_ns - 5 * SECOND_NS
+    assert ids(listed(house, wanted)) == [jobs[2]]
+    wanted.clients = {b"nobody"}
+    assert ids(listed(house, wanted)) == []

@@ -18,8 +18,8 @@ from dragoman.model.message import Message
 from dragoman.model.records import QUEUE_NAMED, STARTED, WORKER_JOINED, FactLog
 from dragoman.model.words import ANSWERED, EMQP
 from dragoman.runtime.config import Config
-from dragoman.testing.replay.history import History, Wanted
 from dragoman.runtime.instants import in_ns, read_instant
+from dragoman.testing.replay.history import History, Wanted
 from dragoman.testing.replay.page import literal
 from dragoman.testing.replay.proving import prove
 from dragoman.testing.replay.script import Writer

@@ -16,7 +16,7 @@ HEAD = """\
 
 `dragoman COMMAND --help` prints what stands here. Commands that look at a broker find it by its data directory (`--data`, else
 `DRAGOMAN_DATA`, else `./data`) and talk to its [admin socket](admin.md); `send`, `call`, `publish` and `subscribe` connect to its
-eMQP listeners as any client does; `trace`, `journal` and `restore` read files and need no broker.
+eMQP listeners as any client does; `trace`, `find`, `journal` and `restore` read files and need no broker.
 
 Every command that prints something takes `--json` and then prints one JSON document on stdout (`subscribe`: one per line) and,
 when it fails, `{"error": {"code", "message"}}` on stderr. Progress bars appear on a terminal's stderr only.

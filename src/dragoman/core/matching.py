@@ -15,7 +15,7 @@ from dragoman.core.lines import Lane, Line
 from dragoman.core.queue import Queue
 from dragoman.limits import MESSAGES_LOOKED_AT_MAX, MESSAGES_PASSED_BY_MAX
 from dragoman.model.message import IN_DELAYED, IN_FRESH, IN_RETURNED, Message
-from dragoman.model.peer import Peer
+from dragoman.model.peer import ANONYMOUS, Peer
 
 ANY: Final = -1
 DELAYED: Final = 100  # waiting, but in no line yet
@@ -32,7 +32,9 @@ class Wanted:
         self.dialect: int = ANY
         self.reason: int = ANY  # why its last attempt ended
         self.worker: Peer | None = None  # who holds it
+        self.clients: set[bytes] = set()  # the identities that its client may have; empty: any
         self.accepted_before_ns: int = 0  # 0: whenever
+        self.accepted_from_ns: int = 0
 
     def matches(self, m: Message) -> bool:
         if self.queue_no != ANY and m.queue_no != self.queue_no:
@@ -43,12 +45,21 @@ class Wanted:
             return False
         if self.accepted_before_ns != 0 and m.accepted_ns > self.accepted_before_ns:
             return False
+        if m.accepted_ns < self.accepted_from_ns:
+            return False
         if self.worker is not None and m.worker is not self.worker:
+            return False
+        if self.clients and not is_from(m.address, self.clients):
             return False
         return self.state == ANY or self.state == state_of(m)
 
     def may_be(self, state: int) -> bool:
         return self.state == ANY or self.state == state
+
+
+def is_from(address: bytes, identities: set[bytes]) -> bool:
+    """Whether a reply address is that of a client with one of these identities."""
+    return len(address) > 1 and address[0] < ANONYMOUS and address[1:] in identities
 
 
 def state_of(m: Message) -> int:

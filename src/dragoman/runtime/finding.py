@@ -19,12 +19,13 @@ from typing import Final
 from dragoman import limits
 from dragoman.core.phrases import read_number
 from dragoman.errors import BadSearch
-from dragoman.journal.format import Block
+from dragoman.journal.format import SEGMENT_MOVED, Block
 from dragoman.journal.stretches import Stretch, stretches
 from dragoman.model.decode import OUTCOME_NAMES, shown
+from dragoman.model.identities import identities_of
 from dragoman.model.sightings import ANY, ENDED, OPEN, Sought, find_sightings, note_numbers
 from dragoman.model.words import DIALECT_NAMES
-from dragoman.runtime.listed import Listed, Row, identities_of
+from dragoman.runtime.listed import Listed, Row
 from dragoman.runtime.lives import Gathering, Life
 from dragoman.runtime.naming import Naming
 from dragoman.runtime.trace import look_through, no_progress
@@ -32,8 +33,6 @@ from dragoman.runtime.trace import look_through, no_progress
 FOREVER: Final = 2**63 - 1
 ENDS: Final = ("done", "rejected", "expired", "cancelled")
 STATES: Final = {"": ANY, "open": OPEN, "ended": ENDED} | {name: OUTCOME_NAMES.index(name) for name in ENDS}
-# A segment is created a moment before or after its first block was begun.
-CREATED_SLACK_NS: Final = 1_000_000_000
 CHUNK_SIZE: Final = 8 * 1024 * 1024  # bytes of records held at a time
 
 Progress = Callable[[int, int], None]  # bytes looked through, bytes in all
@@ -112,7 +111,7 @@ class Finder:
                 self._cut(first_lsn_of(self._segments[at + 1]), created_ns_of(self._segments[at + 1]))
                 break
             with suppress(FileNotFoundError):  # trimmed under our feet
-                if not self._list(self._scan(at)):
+                if not self._list(self._scan(at), self._telling_with(at)):
                     break
             read += self._segments[at].file.size
             progress(read, total)
@@ -120,7 +119,7 @@ class Finder:
             self.answer.searched_from_ns = max(self._question.from_ns, min(self._since_ns, default=0))
         if self._told_from > 0:
             self.answer.notes.append(
-                "much of the journal has no index and was not read for how these messages began and ended: "
+                "much of the journal has no index and was not read for names, and for how these messages began and ended: "
                 "`dragoman journal index` makes them"
             )
         return self.answer
@@ -130,9 +129,7 @@ class Finder:
         found = []
         ends = [created_ns_of(after) for after in self._segments[1:]]
         for at, (stretch, end_ns) in enumerate(zip(self._segments, [*ends, FOREVER], strict=True)):
-            if end_ns < self._question.from_ns - CREATED_SLACK_NS:
-                continue
-            if created_ns_of(stretch) - CREATED_SLACK_NS >= self._question.to_ns:
+            if end_ns < self._question.from_ns or begun_ns_of(stretch) >= self._question.to_ns:
                 continue
             if first_lsn_of(stretch) < self._question.before_lsn:
                 found.append(at)
@@ -182,13 +179,17 @@ class Finder:
             names = {self._question.peer, *map(shown, self._sought.identities)}
             self._sought.worker_nos |= self._naming.worker_nos(names)
 
-    def _list(self, seen: list[tuple[int, int]]) -> bool:
+    def _telling_with(self, at: int) -> list[Stretch]:
+        """What was seen in a segment is told from that one in any case."""
+        return [one for one in self._segments if one in self._telling or one is self._segments[at]]
+
+    def _list(self, seen: list[tuple[int, int]], telling: list[Stretch]) -> bool:
         """Tell what was seen until the page is full; False when there is to be no more."""
         for start in range(0, len(seen), limits.FIND_TOLD_STEP):
             step = seen[start : start + limits.FIND_TOLD_STEP]
             missing = self._question.limit - len(self.answer.rows)
             for part in (step[:missing], step[missing:]):  # most of what is seen becomes a row
-                lives = self._tell(part)
+                lives = self._tell(part, telling)
                 for lsn, number in part:
                     row = self._listed.row(lives[number], lsn) if number in lives else None
                     if row is not None:
@@ -201,13 +202,13 @@ class Finder:
                         return False
         return True
 
-    def _tell(self, part: list[tuple[int, int]]) -> dict[int, Life]:
+    def _tell(self, part: list[tuple[int, int]], telling: list[Stretch]) -> dict[int, Life]:
         if not part:
             return {}
         self._told += len(part)
         gathering = Gathering("")
         gathering.numbers.update(number for _, number in part)
-        return {life.number: life for life in look_through(self._telling, gathering)}
+        return {life.number: life for life in look_through(telling, gathering)}
 
     def _put(self, row: Row) -> None:
         row.queue = row.queue or self._naming.queue(row.queue_no)
@@ -262,6 +263,12 @@ def affordable(segments: list[Stretch]) -> tuple[list[Stretch], int]:
 
 def first_lsn_of(stretch: Stretch) -> int:
     return stretch.file.header.first_lsn if stretch.file.header is not None else 0
+
+
+def begun_ns_of(stretch: Stretch) -> int:
+    """No block of it is older. One with moved blocks may hold some from long before it was created."""
+    header = stretch.file.header
+    return header.created_ns if header is not None and not header.flags & SEGMENT_MOVED else 0
 
 
 def created_ns_of(stretch: Stretch) -> int:

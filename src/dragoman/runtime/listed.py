@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from dragoman.core.phrases import number_text
 from dragoman.model.decode import OUTCOME_NAMES
+from dragoman.model.identities import client_of, identities_of
 from dragoman.model.sightings import ANY, ENDED, OPEN, Sought
 from dragoman.model.words import DIALECT_NAMES
 from dragoman.runtime.lives import BEGINNINGS, Fact, Life
-
-ESCAPE: Final = "\\x"
 
 
 @dataclass(slots=True)
@@ -130,20 +129,3 @@ def holding(life: Life) -> Fact:
 
 def accepted_ns_of(begin: Fact) -> int:
     return int(begin["accepted_ns"] if "accepted_ns" in begin else begin.get("time_ns") or 0)
-
-
-def client_of(address: str) -> str:
-    """The client's identity in a reply address as it is shown; empty for one that gave none."""
-    return "" if address.startswith(ESCAPE) else address[1:]
-
-
-def identities_of(text: str) -> set[bytes]:
-    """The identities that a text may stand for: itself, hex digits, and bytes that are shown as `\\xNN`."""
-    found = {text.encode("utf-8", "surrogateescape")} if text else set()
-    if text and len(text) % 2 == 0 and not text.strip("0123456789abcdefABCDEF"):
-        found.add(bytes.fromhex(text))
-    if ESCAPE in text:
-        first, *rest = text.split(ESCAPE)
-        if all(len(part) >= 2 and not part[:2].strip("0123456789abcdef") for part in rest):
-            found.add(first.encode() + b"".join(bytes.fromhex(part[:2]) + part[2:].encode() for part in rest))
-    return found

@@ -1,4 +1,4 @@
-"""Lives of messages out of the journal's files: read in a thread, for a long journal takes a while."""
+"""Messages out of the journal's files, by id or by what they have in common: read in a thread, for a long journal takes a while."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import asyncio
 from pathlib import Path
 from typing import Any, Final
 
-from dragoman.errors import DragomanError
+from dragoman.errors import AdminRefused, BadSearch, DragomanError
 from dragoman.journal import JournalReader
 from dragoman.model.decode import decode_block
+from dragoman.runtime.finding import Question, find_messages
+from dragoman.runtime.naming import Naming
 from dragoman.runtime.trace import Life, find_lives, no_progress
 
 LIVES_MAX: Final = 50  # of one id: the newest
@@ -28,6 +30,24 @@ async def lives_of(journal: Path, key: str, lake: str, notes: list[str]) -> list
     except (DragomanError, OSError):
         return []  # a journal that cannot be read is told of by its own tools; what is open is shown all the same
     return found[: -LIVES_MAX - 1 : -1]
+
+
+async def ended_in(journal: Path, question: Question, naming: Naming) -> dict[str, Any]:
+    """Ended messages; what keeps the journal from being read is a sentence in `trouble`."""
+    try:
+        async with _searching:
+            answer = await asyncio.to_thread(find_messages, str(journal), question, naming)
+    except BadSearch as error:
+        raise AdminRefused("BAD_ARGUMENT", str(error)) from error
+    except (DragomanError, OSError) as error:
+        return {"rows": [], "next_lsn": 0, "searched_from_ns": 0, "notes": [], "trouble": str(error)}
+    return {
+        "rows": [row.view() for row in answer.rows],
+        "next_lsn": answer.next_lsn,
+        "searched_from_ns": answer.searched_from_ns,
+        "notes": answer.notes,
+        "trouble": "",
+    }
 
 
 async def body_of(journal: Path, life: Life, size_max: int) -> bytes | None:

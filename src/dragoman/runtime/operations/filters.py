@@ -9,6 +9,7 @@ import msgspec
 from dragoman.core import lookup
 from dragoman.core.core import Core
 from dragoman.core.matching import ANY, STATES, Wanted
+from dragoman.model.identities import identities_of
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DIALECT_NAMES, REASON_NAMES
 from dragoman.runtime.operations.face import OperationRefused, not_found
@@ -24,7 +25,9 @@ class Filter(msgspec.Struct, frozen=True):
     dialect: str = ""
     reason: str = ""
     worker: str = ""
+    client: str = ""
     older_than_s: float = 0.0
+    newer_than_s: float = 0.0
 
     @property
     def says_something(self) -> bool:
@@ -42,11 +45,14 @@ class Filter(msgspec.Struct, frozen=True):
             if peer is None:
                 raise not_found("worker", self.worker)
             found.worker = peer
+        found.clients = identities_of(self.client)
         found.state = _number_of(self.state, STATES, "state")
         found.dialect = _number_of(self.dialect, _DIALECTS, "dialect")
         found.reason = _number_of(self.reason, _REASONS, "reason")
         if self.older_than_s:
             found.accepted_before_ns = core.now_ns - int(self.older_than_s * SECOND_NS)
+        if self.newer_than_s:
+            found.accepted_from_ns = core.now_ns - int(self.newer_than_s * SECOND_NS)
         return found
 
 

@@ -34,7 +34,9 @@ class Messages(Operation):
     state: str = ""
     dialect: str = ""
     worker: str = ""
+    client: str = ""
     older_than_s: Age = 0.0
+    newer_than_s: Age = 0.0
     offset: Offset = 0
     limit: Limit = 100
 
@@ -44,7 +46,9 @@ class Messages(Operation):
             state=self.state,
             dialect=self.dialect,
             worker=self.worker,
+            client=self.client,
             older_than_s=self.older_than_s,
+            newer_than_s=self.newer_than_s,
         )
         return views.messages(face.core, self.offset, self.limit, which.wanted(face.core))
 

@@ -17,5 +17,5 @@ PAGES: Final[dict[str, Page]] = {
     "quarantine": Page("quarantine.html", "Quarantine", "quarantine", quarantine.make),
     "schedules": Page("schedules.html", "Schedules", "schedules", schedules.make),
     "crossings": Page("crossings.html", "Crossings", "crossings", crossings.make),
-    "search": Page("search.html", "Search", "search", search.make, every_beats=2, make_once=search.lives),
+    "search": Page("search.html", "Search", "search", search.make, every_beats=2, make_once=search.once),
 }

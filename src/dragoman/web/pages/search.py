@@ -1,28 +1,38 @@
-"""Messages by id; open ones by queue, state, dialect, worker and age; queues and workers by name."""
+"""Messages by id, or by queue, peer, state, dialect and time: open ones as the broker has them, ended ones out of the journal; queues and
+workers by name."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from dragoman.errors import AdminRefused
+from dragoman.errors import AdminRefused, BadInstant
+from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DIALECT_NAMES
+from dragoman.runtime.finding import ENDS, FOREVER, Question
+from dragoman.runtime.instants import read_instant
+from dragoman.runtime.naming import Naming
 from dragoman.web.desk import PAGE_SIZE, Context, Desk, Query, offset_of, turning
-from dragoman.web.lives import lives_of
-from dragoman.web.pages.quarantine import seconds_of
+from dragoman.web.lives import ended_in, lives_of
+from dragoman.web.pages.quarantine import AGE_S_MAX, seconds_of
 
-FILTER_KEYS: Final = ("queue", "state", "dialect", "worker", "older_than_s")
+FILTER_KEYS: Final = ("queue", "peer", "state", "dialect", "since", "from", "to", "older_than_s")
 STATES: Final = ("waiting", "delayed", "leased", "quarantined")
+ENDED: Final = "ended"
+SINCE: Final = {"-5m": "last 5 minutes", "-1h": "last hour", "-1d": "last day"}
 NAMES_SHOWN: Final = 20
+NAMES_ASKED: Final = 1000
 
 
 async def make(desk: Desk, query: Query, key: str) -> Context:
     await desk.sampler.fresh()
     text = query.get("q", "").strip()
-    asked = {name: query.get(name, "") for name in FILTER_KEYS}
+    asked = filter_of(query)
     context: Context = {
         "text": text,
         "asked": asked,
         "states": STATES,
+        "ends": (ENDED, *ENDS),
+        "sinces": SINCE,
         "dialects": DIALECT_NAMES[1:],
         "now_ns": desk.now_ns,
         "is_asked": bool(text) or any(asked.values()),
@@ -32,15 +42,28 @@ async def make(desk: Desk, query: Query, key: str) -> Context:
     }
     if text:
         context |= await by_text(desk, text)
-    if any(asked.values()):
+    if any(asked.values()) and asked["state"] not in (ENDED, *ENDS) and not before_of(query):
         context |= await by_filter(desk, query, asked)
     return context
 
 
-async def lives(desk: Desk, query: Query) -> Context:
+async def once(desk: Desk, query: Query) -> Context:
     """Out of the journal and the lake: read once for a page, for either may be long."""
     text = query.get("q", "").strip()
-    return {"lives": await lives_of(desk.journal, text, await desk.lake(), []) if text else []}
+    asked = filter_of(query)
+    lives = await lives_of(desk.journal, text, await desk.lake(), []) if text else []
+    is_about_ends = any(asked.values()) and asked["state"] in ("", ENDED, *ENDS)
+    return {"lives": lives, "found": await ended(desk, query, asked) if is_about_ends else None}
+
+
+def filter_of(query: Query) -> dict[str, str]:
+    return {name: query.get(name, "").strip() for name in FILTER_KEYS}
+
+
+def before_of(query: Query) -> int:
+    """The lsn from which to search further back; 0: from the newest fact."""
+    text = query.get("before", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
 async def by_text(desk: Desk, text: str) -> Context:
@@ -55,13 +78,68 @@ async def by_text(desk: Desk, text: str) -> Context:
 
 async def by_filter(desk: Desk, query: Query, asked: dict[str, str]) -> Context:
     offset = offset_of(query)
-    arguments: dict[str, Any] = {name: asked[name] for name in FILTER_KEYS[:4] if asked[name]}
-    older_s = seconds_of(asked["older_than_s"])
-    if older_s:
-        arguments["older_than_s"] = older_s
-    found = await desk.link.ask("messages", offset=offset, limit=PAGE_SIZE, **arguments)
+    arguments: dict[str, Any] = {name: asked[name] for name in ("queue", "state", "dialect") if asked[name]}
+    from_ns, to_ns = span_of(asked, desk.now_ns)
+    if to_ns < desk.now_ns:
+        arguments["older_than_s"] = min((desk.now_ns - to_ns) / SECOND_NS, AGE_S_MAX)
+    if 0 < desk.now_ns - from_ns <= AGE_S_MAX * SECOND_NS:
+        arguments["newer_than_s"] = (desk.now_ns - from_ns) / SECOND_NS
+    found = await open_of(desk, asked["peer"], offset=offset, limit=PAGE_SIZE, **arguments)
     return {
         "messages": found["messages"],
         "is_cut": found["is_cut"],
         "turning": turning(offset, found["total"]),
     }
+
+
+async def open_of(desk: Desk, peer: str, **arguments: Any) -> Any:
+    """A peer is a client or, where none of that identity has an open message, a worker."""
+    if not peer:
+        return await desk.link.ask("messages", **arguments)
+    found = await desk.link.ask("messages", client=peer, **arguments)
+    if found["total"]:
+        return found
+    try:
+        return await desk.link.ask("messages", worker=peer, **arguments)
+    except AdminRefused as refused:
+        if refused.refusal != "NOT_FOUND":
+            raise
+        return found  # no such worker is here
+
+
+async def ended(desk: Desk, query: Query, asked: dict[str, str]) -> Context:
+    queues = await desk.link.ask("queues", prefix=asked["queue"], limit=NAMES_ASKED)
+    workers = await desk.link.ask("workers", limit=NAMES_ASKED)
+    naming = Naming(
+        {queue["queue_no"]: queue["queue"] for queue in queues["queues"]},
+        {worker["number"]: [worker["name"], worker["remote"]] for worker in workers["workers"]},
+    )
+    from_ns, to_ns = span_of(asked, desk.now_ns)
+    question = Question(
+        queue=asked["queue"],
+        peer=asked["peer"],
+        state=asked["state"] or ENDED,
+        dialect=asked["dialect"],
+        from_ns=from_ns,
+        to_ns=to_ns,
+        before_lsn=before_of(query) or FOREVER,
+        limit=PAGE_SIZE,
+    )
+    return await ended_in(desk.journal, question, naming)
+
+
+def span_of(asked: dict[str, str], now_ns: int) -> tuple[int, int]:
+    """From when to when. What the fields for it cannot mean is refused: it would find more than was asked for."""
+    if asked["since"] and asked["since"] not in SINCE:
+        raise AdminRefused("BAD_ARGUMENT", f"there is no span {asked['since']!r}; there are: {', '.join(SINCE)}")
+    older_s = seconds_of(asked["older_than_s"])
+    try:
+        from_ns = read_instant(asked["from"] or asked["since"], now_ns) if asked["from"] or asked["since"] else 0
+        to_ns = read_instant(asked["to"], now_ns) if asked["to"] else FOREVER
+    except BadInstant as error:
+        raise AdminRefused("BAD_ARGUMENT", str(error)) from error
+    if older_s:
+        to_ns = min(to_ns, now_ns - int(older_s * SECOND_NS))
+    if to_ns <= from_ns:
+        raise AdminRefused("BAD_ARGUMENT", "the span of time ends before it begins")
+    return from_ns, to_ns
