@@ -92,6 +92,8 @@ def test_searching_further_back_shows_every_ended_message_once(house: Daemon, vi
         if path is None:
             break
     assert path is None
+    assert "Open messages" in visitor.page("/search?queue=many")
+    assert "Open messages" not in visitor.page("/search?queue=many&before=99999"), "further back there are only ends"
     assert sorted(seen) == sorted(ids)
     assert len(seen) == 120
 

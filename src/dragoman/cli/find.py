@@ -60,12 +60,13 @@ def find(
 
     Example: dragoman find --queue mail --state rejected --from -2h
     """
+    from dragoman.cli.admin_client import shown
     from dragoman.runtime.finding import FOREVER, Question
     from dragoman.runtime.instants import read_instant
 
     now_ns = time.time_ns()
     question = Question(
-        queue=queue,
+        queue=shown(queue),
         peer=peer,
         state=state,
         dialect=dialect,

@@ -106,14 +106,16 @@ class Finder:
     def find(self, progress: Progress) -> Answer:
         wanted = self._in_question()
         total, read = sum(self._segments[at].file.size for at in wanted), 0
+        lowest: Stretch | None = None  # the oldest segment read so far
         for at in wanted:
-            if read >= limits.FIND_SIZE_MAX:
-                self._cut(first_lsn_of(self._segments[at + 1]), created_ns_of(self._segments[at + 1]))
+            if read >= limits.FIND_SIZE_MAX and lowest is not None:
+                self._cut(first_lsn_of(lowest), created_ns_of(lowest))
                 break
             with suppress(FileNotFoundError):  # trimmed under our feet
                 if not self._list(self._scan(at), self._telling_with(at)):
                     break
             read += self._segments[at].file.size
+            lowest = self._segments[at] if self._segments[at].file.header is not None else lowest
             progress(read, total)
         else:
             self.answer.searched_from_ns = max(self._question.from_ns, min(self._since_ns, default=0))
