@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from dragoman import limits
 from dragoman.journal.format import Block
-from dragoman.journal.index import IndexUntrue
 from dragoman.journal.stretches import Stretch
-from dragoman.runtime.search import name_facts, number_keys
+from dragoman.runtime.search import blocks_with, name_facts, number_keys
 
 
 class Naming:
@@ -56,12 +55,6 @@ class Naming:
 
 
 def naming_blocks(stretch: Stretch, numbers: set[int]) -> Iterable[Block]:
-    """The blocks of a segment that may name these; all of them where its index does not help."""
+    """The blocks of a segment that may name these; all of them where there are too many to look each one up."""
     keys = number_keys(numbers)
-    if stretch.index is None or len(keys) > limits.INDEX_KEYS_MAX:
-        return stretch.blocks()
-    try:
-        named = stretch.fetch(stretch.find(keys))
-    except (IndexUntrue, FileNotFoundError):
-        return stretch.blocks()
-    return [*named.values(), *stretch.rest()]
+    return stretch.blocks() if len(keys) > limits.INDEX_KEYS_MAX else blocks_with(stretch, keys)
