@@ -32,7 +32,6 @@ SPANS = st.builds(
     TEXTS,
     st.booleans(),
     st.lists(st.builds(SpanId, st.binary(min_size=16, max_size=16), st.binary(min_size=8, max_size=8)), max_size=3),
-    st.lists(st.tuples(TEXTS, INSTANTS), max_size=3),
 )
 
 
@@ -52,7 +51,6 @@ def as_the_classes_say_it(span: Span) -> trace_pb2.Span:
             )
             for key, value in span.attributes.items()
         ],
-        events=[trace_pb2.Span.Event(name=name, time_unix_nano=at_ns) for name, at_ns in span.events],
         links=[trace_pb2.Span.Link(trace_id=link.trace_id, span_id=link.span_id) for link in span.links],
         status=trace_pb2.Status(code=span.status, message=span.problem),
     )

@@ -7,6 +7,7 @@ from dragoman.model import words
 from dragoman.model.message import Message
 from dragoman.model.records import DELIVERED, QUEUE_NAMED, FactLog
 from dragoman.model.sampling import SAMPLES, is_sampled
+from dragoman.otel.ids import LEASE, MESSAGE, REPLY, WAIT, WORK, Ids
 from dragoman.otel.spans import ERROR, OK, UNSET, Span
 from dragoman.otel.tracer import Tracer
 
@@ -164,27 +165,42 @@ def test_an_attempt_that_an_earlier_holder_settled_is_neither_success_nor_failur
     assert spans["message mail"].status == OK
 
 
-def test_a_worker_that_said_it_had_begun_is_told_as_an_event() -> None:
+def test_until_a_worker_said_that_it_had_begun_it_is_its_lease() -> None:
     story = Story()
     m = story.accept(dialect=words.RQ)
     story.lease(m, 200)
     m.delivered_ns = 250
-    works = [span for span in story.close(m, DONE, words.ANSWERED, 300) if span.name == "work mail"]
-    assert [span.events for span in works] == [[("delivered", 250)]]
+    spans = {span.name: span for span in story.close(m, DONE, words.ANSWERED, 300)}
+    lease, work = spans["lease mail"], spans["work mail"]
+    assert (lease.start_ns, lease.end_ns, work.start_ns, work.end_ns) == (200, 250, 250, 300)
+    assert (lease.trace_id, lease.parent_id) == (work.trace_id, spans["message mail"].span_id)
+    assert lease.span_id != work.span_id
+    assert (lease.attributes["dragoman.attempt"], lease.attributes["dragoman.worker.id"]) == (1, "w0.7")
+    assert (lease.status, work.status) == (UNSET, OK)
 
 
-def test_one_that_had_begun_and_was_cut_off_is_told_as_an_event_of_that_attempt_alone() -> None:
+def test_an_attempt_that_had_begun_and_was_cut_off_has_its_lease_and_the_next_has_none() -> None:
     story = Story()
     m = story.accept(dialect=words.RQ)
     story.lease(m, 200)
     story.log.numbered(DELIVERED, m.number, 7, b"")
     assert story.tell(250) == []
-    (first,) = story.release(m, words.TIMED_OUT, 300)
+    assert shape(story.release(m, words.TIMED_OUT, 300)) == {"lease mail": (200, 250), "work mail": (250, 300)}
     story.lease(m, 400)
     story.log.quarantined(m, 7, words.RQ, words.WORKERS_DIED, 7)
-    second = story.tell(500)[-1]
-    assert (first.name, first.events) == ("work mail", [("delivered", 250)])
-    assert (second.name, second.events) == ("work mail", [])
+    assert shape(story.tell(500)) == {"wait mail": (300, 400), "work mail": (400, 500)}
+
+
+def test_ids_stay_what_they_were_in_every_version() -> None:
+    ids = Ids(BROKER_ID)
+    assert [ids.span_id(BOOT, kind, 1).hex() for kind in (MESSAGE, WAIT, WORK, REPLY, LEASE)] == [
+        "4e15a10d64d769b8",
+        "9f5372bd8193f664",
+        "2ded7bd3b8defd9f",
+        "8006d76fccb6eed0",
+        "e8eed236d0a5ecb2",
+    ]
+    assert ids.trace_id(BOOT).hex() == "bc63025cb8f358e9ff0f71f1149f6723"
 
 
 def test_an_answer_that_nobody_could_be_given_is_no_reply() -> None:

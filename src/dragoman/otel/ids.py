@@ -17,6 +17,7 @@ MESSAGE: Final = 0
 WAIT: Final = 1
 WORK: Final = 2
 REPLY: Final = 3
+LEASE: Final = 4
 
 
 class Ids:

@@ -2,8 +2,7 @@
 
     request         1 resource_spans { 1 resource { 1 attributes… }, 2 scope_spans { 1 scope { 1 name, 2 version }, 2 spans… } }
     span            1 trace_id, 2 span_id, 4 parent_span_id, 5 name, 6 kind, 7 start (8 bytes), 8 end (8 bytes), 9 attributes…,
-                    11 events { 1 time (8 bytes), 2 name }…, 13 links { 1 trace_id, 2 span_id }…, 15 status { 2 message, 3 code },
-                    16 flags (4 bytes)
+                    13 links { 1 trace_id, 2 span_id }…, 15 status { 2 message, 3 code }, 16 flags (4 bytes)
     attribute       1 key, 2 value { 1 text | 3 whole number }
     response        1 partial_success { 1 rejected_spans, 2 error_message }
 
@@ -18,7 +17,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from dragoman.otel.protobuf import bytes_field, eight_field, four_field, number_field, read_fields, text_field
+from dragoman.otel.protobuf import bytes_field, four_field, number_field, read_fields, text_field
 from dragoman.otel.spans import Attributes, Span
 from dragoman.version import VERSION
 
@@ -65,7 +64,6 @@ def encode(span: Span) -> bytes:
             *((PARENT_ID, span.parent_id) if span.parent_id else ()),
             opening(span.name, span.kind),
             TIMES.pack(START_TAG, span.start_ns, END_TAG, span.end_ns),
-            *(bytes_field(11, eight_field(1, at_ns) + text_field(2, name)) for name, at_ns in span.events),
             *(bytes_field(13, bytes_field(1, link.trace_id) + bytes_field(2, link.span_id)) for link in span.links),
             *(packed_attribute(key, value) for key, value in span.attributes.items()),
             closing(span.status, span.problem, span.is_parent_remote),

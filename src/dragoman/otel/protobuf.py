@@ -42,10 +42,6 @@ def text_field(number: int, text: str) -> bytes:
     return bytes_field(number, text.encode("utf-8", "replace"))
 
 
-def eight_field(number: int, value: int) -> bytes:
-    return varint(number << 3 | EIGHT) + value.to_bytes(8, "little")
-
-
 def four_field(number: int, value: int) -> bytes:
     return varint(number << 3 | FOUR) + value.to_bytes(4, "little")
 

@@ -1,10 +1,11 @@
-"""What is told of a message: one span for all of it, and below it its waits, each worker's work, and the reply.
+"""What is told of a message: one span for all of it, and below it its waits, each worker's lease and work, and the reply.
 
     message   accepted ──────────────────────────────────────────────── closed      below the client's span, if it told one
       wait    accepted (or due) ── leased
       work                         leased ── released                               a link leads to the attempt before
       wait                                   released ── leased
-      work                                               leased ────── closed
+      lease                                              leased ── delivered         only where the worker says that it has begun
+      work                                                         delivered ── closed
       reply                                                            closed       the instant the answer was kept and left
 
 A span is made when it ends, from the fact that ends it: those carry the whole timing (docs/reference/facts.md). Names of attributes are
@@ -18,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from dragoman.core.phrases import number_text
 from dragoman.otel.context import Context
-from dragoman.otel.ids import MESSAGE, REPLY, WAIT, WORK, Ids
+from dragoman.otel.ids import LEASE, MESSAGE, REPLY, WAIT, WORK, Ids
 
 # As OTLP numbers them.
 INTERNAL, CLIENT, PRODUCER, CONSUMER = 1, 3, 4, 5
@@ -33,7 +34,7 @@ WORK_ENDS: Final = {"done": OK, "rejected": ERROR}
 # Why an attempt may end without anything being wrong with the work.
 CALM_REASONS: Final = frozenset({"returned", "worker_left", "broker_started", "broker_stopped"})
 UNSENT_REASONS: Final = frozenset({"reply_undeliverable"})
-# The operations that the conventions know; a wait is none of them.
+# The operations that the conventions know; a wait and a lease are none of them.
 OPERATION_TYPES: Final = {"message": "receive", "work": "process", "reply": "send"}
 
 Fact = dict[str, Any]
@@ -63,7 +64,6 @@ class Span:
     problem: str = ""
     is_parent_remote: bool = False
     links: list[SpanId] = field(default_factory=list)
-    events: list[tuple[str, int]] = field(default_factory=list)
 
 
 class Subject(NamedTuple):
@@ -114,6 +114,12 @@ class SpanMaker:
         span.attributes["dragoman.attempt"] = attempt
         return span
 
+    def lease(self, subject: Subject, fact: Fact, worker_no: int, worker: str, delivered_ns: int) -> Span:
+        """From when a worker was given the message until it said that it had begun, in the attempt that a fact ended."""
+        span = self._span(subject, "lease", LEASE, fact["attempt"], INTERNAL, fact["leased_ns"], delivered_ns)
+        self._name_attempt(span, fact["attempt"], worker_no, worker)
+        return span
+
     def work_ended(self, subject: Subject, fact: Fact, worker: str, delivered_ns: int) -> Span:
         """An attempt that `released` or `quarantined` ended; these do not tell when the worker said that it had begun."""
         span = self._work(subject, fact["attempt"], fact["worker_no"], worker, fact, delivered_ns)
@@ -141,20 +147,22 @@ class SpanMaker:
         return span
 
     def _work(self, subject: Subject, attempt: int, worker_no: int, worker: str, fact: Fact, delivered_ns: int) -> Span:
-        span = self._span(subject, "work", WORK, attempt, CLIENT, fact["leased_ns"], fact["time_ns"])
+        begins_ns = delivered_ns or fact["leased_ns"]
+        span = self._span(subject, "work", WORK, attempt, CLIENT, begins_ns, fact["time_ns"])
+        self._name_attempt(span, attempt, worker_no, worker)
+        # Who settled is not who held it: then the fact tells the settler's dialect.
+        if fact.get("worker_dialect") and not fact.get("holder_no"):
+            span.attributes["dragoman.worker.dialect"] = fact["worker_dialect"]
+        if attempt > 1:
+            span.links.append(SpanId(span.trace_id, self._ids.span_id(subject.number, WORK, attempt - 1)))
+        return span
+
+    def _name_attempt(self, span: Span, attempt: int, worker_no: int, worker: str) -> None:
         span.attributes["dragoman.attempt"] = attempt
         if worker_no:
             span.attributes["dragoman.worker.id"] = "w" + number_text(worker_no)
         if worker:
             span.attributes["dragoman.worker.name"] = worker
-        # Who settled is not who held it: then the fact tells the settler's dialect.
-        if fact.get("worker_dialect") and not fact.get("holder_no"):
-            span.attributes["dragoman.worker.dialect"] = fact["worker_dialect"]
-        if delivered_ns:
-            span.events.append(("delivered", delivered_ns))
-        if attempt > 1:
-            span.links.append(SpanId(span.trace_id, self._ids.span_id(subject.number, WORK, attempt - 1)))
-        return span
 
     def _span(
         self, subject: Subject, name: str, what: int, attempt: int, kind: int, start_ns: int, end_ns: int

@@ -111,11 +111,18 @@ class Tracer:
             subject = self._subject(fact, open_)
             spans += self._later_wait(subject, fact, open_)
             delivered_ns = open_.delivered_ns if open_ is not None else 0
+            spans += self._lease(subject, fact, fact["worker_no"], delivered_ns)
             spans.append(self._maker.work_ended(subject, fact, self._worker(fact["worker_no"]), delivered_ns))
         if open_ is not None:
             open_.delivered_ns = 0
             open_.waits_since_ns = 0 if fact["fact"] == "quarantined" else max(fact.get("due_ns", 0), fact["time_ns"])
         return spans
+
+    def _lease(self, subject: Subject, fact: Fact, worker_no: int, delivered_ns: int) -> list[Span]:
+        """None where nobody said that the work had begun: then it began with the lease."""
+        if not delivered_ns:
+            return []
+        return [self._maker.lease(subject, fact, worker_no, self._worker(worker_no), delivered_ns)]
 
     def _later_wait(self, subject: Subject, fact: Fact, open_: Open | None) -> list[Span]:
         """The wait after an attempt, told with the end of the next one. Its start may lie ahead of its end: not all wait for their due."""
@@ -133,6 +140,7 @@ class Tracer:
         spans += self._later_wait(subject, fact, open_)
         if fact["leased_ns"]:
             holder_no = fact.get("holder_no", 0) or fact["worker_no"]
+            spans += self._lease(subject, fact, holder_no, fact["delivered_ns"])
             spans.append(maker.work_closed(subject, fact, self._worker(holder_no)))
         is_wanted = open_.is_reply_wanted if open_ is not None else fact["reply_size"] > 0
         if is_wanted and fact["worker_no"] and fact["reason"] not in UNSENT_REASONS:
