@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.dialects.crossing import HANDOVER, HEADERS, PRIORITY, REASON, REFUSAL, REPLY, RETRIES
+from dragoman.dialects.crossing import HANDOVER, HEADERS, PRIORITY, REASON, REFUSAL, REPLY, RETRIES, TRACE
 from tests.crossings.cells import cells_with, survives, with_retries
 from tests.independent.hall import Hall
 from tests.independent.pingpong_peers import JsonWorker
@@ -119,3 +119,15 @@ def test_headers_are_carried(hall: Hall, speaks: str, works: str) -> None:
     client.ask(queue, b"job", "traceparent:00-abc", "shop:7")
     worker.take()
     assert {"traceparent:00-abc", "shop:7"} <= set(worker.headers)
+
+
+@pytest.mark.parametrize(("speaks", "works"), cells_with(TRACE))
+def test_the_trace_a_client_is_in_is_told_to_its_worker(hall: Hall, speaks: str, works: str) -> None:
+    queue = hall.queue(speaks, works)
+    client, worker = hall.client(speaks), hall.worker(works, queue)
+    traceparent = "traceparent:00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    asked = client.ask(queue, b"job", traceparent)
+    job, _ = worker.take()
+    assert traceparent in worker.headers
+    worker.answer(job, b"done")
+    assert client.outcome(asked) == ("answered", b"done")

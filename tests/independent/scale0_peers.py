@@ -51,9 +51,11 @@ class Client(Peer):
         super().__init__(listeners["scale0.client"])
         self.outcomes: dict[str, tuple[str, bytes]] = {}
 
-    def ask(self, queue: str, body: bytes) -> str:
+    def ask(self, queue: str, body: bytes, *members: str) -> str:
+        """`members`: further ones of the header, as `name:value`."""
         task_id = f"task-{next(_numbers)}"
-        self.say("TASK", {"id": task_id, "service": queue, "time": time.time()}, body)
+        header = {"id": task_id, "service": queue, "time": time.time()}
+        self.say("TASK", header | dict(member.split(":", 1) for member in members), body)
         return task_id
 
     def outcome(self, task_id: str, wait_s: float = WAIT_S) -> tuple[str, bytes]:
@@ -75,6 +77,7 @@ class Worker(Peer):
         super().__init__(listeners["scale0.worker"])
         self.services = [queue]
         self.is_in_line = False
+        self.headers: list[str] = []  # of the last task
         self.say("CONNECT", {"config_type": "JSON", "identity": f"worker-{next(_numbers)}", "services": self.services})
         command, header, document = self.hear()
         assert command == "CONFIG", command
@@ -98,6 +101,7 @@ class Worker(Peer):
             command, header, body = self.hear(ends - time.monotonic())
             if command == "TASK":
                 self.is_in_line = False
+                self.headers = [f"{name}:{value}" for name, value in header.items()]
                 return header["id"], body
             if command == "CONFIG":
                 self.version = header["config_version"]

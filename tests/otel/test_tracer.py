@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dragoman.journal import Block
 from dragoman.model import words
 from dragoman.model.message import Message
@@ -14,6 +16,7 @@ from dragoman.otel.tracer import Tracer
 BROKER_ID = bytes(range(16))
 DONE, REJECTED, EXPIRED, CANCELLED = 3, 4, 5, 6
 TRACEPARENT = b"traceparent:00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+PARENT_ID = "b7ad6b7169203331"
 BOOT = 1 << 40
 
 
@@ -246,6 +249,13 @@ def test_a_traceparent_of_another_dialects_body_is_not_believed() -> None:
     story = Story()
     m = story.accept(headers=TRACEPARENT, dialect=words.EBUS)
     assert story.close(m, CANCELLED, words.BY_CLIENT, 300, worker_no=0, holder_no=0)[0].parent_id == b""
+
+
+@pytest.mark.parametrize("dialect", [words.EMQP, words.SCALE0])
+def test_a_client_that_says_it_samples_is_heard_whatever_the_share(dialect: int) -> None:
+    story = Story(ratio=0.0)
+    m = story.accept(headers=TRACEPARENT, dialect=dialect)
+    assert story.close(m, CANCELLED, words.BY_CLIENT, 300, worker_no=0, holder_no=0)[0].parent_id.hex() == PARENT_ID
 
 
 def test_a_queue_whose_name_is_not_known_is_told_by_its_number() -> None:

@@ -178,7 +178,7 @@ def test_every_dialect_comes_out_on_both_sides(new_hall: NewHall) -> None:
 
 
 def test_words_that_only_some_dialects_have_are_said_again(new_hall: NewHall) -> None:
-    """ebus refuses, rq gives back, eMQP's client cancels."""
+    """ebus refuses, rq gives back, eMQP's client cancels, Scale0's is in a trace."""
     hall = new_hall(*QUICK)
     ebus, rq = hall.client("ebus"), hall.client("rq")
     refusing = hall.worker("ebus", "offices")
@@ -196,8 +196,12 @@ def test_words_that_only_some_dialects_have_are_said_again(new_hall: NewHall) ->
     hall.wait_waiting("nobody", 1)
     emqp.cancel(unwanted)
     hall.wait_waiting("nobody", 0)
+    traceparent = "traceparent:00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    hall.client("scale0").ask("papers", b"sign that", traceparent)
+    first.answer(first.take()[0], b"signed")
+    wait_for("all ends", lambda: hall.daemon.ask("counters")["settled"] == 4)
     exported = Exported(hall.daemon.data)
-    for told in ("rejected, refused_by_worker", "released 1: returned", "cancelled, by_client"):
+    for told in ("rejected, refused_by_worker", "released 1: returned", "cancelled, by_client", traceparent):
         assert told in exported.text
     assert exported.play() == ""
 

@@ -24,7 +24,7 @@ from dragoman.dialects.scale0.headers import (
 CHARS = 'ab0 "\\/\n\x00\x7fé\u2028😀\ud800{}[],:'
 KEYS = st.sampled_from(
     ["id", "service", "services", "time", "config_version", "configversion", "heartbeat_interval", "busy", "identity",
-     "config_type", "code", "reason", "broker", "other", "ids", "tim", ""]
+     "config_type", "code", "reason", "broker", "traceparent", "other", "ids", "tim", ""]
 )  # fmt: skip
 VALUES: st.SearchStrategy[Any] = st.one_of(
     st.text(CHARS, max_size=6),
@@ -34,6 +34,7 @@ VALUES: st.SearchStrategy[Any] = st.one_of(
     st.floats(0, 1e10),
     st.booleans(),
     st.none(),
+    st.sampled_from(["00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-ab-cd-01"]),
     st.lists(st.text(CHARS, max_size=4), max_size=3),
     st.dictionaries(st.text('a"', max_size=2), st.integers(), max_size=2),
 )
@@ -45,7 +46,7 @@ HEADERS = st.builds(
 )  # fmt: skip
 FIELDS = [
     "problem", "service", "services", "version", "interval_s", "is_busy", "identity", "config_type", "code", "reason",
-    "broker",
+    "broker", "traceparent",
 ]  # fmt: skip
 
 

@@ -39,8 +39,10 @@ PREFIXES: Final = 18
 QUEUES: Final = 19
 ONCE: Final = 20
 GUARANTEE: Final = 21
+# From the client again, numbered later.
+TRACE: Final = 22
 
-CROSSING: Final = [REPLY, REFUSAL, REASON, HANDOVER, PRIORITY, RETRIES, TIMEOUT, EXPIRY, CANCEL, HEADERS]
+CROSSING: Final = [REPLY, REFUSAL, REASON, HANDOVER, PRIORITY, RETRIES, TIMEOUT, EXPIRY, CANCEL, HEADERS, TRACE]
 BETWEEN: Final = [
     NO_REPLY,
     KEPT,
@@ -132,6 +134,13 @@ FEATURES: Final = [
     Feature(QUEUES, "queues", False, "more queues than one", ""),
     Feature(ONCE, "once", False, "sent again after a lost connection it still runs once", ""),
     Feature(GUARANTEE, "guarantee", False, "not settled before a success, however many tries that takes", ""),
+    Feature(
+        TRACE,
+        "trace",
+        True,
+        "`traceparent`, the trace the client is in: `00-`, 32, 16 and 2 hex digits, as W3C Trace Context has it",
+        "dropped",
+    ),
 ]
 
 
@@ -151,6 +160,7 @@ CLIENT_WORDS: Final = [
     Word(SCALE0, REFUSAL, "ERROR 503 with the task's id"),
     Word(SCALE0, REASON, "`reason` of the ERROR"),
     Word(SCALE0, QUEUES, "services, by name"),
+    Word(SCALE0, TRACE, "`traceparent` of the TASK"),
     Word(PINGPONG, REPLY, "the result (json: `msg`)"),
     Word(PINGPONG, REFUSAL, "ERROR"),
     Word(PINGPONG, REASON, "the frame behind ERROR (json: `reason`)"),
@@ -176,6 +186,7 @@ CLIENT_WORDS: Final = [
     Word(EMQP, QUEUES, "by name"),
     Word(EMQP, ONCE, "STATE, then the same `dedupe` key"),
     Word(EMQP, GUARANTEE, "`guarantee`"),
+    Word(EMQP, TRACE, "`traceparent:…`"),
     Word(EBUS, REPLY, "REPLY"),
     Word(EBUS, REFUSAL, "REJECT"),
     Word(EBUS, REASON, "data of the REJECT"),
@@ -201,6 +212,7 @@ CLIENT_WORDS: Final = [
 # What workers are told, or say.
 WORKER_WORDS: Final = [
     Word(SCALE0, REPLY, "TASKREPLY"),
+    Word(SCALE0, TRACE, "`traceparent` of its TASK"),
     Word(PINGPONG, REPLY, "the next frame that is no word of control (json: SUCCESS)"),
     Word(PINGPONG, REFUSAL, "json form only: ERROR, a failure, tried again while there are retries"),
     Word(PINGPONG, REASON, "json form only: `msg` of the ERROR"),
@@ -213,6 +225,7 @@ WORKER_WORDS: Final = [
     Word(EMQP, RETRIES, "a failure uses one up, too, unless the client is an rq source"),
     Word(EMQP, TIMEOUT, "told by `timeout:seconds`, if the client said it in eMQP"),
     Word(EMQP, HEADERS, "the header frame as it came"),
+    Word(EMQP, TRACE, "`traceparent:…` in the header frame"),
     Word(EBUS, REPLY, "REPLY"),
     Word(EBUS, REFUSAL, "REJECT: final, never tried again"),
     Word(EBUS, REASON, "data of the REJECT"),

@@ -23,7 +23,7 @@ from dragoman.model.records import (
     REQUEUED,
     WORKER_JOINED,
 )
-from dragoman.model.words import EMQP, INTERNAL
+from dragoman.model.words import EMQP, INTERNAL, SCALE0
 
 SAMPLES: Final = 1 << 20  # a ratio is so many of these
 TRACEPARENT: Final = b"traceparent"
@@ -70,7 +70,7 @@ def has_traceparent(records: bytes, at: i64) -> bool:
     """Whether an accepted record's headers may hold one; a closer look is the reader's affair."""
     dialect: i64 = records[at + 5]
     size = i64(read_i32_le(records, at + 59))
-    if size < TRACEPARENT_SIZE_MIN or (dialect != EMQP and dialect != INTERNAL):
+    if size < TRACEPARENT_SIZE_MIN or (dialect != EMQP and dialect != INTERNAL and dialect != SCALE0):
         return False
     n1: i64 = records[at + 56]
     n2: i64 = records[at + 57]

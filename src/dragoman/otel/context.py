@@ -4,7 +4,8 @@
                 │  trace id                         the client's span │
                 version                                               flags: 1 = sampled
 
-Only eMQP's headers carry words of the client's own. What is not exactly this is not believed: the message then has a trace of its own.
+eMQP's clients say it among their headers. A Scale0 client's stands first, before what that client's id was (dialects/traceparent), and
+nowhere else in them. What is not exactly this is not believed: the message then has a trace of its own.
 """
 
 from __future__ import annotations
@@ -22,6 +23,13 @@ class Context(NamedTuple):
     trace_id: bytes
     span_id: bytes
     is_sampled: bool
+
+
+def context_of(dialect: str, headers: bytes) -> Context | None:
+    """Of a message that was accepted with these headers; those of other dialects are no words of a client's own."""
+    if dialect == "scale0":
+        return find_context(headers.partition(b",")[0]) if headers.startswith(b"traceparent:") else None
+    return find_context(headers) if dialect in ("emqp", "internal") else None
 
 
 def find_context(headers: bytes) -> Context | None:

@@ -13,7 +13,7 @@ from typing import Final
 from dragoman.journal import Block
 from dragoman.model.decode import decode
 from dragoman.model.sampling import SAMPLES, find_traced, is_sampled
-from dragoman.otel.context import Context, find_context
+from dragoman.otel.context import Context, context_of
 from dragoman.otel.ids import Ids
 from dragoman.otel.spans import UNSENT_REASONS, Fact, Span, SpanMaker, Subject
 
@@ -99,7 +99,7 @@ class Tracer:
         if len(self.open) >= self._open_max:
             return
         number = fact["message_no"]
-        context = find_context(fact["headers"].encode()) if fact["dialect"] in ("emqp", "internal") else None
+        context = context_of(fact["dialect"], fact["headers"].encode())
         decided = context.is_sampled if context is not None else is_sampled(number, self._samples)
         if context is not None or decided:
             self.open[number] = Open(lsn, fact["client_id"], context, decided, "reply_wanted" in fact["flags"])

@@ -8,6 +8,7 @@ import msgspec
 from librt.strings import BytesWriter, write_i64_be
 
 from dragoman.dialects.emqp.dialect import EmqpSettings
+from dragoman.dialects.traceparent import MARK, traceparent_of
 from dragoman.limits import WEIGHT_MAX
 from dragoman.model.message import Message, wire_id_of
 from dragoman.model.units import SECOND_NS
@@ -53,7 +54,11 @@ def is_original_job(m: Message) -> bool:
 
 def headers_of(m: Message) -> bytes:
     """What a client of another dialect asked for, in eMQP's words: as much as a worker needs to know."""
-    return b"timeout:%.9g" % (m.timeout_ns / SECOND_NS) if m.timeout_ns > 0 else b""
+    timeout = b"timeout:%.9g" % (m.timeout_ns / SECOND_NS) if m.timeout_ns > 0 else b""
+    traceparent = traceparent_of(m)
+    if not traceparent:
+        return timeout
+    return b"%s%s%s%s" % (MARK, traceparent, b"," if timeout else b"", timeout)
 
 
 def json_value(body: bytes) -> object:

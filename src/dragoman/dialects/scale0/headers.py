@@ -15,6 +15,7 @@ import msgspec
 from librt.strings import read_i64_le
 from mypy_extensions import i64
 
+from dragoman.dialects.traceparent import is_traceparent
 from dragoman.limits import HEADERS_SIZE_MAX
 
 NO_TIME: Final = -1
@@ -50,6 +51,7 @@ class Header:
         self.reason: bytes = b""
         self.broker: bytes = b""
         self.load: float = UNKNOWN_LOAD
+        self.traceparent: bytes = b""
 
     def id_token(self) -> bytes:
         return self.text[self.id_at : self.id_end] if self.has_plain_id else self.id
@@ -321,6 +323,9 @@ def put(h: Header, key: bytes, token: bytes) -> bool:
         h.reason = text_of(token)
     elif key == b"broker":
         h.broker = text_of(token)
+    elif key == b"traceparent":
+        said = text_of(token)
+        h.traceparent = said if is_traceparent(said) else b""
     elif key == b"load":
         load = number(token)
         h.load = load if 0.0 <= load <= 1.0 else UNKNOWN_LOAD

@@ -1,10 +1,11 @@
 """Words that many messages share, kept ready: what follows the id in a header holds for a whole tick.
 
-    TASK       {"id":"<number>.<origin>.<client's id>","service":…,"time":…,"config_version":…}
+    TASK       {"id":"<number>.<origin>.<client's id>","traceparent":…,"service":…,"time":…,"config_version":…}
     TASKREPLY  {"id":<as the client wrote it>,"time":…,"config_version":…}
     PONG       {"time":…,"config_version":…}
 
-The number (16 hex digits) finds the message again; origin and client's id are there for people.
+The number (16 hex digits) finds the message again; origin and client's id are there for people. `traceparent` is there where the
+client told one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from mypy_extensions import i64
 
 from dragoman.dialects.scale0.headers import is_plain, token_of
 from dragoman.dialects.scale0.words import PONG
+from dragoman.dialects.traceparent import traceparent_of, without_traceparent
 from dragoman.limits import SCALE0_PHRASES_MAX
 from dragoman.model.message import Message
 from dragoman.model.words import SCALE0
@@ -90,18 +92,21 @@ class Phrases:
         """The header frame of a TASK, with MORE."""
         origin = self.origin_of(m.address)
         client_id = readable_id(m)
+        trace = trace_part(m)
         tail = self.tail_for(m.queue)
-        write_head(out, 7 + NUMBER_SIZE + len(origin) + len(client_id) + len(tail))
+        write_head(out, 7 + NUMBER_SIZE + len(origin) + len(client_id) + len(trace) + len(tail))
         out.write(b'{"id":"')
         out.write(self.digits_of(m.number))
         out.write(HEX_PAIRS[m.number & 255])
         out.write(origin)
         out.write(client_id)
+        if trace:
+            out.write(trace)
         out.write(tail)
 
     def task_header(self, m: Message) -> bytes:
         """The same as a text."""
-        return b'{"id":"%s%s' % (self.task_id(m), self.tail_for(m.queue))
+        return b'{"id":"%s%s%s' % (self.task_id(m), trace_part(m), self.tail_for(m.queue))
 
     def task_id(self, m: Message) -> bytes:
         """Its id towards workers."""
@@ -109,7 +114,7 @@ class Phrases:
 
     def write_reply_header(self, out: BytesWriter, m: Message) -> None:
         """The header frame of a TASKREPLY to a client, with MORE."""
-        token = m.headers
+        token = without_traceparent(m.headers) if m.headers else b""
         client_id = m.client_id
         tail = self.reply_tail
         if token:
@@ -145,14 +150,21 @@ def write_size(out: BytesWriter, size: int) -> None:
 def readable_id(m: Message) -> bytes:
     """A client's id between quotes; one of another dialect may hold anything."""
     client_id = m.client_id
-    if (m.dialect == SCALE0 and not m.headers) or is_plain(client_id):
+    if (m.dialect == SCALE0 and not without_traceparent(m.headers)) or is_plain(client_id):
         return client_id
     return client_id.hex().encode()
 
 
 def id_token(m: Message) -> bytes:
     """A Scale0 client's id as it wrote it: kept as its headers, unless it is a plain text."""
-    return m.headers if m.headers else b'"%s"' % m.client_id
+    token = without_traceparent(m.headers)
+    return token if token else b'"%s"' % m.client_id
+
+
+def trace_part(m: Message) -> bytes:
+    """What stands between the id of a TASK, whose quote is open, and its tail."""
+    traceparent = traceparent_of(m)
+    return b'","traceparent":"%s' % traceparent if traceparent else b""
 
 
 def number_in(text: bytes, at: i64, end: i64) -> int:

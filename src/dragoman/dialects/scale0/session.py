@@ -31,6 +31,7 @@ from dragoman.dialects.scale0.words import (
     WRONG_VERSION,
 )
 from dragoman.dialects.session import Hub, ZmtpSession
+from dragoman.dialects.traceparent import with_traceparent
 from dragoman.limits import ID_SIZE_MAX, INLINE_BODY_SIZE_MAX
 from dragoman.model.message import Message, own_wire_id
 from dragoman.model.units import MILLISECOND_NS, SECOND_NS
@@ -148,6 +149,8 @@ class Scale0Session(ZmtpSession):
         else:
             m = Message(SCALE0, h.service, text_of(h.id), body)
             m.headers = h.id if h.id else b"null"
+        if h.traceparent:
+            m.headers = with_traceparent(h.traceparent, m.headers)
         m.flags = REPLY_WANTED
         m.client = self
         m.address = self.address

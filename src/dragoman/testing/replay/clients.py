@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from dragoman.dialects.traceparent import leading, without_traceparent
 from dragoman.testing.replay.stage import Stage, StillWire
 from dragoman.testing.replay.tables import Asked, Guest
 from dragoman.testing.sim import risp
@@ -78,13 +79,15 @@ class EmqpClient(ReplayClient):
 
 
 class Scale0Client(ReplayClient):
-    """An id that is no plain text stands in the headers as it was written."""
+    """An id that is no plain text stands in the headers as it was written, behind a `traceparent` if there is one."""
 
     listener = "scale0.client"
 
     def frames(self, asked: Asked) -> list[bytes]:
-        token = asked.headers.decode() or json.dumps(asked.client_id.decode())
-        header = f'{{"id": {token}, "service": {json.dumps(asked.queue.decode())}}}'
+        token = without_traceparent(asked.headers).decode() or json.dumps(asked.client_id.decode())
+        traceparent = leading(asked.headers).decode()
+        trace = f', "traceparent": "{traceparent}"' if traceparent else ""
+        header = f'{{"id": {token}, "service": {json.dumps(asked.queue.decode())}{trace}}}'
         return [b"TASK", header.encode(), asked.body]
 
 
