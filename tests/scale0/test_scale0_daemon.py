@@ -113,6 +113,15 @@ def test_req_sockets_work_on_both_sides(common: Daemon, connect: Connect) -> Non
     assert (header["id"], body) == (1, b"done")
 
 
+def test_the_operator_is_told_which_configuration_a_worker_goes_by(common: Daemon, connect: Connect) -> None:
+    worker = connect(common, "scale0.worker")
+    worker.send("CONNECT", config_type="JSON", services=["terms"])
+    version = worker.hear_word("CONFIG")[0]["config_version"]
+    worker.ping("terms", config_version=version)
+    [listed] = common.ask("workers", queue="terms")["workers"]
+    assert common.ask("worker", worker=listed["id"])["config_version"] == version
+
+
 def test_the_newest_original_hears_its_broadcast(common: Daemon, connect: Connect) -> None:
     listener = connect(common, "scale0.publish", zmq.SUB)
     for topic in (b"PING", b"w-legacy"):

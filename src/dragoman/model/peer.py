@@ -36,6 +36,7 @@ class Peer:
         # stand in (fairness between clients).
         self.address: bytes = b""
         self.remote: str = ""
+        self.config_version: bytes = b""  # of the configuration it was told last, or says it goes by; empty: it has none
         self.takes_one_answer: bool = False  # a REQ peer: a second answer would be taken for that to its next question
         self.is_connected: bool = True
         self.joined_ns: int = 0
@@ -62,6 +63,10 @@ class Peer:
         self.settled: int = 0
         self.failed: int = 0
         self.last_leased_ns: int = 0
+
+    def near_end(self) -> Peer:
+        """Our end of the connection it speaks through: itself, but where several workers share one."""
+        return self
 
     # Towards a worker.
     def deliver(self, message: Message) -> None:

@@ -35,6 +35,9 @@ class RqConsumer(Peer):
         self.is_consuming: bool = False  # it was told so: its claim counts
         self.set_safe(session.rq.settings.librq_safe)
 
+    def near_end(self) -> Peer:
+        return self.session
+
     def set_safe(self, is_safe: bool) -> None:
         """The original's library aborts on an empty payload."""
         self.pickiness = TAKES_NO_EMPTY_BODY if is_safe else TAKES_ANYTHING

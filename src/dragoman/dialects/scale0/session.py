@@ -66,7 +66,6 @@ class Scale0Session(ZmtpSession):
         self.generation: int = 0  # of a legacy peer
         self.name: str = ""  # the identity it goes by
         self.config_type: bytes = b"JSON"
-        self.config_version: bytes = b""  # of the configuration it was told last, or says it goes by
         self.offered_token: bytes = b""
         self.offered: list[bytes] = []
         self.serving: list[bytes] = []  # what the core knows it for

@@ -10,7 +10,6 @@ import msgspec
 from dragoman.core import explain, lookup, views
 from dragoman.core.peek import peek_body
 from dragoman.core.phrases import shown
-from dragoman.dialects.scale0.session import Scale0Session
 from dragoman.limits import BODY_SHOWN_SIZE_MAX, HELD_SHOWN_MAX
 from dragoman.runtime.operations.face import (
     BrokerFace,
@@ -65,7 +64,7 @@ class WorkerView(Operation):
         return {
             **views.worker_view(peer),
             "held": views.held_views(peer, HELD_SHOWN_MAX),
-            "config_version": shown(peer.config_version) if isinstance(peer, Scale0Session) else "",
+            "config_version": shown(peer.config_version),
             "explain": explain.explain_worker(face.core, peer),
         }
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dragoman.core import lookup
 from dragoman.core.core import Core
-from dragoman.dialects.rq.consumer import RqConsumer
-from dragoman.model.peer import Peer
 from dragoman.model.words import BY_OPERATOR
 from dragoman.runtime.operations.face import BrokerFace, Name, Operation, Tell, act, not_found
 
@@ -20,9 +18,9 @@ class Disconnect(Operation):
             peer = lookup.find_worker(core, self.worker)
             if peer is None:
                 raise not_found("worker", self.worker)
-            end = _end_of(peer)
+            end = peer.near_end()
             leased = 0
-            for worker in [other for other in core.workers.values() if _end_of(other) is end]:
+            for worker in [other for other in core.workers.values() if other.near_end() is end]:
                 leased += len(worker.held)
                 core.roster.leave(worker, BY_OPERATOR)
             connection = face.broker.connections.get(end)
@@ -32,8 +30,3 @@ class Disconnect(Operation):
             return leased
 
         return {"worker": self.worker, "leased": await act(face, change)}
-
-
-def _end_of(peer: Peer) -> Peer:
-    """Our end of a worker's connection: the worker itself, but in rq, where one connection may have several."""
-    return peer.session if isinstance(peer, RqConsumer) else peer
