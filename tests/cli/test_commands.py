@@ -347,7 +347,9 @@ def test_schedules_are_listed_and_removed(dragoman: Commands, broker: BrokerProc
             assert talk.answer(message_id, 10)[0] == KEPT
     found = dragoman("schedules", "--json").json["schedules"]
     assert [(s["interval_s"], s["cron"]) for s in found] == [(3600.0, ""), (0.0, "*/5 * * * *")]
-    assert "every 3600 s" in dragoman("schedules").out
+    listed = dragoman("schedules").out
+    assert "Every hour" in listed
+    assert "Every fifth minute of every hour (*/5 * * * *)" in listed
     assert dragoman("schedules", "remove", found[0]["id"]).out == f"schedule {found[0]['id']} is removed\n"
     assert [s["id"] for s in dragoman("schedules", "--json").json["schedules"]] == [found[1]["id"]]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Final
 
@@ -11,18 +10,14 @@ import click
 from dragoman.cli.admin_client import ask
 from dragoman.cli.options import data_option, json_option, page_options
 from dragoman.cli.show import clock, more_line, print_json, print_lines, print_table
+from dragoman.core.schedule_words import job_text, when_text
 
 JOB_TEXT_MAX: Final = 80
 
 
-def job_text(body: str) -> str:
-    """`module:function arguments` of a job in EventMQ's shape, whose bodies all begin alike; any other body as it is."""
-    try:
-        word, run = json.loads(body)
-        arguments = [json.dumps(run[part], ensure_ascii=False) for part in ("args", "kwargs") if run.get(part)]
-        return " ".join([f"{run['path']}:{run['callable']}", *arguments]) if word == "run" else body
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return body
+def when(cron: str, interval_s: float) -> str:
+    said = when_text(cron, interval_s)
+    return f"{said} ({cron})" if cron else said
 
 
 @click.group(invoke_without_command=True)
@@ -42,7 +37,7 @@ def schedules(context: click.Context, limit: int, offset: int, data: Path, as_js
         (
             schedule["id"],
             schedule["queue"],
-            schedule["cron"] or f"every {schedule['interval_s']:g} s",
+            when(schedule["cron"], schedule["interval_s"]),
             clock(schedule["next_due_ns"]),
             clock(schedule["last_due_ns"]),
             schedule["fired"],

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import quote
 
-from cronsim import CronSim
 from markupsafe import Markup, escape
 
 from dragoman.core.phrases import EPOCH, MICROSECOND_NS, MILLISECOND_NS, duration, instant, number_text
-from dragoman.core.schedule import cron_fields
+from dragoman.core.schedule_words import job_text, when_text
 
 BODY_LINES_MAX: Final = 200
 HEX_SIZE: Final = 16
@@ -112,29 +111,7 @@ def message_url(key: str) -> str:
 
 
 def when(schedule: dict[str, Any]) -> str:
-    """A schedule in plain words."""
-    if not schedule["cron"]:
-        return f"Every {interval(schedule['interval_s'])}"
-    explained: str = CronSim(cron_fields(schedule["cron"]), datetime.now(UTC)).explain()
-    return explained
-
-
-def interval(seconds: float) -> str:
-    for unit_s, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if seconds >= unit_s and seconds % unit_s == 0:
-            number = int(seconds // unit_s)
-            return unit if number == 1 else f"{number} {unit}s"
-    return "second" if seconds == 1 else f"{seconds:g} seconds"
-
-
-def job_text(body: str) -> str:
-    """`module:function arguments` of a job in EventMQ's shape; any other body as it is."""
-    try:
-        word, run = json.loads(body)
-        arguments = [json.dumps(run[part], ensure_ascii=False) for part in ("args", "kwargs") if run.get(part)]
-        return " ".join([f"{run['path']}:{run['callable']}", *arguments]) if word == "run" else body
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return body
+    return when_text(schedule["cron"], schedule["interval_s"])
 
 
 def body_lines(body: bytes) -> list[str]:

@@ -1,0 +1,35 @@
+"""What a schedule makes and when, as people say it."""
+
+from __future__ import annotations
+
+import json
+
+from cronsim import CronSim
+
+from dragoman.core.schedule import EPOCH, cron_fields
+
+
+def when_text(cron: str, interval_s: float) -> str:
+    """`Every 5 minutes`, or the times of a cron expression in words."""
+    if not cron:
+        return "Every " + interval_text(interval_s)
+    explained: str = CronSim(cron_fields(cron), EPOCH).explain()
+    return explained
+
+
+def interval_text(seconds: float) -> str:
+    for unit_s, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= unit_s and seconds % unit_s == 0:
+            number = int(seconds // unit_s)
+            return unit if number == 1 else f"{number} {unit}s"
+    return "second" if seconds == 1 else f"{seconds:g} seconds"
+
+
+def job_text(body: str) -> str:
+    """`module:function arguments` of a job in EventMQ's shape, whose bodies all begin alike; any other body as it is."""
+    try:
+        word, run = json.loads(body)
+        arguments = [json.dumps(run[part], ensure_ascii=False) for part in ("args", "kwargs") if run.get(part)]
+        return " ".join([f"{run['path']}:{run['callable']}", *arguments]) if word == "run" else body
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return body
