@@ -1,10 +1,9 @@
 """The indexer as a child of the broker: `python -m dragoman.journal.index_process --journal DIR`.
 
-    in    synced <lsn>       so far all is synced; the journal says it too, but only with its next block
-    out   trouble <words>    tried again; nothing else is ever said
+    out   indexed    it can do its work: said once at the start, and after trouble
 
-It looks at the journal once a second and ends with its input, after one last look. It runs at the lowest priority there is: a broker under
-load goes first.
+journal/beside has the other words of both; how far all is synced the journal says too, but only with its next block. It looks at the
+journal once a second and ends with its input, after one last look, at the lowest priority there is: a broker under load goes first.
 """
 
 from __future__ import annotations
@@ -13,39 +12,39 @@ import argparse
 import sys
 from typing import Final
 
-from dragoman.errors import DragomanError, OperatorError
-from dragoman.journal.beside import Parent, step_back
+from dragoman.errors import DragomanError
+from dragoman.journal.beside import Loop, Parent, live_beside
 from dragoman.journal.indexer import Indexer, indexing_alone
 
 LOOK_S: Final = 1.0
 
 
+class IndexLoop(Loop):
+    """Indexes what is synced."""
+
+    def __init__(self, directory: str, parent: Parent) -> None:
+        super().__init__(parent, directory)
+        self._indexer = Indexer(directory)
+        self._is_well = False
+
+    def work(self, now_s: float) -> None:
+        self._indexer.hear(self.synced_lsn)
+        self._indexer.work(self.parent.has_ended)
+        if not self._is_well:
+            self._is_well = True
+            self.parent.tell("indexed")
+
+    def wait_s(self, now_s: float) -> float:
+        return LOOK_S
+
+    def pause_s(self, error: DragomanError) -> float:
+        self._is_well = False
+        return LOOK_S
+
+
 def run(directory: str) -> int:
     """Index until the parent ends; the exit code."""
-    step_back()
-    parent = Parent(sys.stdin.fileno(), sys.stdout.fileno())
-    try:
-        with indexing_alone(directory):
-            _keep_indexed(Indexer(directory), parent)
-    except OperatorError as error:
-        parent.tell(f"trouble {error}")
-        return error.exit_code
-    return 0
-
-
-def _keep_indexed(indexer: Indexer, parent: Parent) -> None:
-    trouble = ""
-    while not parent.has_ended:
-        for word, rest in parent.listen(LOOK_S):
-            if word == "synced" and rest.isdecimal():
-                indexer.hear(int(rest))
-        try:
-            indexer.work(parent.has_ended)
-            trouble = ""
-        except (DragomanError, OSError) as error:  # a full disk, a damaged segment: tried again, told once
-            if trouble != str(error):
-                trouble = str(error)
-                parent.tell(f"trouble {trouble}")
+    return live_beside(indexing_alone(directory), lambda parent: IndexLoop(directory, parent))
 
 
 if __name__ == "__main__":

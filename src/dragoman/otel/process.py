@@ -3,18 +3,14 @@
     in    headers <json>                             what every request carries; on stdin, where `ps` shows nothing
           queue <no> <name as json>                  names given long ago: the journal may not have them any more
           worker <no> <name as json>
-          synced <lsn>                               so far may be told; said again and again
-          stop                                       tell what may be and end; the end of input means the same
     out   exported <lsn> <spans> <missed> <refused>  the collector has accepted; once at the start for where it goes on
-          trouble <code> <text>                      tried again after a while
 
-It runs at the lowest priority there is, and nobody waits for it: while the collector is away, facts wait in the journal.
+journal/beside has the other words of both. It runs at the lowest priority there is, and nobody waits for it: while the collector is away, facts wait in the journal.
 """
 
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -24,9 +20,9 @@ from typing import Final
 
 import msgspec
 
-from dragoman.errors import CollectorAway, DataDirectoryUnusable, DragomanError, ExporterBusy, OperatorError
+from dragoman.errors import CollectorAway, DragomanError, ExporterBusy
 from dragoman.journal import JournalReader
-from dragoman.journal.beside import Parent, only_one, step_back
+from dragoman.journal.beside import Loop, Parent, live_beside, only_one
 from dragoman.otel.collector import Collector
 from dragoman.otel.cursor import read_cursor
 from dragoman.otel.exporter import Exporter
@@ -60,55 +56,32 @@ class Options:
         return str(Path(self.data) / "journal")
 
 
-class ExportLoop:
-    """Listens, reads, tells, until the parent has ended."""
+class ExportLoop(Loop):
+    """Reads and tells."""
 
     def __init__(self, options: Options, parent: Parent) -> None:
-        self._options, self._parent = options, parent
+        super().__init__(parent, options.data)
+        self._options = options
         self._exporter: Exporter | None = None
         self._headers: dict[str, str] = {}
         self._queues: dict[int, str] = {}
         self._workers: dict[int, str] = {}
-        self._synced_lsn = 0
         self._oldest_s = 0.0  # when the first span was made that is not sent yet
         self._kept_s = 0.0
-        self._again_s = 0.0  # not before, after trouble
         self._retry_s = RETRY_S
         self._words: dict[str, Callable[[str], None]] = {
             "headers": self._hear_headers,
             "queue": lambda rest: self._hear_name(self._queues, rest),
             "worker": lambda rest: self._hear_name(self._workers, rest),
-            "synced": self._hear_synced,
-            "stop": self._hear_stop,
         }
 
-    def run(self) -> int:
-        """The exit code."""
-        parent = self._parent
-        while True:
-            self._listen(self._wait_s(time.monotonic()))
-            now_s = time.monotonic()
-            if now_s < self._again_s and not parent.has_ended:
-                continue
-            try:
-                self._try_to_work(now_s)
-            except DragomanError as error:
-                parent.tell(f"trouble {error.code} {error}")
-                if parent.has_ended:
-                    return 1
-                self._put_off(error)
-            else:
-                if parent.has_ended:
-                    return 0
-
-    def _put_off(self, error: DragomanError) -> None:
-        asked_s = error.wait_s if isinstance(error, CollectorAway) else 0.0
-        self._again_s = time.monotonic() + max(self._retry_s, asked_s)
+    def pause_s(self, error: DragomanError) -> float:
+        """Twice as long each time, and what a collector asks for."""
+        pause_s = self._retry_s
         self._retry_s = min(self._retry_s * 2, RETRY_S_MAX)
+        return max(pause_s, error.wait_s if isinstance(error, CollectorAway) else 0.0)
 
-    def _wait_s(self, now_s: float) -> float:
-        if now_s < self._again_s:
-            return self._again_s - now_s
+    def wait_s(self, now_s: float) -> float:
         exporter = self._exporter
         if exporter is None:
             return IDLE_S
@@ -119,16 +92,15 @@ class ExportLoop:
             due_s = self._kept_s + KEEP_S
         return due_s - now_s
 
-    def _listen(self, wait_s: float) -> None:
-        for word, rest in self._parent.listen(wait_s):
-            hear = self._words.get(word)
-            if hear is None:
-                log.warning("not understood: %r", word)
-                continue
-            try:
-                hear(rest)
-            except (ValueError, msgspec.DecodeError):
-                log.warning("%s: not understood", word)  # what it says may be secret
+    def hear(self, word: str, rest: str) -> None:
+        hear = self._words.get(word)
+        if hear is None:
+            super().hear(word, rest)
+            return
+        try:
+            hear(rest)
+        except (ValueError, msgspec.DecodeError):
+            log.warning("%s: not understood", word)  # what it says may be secret
 
     def _hear_headers(self, rest: str) -> None:
         self._headers = msgspec.json.decode(rest, type=dict[str, str])
@@ -137,37 +109,24 @@ class ExportLoop:
         number, _, name = rest.partition(" ")
         names[int(number)] = msgspec.json.decode(name, type=str)
 
-    def _hear_synced(self, rest: str) -> None:
-        self._synced_lsn = max(self._synced_lsn, int(rest))
-
-    def _hear_stop(self, rest: str) -> None:
-        self._parent.has_ended = True
-
-    def _try_to_work(self, now_s: float) -> None:
-        """The collector's failures have names already; any other is the data directory's disk."""
-        try:
-            self._work(now_s)
-        except OSError as error:
-            raise DataDirectoryUnusable(self._options.data, error) from error
-
-    def _work(self, now_s: float) -> None:
+    def work(self, now_s: float) -> None:
         exporter = self._exporter or self._begin()
         if exporter is None:
             return
         had_spans = exporter.spans > 0
-        while exporter.take(self._synced_lsn) or exporter.is_full:
+        while exporter.take(self.synced_lsn) or exporter.is_full:
             self._send(exporter)
-            self._listen(0)
+            self.listen(0)
             had_spans = False
         if not had_spans:
             self._oldest_s = now_s
         is_due = now_s >= self._oldest_s + self._options.interval_s
-        if is_due or not exporter.spans or self._parent.has_ended:
+        if is_due or not exporter.spans or self.parent.has_ended:
             self._send(exporter)
 
     def _begin(self) -> Exporter | None:
         """The exporter, once the broker has said what it needs to know."""
-        if self._synced_lsn == 0:
+        if self.synced_lsn == 0:
             return None
         options = self._options
         directory = Path(options.data)
@@ -189,7 +148,7 @@ class ExportLoop:
         before_lsn = exporter.exported_lsn
         exporter.send()
         now_s = time.monotonic()
-        if now_s >= self._kept_s + KEEP_S or self._parent.has_ended:
+        if now_s >= self._kept_s + KEEP_S or self.parent.has_ended:
             exporter.keep()
             self._kept_s = now_s
         if exporter.exported_lsn != before_lsn or self._retry_s != RETRY_S:
@@ -197,19 +156,12 @@ class ExportLoop:
         self._retry_s = RETRY_S
 
     def _tell(self, exporter: Exporter) -> None:
-        self._parent.tell(f"exported {exporter.exported_lsn} {exporter.sent} {exporter.missed} {exporter.refused}")
+        self.parent.tell(f"exported {exporter.exported_lsn} {exporter.sent} {exporter.missed} {exporter.refused}")
 
 
 def run(options: Options) -> int:
     """Export until the parent ends; the exit code."""
-    step_back()
-    parent = Parent(sys.stdin.fileno(), sys.stdout.fileno())
-    try:
-        with exporting_alone(options.data):
-            return ExportLoop(options, parent).run()
-    except OperatorError as error:
-        parent.tell(f"trouble {error.code} {error}")
-        return error.exit_code
+    return live_beside(exporting_alone(options.data), lambda parent: ExportLoop(options, parent))
 
 
 def exporting_alone(directory: str) -> AbstractContextManager[None]:

@@ -6,11 +6,12 @@ one costs is that traces read more.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
 from dragoman.runtime.child import Child, Follower
+from dragoman.runtime.trouble import Trouble
 
 if TYPE_CHECKING:
     from dragoman.journal.journal import Journal
@@ -31,9 +32,9 @@ class Indexing:
 
     def __init__(self, home: Home, journal: Journal) -> None:
         arguments = ["--journal", str(home.journal)]
-        child = Child("indexer", "dragoman.journal.index_process", arguments, self._hear, self._fail)
+        self.trouble = Trouble(log, "the journal cannot be indexed")
+        child = Child("indexer", "dragoman.journal.index_process", arguments, self._hear, self.trouble.fail)
         self._follower = Follower(child, journal)
-        self.trouble = ""
 
     def start(self) -> None:
         self._follower.start()
@@ -42,11 +43,13 @@ class Indexing:
         """After the journal was closed: the last facts are indexed, then the child ends."""
         await self._follower.stop(FINISH_S)
 
-    def _fail(self, trouble: str) -> None:
-        self.trouble = self.trouble or trouble  # what the child said of itself says more
+    def view(self) -> dict[str, Any]:
+        """For `dragoman status`."""
+        return {"trouble": self.trouble.words}
 
     def _hear(self, line: str) -> None:
-        word, _, text = line.partition(" ")
-        if word == "trouble":
-            self.trouble = text
-            log.warning("the journal cannot be indexed", trouble=text)
+        word, _, rest = line.partition(" ")
+        if word == "indexed":
+            self.trouble.end()
+        elif word == "trouble":
+            self.trouble.hear(rest)

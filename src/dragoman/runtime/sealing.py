@@ -17,6 +17,7 @@ import structlog
 
 from dragoman.errors import PyarrowMissing
 from dragoman.runtime.child import Child, Follower
+from dragoman.runtime.trouble import Trouble
 
 if TYPE_CHECKING:
     from dragoman.journal.journal import Journal
@@ -48,7 +49,7 @@ class Sealing:
         self._upkeep = upkeep
         self.root = config.lake.root or str(home.path / "lake")
         self.sealed_lsn = 0
-        self.trouble = ""
+        self.trouble = Trouble(log, "the lake cannot be written")
         arguments = [
             "--journal", str(home.journal),
             "--root", self.root,
@@ -57,7 +58,7 @@ class Sealing:
             "--rows-max", str(config.lake.rows_max),
             "--incoming-keep-s", str(config.lake.incoming_keep_s),
         ]  # fmt: skip
-        self._follower = Follower(Child("sealer", "dragoman.lake", arguments, self._hear, self._fail), journal)
+        self._follower = Follower(Child("sealer", "dragoman.lake", arguments, self._hear, self.trouble.fail), journal)
 
     def start(self) -> None:
         self._upkeep.copied_lsn = 0
@@ -75,20 +76,14 @@ class Sealing:
             "root": self.root,
             "sealed_lsn": self.sealed_lsn,
             "behind": max(self._journal.synced_lsn - self.sealed_lsn, 0),
-            "trouble": self.trouble,
+            "trouble": self.trouble.words,
         }
-
-    def _fail(self, trouble: str) -> None:
-        self.trouble = self.trouble or trouble  # what the child said of itself says more
 
     def _hear(self, line: str) -> None:
         word, _, rest = line.strip().partition(" ")
         if word == "sealed":
             self.sealed_lsn = int(rest.split()[0])
             self._upkeep.copied_lsn = self.sealed_lsn
-            self.trouble = ""
+            self.trouble.end()
         elif word == "trouble":
-            code, _, text = rest.partition(" ")
-            if self.trouble != text:  # once for each time it is in trouble
-                log.error("the lake cannot be written", code=code, trouble=text)
-            self.trouble = text
+            self.trouble.hear(rest)

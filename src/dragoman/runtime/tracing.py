@@ -17,6 +17,7 @@ from dragoman.core.phrases import shown
 from dragoman.errors import DataDirectoryUnusable
 from dragoman.otel.cursor import CURSOR_NAME, Cursor, read_cursor, write_cursor
 from dragoman.runtime.child import Child, Follower
+from dragoman.runtime.trouble import Trouble
 
 if TYPE_CHECKING:
     from dragoman.core.core import Core
@@ -48,7 +49,7 @@ class Tracing:
         cursor = place_cursor(home, journal)
         self.exported_lsn, self.missed_facts, self.refused_spans = cursor.lsn, cursor.missed, cursor.refused
         self.spans = 0
-        self.trouble = ""
+        self.trouble = Trouble(log, "traces cannot be exported")
         arguments = [
             "--data", str(home.path),
             "--endpoint", otel.endpoint,
@@ -59,7 +60,7 @@ class Tracing:
             "--open-max", str(otel.open_max),
             "--compression", otel.compression,
         ]  # fmt: skip
-        self._child = Child("exporter of traces", "dragoman.otel", arguments, self._hear, self._fail)
+        self._child = Child("exporter of traces", "dragoman.otel", arguments, self._hear, self.trouble.fail)
         self._follower = Follower(self._child, journal, self._introduce)
 
     def start(self) -> None:
@@ -80,7 +81,7 @@ class Tracing:
             "spans": self.spans,
             "missed_facts": self.missed_facts,
             "refused_spans": self.refused_spans,
-            "trouble": self.trouble,
+            "trouble": self.trouble.words,
         }
 
     async def _introduce(self) -> None:
@@ -95,20 +96,14 @@ class Tracing:
         for number, peer in self._core.workers.items():
             yield f"worker {number} {_json(shown(peer.identity) or peer.remote)}"  # as the fact of its joining says it
 
-    def _fail(self, trouble: str) -> None:
-        self.trouble = self.trouble or trouble  # what the child said of itself says more
-
     def _hear(self, line: str) -> None:
         word, _, rest = line.strip().partition(" ")
         if word == "exported":
             numbers = [int(number) for number in rest.split()]
             self.exported_lsn, self.spans, self.missed_facts, self.refused_spans = numbers
-            self.trouble = ""
+            self.trouble.end()
         elif word == "trouble":
-            code, _, text = rest.partition(" ")
-            if self.trouble != text:  # once for each time it is in trouble
-                log.error("traces cannot be exported", code=code, trouble=text)
-            self.trouble = text
+            self.trouble.hear(rest)
 
 
 def place_cursor(home: Home, journal: Journal) -> Cursor:
