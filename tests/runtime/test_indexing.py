@@ -82,6 +82,30 @@ def test_a_killed_indexer_is_replaced_and_goes_on(new_broker: NewBroker) -> None
     wait_sealed_indexed(daemon)
 
 
+def test_an_indexer_in_trouble_says_why_until_it_is_over(
+    new_broker: NewBroker, capfd: pytest.CaptureFixture[str]
+) -> None:
+    daemon = new_broker("journal.segment_size=128KiB")
+    in_the_way = daemon.data / "journal" / "0000000001.idx"
+    in_the_way.mkdir(parents=True)
+    daemon.start()
+    send(daemon, 100)
+
+    def trouble() -> str:
+        words: str = daemon.ask("status")["index"]["trouble"]
+        return words
+
+    wait_for("trouble", trouble, INDEXED_S)
+    assert "Is a directory" in trouble()
+    assert run(["status", "--data", str(daemon.data)]) == 0
+    assert f"index: {trouble()}" in capfd.readouterr().out
+    in_the_way.rmdir()
+    wait_for("the trouble to be over", lambda: not trouble(), INDEXED_S)
+    wait_sealed_indexed(daemon)
+    told = [line for line in daemon.lines() if line["event"] == "the journal cannot be indexed"]
+    assert [line["code"] for line in told] == ["DATA_DIRECTORY_UNUSABLE"], "once for each time"
+
+
 def test_an_indexer_ends_with_a_broker_that_was_killed(new_broker: NewBroker) -> None:
     daemon = new_broker().start()
     indexer = indexer_of(daemon)
@@ -95,6 +119,7 @@ def test_no_indexer_where_nothing_is_kept_or_none_is_wanted(new_broker: NewBroke
     daemon = new_broker(**options).start()
     daemon.wait_line("ready")
     assert indexers_of(daemon) == []
+    assert daemon.ask("status")["index"] is None
 
 
 def test_indexes_are_made_by_hand_without_a_broker(new_broker: NewBroker, capfd: pytest.CaptureFixture[str]) -> None:

@@ -92,6 +92,7 @@ def test_the_numbers_are_the_brokers(busy: Daemon) -> None:
     assert value(busy, "dragoman_crossings_total", client="emqp", worker="emqp") == 10
     assert value(busy, "dragoman_dialect_accepted_total", dialect="emqp") == 12
     assert value(busy, "dragoman_journal_max_bytes") == 10 * 2**30
+    assert value(busy, "dragoman_index_trouble") == 0
     first_s = value(busy, "dragoman_queue_oldest_seconds", queue="lonely")
     wait_for("the oldest to grow older", lambda: value(busy, "dragoman_queue_oldest_seconds", queue="lonely") > first_s)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -35,6 +35,10 @@ def status(watch: bool, data: Path, as_json: bool) -> None:
         time.sleep(1)
 
 
+# Parts of the answer that tell of a process beside the broker, as people call them.
+BESIDE: Final = {"index": "index", "lake": "lake", "otel": "traces", "web": "web page"}
+
+
 def print_status(found: dict[str, Any]) -> None:
     journal, counters = found["journal"], found["counters"]
     kept = f"fact {journal['next_lsn'] - 1} written, {journal['synced_lsn']} synced"
@@ -57,12 +61,9 @@ def print_status(found: dict[str, Any]) -> None:
         rows.append(("REFUSING", f"new work is refused: {counters['refusing']}"))
     if journal["trouble"]:
         rows.append(("TROUBLE", journal["trouble"]))
-    if found["lake"] and found["lake"]["trouble"]:
-        rows.append(("TROUBLE", f"lake: {found['lake']['trouble']}"))
-    if found["otel"] and found["otel"]["trouble"]:
-        rows.append(("TROUBLE", f"traces: {found['otel']['trouble']}"))
-    if found["web"] and found["web"]["trouble"]:
-        rows.append(("TROUBLE", f"web page: {found['web']['trouble']}"))
+    for part, name in BESIDE.items():
+        if found[part] and found[part]["trouble"]:
+            rows.append(("TROUBLE", f"{name}: {found[part]['trouble']}"))
     print_pairs(rows)
 
 

@@ -125,7 +125,7 @@ def _dialects(tallies: dict[str, Any]) -> Iterator[Family]:
 
 
 def _keeping(status: dict[str, Any]) -> Iterator[Family]:
-    journal, lake, otel = status["journal"], status["lake"], status["otel"]
+    journal, index, lake, otel = status["journal"], status["index"], status["lake"], status["otel"]
     yield _one("dragoman_journal_bytes", "Bytes of the journal's files.", journal["size"])
     yield _one("dragoman_journal_max_bytes", "What they may take (journal.size_max).", journal["size_max"])
     yield _one(
@@ -138,6 +138,8 @@ def _keeping(status: dict[str, Any]) -> Iterator[Family]:
     lag = max(journal["next_lsn"] - 1 - journal["synced_lsn"], 0)
     yield _one("dragoman_journal_unsynced_facts", "Facts that a power loss would take away.", lag)
     yield _one("dragoman_journal_trouble", "1 while the journal cannot be written.", int(bool(journal["trouble"])))
+    if index is not None:
+        yield _one("dragoman_index_trouble", "1 while the journal cannot be indexed.", int(bool(index["trouble"])))
     if lake is not None:
         yield _one("dragoman_lake_behind_facts", "Synced facts that the lake does not have yet.", lake["behind"])
         yield _one("dragoman_lake_trouble", "1 while the lake cannot be written.", int(bool(lake["trouble"])))

@@ -19,6 +19,7 @@ from dragoman.limits import ADMIN_PAGE_MAX
 from dragoman.model.message import Message
 from dragoman.model.words import REFUSAL_CODES, REFUSAL_TEXTS, TAKEN
 from dragoman.runtime.config import Config
+from dragoman.runtime.indexing import Indexing
 from dragoman.runtime.sealing import Sealing
 from dragoman.runtime.upkeep import Upkeep
 from dragoman.runtime.webpage import Webpage
@@ -53,6 +54,8 @@ class BrokerFace(Protocol):
     version: str
     listeners: dict[str, str]
 
+    @property
+    def indexing(self) -> Indexing | None: ...
     @property
     def sealing(self) -> Sealing | None: ...
     @property

@@ -47,6 +47,7 @@ class Status(Operation):
                 "uncommitted_size": journal.uncommitted_size,
                 "trouble": str(trouble) if trouble is not None else "",
             },
+            "index": face.indexing.view() if face.indexing is not None else None,
             "lake": face.sealing.view() if face.sealing is not None else None,
             "otel": face.tracing.view() if face.tracing is not None else None,
             "web": face.webpage.view() if face.webpage is not None else None,
