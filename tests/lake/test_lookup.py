@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from dragoman.cli.history import lake_root
 from dragoman.cli.root import run
+from dragoman.errors import TraceNotFound
 from dragoman.journal import Journal, JournalReader, JournalSettings
 from dragoman.lake.layout import HISTORY
 from dragoman.lake.lookup import facts_of
@@ -21,6 +23,10 @@ from dragoman.runtime.lives import Life
 from dragoman.runtime.trace import find_lives, trace
 from dragoman.testing.generate.plan import Plan
 from dragoman.testing.generate.world import World
+from tests.eventmq.waiting import wait_for
+from tests.runtime.conftest import NewBroker, new_broker
+
+__all__ = ["new_broker"]
 
 PLAN = Plan(facts=6_000, seed=3, days=4)
 NOT_IN_THE_LAKE = {"address", "dedupe", "headers", "source", "worker", "next_due_ns", "died_with"}
@@ -119,6 +125,28 @@ def test_workers_in_the_lake_have_names(trimmed: Path, whole: list[dict[str, Any
 
 def test_an_id_that_nobody_had_is_in_neither(trimmed: Path) -> None:
     assert find_lives(str(trimmed / "journal"), "nobody", lake=str(trimmed / "lake")) == []
+
+
+def test_another_lake_is_named_by_the_command_the_settings_or_the_broker(
+    data: Path,
+    trimmed: Path,
+    whole: list[dict[str, Any]],
+    new_broker: NewBroker,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (trimmed / "lake").unlink()
+    command = ["trace", str(whole[0]["message_no"]), "--data", str(trimmed)]
+    assert run(command) == TraceNotFound.exit_code
+    assert run([*command, "--lake", str(data / "lake")]) == 0
+    assert "told from the lake" in capfd.readouterr().out
+    monkeypatch.setenv("DRAGOMAN_LAKE__ROOT", str(data / "lake"))
+    assert run(command) == 0
+    assert "told from the lake" in capfd.readouterr().out
+    elsewhere = data.parent / "elsewhere"
+    broker = new_broker("lake.mode=on", f"lake.root={elsewhere}").start()
+    wait_for("its lake", elsewhere.is_dir, 60)
+    assert lake_root(broker.data) == str(elsewhere)
 
 
 def test_the_facts_of_another_broker_are_not_told(data: Path, whole: list[dict[str, Any]]) -> None:

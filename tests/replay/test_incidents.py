@@ -124,6 +124,8 @@ def test_a_drained_queue_and_a_retry_out_of_backoff_come_out_again(new_hall: New
     assert client.outcome(last)[0] == "answered"
     exported = Exported(hall.daemon.data, "--queue", "mail")
     assert refused.decode() not in exported.text
+    for word in ("pauses", "drains", "resumes"):
+        assert f'"operator", "{word}", "mail"' in exported.text
     assert '"released 1: failed", "requeued", "leased 2 to w1", "closed 2: done, answered, by w1"' in exported.text
     assert "not checked" not in exported.text
     assert "by hand" not in exported.text

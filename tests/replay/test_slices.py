@@ -68,6 +68,21 @@ def test_what_was_open_when_a_slice_begins_is_put_there_first(new_hall: NewHall)
     assert f"message {tried.decode()!r}, fact 2: should be 'leased 2 to" in exported.play()
 
 
+def test_a_queue_that_drains_when_a_slice_begins_drains_there_too(new_hall: NewHall) -> None:
+    hall = new_hall()
+    client = hall.client("emqp")
+    asked = client.ask("mail", b"the last one")
+    hall.wait_waiting("mail", 1)
+    hall.daemon.ask("drain_queue", queue="mail")
+    begins = now()
+    worker = hall.worker("emqp", "mail")
+    worker.answer(worker.take()[0], b'{"value":1}')
+    client.outcome(asked)
+    exported = Exported(hall.daemon.data, "--from", begins)
+    assert '"operator", "drains", "mail"' in exported.text
+    assert exported.play() == ""
+
+
 def test_a_death_before_a_retry_out_of_backoff_counts_in_the_slice_after_it(new_hall: NewHall) -> None:
     """Only what was quarantined begins anew: after this one's second death, it is set aside."""
     hall = new_hall("queues.quarantine_after=2", "queues.backoff_initial_s=600", "queues.backoff_max_s=600")

@@ -106,7 +106,7 @@ def test_an_id_with_slashes_and_percent_signs_has_a_page(visitor: Visitor, house
 
 
 def test_an_open_message_tells_its_life_and_why_it_waits_and_keeps_its_body_to_itself(
-    visitor: Visitor, app: App
+    visitor: Visitor, app: App, house: Daemon
 ) -> None:
     handle = app.send_sync("open", b'{"secret": 42}')
     html = visitor.page(f"/message/{handle.id}")
@@ -115,7 +115,7 @@ def test_an_open_message_tells_its_life_and_why_it_waits_and_keeps_its_body_to_i
     assert "from a client that speaks emqp" in text
     assert "eMQP/1.0" in text
     assert "secret" not in text
-    assert "dragoman export-test --id" in text
+    assert f"dragoman export-test --data {house.data} --id" in text
     shown = words(visitor.page(f"/message/{handle.id}?body=1"))
     assert '"secret": 42' in shown
 

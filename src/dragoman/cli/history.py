@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.cli.options import data_option, json_option
+from dragoman.cli.options import data_option, json_option, lake_option
 from dragoman.cli.show import clock, print_json, print_lines, print_table, progress_bar, size
 from dragoman.core.phrases import count_of, duration, number_text, read_number
 from dragoman.errors import AdminRefused, AdminUnreachable, TraceNotFound
@@ -22,16 +23,17 @@ LAKE = "lake"
 
 @click.command()
 @click.argument("id_", metavar="ID")
+@lake_option
 @data_option
 @json_option
-def trace(id_: str, data: Path, as_json: bool) -> None:
+def trace(id_: str, lake: str | None, data: Path, as_json: bool) -> None:
     """Print the whole life of message ID: its client's id, or its number in either form.
 
     Reads the journal's files: works beside a running broker and without one. What the journal no longer keeps is read from the
-    lake in DATA/lake. An id that was used several times has several lives.
+    lake. An id that was used several times has several lives.
     """
     notes: list[str] = []
-    lives = read_lives(data, id_, as_json, notes)
+    lives = read_lives(data, id_, as_json, lake, notes)
     if as_json:
         print_json({"id": id_, "lives": [life_view(life) for life in lives], "notes": notes})
         return
@@ -40,20 +42,36 @@ def trace(id_: str, data: Path, as_json: bool) -> None:
     print_lines(notes)
 
 
-def read_lives(data: Path, key: str, is_quiet: bool, notes: list[str] | None = None) -> list[Life]:
+def read_lives(
+    data: Path, key: str, is_quiet: bool, lake: str | None = None, notes: list[str] | None = None
+) -> list[Life]:
     """The lives that answer to a key; what could not be read is said in `notes`, or in the error when nothing was found."""
     from dragoman.runtime.trace import find_lives
 
-    directory, lake = data / JOURNAL, data / LAKE
+    directory = data / JOURNAL
     if not directory.is_dir():
         raise TraceNotFound(f"{directory} is not there: no journal to read")
     notes = notes if notes is not None else []
+    root = lake or lake_root(data)
     with progress_bar("reading facts", is_quiet) as progress:
-        lives = find_lives(str(directory), key, progress, str(lake) if lake.is_dir() else "", notes)
+        lives = find_lives(str(directory), key, progress, root, notes)
     if not lives:
         raise TraceNotFound("; ".join([f"no fact in {directory} tells of message {key!r}", *notes]))
     name_queues(data, lives)
     return lives
+
+
+def lake_root(data: Path) -> str:
+    """The running broker's lake; without one that has a lake, what `up` would use here. Empty: there is none."""
+    from dragoman.cli.admin_client import ask
+    from dragoman.runtime.config import load
+
+    try:
+        told = ask(data, "status")["lake"]
+    except AdminUnreachable:
+        told = None
+    root = str(told["root"]) if told else load(None, os.environ).lake.root or str(data / LAKE)
+    return root if "://" in root or Path(root).is_dir() else ""
 
 
 def name_queues(data: Path, lives: list[Life]) -> None:
@@ -157,13 +175,14 @@ def note(fact: dict[str, Any]) -> str:
 
 @click.command()
 @click.argument("what", metavar="ID|QUEUE|WORKER")
+@lake_option
 @data_option
 @json_option
-def explain(what: str, data: Path, as_json: bool) -> None:
+def explain(what: str, lake: str | None, data: Path, as_json: bool) -> None:
     """Say why a message, a queue or a worker is not moving.
 
     A word that is the id of a message and the name of a queue means the message: `queue:NAME` and `worker:ID` say which is meant. Of a message
-    that is settled already, and of a worker that has gone (by its number, as w1.17), the journal tells how it ended.
+    that is settled already, and of a worker that has gone (by its number, as w1.17), the journal or the lake tells how it ended.
     """
     from dragoman.cli.admin_client import ask
 
@@ -176,7 +195,7 @@ def explain(what: str, data: Path, as_json: bool) -> None:
         if found is None:
             if what.startswith("worker:"):
                 raise
-            found = explain_from_journal(data, what, error, as_json)
+            found = explain_from_journal(data, what, error, as_json, lake)
     if as_json:
         print_json(found)
     else:
@@ -199,13 +218,13 @@ def is_worker_id(text: str) -> bool:
 
 
 def explain_from_journal(
-    data: Path, key: str, error: AdminRefused | AdminUnreachable, is_quiet: bool
+    data: Path, key: str, error: AdminRefused | AdminUnreachable, is_quiet: bool, lake: str | None
 ) -> dict[str, Any]:
     """A settled message, or one of a broker that does not run."""
     from dragoman.runtime.trace import end_line
 
     try:
-        lives = read_lives(data, key, is_quiet)
+        lives = read_lives(data, key, is_quiet, lake)
     except TraceNotFound as not_found:
         if isinstance(error, AdminUnreachable):
             raise error from not_found

@@ -30,6 +30,15 @@ def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, callback=_from_parent, help="Print JSON.")(command)
 
 
+def lake_option(command: F) -> F:
+    """`--lake`: where facts are that the journal no longer keeps."""
+    return click.option(
+        "--lake",
+        metavar="ROOT",
+        help="The lake: a directory, or an address as s3://BUCKET/PATH. Default: the running broker's, else `lake.root`, else DATA/lake.",
+    )(command)
+
+
 def page_options(command: F) -> F:
     """`--limit` and `--offset` of a list."""
     command = click.option("--offset", type=click.IntRange(0), default=0, help="Leave out so many at the beginning.")(

@@ -42,6 +42,11 @@ def set_paused(core: Core, queue: str, is_paused: bool) -> None:
     operator.set_paused(core, queue.encode(), is_paused)
 
 
+def set_draining(core: Core, queue: str) -> None:
+    core.roster.queue_of(queue.encode())
+    operator.set_draining(core, queue.encode())
+
+
 def lose(core: Core, worker_no: int, reason: str) -> None:
     peer = core.workers.get(worker_no)
     if peer is not None:

@@ -105,7 +105,7 @@ class History:
         self.lives: dict[int, Life] = {}
         self.workers: dict[int, Worker] = {}
         self.facts: list[Fact] = []  # of the slice, in order
-        self.paused: set[str] = set()  # when it begins
+        self.switched: dict[str, str] = {}  # queues that are paused or drain when it begins, and what the operator did
         self.headless: set[int] = set()  # messages whose acceptance the journal no longer has
         self._number = read_number(wanted.key) if wanted.key else 0
 
@@ -188,10 +188,11 @@ class History:
 
     def _switched(self, fact: Fact, is_inside: bool) -> None:
         queue = fact["queue"] = self.queues.get(fact["queue_no"], "")
-        if not is_inside and fact["fact"] == "paused":
-            self.paused.add(queue)
-        elif not is_inside:
-            self.paused.discard(queue)
+        if is_inside:
+            return
+        self.switched.pop(queue, None)
+        if (what := switch_word(fact)) != "resumes":
+            self.switched[queue] = what
 
     def _worker(self, fact: Fact, is_inside: bool) -> None:
         number = fact["worker_no"]
@@ -210,3 +211,10 @@ class History:
         is_other = bool(self.wanted.queue) and queue != self.wanted.queue
         if is_inside and not is_other and not self.wanted.key and fact.get("accepted_ns", 0) < self.wanted.from_ns:
             self.headless.add(fact["message_no"])
+
+
+def switch_word(fact: Fact) -> str:
+    """What the operator did to a queue. A drain ends a pause, and is told by the same fact."""
+    if fact["fact"] == "paused":
+        return "pauses"
+    return "drains" if fact.get("is_draining") else "resumes"

@@ -308,6 +308,9 @@ class Player:
     def on_resumes(self, who: str, queue: str) -> None:
         self._act(lambda core: desk.set_paused(core, queue, False))
 
+    def on_drains(self, who: str, queue: str) -> None:
+        self._act(lambda core: desk.set_draining(core, queue))
+
     def on_requeues(self, who: str, message: str) -> None:
         self._act(lambda core: desk.requeue(core, self._number(message)))
 

@@ -15,7 +15,7 @@ from dragoman.testing.replay.bodies import KEPT
 from dragoman.testing.replay.cast import Cast, can_come_back, queues_of, unplayable
 from dragoman.testing.replay.causes import Scene, cause_of
 from dragoman.testing.replay.guesses import Guesses, leased_ns
-from dragoman.testing.replay.history import Fact, History, Life, Worker
+from dragoman.testing.replay.history import Fact, History, Life, Worker, switch_word
 from dragoman.testing.replay.opening import past_of, placed_ns
 from dragoman.testing.replay.player import STRANGER
 from dragoman.testing.replay.rows import STEPS, Rows
@@ -72,14 +72,14 @@ class Writer:
         begun = [life for life in self._history.lives.values() if not life.is_new]
         start_ns, holding = self._rows.start_ns, []
         # Places below zero: before any fact of the first instant.
-        places = iter(range(-(4 * len(begun) + len(self._history.workers) + len(self._history.paused) + 1), -1))
+        places = iter(range(-(4 * len(begun) + len(self._history.workers) + len(self._history.switched) + 1), -1))
         for life in sorted(begun, key=lambda life: life.lsn):
             self._accept(life, self._placed[life.message.number], next(places))
         for worker in self._history.workers.values():
             if worker.joins[0]["time_ns"] < self._from_ns and worker.number in self._needed:
                 self._join(worker, start_ns, next(places))
-        for queue in sorted(self._history.paused):
-            self._rows.add(start_ns, next(places), "operator", "pauses", queue)
+        for queue, what in sorted(self._history.switched.items()):
+            self._rows.add(start_ns, next(places), "operator", what, queue)
         for life in begun:
             past = past_of(life, self._from_ns, start_ns)
             if past.had:
@@ -110,7 +110,7 @@ class Writer:
             self._left(fact)
         elif name in ("paused", "resumed"):
             if fact["queue"] and self._history.wanted.queue in ("", fact["queue"]):
-                self._rows.at(fact, "operator", "pauses" if name == "paused" else "resumes", fact["queue"])
+                self._rows.at(fact, "operator", switch_word(fact), fact["queue"])
         else:
             life = self._history.lives[fact["message_no"]]
             self._of_message(fact, life, self._cast.message_names[fact["message_no"]])

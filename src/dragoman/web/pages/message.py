@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import shlex
+from pathlib import Path
 from typing import Any, Final
 
 from dragoman.core.phrases import duration, number_text
@@ -52,9 +54,16 @@ async def make(desk: Desk, query: Query, key: str) -> Context:
         "key": key,
         "with_body": with_body,
         "body": await preview(desk, view, life) if with_body else None,
+        "test_command": export_command(desk.data, message_id),
         "now_ns": desk.now_ns,
         "is_still": view is None and life is not None and life.end is not None,
     }
+
+
+def export_command(data: Path, message_id: str) -> str:
+    """For a shell of the reader's, who may stand anywhere; where the broker uses the usual directory, so does the command."""
+    where = "" if data == Path("data") else f"--data {shlex.quote(str(data.absolute()))} "
+    return f"dragoman export-test {where}--id {shlex.quote(message_id)} --out test_incident.py"
 
 
 def life_of(lives: list[Life], view: dict[str, Any] | None, number: str) -> Life | None:
