@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.runtime.binding import bind
+from dragoman.runtime.config import Listener
 from dragoman.version import VERSION
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import FREE, LISTENERS, Daemon
@@ -49,33 +51,51 @@ def test_off_leaves_a_listener_out(new_broker: NewBroker) -> None:
     assert set(broker.card["listeners"]) == set(LISTENERS) - {"emqp.publish"}
 
 
-def test_a_taken_default_port_switches_that_listener_off_with_one_loud_line(new_broker: NewBroker) -> None:
-    others = {name: FREE for name in LISTENERS if name != "emqp.client"}
+@pytest.mark.parametrize(("name", "port"), [("emqp.client", 47291), ("http", 8484)])
+def test_a_taken_default_port_switches_that_listener_off_with_one_loud_line(
+    new_broker: NewBroker, name: str, port: int
+) -> None:
+    others = {listener: FREE for listener in LISTENERS if listener != name}
+    broker = new_broker(listen=others)
+    broker.listen.pop(name, None)
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            taken.bind(("127.0.0.1", 47291))
+            taken.bind(("127.0.0.1", port))
             taken.listen()
         except OSError:
             pass  # somebody else has it, which serves as well
-        broker = new_broker(listen=others).start()
+        broker.start()
     assert set(broker.card["listeners"]) == set(others)
     [line] = [line for line in broker.lines() if line["level"] == "error"]
     assert line["code"] == "LISTENER_TAKEN"
-    assert "emqp.client" in line["event"]
-    assert "--listen emqp.client=" in line["event"]
+    assert f"{name} cannot bind tcp://127.0.0.1:{port} (Address already in use)" in line["event"]
+    assert f"--listen {name}=tcp://127.0.0.1:PORT" in line["event"]
+    assert f"--listen {name}=off" in line["event"]
+    assert "Traceback" not in broker.process.log()
 
 
-def test_an_explicit_port_that_is_taken_is_fatal_and_the_message_says_what_to_do(new_broker: NewBroker) -> None:
+def test_of_two_brokers_that_start_at_once_one_has_the_port_and_the_other_knows_it() -> None:
+    def listener(port: int) -> Listener:
+        return Listener("http", f"tcp://127.0.0.1:{port}", "127.0.0.1", port, is_off=False, is_explicit=True)
+
+    with bind(listener(0), 1) as first, pytest.raises(OSError, match="in use"):
+        bind(listener(first.getsockname()[1]), 1)
+
+
+@pytest.mark.parametrize("name", ["emqp.client", "http"])
+def test_an_explicit_port_that_is_taken_is_fatal_and_the_message_says_what_to_do(
+    new_broker: NewBroker, name: str
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
-        broker = new_broker(listen={"emqp.client": address})
+        broker = new_broker(listen={"rq": FREE, name: address})
         broker.launch()
         assert broker.exit_code() == 1
     log = broker.process.log()
-    assert f"listener emqp.client cannot bind {address}" in log
+    assert f"listener {name} cannot bind {address}" in log
     assert "[LISTENER_TAKEN]" in log
-    assert "--listen emqp.client=off" in log
+    assert f"--listen {name}=off" in log
     assert "Traceback" not in log
 
 

@@ -163,13 +163,14 @@ class Server:
             if listener.is_off:
                 continue
             try:
-                sock = await bind_patiently(listener, self.home) if listener.name == HTTP else bind(listener)
+                sock = await bind_patiently(listener, self.home) if listener.name == HTTP else bind(listener, BACKLOG)
             except OSError as error:
                 if listener.is_explicit:
                     raise ListenerTaken(listener.name, listener.address, error) from error
                 log.error(
                     f"LISTENER OFF: {listener.name} cannot bind {listener.address} ({error.strerror}); "
-                    f"choose another address with --listen {listener.name}=tcp://127.0.0.1:PORT",
+                    f"choose another address with --listen {listener.name}=tcp://127.0.0.1:PORT, "
+                    f"or leave it out with --listen {listener.name}=off",
                     code="LISTENER_TAKEN",
                 )
                 continue

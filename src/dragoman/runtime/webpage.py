@@ -40,7 +40,7 @@ async def bind_patiently(listener: Listener, home: Home) -> socket.socket:
     end_s = loop.time() + (PATIENCE_S if home.is_after_crash else 0.0)
     while True:
         try:
-            return bind(listener)
+            return bind(listener, BACKLOG)
         except OSError as error:
             if error.errno != errno.EADDRINUSE or loop.time() >= end_s:
                 raise
@@ -62,7 +62,6 @@ class Webpage:
             "hosts": [*config.web.hosts, *([] if host in ("0.0.0.0", "::") else [host])],
             "key": secrets.token_hex(32),  # of this boot: a page that was open outlives a child
         }
-        sock.listen(BACKLOG)
         arguments = ["--data", str(home.path), "--fd", str(sock.fileno())]
         self._child = Child("web page", "dragoman.web", arguments, self._hear, self._fail, pass_fds=(sock.fileno(),))
         self._tellers: set[asyncio.Task[None]] = set()
