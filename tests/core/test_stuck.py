@@ -4,29 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from dragoman.core import operator, stuck
 from dragoman.core.phrases import number_text
 from dragoman.limits import FINDINGS_MAX, IDLE_NS_MAX, OLD_MESSAGE_NS
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DRAINING
+from tests.core.explaining import serve
 from tests.core.harness import House, Worker
 
 IDLE_S = IDLE_NS_MAX / SECOND_NS
 OLD_S = OLD_MESSAGE_NS / SECOND_NS
-
-
-@pytest.fixture
-def house() -> House:
-    return House()
-
-
-def serve(house: House, queue: bytes, slots: int = 1, identity: bytes = b"worker") -> Worker:
-    worker = house.worker(identity)
-    worker.inform((10, queue))
-    worker.ready(slots)
-    return worker
 
 
 def pass_time(house: House, seconds: float, *workers: Worker) -> None:

@@ -1,65 +1,16 @@
-"""Every sentence `explain` can say, provoked by peers and time alone."""
+"""Why a message does not move, provoked by peers and time alone."""
 
 from __future__ import annotations
 
-import ast
-import inspect
-import re
-from pathlib import Path
-
-import pytest
-
 from dragoman.core import explain, lookup, operator, phrases, views
 from dragoman.core.settings import SECOND_NS, CoreSettings
-from dragoman.limits import MESSAGES_LOOKED_AT_MAX
-from dragoman.model.message import Message, wire_id_of
-from dragoman.model.words import BY_OPERATOR, DRAINING, EMQP, PROTOCOL_FAULT, PURGED
-from tests.core.harness import START_NS, Client, House, Worker
+from dragoman.model.words import BY_OPERATOR, PROTOCOL_FAULT, PURGED
+from tests.core.explaining import JOB, heard, message_lines, serve
+from tests.core.harness import START_NS, Client, House
 from tests.core.replaying import check_replay, replayed, restart
-from tests.rq.nodes import Node, consumer
+from tests.rq.nodes import consumer
 
-ROOT = Path(__file__).parents[2]
-JOB = b'["run", {}]'
 ANEW = "the broker started anew, and it did not come back"
-HEARD: list[str] = []  # every line that was asked for since the list was last emptied
-
-
-def heard(lines: list[str]) -> list[str]:
-    HEARD.extend(lines)
-    return lines
-
-
-@pytest.fixture
-def house() -> House:
-    return House()
-
-
-def message_lines(house: House, message_id: bytes) -> list[str]:
-    m = lookup.find_message(house.core, message_id.decode())
-    assert m is not None
-    return heard(explain.explain_message(house.core, m))
-
-
-def queue_lines(house: House, name: str) -> list[str]:
-    queue = lookup.find_queue(house.core, name)
-    assert queue is not None
-    return heard(explain.explain_queue(house.core, queue))
-
-
-def worker_lines(house: House, name: str) -> list[str]:
-    peer = lookup.find_worker(house.core, name)
-    assert peer is not None
-    return heard(explain.explain_worker(house.core, peer))
-
-
-def serve(house: House, queue: bytes, slots: int, identity: bytes = b"worker") -> Worker:
-    worker = house.worker(identity)
-    worker.inform((10, queue))
-    worker.ready(slots)
-    return worker
-
-
-# Messages.
 
 
 def test_a_message_nobody_ever_served_says_so(house: House) -> None:
@@ -311,205 +262,6 @@ def test_a_message_on_disk_only_is_explained_without_moving_it() -> None:
     assert worker.jobs() == jobs
 
 
-def test_a_message_is_found_by_number_in_both_forms_and_by_its_own_wire_id(house: House) -> None:
-    client = house.client()
-    first = client.request(b"mail", message_id=b"twin")
-    client.request(b"mail", message_id=b"twin")
-    m = lookup.find_message(house.core, first.decode())
-    assert m is not None
-    second = lookup.find_message(house.core, str(m.number + 1))
-    assert second is not None
-    assert second is lookup.find_message(house.core, phrases.number_text(m.number + 1))
-    assert second is lookup.find_message(house.core, wire_id_of(second).decode())
-    assert lookup.find_message(house.core, "nobody") is None
-    assert lookup.find_message(house.core, "99.99") is None
-
-
-# Queues.
-
-
-def test_an_idle_queue_counts_its_workers_and_their_free_slots(house: House) -> None:
-    serve(house, b"mail", 3)
-    assert queue_lines(house, "mail") == ["nothing waits; 1 worker with 3 free slots"]
-
-
-def test_an_idle_queue_without_workers_says_since_when(house: House) -> None:
-    serve(house, b"mail", 0).leave()
-    house.pass_time(60)
-    [line] = queue_lines(house, "mail")
-    assert line.startswith("nothing waits; no worker serves `mail`; the last one left 22:13:20 UTC, 60.0 s ago (")
-
-
-def test_a_queue_that_waits_says_why_and_what_else_is_in_it(house: House) -> None:
-    worker = serve(house, b"mail", 1)
-    client = house.client()
-    client.request(b"mail")
-    client.request(b"mail")
-    client.request(b"mail", headers=b"delay:10")
-    assert worker.jobs()
-    assert queue_lines(house, "mail") == [
-        "waits: 1 worker serves `mail` and all their slots are taken (1 leased)",
-        "1 message waiting",
-        "1 message leased",
-        "1 message delayed, the next until 22:13:30 UTC (in 10.0 s)",
-    ]
-
-
-def test_which_delayed_message_is_next_is_not_said_where_very_many_are(house: House) -> None:
-    client = house.client()
-    client.request(b"mail", headers=b"delay:10")
-    assert queue_lines(house, "mail")[-1] == "1 message delayed, the next until 22:13:30 UTC (in 10.0 s)"
-    house.core.state.delayed.extend([(START_NS, 0)] * MESSAGES_LOOKED_AT_MAX)
-    assert queue_lines(house, "mail")[-1] == "1 message delayed"
-
-
-def test_a_number_said_as_one_is_found_before_an_id_that_looks_like_it(house: House) -> None:
-    first = house.client().request(b"mail")
-    m = lookup.find_message(house.core, first.decode())
-    assert m is not None
-    number = phrases.number_text(m.number)
-    twin = Message(EMQP, b"mail", number.encode(), b"")
-    house.core.submit(twin)
-    assert lookup.find_message(house.core, number) is twin
-    assert lookup.find_message(house.core, f"number:{number}") is m
-    assert lookup.find_message(house.core, f"number:{m.number}") is m
-    assert lookup.find_message(house.core, "number:1.999") is None
-    named = Message(EMQP, b"mail", b"number:1.999", b"")
-    house.core.submit(named)
-    assert lookup.find_message(house.core, "number:1.999") is named
-
-
-def test_a_paused_queue_says_so_empty_or_not(house: House) -> None:
-    serve(house, b"mail", 1)
-    operator.set_paused(house.core, b"mail", True)
-    assert queue_lines(house, "mail") == ["nothing waits, and the queue is paused"]
-    house.client().request(b"mail")
-    assert queue_lines(house, "mail")[0].startswith("waits: the queue `mail` is paused")
-
-
-def test_a_queue_counts_the_bodies_original_workers_are_not_offered(house: House) -> None:
-    worker = house.worker()
-    worker.inform_as_original((10, b"mail"))
-    client = house.client()
-    client.request(b"mail", body=b"\xff")
-    client.request(b"mail", body=JOB)
-    worker.ready(1)
-    client.request(b"mail", body=JOB)
-    lines = queue_lines(house, "mail")
-    assert "1 of them are not JSON jobs: original EventMQ workers are not offered them" in lines
-
-
-def test_a_queue_counts_its_quarantined_messages(house: House) -> None:
-    worker = serve(house, b"mail", 1)
-    job = house.client().request(b"mail", headers=b"guarantee,retry-count:0")
-    worker.reply(job, b'{"error":{}}')
-    assert queue_lines(house, "mail")[-1] == "1 message quarantined: `dragoman quarantine list` shows them"
-
-
-def test_a_draining_broker_is_the_first_thing_a_queue_tells(house: House) -> None:
-    serve(house, b"mail", 1)
-    house.core.refusing = DRAINING
-    assert queue_lines(house, "mail")[0] == "takes no new work: the broker is draining and takes no new work"
-
-
-def test_a_queue_whose_workers_have_room_moves(house: House) -> None:
-    worker = serve(house, b"mail", 1)
-    worker.session.is_blocked = True
-    house.client().request(b"mail")
-    worker.session.is_blocked = False
-    assert queue_lines(house, "mail") == ["moves: 1 message waiting, and workers with free slots take them"]
-
-
-# Workers.
-
-
-def test_an_idle_worker_says_that_nothing_waits_for_it(house: House) -> None:
-    serve(house, b"mail", 2, b"w")
-    lines = worker_lines(house, "w")
-    assert lines[0] == "has 2 free slots, and nothing that may be given out waits in its queues"
-    assert lines[1] == "serves `mail` (weight 10): 0 waiting, 0 leased"
-    assert lines[-1].startswith("last sign of life from worker w1.")
-
-
-def test_a_full_worker_says_what_it_has_held_the_longest(house: House) -> None:
-    serve(house, b"mail", 2, b"w")
-    client = house.client()
-    job = client.request(b"mail")
-    house.pass_time(1.5)
-    client.request(b"mail")
-    lines = worker_lines(house, "w")
-    assert lines[0] == "takes nothing new: all its slots are taken (2 leased)"
-    assert lines[1] == f"has held message {job.decode()} the longest: 1.5 s (attempt 1)"
-
-
-def test_a_worker_without_ready_says_so(house: House) -> None:
-    serve(house, b"mail", 0, b"w")
-    assert worker_lines(house, "w")[0].startswith("takes nothing: it has joined but has not said that it has room")
-
-
-def test_a_leaving_worker_says_so(house: House) -> None:
-    worker = serve(house, b"mail", 1, b"w")
-    house.client().request(b"mail")
-    worker.say(b"KBYE", b"k")
-    assert worker_lines(house, "w")[0] == "takes nothing new: it is leaving (1 leased; it may still answer them)"
-
-
-def test_a_worker_that_does_not_read_says_so(house: House) -> None:
-    worker = serve(house, b"mail", 1, b"w")
-    worker.session.is_blocked = True
-    assert worker_lines(house, "w")[0] == "takes nothing new: it does not read what is sent to it (0 leased)"
-
-
-def test_an_original_worker_with_unfit_work_says_what_it_is_offered(house: House) -> None:
-    worker = house.worker(b"w")
-    worker.inform_as_original((10, b"mail"))
-    worker.ready(1)
-    house.client().request(b"mail", body=b"\xff")
-    lines = worker_lines(house, "w")
-    assert lines[0] == "has 1 free slot; what waits in its queues is not for it or comes in a moment"
-    assert "is an original EventMQ worker: it is offered JSON jobs only" in lines
-
-
-def test_a_worker_of_a_paused_queue_shows_the_pause(house: House) -> None:
-    serve(house, b"mail", 1, b"w")
-    operator.set_paused(house.core, b"mail", True)
-    assert "serves `mail` (weight 10): 0 waiting, 0 leased, paused" in worker_lines(house, "w")
-
-
-def test_workers_are_found_by_number_and_identity_and_binary_ones_by_hex(house: House) -> None:
-    worker = serve(house, b"mail", 1, b"\x00\xff\x01")
-    number = worker.session.number
-    assert lookup.find_worker(house.core, f"w{phrases.number_text(number)}") is worker.session
-    assert lookup.find_worker(house.core, str(number)) is worker.session
-    assert lookup.find_worker(house.core, "00ff01") is worker.session
-    assert lookup.find_worker(house.core, "somebody") is None
-
-
-@pytest.mark.parametrize(
-    ("span_ns", "text"),
-    [
-        (400_000, "0.4 ms"),
-        (320_000_000, "320 ms"),
-        (12_340_000_000, "12.3 s"),
-        (840 * SECOND_NS, "14 min"),
-        (5 * 3600 * SECOND_NS, "5.0 h"),
-        (12 * 86400 * SECOND_NS, "12 days"),
-    ],
-)
-def test_durations_read_as_people_say_them(span_ns: int, text: str) -> None:
-    assert phrases.duration(span_ns) == text
-
-
-def test_an_instant_far_away_comes_with_its_date() -> None:
-    assert phrases.instant(START_NS, START_NS + SECOND_NS) == "22:13:20 UTC"
-    assert phrases.instant(START_NS, START_NS + 86400 * SECOND_NS) == "2023-11-14 22:13:20 UTC"
-
-
-@pytest.mark.parametrize("text", ["", "1.", ".1", "x", "1.2.3", "-1", "12345678901234567890123", "²"])
-def test_what_is_no_number_is_not_read_as_one(text: str) -> None:
-    assert phrases.read_number(text) == -1
-
-
 # Reasons in words: how the last worker went, and how an attempt ended.
 
 
@@ -596,7 +348,7 @@ def test_a_reason_of_a_journal_that_has_more_of_them_is_shown_as_its_fact_has_it
     assert explain.said(explain.LEFT_TEXTS, PURGED) == "purged"
 
 
-# Claims, kinds of workers, and moments between two steps.
+# Kinds of workers, and moments between two steps.
 
 
 def test_a_message_that_nobody_has_been_given_yet_is_next(house: House) -> None:
@@ -644,68 +396,3 @@ def test_a_body_that_only_a_busy_worker_can_be_told_says_so(house: House) -> Non
     job = client.request(b"mail", body=b"")
     consumer(house, "mail")
     assert message_lines(house, job)[0] == "waits: of 2 workers on `mail` no free one can be told this body"
-
-
-def test_a_queue_counts_the_bodies_that_some_dialects_would_misunderstand(house: House) -> None:
-    house.dialects.rq.settings.librq_safe = True
-    client = house.client()
-    client.request(b"mail", body=b"")
-    consumer(house, "mail")
-    serve(house, b"other", 0)
-    for _ in range(2):
-        client.request(b"mail", body=b"x")
-    assert queue_lines(house, "mail")[2] == (
-        "1 of them cannot be told to every worker: some dialects would take such a body for a word of their own"
-    )
-
-
-def test_a_picky_worker_says_what_it_can_be_told_and_what_its_claim_waits_for(house: House) -> None:
-    house.dialects.rq.settings.librq_safe = True
-    consumer(house, "mail", flags="EXCLUSIVE")
-    Node(house).say("CLEAR EXCLUSIVE QUEUE=mail MAX=1 CONSUME")
-    lines = [line for number in list(house.core.workers) for line in worker_lines(house, f"w{number}")]
-    assert "waits to serve `mail`: an exclusive claim stands between" in lines
-    assert lines.count("can be told only bodies that are not empty") == 2
-    assert lines[-1].endswith("0.0 ms ago")  # joining is a sign of life, before the first beat
-
-
-def test_a_draining_queue_says_so_first_and_how_to_end_it(house: House) -> None:
-    serve(house, b"mail", 1)
-    operator.set_draining(house.core, b"mail")
-    assert queue_lines(house, "mail") == [
-        "takes no new messages: it is being drained; `dragoman queues resume mail` ends that",
-        "nothing waits; 1 worker with 1 free slot",
-    ]
-
-
-# All of them.
-
-
-def sentence_parts() -> set[str]:
-    """The constant parts of every text in core/explain.py that has a word in it; docstrings and names of nothing left out."""
-    tree = ast.parse(Path(ROOT, "src/dragoman/core/explain.py").read_text(encoding="utf-8"))
-    prose = {
-        id(node.body[0].value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and isinstance(node.body[0], ast.Expr)
-    }
-    texts = {
-        node.value.strip()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose
-    }
-    return {text for text in texts if re.search(r"[a-z]{3}", text)}
-
-
-def test_every_sentence_of_explain_is_provoked_by_a_test_here() -> None:
-    HEARD.clear()
-    for name, test in list(globals().items()):
-        parameters = inspect.signature(test).parameters if name.startswith("test_") else {}
-        if not name.startswith("test_") or name == "test_every_sentence_of_explain_is_provoked_by_a_test_here":
-            continue
-        if list(parameters) == ["house"]:
-            test(House())
-        elif not parameters:
-            test()
-    said = "\n".join(HEARD)
-    assert [part for part in sorted(sentence_parts()) if part not in said] == []
