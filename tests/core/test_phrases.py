@@ -32,3 +32,10 @@ def test_an_instant_far_away_comes_with_its_date() -> None:
 @pytest.mark.parametrize("text", ["", "1.", ".1", "x", "1.2.3", "-1", "12345678901234567890123", "²"])
 def test_what_is_no_number_is_not_read_as_one(text: str) -> None:
     assert phrases.read_number(text) == -1
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (2_500_000, "2.5 MB"), (3_000_000_000, "3.00 GB")]
+)
+def test_sizes_read_as_people_write_them(count: int, text: str) -> None:
+    assert phrases.size(count) == text

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dragoman.cli.options import data_option, json_option, lake_option
-from dragoman.cli.show import clock, print_json, print_lines, print_table, progress_bar, size
-from dragoman.core.phrases import count_of, duration, number_text, read_number
+from dragoman.cli.show import clock, print_json, print_lines, print_table, progress_bar
+from dragoman.core.phrases import count_of, duration, number_text, read_number, size
 from dragoman.errors import AdminRefused, AdminUnreachable, TraceNotFound
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ import click
 
 from dragoman.cli.admin_client import ask, is_running
 from dragoman.cli.options import data_option, json_option
-from dragoman.cli.show import print_json, print_lines, progress_bar, size
+from dragoman.cli.show import print_json, print_lines, progress_bar
+from dragoman.core.phrases import size
 from dragoman.errors import DataDirectoryBusy, JournalMisplaced
 
 JOURNAL: Final = "journal"

@@ -10,7 +10,8 @@ import click
 
 from dragoman.cli.admin_client import ask
 from dragoman.cli.options import data_option, json_option, page_options
-from dragoman.cli.show import ago, more_line, print_json, print_lines, print_pairs, print_table, size
+from dragoman.cli.show import ago, more_line, print_json, print_lines, print_pairs, print_table
+from dragoman.core.phrases import size
 
 
 @click.command()

@@ -10,8 +10,8 @@ import click
 
 from dragoman.cli.admin_client import ask
 from dragoman.cli.options import data_option, json_option, page_options
-from dragoman.cli.show import clock, more_line, print_json, print_lines, print_table, progress_bar, size
-from dragoman.core.phrases import count_of
+from dragoman.cli.show import clock, more_line, print_json, print_lines, print_table, progress_bar
+from dragoman.core.phrases import count_of, size
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,6 +33,12 @@ def filter_options(command: F) -> F:
     ):
         command = decorate(command)
     return command
+
+
+def which_options(command: F) -> F:
+    """Which messages a command changes: it must be said."""
+    command = click.option("--all", "every", is_flag=True, help="All there are.")(command)
+    return click.argument("ids", nargs=-1, metavar="[ID]...")(filter_options(command))
 
 
 @click.group()
@@ -70,9 +76,7 @@ def list_(limit: int, offset: int, data: Path, as_json: bool, **which: Any) -> N
 
 
 @quarantine.command()
-@click.argument("ids", nargs=-1, metavar="[ID]...")
-@filter_options
-@click.option("--all", "every", is_flag=True, help="All there are.")
+@which_options
 @data_option
 @json_option
 def retry(ids: tuple[str, ...], every: bool, data: Path, as_json: bool, **which: Any) -> None:
@@ -84,9 +88,7 @@ def retry(ids: tuple[str, ...], every: bool, data: Path, as_json: bool, **which:
 
 
 @quarantine.command()
-@click.argument("ids", nargs=-1, metavar="[ID]...")
-@filter_options
-@click.option("--all", "every", is_flag=True, help="All there are.")
+@which_options
 @data_option
 @json_option
 def drop(ids: tuple[str, ...], every: bool, data: Path, as_json: bool, **which: Any) -> None:

@@ -11,7 +11,8 @@ import click
 
 from dragoman.cli.admin_client import Progress
 from dragoman.cli.options import data_option, json_option
-from dragoman.cli.show import print_json, print_lines, progress_bar, size
+from dragoman.cli.show import print_json, print_lines, progress_bar
+from dragoman.core.phrases import size
 
 if TYPE_CHECKING:
     from dragoman.lake.sealer import Sealer

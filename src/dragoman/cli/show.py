@@ -103,16 +103,6 @@ def ago(at_ns: int, now_ns: int) -> str:
     return f"{duration(max(now_ns - at_ns, 0))} ago" if at_ns else ""
 
 
-def size(count: int) -> str:
-    """Bytes as people read them."""
-    amount = float(count)
-    for unit in ("B", "kB", "MB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.2f} GB"
-
-
 @contextmanager
 def progress_bar(label: str, is_quiet: bool = False) -> Iterator[Progress]:
     """A bar on stderr where a person looks at it; elsewhere nothing."""

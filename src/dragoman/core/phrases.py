@@ -40,6 +40,17 @@ def instant(at_ns: int, now_ns: int) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def size(count: float) -> str:
+    """Bytes: `120 B`, `4.2 kB`, `1.30 GB`."""
+    if count < 1000:
+        return f"{count:.0f} B"
+    if count < 1_000_000:
+        return f"{count / 1000:.1f} kB"
+    if count < 1_000_000_000:
+        return f"{count / 1_000_000:.1f} MB"
+    return f"{count / 1_000_000_000:.2f} GB"
+
+
 def number_text(number: int) -> str:
     """A message's, worker's or schedule's number as `boot.counter`: 1099511627777 is 1.1."""
     return f"{number >> BOOT_SHIFT}.{number & (1 << BOOT_SHIFT) - 1}"

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
-from dragoman.core.phrases import EPOCH, MICROSECOND_NS, MILLISECOND_NS, duration, instant, number_text
+from dragoman.core.phrases import EPOCH, MICROSECOND_NS, MILLISECOND_NS, duration, instant, number_text, size
 from dragoman.core.schedule_words import job_text, when_text
 
 BODY_LINES_MAX: Final = 200
@@ -60,14 +60,6 @@ def highest(values: Iterable[float | None]) -> float | None:
 
 def percent(part: float | None) -> str:
     return "–" if part is None else f"{100 * part:.0f} %"
-
-
-def size(value: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.2f} GB"
 
 
 def moment(at_ns: int, now_ns: int) -> str:

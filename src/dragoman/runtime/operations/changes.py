@@ -25,6 +25,8 @@ from dragoman.runtime.operations.face import (
     act,
     check,
     held_message,
+    known_queue,
+    known_worker,
     not_found,
     open_message,
 )
@@ -132,10 +134,7 @@ class Unschedule(Operation):
 
 
 async def set_paused(face: BrokerFace, queue: str, is_paused: bool) -> object:
-    found = lookup.find_queue(face.core, queue)
-    if found is None:
-        raise not_found("queue", queue)
-    name = found.name
+    name = known_queue(face.core, queue).name
     check(await act(face, lambda core: operator.set_paused(core, name, is_paused)))
     return {"queue": queue, "is_paused": is_paused}
 
@@ -179,9 +178,7 @@ class DrainQueue(Operation):
     queue: Name
 
     async def run(self, face: BrokerFace, tell: Tell) -> object:
-        queue = lookup.find_queue(face.core, self.queue)
-        if queue is None:
-            raise not_found("queue", self.queue)
+        queue = known_queue(face.core, self.queue)
         name = queue.name
         check(await act(face, lambda core: operator.set_draining(core, name)))
         return {"queue": self.queue, "is_draining": True, "waiting": queue.waiting, "leased": queue.leased}
@@ -203,9 +200,7 @@ class Purge(Operation):
     delayed: bool = False
 
     async def run(self, face: BrokerFace, tell: Tell) -> object:
-        queue = lookup.find_queue(face.core, self.queue)
-        if queue is None:
-            raise not_found("queue", self.queue)
+        queue = known_queue(face.core, self.queue)
         total = queue.waiting + (queue.delayed if self.delayed else 0)
         done = 0
         # Bounded by what waited at the beginning: a busy client must not keep the purge going for ever.
@@ -279,9 +274,7 @@ class Dismiss(Operation):
 
     async def run(self, face: BrokerFace, tell: Tell) -> object:
         def change(core: Core) -> object:
-            peer = lookup.find_worker(core, self.worker)
-            if peer is None:
-                raise not_found("worker", self.worker)
+            peer = known_worker(core, self.worker)
             core.roster.leave(peer, BY_OPERATOR)
             peer.dismiss(BY_OPERATOR)
             return len(peer.held)

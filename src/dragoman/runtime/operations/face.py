@@ -13,10 +13,12 @@ import msgspec
 
 from dragoman.core import lookup
 from dragoman.core.core import Core
+from dragoman.core.queue import Queue
 from dragoman.errors import DragomanError
 from dragoman.journal import Journal
 from dragoman.limits import ADMIN_PAGE_MAX
 from dragoman.model.message import Message
+from dragoman.model.peer import Peer
 from dragoman.model.words import REFUSAL_CODES, REFUSAL_TEXTS, TAKEN
 from dragoman.runtime.config import Config
 from dragoman.runtime.indexing import Indexing
@@ -105,6 +107,20 @@ def open_message(core: Core, key: str) -> Message:
     if m is None:
         raise not_found("open message", key)
     return m
+
+
+def known_queue(core: Core, key: str) -> Queue:
+    queue = lookup.find_queue(core, key)
+    if queue is None:
+        raise not_found("queue", key)
+    return queue
+
+
+def known_worker(core: Core, key: str) -> Peer:
+    peer = lookup.find_worker(core, key)
+    if peer is None:
+        raise not_found("worker", key)
+    return peer
 
 
 def held_message(core: Core, key: str) -> Message:

@@ -6,13 +6,12 @@ from typing import Annotated
 
 import msgspec
 
-from dragoman.core import lookup
 from dragoman.core.core import Core
 from dragoman.core.matching import ANY, STATES, Wanted
 from dragoman.model.identities import identities_of
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DIALECT_NAMES, REASON_NAMES
-from dragoman.runtime.operations.face import OperationRefused, not_found
+from dragoman.runtime.operations.face import OperationRefused, known_queue, known_worker
 
 Age = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 
@@ -36,15 +35,9 @@ class Filter(msgspec.Struct, frozen=True):
     def wanted(self, core: Core) -> Wanted:
         found = Wanted()
         if self.queue:
-            queue = lookup.find_queue(core, self.queue)
-            if queue is None:
-                raise not_found("queue", self.queue)
-            found.queue_no = queue.number
+            found.queue_no = known_queue(core, self.queue).number
         if self.worker:
-            peer = lookup.find_worker(core, self.worker)
-            if peer is None:
-                raise not_found("worker", self.worker)
-            found.worker = peer
+            found.worker = known_worker(core, self.worker)
         found.clients = identities_of(self.client)
         found.state = _number_of(self.state, STATES, "state")
         found.dialect = _number_of(self.dialect, _DIALECTS, "dialect")

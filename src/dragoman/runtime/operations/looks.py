@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from dragoman.core import explain, lookup, views
+from dragoman.core import explain, views
 from dragoman.core.peek import peek_body
 from dragoman.core.phrases import shown
 from dragoman.limits import BODY_SHOWN_SIZE_MAX, HELD_SHOWN_MAX
@@ -18,7 +18,7 @@ from dragoman.runtime.operations.face import (
     Offset,
     Operation,
     Tell,
-    not_found,
+    known_worker,
     open_message,
 )
 from dragoman.runtime.operations.filters import Age, Filter
@@ -58,9 +58,7 @@ class WorkerView(Operation):
     worker: Name
 
     async def run(self, face: BrokerFace, tell: Tell) -> object:
-        peer = lookup.find_worker(face.core, self.worker)
-        if peer is None:
-            raise not_found("worker", self.worker)
+        peer = known_worker(face.core, self.worker)
         return {
             **views.worker_view(peer),
             "held": views.held_views(peer, HELD_SHOWN_MAX),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dragoman.core import lookup, stuck, tally_views
+from dragoman.core import stuck, tally_views
 from dragoman.limits import LAKE_BEHIND_MAX
-from dragoman.runtime.operations.face import BrokerFace, Limit, Offset, Operation, Tell, not_found
+from dragoman.runtime.operations.face import BrokerFace, Limit, Offset, Operation, Tell, known_queue
 
 
 class Tallies(Operation):
@@ -29,9 +29,7 @@ class QueueTallies(Operation):
     async def run(self, face: BrokerFace, tell: Tell) -> object:
         if not self.queue:
             return tally_views.queue_tallies(face.core, self.offset, self.limit, self.prefix, self.order == "depth")
-        queue = lookup.find_queue(face.core, self.queue)
-        if queue is None:
-            raise not_found("queue", self.queue)
+        queue = known_queue(face.core, self.queue)
         return {"total": 1, "queues": [tally_views.queue_tally(face.core, queue)]}
 
 

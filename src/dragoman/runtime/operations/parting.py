@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dragoman.core import lookup
 from dragoman.core.core import Core
 from dragoman.model.words import BY_OPERATOR
-from dragoman.runtime.operations.face import BrokerFace, Name, Operation, Tell, act, not_found
+from dragoman.runtime.operations.face import BrokerFace, Name, Operation, Tell, act, known_worker
 
 
 class Disconnect(Operation):
@@ -15,9 +14,7 @@ class Disconnect(Operation):
 
     async def run(self, face: BrokerFace, tell: Tell) -> object:
         def change(core: Core) -> object:
-            peer = lookup.find_worker(core, self.worker)
-            if peer is None:
-                raise not_found("worker", self.worker)
+            peer = known_worker(core, self.worker)
             end = peer.near_end()
             leased = 0
             for worker in [other for other in core.workers.values() if other.near_end() is end]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from dragoman.cli.options import json_option
-from dragoman.cli.show import print_json, print_pairs, progress_bar, size
+from dragoman.cli.show import print_json, print_pairs, progress_bar
+from dragoman.core.phrases import size
 
 if TYPE_CHECKING:
     from dragoman.testing.generate.plan import Plan

@@ -7,14 +7,14 @@ import shlex
 from pathlib import Path
 from typing import Any, Final
 
-from dragoman.core.phrases import duration, number_text
+from dragoman.core.phrases import duration, number_text, size
 from dragoman.errors import AdminRefused
 from dragoman.runtime.trace import Life, end_line
 from dragoman.web import hops
 from dragoman.web.desk import Context, Desk, Query
 from dragoman.web.lives import body_of, lives_of
 from dragoman.web.timeline import ends, timeline
-from dragoman.web.words import body_lines, plain, size
+from dragoman.web.words import body_lines, plain
 
 PREVIEW_SIZE: Final = 16 * 1024
 
