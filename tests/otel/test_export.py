@@ -17,7 +17,7 @@ from dragoman.journal import JournalReader
 from dragoman.model.decode import decode_block
 from dragoman.otel.cursor import CURSOR_NAME, Cursor, write_cursor
 from tests.eventmq.waiting import wait_for
-from tests.independent import scale0_peers
+from tests.independent import rq_peers, scale0_peers
 from tests.otel.conftest import TracedBroker
 from tests.otel.receiver import Receiver, receiver, values
 from tests.runtime.conftest import NewBroker
@@ -39,11 +39,17 @@ def wait_spans(collector: Receiver, name: str, count: int) -> None:
     wait_for(f"{count} spans {name!r}", lambda: len(collector.named(name)) >= count, TOLD_S)
 
 
-def facts_of(broker: Daemon, request_id: bytes) -> list[dict[str, Any]]:
-    """The facts of a message in their order, each with its instant."""
+def all_facts(broker: Daemon) -> list[dict[str, Any]]:
+    """In their order, each with its instant."""
     facts: list[dict[str, Any]] = []
     for block in JournalReader(str(broker.data / "journal")).read(0):
         facts += [{**fact, "time_ns": block.time_ns} for fact in decode_block(block.records)]
+    return facts
+
+
+def facts_of(broker: Daemon, request_id: bytes) -> list[dict[str, Any]]:
+    """Those of one message."""
+    facts = all_facts(broker)
     (number,) = {fact["message_no"] for fact in facts if fact.get("client_id") == request_id.decode()}
     return [fact for fact in facts if fact.get("message_no") == number]
 
@@ -137,6 +143,23 @@ def test_a_scale0_clients_traceparent_is_the_trace_and_the_parent(new_broker: Ne
     assert (root.parent_span_id.hex(), root.trace_id.hex()) == (PARENT_ID, TRACE_ID)
     assert values(root.attributes)["dragoman.client.dialect"] == "scale0"
     assert traceparent in worker.headers
+
+
+def test_a_worker_that_says_it_has_begun_has_a_lease_of_its_own(new_broker: NewBroker, collector: Receiver) -> None:
+    settings = (f"otel.endpoint={collector.endpoint}", "otel.interval_s=0.1")
+    broker = new_broker(*settings, listen={"rq": FREE}).start()
+    with rq_peers.Client(broker.listen) as client, rq_peers.Worker(broker.listen, "mail") as worker:
+        asked = client.ask("mail", b"job")
+        job, _ = worker.take()
+        worker.answer(job, b"done")
+        assert client.outcome(asked)[0] == "answered"
+    wait_spans(collector, "message mail", 1)
+    facts = [fact for fact in all_facts(broker) if fact.get("message_no")]
+    leased, delivered, closed = (fact_of(facts, name)["time_ns"] for name in ("leased", "delivered", "closed"))
+    (lease,), (work,) = collector.named("lease mail"), collector.named("work mail")
+    assert (lease.start_time_unix_nano, lease.end_time_unix_nano) == (leased, delivered)
+    assert (work.start_time_unix_nano, work.end_time_unix_nano) == (delivered, closed)
+    assert values(lease.attributes)["dragoman.worker.id"] == values(work.attributes)["dragoman.worker.id"]
 
 
 def test_a_client_that_does_not_sample_is_left_alone_and_one_that_does_is_heard(
