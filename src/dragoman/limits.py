@@ -116,6 +116,10 @@ ADMIN_PAGE_MAX: Final = 1000
 ADMIN_STEP_COUNT: Final = 500
 # Queues whose durations are counted one by one, about 6 kB each; those of the rest are counted together.
 QUEUES_TALLIED_MAX: Final = 5_000
+# The same for what the web page reads of the time before the start; the page of a later one counts from the start on.
+PAST_QUEUES_MAX: Final = 1_000
+# Numbers of quarantined messages remembered while facts are counted: about 100 bytes each.
+ASIDE_MAX: Final = 100_000
 # Open messages one question of the admin socket looks at: a few ms of the loop.
 MESSAGES_LOOKED_AT_MAX: Final = 10_000
 # Entries of other queues, or of none any more, that a look at one queue passes by: one comparison each.

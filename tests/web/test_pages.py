@@ -237,7 +237,7 @@ def test_a_page_that_will_not_change_again_tells_the_messages_end(house: Daemon,
     handle = app.send_sync("between", b"x")
 
     async def look(link: Link) -> Context:
-        desk = Desk(house.data, link, Sampler(link, house.data / "journal"))
+        desk = Desk(house.data, link, Sampler(link, house.data / "journal", 3600.0))
         try:
             return await message.make(desk, {}, handle.id)
         finally:

@@ -15,8 +15,8 @@ import pytest
 
 from dragoman.client.app import App
 from dragoman.model.buckets import bucket_of
-from dragoman.web.history import SLOT_NS, History, Look
-from dragoman.web.refill import refill
+from dragoman.web.history import SLOT_NS, Look
+from dragoman.web.refill import Now, read_past
 from dragoman.web.spans import between, quantiles
 from dragoman.web.stream import STREAMS_MAX
 from tests.cli.broker import Servant
@@ -169,13 +169,6 @@ def test_after_a_restart_the_last_hour_comes_back_from_the_journal(new_house: Ne
     wait_for("the last hour's rate", lambda: highest() not in ("–", "0"), PAGE_S)
 
 
-async def refilled(journal: Path, look: Look) -> History:
-    history = History()
-    history.add(look)
-    await refill(history, journal, look)
-    return history
-
-
 def test_what_is_read_from_the_journal_is_what_the_broker_counted(new_house: NewHouse) -> None:
     import asyncio
 
@@ -190,7 +183,8 @@ def test_what_is_read_from_the_journal_is_what_the_broker_counted(new_house: New
     tallies: dict[str, Any] = broker.ask("tallies")
     later_ns = tallies["now_ns"] + SLOT_NS  # when the last ten seconds are over
     look = Look(later_ns, tallies["boot_no"], 0, 0, tallies["waiting"], tallies["leased"], {}, {})
-    points = [point for point in asyncio.run(refilled(broker.data / "journal", look)).slots() if point is not None]
+    now = Now(look, tallies["started_ns"])
+    points = asyncio.run(read_past(broker.data / "journal", now, 3600.0)).points
     slot_s = SLOT_NS / 1e9
     assert round(sum(point.accepted_rate for point in points) * slot_s) == tallies["accepted"] == 29
     assert round(sum(point.settled_rate for point in points) * slot_s) == tallies["settled"] == 25

@@ -8,7 +8,7 @@ from dragoman.model.census import Census
 from dragoman.model.units import SECOND_NS
 from dragoman.web.history import SLOT_NS, SLOT_S, History, Look
 from dragoman.web.refill import points_of
-from dragoman.web.sampling import Trail
+from dragoman.web.trails import Trail
 
 BEGIN_NS = 1_000_000 * SLOT_NS
 
@@ -58,7 +58,7 @@ def test_a_point_stands_in_the_ten_seconds_that_it_tells_of() -> None:
 def test_the_slot_that_goes_on_now_is_not_filled_in_from_the_journal() -> None:
     now = look(3, waiting=7)
     slot = BEGIN_NS // SLOT_NS
-    over, going_on = Census(), Census()
+    over, going_on = Census(set()), Census(set())
     over.accepted, over.waiting = 40, 4
     going_on.accepted, going_on.waiting = 3, 3
     points = points_of({slot - 1: over, slot: going_on}, now)

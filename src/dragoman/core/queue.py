@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import deque
 from typing import final
 
-from dragoman.core.histogram import Spans
 from dragoman.core.lines import Lane
+from dragoman.model.histogram import Spans
 from dragoman.model.message import Message
 from dragoman.model.serving import RANK_NONE, Serving
 

@@ -10,19 +10,15 @@ together.
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import final
 
-from dragoman.core.histogram import Cell, Spans
 from dragoman.core.queue import Queue
 from dragoman.limits import QUEUES_TALLIED_MAX
 from dragoman.model.buckets import bucket_of
+from dragoman.model.histogram import Cell, Spans
 from dragoman.model.message import Message
 from dragoman.model.peer import Peer
-from dragoman.model.words import DIALECT_NAMES
-
-DIALECTS: Final = 6
-NOBODY: Final = DIALECTS  # where no worker settled it
-ROW_SIZE: Final = DIALECTS + 1
+from dragoman.model.words import DIALECT_NAMES, DIALECTS, NOBODY, ROW_SIZE
 
 
 @final

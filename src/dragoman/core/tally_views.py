@@ -6,11 +6,10 @@ from heapq import nsmallest
 
 from dragoman.core.core import Core
 from dragoman.core.heads import oldest_ns
-from dragoman.core.histogram import summed
 from dragoman.core.queue import Queue
-from dragoman.core.tallies import DIALECTS, ROW_SIZE
 from dragoman.core.views import counters, queue_view
-from dragoman.model.words import DIALECT_NAMES
+from dragoman.model.histogram import summed
+from dragoman.model.words import DIALECT_NAMES, DIALECTS, ROW_SIZE
 
 
 def tallies(core: Core) -> dict[str, object]:

@@ -1,5 +1,10 @@
 """Facts counted block by block, for whoever wants the past in numbers: what was accepted, leased, released and settled, and how long
-that took. One pass over the records, nothing decoded."""
+that took. One pass over the records, nothing decoded.
+
+A closed fact says whether a worker held the message at its end, but not whether it waited or was quarantined. Whoever counts remembers the
+numbers of messages that were quarantined in the blocks it was given, and so knows. Of one that was quarantined before these blocks, and
+then cancelled (other than by a drop) or answered late, no fact in them tells: it counts as having waited.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ from typing import final
 from librt.strings import read_i32_le, read_i64_le
 from mypy_extensions import i64
 
+from dragoman.limits import ASIDE_MAX
 from dragoman.model.buckets import BUCKETS, bucket_of
 from dragoman.model.records import ACCEPTED, CLOSED, LEASED, QUARANTINED, RELEASED, REQUEUED
 from dragoman.model.words import DIALECT_NAMES, DROPPED
@@ -15,9 +21,12 @@ from dragoman.model.words import DIALECT_NAMES, DROPPED
 
 @final
 class Census:
-    """The counts of some blocks. `wait` is from acceptance (or its due instant, if later) to the first lease, `total` to the end."""
+    """The counts of some blocks. `wait` is from acceptance (or its due instant, if later) to the first lease, `total` to the end.
 
-    def __init__(self) -> None:
+    `aside`: the numbers of quarantined messages, shared by those who count blocks that follow each other."""
+
+    def __init__(self, aside: set[int]) -> None:
+        self.aside = aside
         self.accepted: i64 = 0
         self.settled: i64 = 0
         self.waiting: i64 = 0  # by how many more wait (or are delayed) at the end than at the beginning
@@ -48,8 +57,10 @@ class Census:
                 self.leased -= 1
             elif kind == QUARANTINED:
                 self.leased -= 1
+                set_aside(self.aside, read_i64_le(records, at + 5))
             elif kind == REQUEUED:
-                if not records[at + 21 : at + i64(read_i32_le(records, at))].endswith(b" 1"):  # those waited already
+                self.aside.discard(read_i64_le(records, at + 5))
+                if not is_in_line(records, at):
                     self.waiting += 1
             at += i64(read_i32_le(records, at))
 
@@ -57,14 +68,46 @@ class Census:
         self.settled += 1
         accepted_ns: i64 = read_i64_le(records, at + 29)
         first_leased_ns: i64 = read_i64_le(records, at + 37)
-        size: i64 = i64(read_i32_le(records, at))
-        if read_i64_le(records, at + 13) != 0 or (size >= 89 and read_i64_le(records, at + 81) != 0):
+        if was_held(records, at):
             self.leased -= 1
-        elif records[at + 70] != DROPPED:  # what was quarantined waited no more
+        elif not was_aside(records, at, self.aside):
             self.waiting -= 1
+        if self.aside:
+            self.aside.discard(read_i64_le(records, at + 5))
         if accepted_ns == 0:
             return
         self.total[bucket_of(at_ns - accepted_ns)] += 1
         if first_leased_ns != 0:
-            due_ns: i64 = read_i64_le(records, at + 73) if size >= 81 else 0
-            self.wait[bucket_of(first_leased_ns - max(accepted_ns, due_ns))] += 1
+            self.wait[bucket_of(first_leased_ns - waited_from(records, at))] += 1
+
+
+# -- what single records say --------------------------------------------------------------------------------------------------
+
+
+def set_aside(aside: set[int], number: int) -> None:
+    if len(aside) < ASIDE_MAX:
+        aside.add(number)
+
+
+def is_in_line(records: bytes, at: i64) -> bool:
+    """Of a requeued record: the message was not quarantined, it waited for its next attempt."""
+    return records[at + 21 : at + i64(read_i32_le(records, at))].endswith(b" 1")
+
+
+def was_held(records: bytes, at: i64) -> bool:
+    """Of a closed record: whether a worker held the message until then. Older, shorter ones say only who settled it."""
+    if i64(read_i32_le(records, at)) >= 81:
+        return read_i64_le(records, at + 45) != 0
+    return read_i64_le(records, at + 13) != 0
+
+
+def was_aside(records: bytes, at: i64, aside: set[int]) -> bool:
+    """Of a closed record of a message that nobody held: whether it was quarantined, as far as that can be known."""
+    return records[at + 70] == DROPPED or (len(aside) > 0 and read_i64_le(records, at + 5) in aside)
+
+
+def waited_from(records: bytes, at: i64) -> i64:
+    """Of a closed record: when the message could first have been served."""
+    accepted_ns: i64 = read_i64_le(records, at + 29)
+    due_ns: i64 = read_i64_le(records, at + 73) if i64(read_i32_le(records, at)) >= 81 else 0
+    return due_ns if due_ns > accepted_ns else accepted_ns

@@ -15,6 +15,10 @@ EMQP: Final = 3
 EBUS: Final = 4
 RQ: Final = 5
 DIALECT_NAMES: Final = ["internal", "scale0", "pingpong", "emqp", "ebus", "rq"]
+# The matrix of who settled what: a row for each client's dialect, in it a place for each worker's dialect and one for nobody.
+DIALECTS: Final = 6
+NOBODY: Final = DIALECTS
+ROW_SIZE: Final = DIALECTS + 1
 
 # What a client asked for, as bits of `Message.flags`.
 REPLY_WANTED: Final = 1  # the worker's value goes back to the client

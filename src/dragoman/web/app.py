@@ -29,7 +29,7 @@ STATIC: Final = Path(__file__).parent / "static"
 def build(data: Path, settings: WebSettings, port: int) -> Starlette:
     """The whole app for one broker."""
     link = Link(data)
-    desk = Desk(data, link, Sampler(link, data / "journal"))
+    desk = Desk(data, link, Sampler(link, data / "journal", settings.past_s))
     seals = Seals(settings)
 
     @asynccontextmanager

@@ -1,72 +1,38 @@
 """One look at the broker a second for everybody who watches; one in ten seconds when nobody does.
 
-A watcher waits for the next beat and renders from what was seen. The past of single queues is kept while somebody looks only.
+A watcher waits for the next beat and renders from what was seen. What was before the first look is read from the journal meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from dragoman.errors import AdminRefused, AdminUnreachable
+from dragoman.limits import ADMIN_PAGE_MAX
 from dragoman.model.units import SECOND_NS
-from dragoman.web.history import CLOSE_NS, SLOT_S, History, look_of
+from dragoman.web.before import NOTHING
+from dragoman.web.history import SLOT_NS, SLOT_S, History, look_of
 from dragoman.web.link import Link
-from dragoman.web.refill import refill
+from dragoman.web.refill import Now, read_past
+from dragoman.web.trails import Trail
 
 BEAT_S: Final = 1.0
 QUEUES_FOLLOWED: Final = 200  # those with the most to do
-TRAIL_NS: Final = 120 * SECOND_NS
 
 Answer = dict[str, Any]
-
-
-class Trail(msgspec.Struct):
-    """One queue over the last two minutes."""
-
-    at_ns: int = 0
-    accepted: int = 0
-    settled: int = 0
-    in_rate: float | None = None
-    out_rate: float | None = None
-    depths: deque[tuple[int, int]] = msgspec.field(default_factory=deque)  # when, and how many waited
-
-    @property
-    def waiting(self) -> list[int]:
-        return [waiting for _, waiting in self.depths]
-
-    def add(self, at_ns: int, queue: Answer) -> None:
-        if 0 <= at_ns - self.at_ns < CLOSE_NS:
-            return
-        accepted, settled = queue["accepted"], settled_of(queue)
-        span_s = (at_ns - self.at_ns) / SECOND_NS
-        if self.at_ns and span_s > 0 and accepted >= self.accepted and settled >= self.settled:
-            self.in_rate = (accepted - self.accepted) / span_s
-            self.out_rate = (settled - self.settled) / span_s
-        self.at_ns, self.accepted, self.settled = at_ns, accepted, settled
-        self.depths.append((at_ns, queue["waiting"]))
-        while not 0 <= at_ns - self.depths[0][0] < TRAIL_NS:
-            self.depths.popleft()
-
-
-def settled_of(queue: Answer) -> int:
-    """What has left a queue: all it ever took but what is still in it."""
-    inside = queue["waiting"] + queue["delayed"] + queue["leased"] + queue["quarantined"]
-    return int(queue["accepted"] - inside)
 
 
 class Sampler:
     """Runs for the life of the page's process."""
 
-    def __init__(self, link: Link, journal: Path) -> None:
+    def __init__(self, link: Link, journal: Path, past_s: float) -> None:
         self._link = link
         self._journal = journal
+        self._past_s = past_s
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._beat = asyncio.Condition()
@@ -79,6 +45,7 @@ class Sampler:
         self.queues_total = 0
         self.findings: list[Answer] = []
         self.trails: dict[int, Trail] = {}
+        self.before = NOTHING
         self._looked_s = float("-inf")
         self._answered_s = 0.0
         self.is_away = True  # the broker did not answer the last time
@@ -126,6 +93,8 @@ class Sampler:
             raise
         self.is_away = False
         self.tallies = tallies
+        if tallies["boot_no"] != self.before.boot_no:
+            self.before = NOTHING
         self._answered_s = asyncio.get_running_loop().time()
         self.queues, self.queues_total = page["queues"], page["total"]
         self.findings = stuck["findings"]
@@ -151,13 +120,13 @@ class Sampler:
                 self._looked_s = loop.time()
 
     async def _run(self) -> None:
-        refiller: asyncio.Task[int] | None = None
+        refiller: asyncio.Task[None] | None = None
         try:
             while True:
                 with suppress(AdminUnreachable, AdminRefused):
                     await self._look_unless(BEAT_S / 2 if self.watchers else SLOT_S / 2)
-                if refiller is None and self.history.last is not None:
-                    refiller = asyncio.ensure_future(refill(self.history, self._journal, self.history.last))
+                if refiller is None and self.tallies:
+                    refiller = asyncio.ensure_future(self._refill())
                 async with self._beat:
                     self.beats += 1
                     self._beat.notify_all()
@@ -165,6 +134,21 @@ class Sampler:
         finally:
             if refiller is not None:
                 refiller.cancel()
+
+    async def _refill(self) -> None:
+        """What nobody saw, from the journal; what was seen meanwhile stays."""
+        tallies, queues = self.tallies, self.queues
+        held: list[Answer] = []
+        with suppress(AdminUnreachable, AdminRefused):
+            held = (await self._link.ask("messages", state="leased", limit=ADMIN_PAGE_MAX))["messages"]
+        found = await read_past(self._journal, Now(look_of(tallies), tallies["started_ns"], queues, held), self._past_s)
+        for point in found.points:
+            self.history.put(point.at_ns // SLOT_NS, point)
+        if found.before.boot_no == self.tallies["boot_no"]:
+            self.before = found.before
+        for number, past in found.trails.items():
+            if number in self.trails:
+                self.trails[number].fill(past)
 
     async def _rest(self, rest_s: float) -> None:
         """Until the next beat; a first watcher is not kept waiting."""

@@ -13,6 +13,7 @@ class WebSettings(msgspec.Struct, frozen=True):
     read_token: str = ""
     hosts: tuple[str, ...] = ()
     metrics_queues_max: int = 200
+    past_s: float = 3600.0
 
     @property
     def is_guarded(self) -> bool:

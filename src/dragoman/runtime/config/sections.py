@@ -239,6 +239,12 @@ class WebConfig:
         kinds.integer(0),
         "Queues that have series of their own in /metrics, the busiest first; the rest are added up under one name.",
     )
+    past_s: float = setting(
+        3600.0,
+        kinds.seconds(),
+        "How much of the time before the broker's start the page counts again from the journal, as far as the journal keeps it (2 GiB of it "
+        "at most). 0 = nothing is read, and the page knows only what it sees itself.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Which dialect's messages were settled by which dialect's workers, since the broker started."""
+"""Which dialect's messages were settled by which dialect's workers, before the broker started and since."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ SHADES: Final = 5
 
 async def make(desk: Desk, query: Query, key: str) -> Context:
     await desk.sampler.fresh()
-    counts = {(one["client"], one["worker"]): one["count"] for one in desk.sampler.tallies["crossings"]}
+    sampler = desk.sampler
+    counts = sampler.before.crossings_with(sampler.tallies)
     dialects = DIALECT_NAMES[1:]
     clients = [*dialects, *(["internal"] if any(client == "internal" for client, _ in counts) else [])]
     highest = max(counts.values(), default=0)
@@ -24,6 +25,8 @@ async def make(desk: Desk, query: Query, key: str) -> Context:
         "client_totals": {client: sum(counts.get((client, worker), 0) for worker in dialects) for client in clients},
         "worker_totals": {worker: sum(counts.get((client, worker), 0) for client in clients) for worker in dialects},
         "total": sum(counts.values()),
+        "since_ns": sampler.before.since_of(sampler.tallies),
+        "now_ns": desk.now_ns,
     }
 
 

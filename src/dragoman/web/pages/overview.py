@@ -23,7 +23,8 @@ async def make(desk: Desk, query: Query, key: str) -> Context:
         "window": sampler.history.window(),
         "recent": curves(recent),
         "hour": curves(hour),
-        "dialects": mix(sampler.tallies["dialects"]),
+        "dialects": mix(sampler.before.dialects_with(sampler.tallies)),
+        "since_ns": sampler.before.since_of(sampler.tallies),
         "busiest": busiest(sampler.queues),
         "trails": sampler.trails,
     }

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dragoman.errors import AdminRefused
 from dragoman.web.desk import PAGE_SIZE, Context, Desk, Query, offset_of, turning
-from dragoman.web.spans import counts_of, quantiles
+from dragoman.web.spans import quantiles
 
 MESSAGES_SHOWN: Final = 20
 WORKERS_SHOWN: Final = 50
@@ -53,7 +53,9 @@ async def one_queue(desk: Desk, name: str) -> dict[str, Any]:
 
 
 def with_trail(desk: Desk, queue: dict[str, Any]) -> dict[str, Any]:
-    trail = desk.sampler.trails.get(queue["queue_no"])
+    sampler = desk.sampler
+    trail = sampler.trails.get(queue["queue_no"])
+    times = sampler.before.times_with(queue)
     slots = queue["leased"] + queue["slots_free"]
     return {
         **queue,
@@ -61,6 +63,7 @@ def with_trail(desk: Desk, queue: dict[str, Any]) -> dict[str, Any]:
         "out_rate": trail.out_rate if trail is not None else None,
         "trail": trail.waiting if trail is not None else [],
         "utilisation": queue["leased"] / slots if slots and queue["workers"] else None,
-        "wait_spans": quantiles(counts_of(queue["wait"])),
-        "total_spans": quantiles(counts_of(queue["total_time"])),
+        "wait_spans": quantiles(times.wait),
+        "total_spans": quantiles(times.total),
+        "since_ns": sampler.before.since_of_queue(sampler.tallies, queue),
     }
