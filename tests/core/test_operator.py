@@ -262,7 +262,7 @@ def test_a_delay_its_client_asked_for_is_not_hurried() -> None:
 def check_census(house: House) -> None:
     """Whoever counts the facts finds as many waiting and leased as the core has."""
     house.commit()
-    census = Census()
+    census = Census(set())
     census.add(house.records, house.core.now_ns)
     queue = house.core.state.queues[b"mail"]
     assert (census.waiting, census.leased) == (queue.waiting + queue.delayed, queue.leased)

@@ -174,7 +174,7 @@ def test_an_index_of_another_broker_or_of_an_earlier_segment_of_that_number_is_i
     indexed(disk, 100)
     other = files(disk)[0]
     assert other.header is not None
-    run = pack_run(Covered(SEGMENT_HEADER_SIZE, 4096, 5, 5), [1])
+    run = pack_run(Covered(SEGMENT_HEADER_SIZE, 4096, 5, 5), vec[i64]([1]))
     for strange in (
         other._replace(header=other.header._replace(broker_id=bytes(16))),
         other._replace(header=other.header._replace(created_ns=7)),
@@ -197,7 +197,7 @@ def test_an_index_of_a_later_version_is_ignored_and_made_again(disk: FakeDisk) -
 def test_an_index_that_covers_more_than_its_segment_has_is_stale(disk: FakeDisk) -> None:
     indexed(disk, 100)
     file = files(disk)[0]
-    disk.put(FIRST, pack_header(file) + pack_run(Covered(SEGMENT_HEADER_SIZE, file.size + 1, 5, 5), [1]))
+    disk.put(FIRST, pack_header(file) + pack_run(Covered(SEGMENT_HEADER_SIZE, file.size + 1, 5, 5), vec[i64]([1])))
     assert read_index(disk, file) is None
 
 

@@ -57,7 +57,8 @@ async def once(desk: Desk, query: Query) -> Context:
 
 
 def filter_of(query: Query) -> dict[str, str]:
-    return {name: query.get(name, "").strip() for name in FILTER_KEYS}
+    asked = {name: query.get(name, "").strip() for name in FILTER_KEYS}
+    return asked | {"older_than_s": query.get("older_than_s", "")}  # an age of blanks is refused, not left out
 
 
 def before_of(query: Query) -> int:
