@@ -7,6 +7,7 @@ from typing import Any
 from dragoman.model.census import Census
 from dragoman.model.units import SECOND_NS
 from dragoman.web.history import SLOT_NS, SLOT_S, History, Look
+from dragoman.web.pages.overview import known_minutes
 from dragoman.web.refill import points_of
 from dragoman.web.trails import Trail
 
@@ -65,3 +66,14 @@ def test_the_slot_that_goes_on_now_is_not_filled_in_from_the_journal() -> None:
     assert [(point.at_ns // SLOT_NS, point.accepted_rate, point.waiting) for point in points] == [
         (slot - 1, 40 / SLOT_S, 4)
     ]
+
+
+def test_the_hour_says_how_much_of_it_is_known_and_not_how_wide_it_is_drawn() -> None:
+    history = History()
+    for at_s in (0, 1, 2):
+        history.add(look(at_s))
+    assert known_minutes(history.hour()) == 0
+    for slot in range(1, 8):
+        history.add(look(slot * SLOT_S))
+    assert len(history.hour()) == 30
+    assert known_minutes(history.hour()) == 1

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dragoman.web.desk import Context, Desk, Query
-from dragoman.web.history import Point
+from dragoman.web.history import SLOT_S, Point
 
 BUSIEST_MAX: Final = 8
+SLOTS_A_MINUTE: Final = 60 // SLOT_S
 
 
 async def make(desk: Desk, query: Query, key: str) -> Context:
@@ -23,6 +24,7 @@ async def make(desk: Desk, query: Query, key: str) -> Context:
         "window": sampler.history.window(),
         "recent": curves(recent),
         "hour": curves(hour),
+        "known_minutes": known_minutes(hour),
         "dialects": mix(sampler.before.dialects_with(sampler.tallies)),
         "since_ns": sampler.before.since_of(sampler.tallies),
         "busiest": busiest(sampler.queues),
@@ -40,6 +42,11 @@ def curves(points: Sequence[Point | None]) -> Context:
         "wait_p95": [point and point.wait.p95_ns for point in points],
         "total_p95": [point and point.total.p95_ns for point in points],
     }
+
+
+def known_minutes(hour: Sequence[Point | None]) -> int:
+    """What is drawn is wider than what is known of a broker that has just begun."""
+    return sum(point is not None for point in hour) // SLOTS_A_MINUTE
 
 
 def mix(dialects: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
