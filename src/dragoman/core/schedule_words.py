@@ -22,7 +22,7 @@ def interval_text(seconds: float) -> str:
         if seconds >= unit_s and seconds % unit_s == 0:
             number = int(seconds // unit_s)
             return unit if number == 1 else f"{number} {unit}s"
-    return "second" if seconds == 1 else f"{seconds:g} seconds"
+    return "second" if seconds == 1 else f"{seconds:.9f}".rstrip("0").rstrip(".") + " seconds"
 
 
 def job_text(body: str) -> str:
