@@ -97,6 +97,13 @@ def test_a_chart_keeps_its_peaks_and_breaks_where_nothing_is_known() -> None:
     assert paths([], 1, 30, 10) == ("", "")
 
 
+def test_a_single_point_is_seen_wherever_it_stands() -> None:
+    for values in ([None, None, 1], [1, None, None], [1]):
+        line, _ = paths(values, 1, 30, 10)
+        begin, end = (float(place.split()[0]) for place in line.removeprefix("M").split("L"))
+        assert 0 <= begin < end <= 30, values
+
+
 def test_a_label_cannot_leave_its_attribute() -> None:
     assert '"><script>' not in spark([1], '"><script>')
 

@@ -10,6 +10,7 @@ from markupsafe import Markup
 WIDTH: Final = 600
 PAD: Final = 2
 STEP: Final = 3  # units of width between two points at least: more would not be seen, and weighs
+DASH: Final = 5  # units of width of a point without neighbours
 
 Value = float | None
 
@@ -59,7 +60,7 @@ def paths(values: Sequence[Value], top: float, width: int, height: int) -> tuple
             runs.append([])
         else:
             runs[-1].append((at * step, height - PAD - (height - 2 * PAD) * value / top))
-    drawn = [run for run in runs if run]
+    drawn = [run if len(run) > 1 else dash(*run[0], width) for run in runs if run]
     line = "".join(stroke(run) for run in drawn)
     area = "".join(f"{stroke(run)}V{height}H{run[0][0]:.1f}Z" for run in drawn)
     return line, area
@@ -74,7 +75,11 @@ def thinned(values: Sequence[Value], most: int) -> Sequence[Value]:
     return [max(part, default=None) for part in parts]
 
 
+def dash(x: float, y: float, width: int) -> list[tuple[float, float]]:
+    """A single point, so that it is seen: also at the right border, where the newest one stands."""
+    begin = min(x, width - DASH)
+    return [(begin, y), (begin + DASH, y)]
+
+
 def stroke(run: Sequence[tuple[float, float]]) -> str:
-    if len(run) == 1:  # a single point is drawn as a short dash
-        return f"M{run[0][0]:.1f} {run[0][1]:.1f}h1"
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in run)
