@@ -86,7 +86,7 @@ class Reading:
         self._steps = steps_of(now, self._begin_ns)
         self._since_ns = now.started_ns
         self._hour_lsn = 0
-        self._known_ns = at_ns  # from then on all facts up to now were read
+        self._known_ns = at_ns  # from then on all facts up to now are read, also where there are none
 
     async def read(self, reader: JournalReader) -> None:
         pause_s = time.monotonic() + SLICE_S
@@ -107,12 +107,16 @@ class Reading:
             )
             for queue in self._now.queues
         }
-        return Found(points_of(self._slots, self._now.look), before_of(self._past, self._since_ns), found)
+        first_slot = max(self._known_ns // SLOT_NS, self._first_slot)
+        points = points_of(self._slots, first_slot, self._now.look)
+        return Found(points, before_of(self._past, self._since_ns), found)
 
     def _blocks(self, reader: JournalReader) -> Iterator[Block]:
         """Those before the start, then those of the last hour; what lies between is not read."""
         segments = reader.segments()
         self._hour_lsn = first_lsn(segments, self._first_slot * SLOT_NS)
+        begun = [segment.created_ns for segment in segments if segment.first_lsn == self._hour_lsn]
+        self._known_ns = min([self._known_ns, *begun])
         before = [segment for segment in segments if segment.created_ns <= self._now.started_ns]
         lsn = min(first_lsn(before, self._past_ns), self._hour_lsn) if before else self._hour_lsn
         for block in reader.read(lsn):
@@ -132,7 +136,6 @@ class Reading:
                 self._past.add(records, at_ns)
         if block.first_lsn < self._hour_lsn:
             return
-        self._known_ns = min(self._known_ns, at_ns)
         self._steps.add(records, at_ns)  # all of the hour: what it delayed may come due in the last minutes
         slot = at_ns // SLOT_NS
         if slot >= self._first_slot and at_ns <= self._now.look.at_ns:
@@ -163,14 +166,12 @@ def first_lsn(segments: Iterable[SegmentInfo], from_ns: int) -> int:
     return lsn
 
 
-def points_of(slots: dict[int, Census], now: Look) -> list[Point]:
+def points_of(slots: dict[int, Census], first_slot: int, now: Look) -> list[Point]:
     """From the newest back: a slot's level at its end is the next one's at its beginning. The one that goes on now only counts: its point is
     made when it is over, by who looks."""
     waiting, leased = now.waiting, now.leased
     points: list[Point] = []
-    if not slots:
-        return points
-    for slot in range(max(slots), min(slots) - 1, -1):
+    for slot in range(now.at_ns // SLOT_NS, first_slot - 1, -1):
         census = slots.get(slot)
         if census is None:
             points.append(Point((slot + 1) * SLOT_NS - 1, 0.0, 0.0, waiting, leased))
