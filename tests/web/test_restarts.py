@@ -345,9 +345,20 @@ def test_an_hour_without_facts_is_known_as_well(tmp_path: Path) -> None:
         points = noted(tmp_path, Now(look, BEGIN_NS), HOUR_S)[1].points
         slots = [point.at_ns // SLOT_NS for point in points]
         assert slots == list(range(max(BEGIN_NS // SLOT_NS, slots[-1] - SLOTS_KEPT + 1), look.at_ns // SLOT_NS))
-        quiet = [point for point in points if point.at_ns > world.levels[-1][0] + SLOT_NS]
-        assert len(quiet) >= min(idle_s // SLOT_S, SLOTS_KEPT) - 2
+        quiet = [point for point in points if point.at_ns > world.levels[-1][0] + MINUTE_NS]  # all has come due by then
+        assert len(quiet) >= min(idle_s // SLOT_S, SLOTS_KEPT) - 8
         assert {(point.accepted_rate, point.waiting, point.leased) for point in quiet} == {(0.0, 12, 3)}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_delayed_does_not_wait_before_it_is_due(tmp_path: Path, seed: int) -> None:
+    world = lived(seed, 200, 100)
+    written(tmp_path, world)
+    look = Look(world.levels[-1][0], 2, 0, 0, len(world.waiting), len(world.leased), {}, {})
+    points = noted(tmp_path, Now(look, BEGIN_NS), HOUR_S)[1].points
+    levels = {at_ns // SLOT_NS: sum(depths.values()) for at_ns, depths in world.levels}
+    assert len(points) >= 25
+    assert [point.waiting for point in points] == [levels[point.at_ns // SLOT_NS] for point in points]
 
 
 # -- adding up --------------------------------------------------------------------------------------------------------------

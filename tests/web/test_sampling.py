@@ -62,7 +62,7 @@ def test_the_slot_that_goes_on_now_is_not_filled_in_from_the_journal() -> None:
     over, going_on = Census(set()), Census(set())
     over.accepted, over.waiting = 40, 4
     going_on.accepted, going_on.waiting = 3, 3
-    points = points_of({slot - 1: over, slot: going_on}, slot - 1, now)
+    points = points_of({slot - 1: over, slot: going_on}, {}, slot - 1, now)
     assert [(point.at_ns // SLOT_NS, point.accepted_rate, point.waiting) for point in points] == [
         (slot - 1, 40 / SLOT_S, 4)
     ]

@@ -12,7 +12,7 @@ from typing import final
 from librt.strings import read_i32_le, read_i64_le
 from mypy_extensions import i64
 
-from dragoman.model.census import is_in_line, set_aside, was_aside, was_held
+from dragoman.model.census import first_due, is_in_line, set_aside, was_aside, was_held
 from dragoman.model.records import ACCEPTED, CLOSED, QUARANTINED, RELEASED, REQUEUED
 
 
@@ -107,9 +107,9 @@ class Steps:
         if was_held(records, at):
             self._end_lease(read_i64_le(records, at + 5), one, read_i64_le(records, at + 45))
         elif not was_aside(records, at, self.aside):
-            is_fresh = read_i32_le(records, at + 21) == 0
-            due_ns: i64 = read_i64_le(records, at + 73) if is_fresh and i64(read_i32_le(records, at)) >= 81 else 0
-            self._wait(one, later(at_ns, due_ns), -1)  # before it was due it did not wait, and then it was no more
+            self._wait(
+                one, later(at_ns, first_due(records, at)), -1
+            )  # before it was due it did not wait, and then it was no more
 
     def _add_released(self, records: bytes, at: i64, at_ns: i64) -> None:
         if i64(read_i32_le(records, at)) < 53:  # of an older journal: it does not name the queue

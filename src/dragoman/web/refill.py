@@ -20,7 +20,7 @@ from dragoman.errors import DragomanError
 from dragoman.journal import JournalReader
 from dragoman.journal.format import Block
 from dragoman.journal.segments import SegmentInfo
-from dragoman.model.census import Census
+from dragoman.model.census import Census, Delays
 from dragoman.model.past import Past
 from dragoman.model.steps import Steps
 from dragoman.model.units import SECOND_NS
@@ -81,6 +81,7 @@ class Reading:
         self._past_ns = now.started_ns - int(past_s * SECOND_NS)
         self._begin_ns = (at_ns // SECOND_NS - TRAIL_S + 1) * SECOND_NS  # of the trails
         self._aside: set[int] = set()
+        self._delays = Delays(SLOT_NS, at_ns)
         self._slots: dict[int, Census] = {}
         self._past = Past(now.look.boot_no)
         self._steps = steps_of(now, self._begin_ns)
@@ -108,7 +109,7 @@ class Reading:
             for queue in self._now.queues
         }
         first_slot = max(self._known_ns // SLOT_NS, self._first_slot)
-        points = points_of(self._slots, first_slot, self._now.look)
+        points = points_of(self._slots, self._delays.due, first_slot, self._now.look)
         return Found(points, before_of(self._past, self._since_ns), found)
 
     def _blocks(self, reader: JournalReader) -> Iterator[Block]:
@@ -137,9 +138,9 @@ class Reading:
         if block.first_lsn < self._hour_lsn:
             return
         self._steps.add(records, at_ns)  # all of the hour: what it delayed may come due in the last minutes
-        slot = at_ns // SLOT_NS
-        if slot >= self._first_slot and at_ns <= self._now.look.at_ns:
-            self._slots.setdefault(slot, Census(self._aside)).add(records, at_ns)
+        if at_ns <= self._now.look.at_ns:
+            slot = max(at_ns // SLOT_NS, self._first_slot - 1)  # that one is not drawn, but knows what it delayed
+            self._slots.setdefault(slot, Census(self._aside, self._delays)).add(records, at_ns)
 
 
 def steps_of(now: Now, begin_ns: int) -> Steps:
@@ -166,16 +167,14 @@ def first_lsn(segments: Iterable[SegmentInfo], from_ns: int) -> int:
     return lsn
 
 
-def points_of(slots: dict[int, Census], first_slot: int, now: Look) -> list[Point]:
+def points_of(slots: dict[int, Census], due: dict[int, int], first_slot: int, now: Look) -> list[Point]:
     """From the newest back: a slot's level at its end is the next one's at its beginning. The one that goes on now only counts: its point is
-    made when it is over, by who looks."""
+    made when it is over, by who looks. `due`: how many began to wait in a slot because their time had come."""
     waiting, leased = now.waiting, now.leased
     points: list[Point] = []
+    nothing = Census(set())
     for slot in range(now.at_ns // SLOT_NS, first_slot - 1, -1):
-        census = slots.get(slot)
-        if census is None:
-            points.append(Point((slot + 1) * SLOT_NS - 1, 0.0, 0.0, waiting, leased))
-            continue
+        census = slots.get(slot, nothing)
         points.append(
             Point(
                 (slot + 1) * SLOT_NS - 1,
@@ -187,6 +186,6 @@ def points_of(slots: dict[int, Census], first_slot: int, now: Look) -> list[Poin
                 quantiles({bucket: count for bucket, count in enumerate(census.total) if count}),
             )
         )
-        waiting = max(waiting - census.waiting, 0)
+        waiting = max(waiting - census.waiting + census.delayed - due.get(slot, 0), 0)
         leased = max(leased - census.leased, 0)
     return [point for point in reversed(points) if point.at_ns < now.at_ns]
