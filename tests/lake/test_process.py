@@ -145,6 +145,21 @@ def test_a_store_in_trouble_is_told_and_the_end_is_not_held_up(tmp_path: Path) -
         assert sealer.end() == 1
 
 
+def test_trouble_with_tidying_ends_without_a_new_fact(tmp_path: Path) -> None:
+    in_the_way = tmp_path / "lake" / "facts" / HISTORY / "date=2026-01-01"
+    in_the_way.parent.mkdir(parents=True)
+    in_the_way.write_text("in the way")
+    with journal(tmp_path) as log, child(tmp_path, "--interval-s", "0.05") as sealer:
+        sealer.say(f"synced {append(log, 5)}")
+        assert [sealer.hear_words()[1] for _ in range(2)] == ["0", "5"]
+        assert sealer.hear_words()[:2] == ["trouble", "LAKE_UNREACHABLE"]
+        in_the_way.unlink()
+        while (words := sealer.hear())[:7] == "trouble":
+            pass  # it had tried again before we came
+        assert words == "sealed 5 0 0"
+        assert sealer.end() == 0
+
+
 def test_a_journal_behind_its_lake_is_refused_for_good(tmp_path: Path) -> None:
     with journal(tmp_path) as log, child(tmp_path, "--interval-s", "0.05") as sealer:
         sealer.say(f"synced {append(log, 5, blocks=2)}")

@@ -64,6 +64,7 @@ class Loop:
         self.directory = directory  # whose disk it is that fails where a failure has no name of its own
         self.synced_lsn = 0
         self._again_s = 0.0  # not before, after trouble
+        self._is_in_trouble = False
 
     def work(self, now_s: float) -> None:
         """What there is to do now."""
@@ -75,6 +76,10 @@ class Loop:
 
     def pause_s(self, error: DragomanError) -> float:
         """How long to wait after trouble."""
+        raise NotImplementedError
+
+    def end_trouble(self) -> None:
+        """The work goes on: say the word that the parent takes for the end of trouble."""
         raise NotImplementedError
 
     def hear(self, word: str, rest: str) -> None:
@@ -94,12 +99,16 @@ class Loop:
                 self._try_to_work(now_s)
             except DragomanError as error:
                 parent.tell(f"trouble {error.code} {error}")
+                self._is_in_trouble = True
                 if isinstance(error, self.hopeless):
                     return error.exit_code
                 if parent.has_ended:
                     return 1
                 self._again_s = time.monotonic() + self.pause_s(error)
             else:
+                if self._is_in_trouble:
+                    self._is_in_trouble = False
+                    self.end_trouble()
                 if parent.has_ended:
                     return 0
 

@@ -25,21 +25,23 @@ class IndexLoop(Loop):
     def __init__(self, directory: str, parent: Parent) -> None:
         super().__init__(parent, directory)
         self._indexer = Indexer(directory)
-        self._is_well = False
+        self._has_begun = False
 
     def work(self, now_s: float) -> None:
         self._indexer.hear(self.synced_lsn)
         self._indexer.work(self.parent.has_ended)
-        if not self._is_well:
-            self._is_well = True
-            self.parent.tell("indexed")
+        if not self._has_begun:
+            self._has_begun = True
+            self.end_trouble()
 
     def wait_s(self, now_s: float) -> float:
         return LOOK_S
 
     def pause_s(self, error: DragomanError) -> float:
-        self._is_well = False
         return LOOK_S
+
+    def end_trouble(self) -> None:
+        self.parent.tell("indexed")
 
 
 def run(directory: str) -> int:

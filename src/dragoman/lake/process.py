@@ -1,6 +1,6 @@
 """The sealer as a child of the broker: `python -m dragoman.lake --journal DIR --root ROOT`.
 
-    out   sealed <lsn> <rows> <bytes>    a file is in the lake; once at the start, with 0 rows, for how far the lake goes
+    out   sealed <lsn> <rows> <bytes>    a file is in the lake; with 0 rows at the start, and after trouble, for how far the lake goes
 
 journal/beside has the other words of both. It runs at the lowest priority there is: a broker under load goes first, and the sealer catches up when there is room.
 """
@@ -56,6 +56,10 @@ class SealingLoop(Loop):
     def pause_s(self, error: DragomanError) -> float:
         return RETRY_S
 
+    def end_trouble(self) -> None:
+        if self._sealer is not None:
+            self.parent.tell(f"sealed {self._sealer.sealed_lsn} 0 0")
+
     def work(self, now_s: float) -> None:
         sealer = self._sealer or self._begin()
         if sealer is None:
@@ -85,7 +89,7 @@ class SealingLoop(Loop):
         sealer.check_journal_end(self.synced_lsn)
         self._compactor = Compactor(lake, sealer.broker, self._options.incoming_keep_s)
         self._sealer = sealer
-        self.parent.tell(f"sealed {sealer.sealed_lsn} 0 0")
+        self.end_trouble()
         return sealer
 
     def _flush(self, sealer: Sealer) -> None:

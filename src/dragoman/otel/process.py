@@ -81,6 +81,9 @@ class ExportLoop(Loop):
         self._retry_s = min(self._retry_s * 2, RETRY_S_MAX)
         return max(pause_s, error.wait_s if isinstance(error, CollectorAway) else 0.0)
 
+    def end_trouble(self) -> None:
+        """Not yet: only what is sent shows that the collector is back, and is told then."""
+
     def wait_s(self, now_s: float) -> float:
         exporter = self._exporter
         if exporter is None:
