@@ -208,3 +208,12 @@ def test_the_data_directory_is_made_and_one_that_cannot_be_is_named(new_broker: 
     broker.launch()
     assert broker.exit_code() == 1
     assert "[DATA_DIRECTORY_UNUSABLE]" in broker.process.log()
+
+
+def test_a_data_directory_whose_name_is_not_utf_8_is_refused(new_broker: NewBroker, tmp_path: Path) -> None:
+    name = os.fsdecode(os.fsencode(tmp_path) + b"/d\xff")
+    broker = new_broker(flags=("--data", name))
+    broker.launch()
+    assert broker.exit_code() == 1
+    assert "cannot be used: its name is not UTF-8 [DATA_DIRECTORY_UNUSABLE]" in broker.process.log()
+    assert not Path(name).exists()

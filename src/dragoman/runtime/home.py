@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from contextlib import suppress
@@ -31,6 +32,7 @@ class Home:
 
     def enter(self) -> None:
         try:
+            check_name(self.path)
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock_fd = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -65,3 +67,11 @@ class Home:
         self._card.unlink(missing_ok=True)
         self.admin_socket.unlink(missing_ok=True)
         os.close(self._lock_fd)
+
+
+def check_name(path: Path) -> None:
+    """Answers, logs and the lake's files are UTF-8 and name the directory."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise OSError(errno.EILSEQ, "its name is not UTF-8") from error
