@@ -104,6 +104,17 @@ def test_nothing_needs_to_be_scrolled_sideways_on_a_phone(scene: Scene, browser:
     assert {name: width for name, width in widths.items() if width > 360} == {}
 
 
+def test_a_phone_shows_what_a_schedule_makes_and_a_desk_its_expression_in_one_piece(
+    scene: Scene, browser: Browser
+) -> None:
+    browser.open("/schedules")
+    pieces = "return [...document.querySelectorAll('td code')].map(e => e.getClientRects().length)"
+    assert browser.js(pieces) == [1]
+    browser.resize(360, 740)
+    browser.open("/schedules")
+    assert "tidy" in browser.text()
+
+
 def test_pages_are_light_quick_and_ask_nobody_but_this_host(scene: Scene, browser: Browser) -> None:
     browser.open("/queues")  # chromium's own first steps are not the page's
     browser.requests()
