@@ -95,13 +95,12 @@ def test_every_page_is_accessible_and_breaks_no_rule_of_its_own(scene: Scene, br
 
 
 def test_nothing_needs_to_be_scrolled_sideways_on_a_phone(scene: Scene, browser: Browser) -> None:
-    widths = {}
     for name, path in scene.pages.items():
         browser.resize(360, 740)
         browser.open(path)
-        widths[name] = browser.js("return document.documentElement.scrollWidth")
+        # Chromium lays a page out anew a moment after it took the phone's size.
+        wait_for(f"{name} to fit", lambda: browser.js("return document.documentElement.scrollWidth") <= 360, LOAD_S)
         browser.shoot(f"{name.replace(' ', '-')}-phone")
-    assert {name: width for name, width in widths.items() if width > 360} == {}
 
 
 def test_a_phone_shows_what_a_schedule_makes_and_a_desk_its_expression_in_one_piece(
