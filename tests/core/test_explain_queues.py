@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dragoman.core import operator
 from dragoman.limits import MESSAGES_LOOKED_AT_MAX
 from dragoman.model.words import DRAINING
 from tests.core.explaining import JOB, queue_lines, serve
 from tests.core.harness import START_NS, House
-from tests.rq.nodes import consumer
+from tests.core.replaying import check_replay, restart
+from tests.rq.nodes import Node, consumer
+from tests.rq.spelling import risp
 
 
 def test_an_idle_queue_counts_its_workers_and_their_free_slots(house: House) -> None:
@@ -106,3 +110,12 @@ def test_a_draining_queue_says_so_first_and_how_to_end_it(house: House) -> None:
         "takes no new messages: it is being drained; `dragoman queues resume mail` ends that",
         "nothing waits; 1 worker with 1 free slot",
     ]
+
+
+@pytest.mark.parametrize("name", ["a\t--5 x", "a\t- x", "a\t5", "\t", "a\t\t-", "-1 a", "a\t+5 x"])
+def test_a_worker_of_a_queue_with_an_odd_name_is_remembered_over_a_start(house: House, name: str) -> None:
+    Node(house).give(risp(f"CLEAR QUEUE={name.replace(' ', '~')} MAX=1 CONSUME").replace(b"~", b" "))
+    check_replay(house)
+    after = restart(house, by_checkpoint=False)
+    [line] = queue_lines(after, name)
+    assert line.endswith("; the last one left 22:13:20 UTC, 0.0 ms ago (the broker started anew, and it did not come back)")

@@ -306,11 +306,12 @@ def worker_text(peer: Peer, queues: list[bytes]) -> bytes:
 
 
 def claims_of(text: bytes) -> list[tuple[int, bytes]]:
-    """Weight and name of the queues in such a text. A name may have tabs in it: what begins with no weight belongs to the name before."""
+    """Weight and name of the queues in such a text. A name is whatever a peer chose, tabs too: what begins with no weight and a space
+    belongs to the name before."""
     claims: list[tuple[int, bytes]] = []
     for item in text.split(b"\t")[3:]:
-        weight, _, name = item.partition(b" ")
-        if weight.lstrip(b"-").isdigit():
+        weight, space, name = item.partition(b" ")
+        if space and weight.removeprefix(b"-").isdigit():
             claims.append((int(weight), name))
         elif claims:
             claims[-1] = (claims[-1][0], claims[-1][1] + b"\t" + item)
