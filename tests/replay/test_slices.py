@@ -299,6 +299,8 @@ def test_a_data_directory_without_a_journal_is_said_so(tmp_path: Path, capfd: py
         ("2026-03-02", datetime(2026, 3, 2, tzinfo=UTC)),
         ("14:03", datetime(2026, 3, 2, 14, 3, tzinfo=UTC)),
         ("14:45", datetime(2026, 3, 1, 14, 45, tzinfo=UTC)),
+        ("01:00+12:00", datetime(2026, 3, 2, 13, 0, tzinfo=UTC)),
+        ("09:00-06:00", datetime(2026, 3, 1, 15, 0, tzinfo=UTC)),
         ("-15m", datetime(2026, 3, 2, 14, 15, tzinfo=UTC)),
         ("-1.5h", datetime(2026, 3, 2, 13, 0, tzinfo=UTC)),
     ],
@@ -307,7 +309,8 @@ def test_instants_are_read_as_people_write_them(text: str, moment: datetime) -> 
     assert read_instant(text, in_ns(NOW)) == in_ns(moment)
 
 
-@pytest.mark.parametrize("text", ["", "soon", "25:00", "-15", "15m", "-m", "2026-13-01", "1960-01-01", "-99999999d"])
+@pytest.mark.parametrize("text", ["", "soon", "25:00", "-15", "15m", "-m", "2026-13-01", "1960-01-01", "-99999999d", "-99999999999d",
+                                  f"-{'9' * 400}s", "9999-12-31T23:59-23:00", "0001-01-01T00:00+23:00"])  # fmt: skip
 def test_what_is_no_instant_is_refused(text: str) -> None:
     with pytest.raises(BadInstant) as refused:
         read_instant(text, in_ns(NOW))

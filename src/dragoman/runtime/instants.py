@@ -18,21 +18,25 @@ def read_instant(text: str, now_ns: int) -> int:
     now = EPOCH + timedelta(microseconds=now_ns // 1000)
     ago = AGO.fullmatch(text)
     if ago:
-        span = timedelta(seconds=float(ago[1]) * UNIT_S[ago[2]])
-        if span > now - EPOCH:
+        span_s = float(ago[1]) * UNIT_S[ago[2]]
+        if span_s > (now - EPOCH).total_seconds():
             raise BadInstant(text, "so long ago there was no clock")
-        return in_ns(now - span)
+        return in_ns(now - timedelta(seconds=span_s))
     try:
-        clock = time.fromisoformat(text) if ":" in text[:3] else None
-        moment = datetime.combine(now.date(), clock) if clock is not None else datetime.fromisoformat(text)
-    except ValueError as error:
+        moment = latest(time.fromisoformat(text), now) if ":" in text[:3] else datetime.fromisoformat(text)
+        moment = moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
         raise BadInstant(text, "no instant") from error
-    moment = moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    if clock is not None and moment > now:
-        moment -= timedelta(days=1)
     if moment < EPOCH:
         raise BadInstant(text, "before all journals")
     return in_ns(moment)
+
+
+def latest(clock: time, now: datetime) -> datetime:
+    """When a clock in its zone showed this last."""
+    zone = clock.tzinfo or UTC
+    moment = datetime.combine(now.astimezone(zone).date(), clock, zone)
+    return moment if moment <= now else moment - timedelta(days=1)
 
 
 def in_ns(moment: datetime) -> int:
