@@ -16,9 +16,11 @@ from dragoman.core.phrases import number_text
 from dragoman.errors import BadSearch
 from dragoman.journal import Journal, JournalReader, JournalSettings
 from dragoman.journal.indexer import Indexer
+from dragoman.journal.stretches import stretches
 from dragoman.model.decode import decode_block
-from dragoman.runtime.finding import FOREVER, Answer, Question, find_messages
+from dragoman.runtime.finding import FOREVER, Answer, Finder, Question, find_messages
 from dragoman.runtime.naming import Naming
+from dragoman.runtime.trace import no_progress
 from dragoman.testing.generate.plan import Plan
 from dragoman.testing.generate.world import World
 
@@ -232,6 +234,20 @@ def test_what_was_accepted_in_segments_that_are_gone_is_found_by_its_end(world: 
     question = Question(queue=naming.queues[queue_no], state="ended", limit=1000)
     known = find_messages(str(trimmed), question, Naming(queues=naming.queues))
     assert orphans[0]["message_no"] in {row.number for row in known.rows}
+
+
+def test_a_segment_that_is_trimmed_during_a_search_takes_nothing_of_others_with_it(world: Path, tmp_path: Path) -> None:
+    trimmed = tmp_path / "journal"
+    shutil.copytree(world, trimmed)
+    segments = stretches(str(trimmed))
+    oldest = sorted(trimmed.glob("*.seg"))[0]
+    oldest.unlink()
+    oldest.with_suffix(".idx").unlink()
+    kept = History(trimmed)
+    worker_no = next(end["worker_no"] for end in reversed(kept.of("closed")) if end["worker_no"] in kept.workers)
+    question = Question(peer=kept.workers[worker_no][0] or kept.workers[worker_no][1], limit=1000)
+    answer = Finder(segments, question, Naming()).find(no_progress)
+    assert [(row.lsn, row.number) for row in answer.rows] == kept.listed(question) != []
 
 
 def test_a_row_says_who_sent_it_who_settled_it_and_when(world: Path, history: History) -> None:

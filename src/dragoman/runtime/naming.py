@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from dragoman import limits
 from dragoman.journal.format import Block
@@ -27,8 +28,9 @@ class Naming:
         for stretch in reversed(segments):
             if not missing:
                 return
-            for block in naming_blocks(stretch, missing):
-                self._hear(block)
+            with suppress(FileNotFoundError):  # trimmed under our feet: what other segments tell still counts
+                for block in naming_blocks(stretch, missing):
+                    self._hear(block)
             missing -= self._queues.keys() | self._workers.keys()
         self._missed |= missing
 
