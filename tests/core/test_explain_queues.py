@@ -118,4 +118,6 @@ def test_a_worker_of_a_queue_with_an_odd_name_is_remembered_over_a_start(house: 
     check_replay(house)
     after = restart(house, by_checkpoint=False)
     [line] = queue_lines(after, name)
-    assert line.endswith("; the last one left 22:13:20 UTC, 0.0 ms ago (the broker started anew, and it did not come back)")
+    assert line.endswith(
+        "; the last one left 22:13:20 UTC, 0.0 ms ago (the broker started anew, and it did not come back)"
+    )

@@ -45,4 +45,5 @@ def test_workers_are_found_by_number_and_identity_and_binary_ones_by_hex(house: 
     assert lookup.find_worker(house.core, f"w{phrases.number_text(number)}") is worker.session
     assert lookup.find_worker(house.core, str(number)) is worker.session
     assert lookup.find_worker(house.core, "00ff01") is worker.session
+    assert lookup.find_worker(house.core, "\x00\\xff\x01") is worker.session, "as facts show it"
     assert lookup.find_worker(house.core, "somebody") is None

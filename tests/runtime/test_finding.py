@@ -236,6 +236,16 @@ def test_what_was_accepted_in_segments_that_are_gone_is_found_by_its_end(world: 
     assert orphans[0]["message_no"] in {row.number for row in known.rows}
 
 
+def test_a_worker_whose_identity_is_no_text_is_found_by_all_its_spellings(world: Path, history: History) -> None:
+    worker_no = history.of("closed")[-1]["worker_no"]
+    expected = history.listed(Question(peer=f"w{number_text(worker_no)}", limit=1000))
+    for known in ("ff00", "\\xff\0"):  # by a running broker, and by a fact
+        naming = Naming(workers={worker_no: [known, ""]})
+        for peer in ("ff00", "FF00", "\\xff\0", "\\xff\\x00", "\udcff\0"):
+            answer = find_messages(str(world), Question(peer=peer, limit=1000), naming)
+            assert [(row.lsn, row.number) for row in answer.rows] == expected != [], (known, peer)
+
+
 def test_a_segment_that_is_trimmed_during_a_search_takes_nothing_of_others_with_it(world: Path, tmp_path: Path) -> None:
     trimmed = tmp_path / "journal"
     shutil.copytree(world, trimmed)

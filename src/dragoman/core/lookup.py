@@ -62,12 +62,12 @@ def find_queue(core: Core, name: str) -> Queue | None:
 
 
 def find_worker(core: Core, key: str) -> Peer | None:
-    """A worker by its number (with or without a leading w) or by its identity."""
+    """A worker by its number (with or without a leading w) or by its identity, a binary one in hex or as facts show it."""
     number = read_number(key.removeprefix("w"))
     if number in core.workers:
         return core.workers[number]
     for peer in core.workers.values():
-        if peer.identity and worker_name(peer) == key:
+        if peer.identity and (worker_name(peer) == key or shown(peer.identity) == key):
             return peer
     return None
 

@@ -178,7 +178,9 @@ class Finder:
         )
         self._sought.queue_nos |= self._naming.queue_nos(self._question.queue)
         if self._sought.has_peer:
-            names = {self._question.peer, *map(shown, self._sought.identities)}
+            identities = self._sought.identities
+            # A running broker calls a worker whose identity is no text by the hex of it; facts show it.
+            names = {self._question.peer, *map(shown, identities), *(identity.hex() for identity in identities)}
             self._sought.worker_nos |= self._naming.worker_nos(names)
 
     def _telling_with(self, at: int) -> list[Stretch]:
