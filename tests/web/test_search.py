@@ -67,6 +67,7 @@ def test_an_open_message_is_found_by_its_clients_identity_and_by_the_worker_that
         assert waiting.decode() not in live
         assert waiting.decode() in visitor.page("/search?peer=berta&since=-1h&state=waiting")
         assert "No open message matches." in visitor.page("/search?peer=berta&to=2020-01-01T00:00&state=waiting")
+        assert "No open message matches." in visitor.page("/search?peer=berta&from=2199-01-01T00:00&state=waiting")
     assert "No open message matches." in visitor.page("/search?peer=nobody")
 
 

@@ -81,9 +81,11 @@ async def by_filter(desk: Desk, query: Query, asked: dict[str, str]) -> Context:
     offset = offset_of(query)
     arguments: dict[str, Any] = {name: asked[name] for name in ("queue", "state", "dialect") if asked[name]}
     from_ns, to_ns = span_of(asked, desk.now_ns)
+    if from_ns >= desk.now_ns:
+        return {"messages": [], "is_cut": False, "turning": turning(0, 0)}
     if to_ns < desk.now_ns:
         arguments["older_than_s"] = min((desk.now_ns - to_ns) / SECOND_NS, AGE_S_MAX)
-    if 0 < desk.now_ns - from_ns <= AGE_S_MAX * SECOND_NS:
+    if desk.now_ns - from_ns <= AGE_S_MAX * SECOND_NS:
         arguments["newer_than_s"] = (desk.now_ns - from_ns) / SECOND_NS
     found = await open_of(desk, asked["peer"], offset=offset, limit=PAGE_SIZE, **arguments)
     return {
