@@ -274,7 +274,14 @@ def test_a_row_says_who_sent_it_who_settled_it_and_when(world: Path, history: Hi
 
 @pytest.mark.parametrize(
     "question",
-    [Question(state="floating"), Question(dialect="latin"), Question(from_ns=5, to_ns=5), Question(limit=0)],
+    [
+        Question(state="floating"),
+        Question(dialect="latin"),
+        Question(from_ns=5, to_ns=5),
+        Question(limit=0),
+        Question(before_lsn=0),
+        Question(before_lsn=FOREVER + 1),
+    ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, question: Question) -> None:
     with pytest.raises(BadSearch):

@@ -58,6 +58,8 @@ class Question:
             raise BadSearch(f"there is no dialect {self.dialect!r}; there are: {', '.join(DIALECT_NAMES)}")
         if self.to_ns <= self.from_ns:
             raise BadSearch("the span of time ends before it begins")
+        if not 1 <= self.before_lsn <= FOREVER:
+            raise BadSearch(f"no fact has the lsn {self.before_lsn}")
         if not 1 <= self.limit <= limits.FIND_ROWS_MAX:
             raise BadSearch(f"an answer lists 1 to {limits.FIND_ROWS_MAX} messages, not {self.limit}")
 
