@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dragoman.core import explain, lookup, operator, phrases, views
 from dragoman.core.settings import SECOND_NS, CoreSettings
-from dragoman.model.words import BY_OPERATOR, PROTOCOL_FAULT, PURGED
+from dragoman.model.words import BY_OPERATOR, PROTOCOL_FAULT, PURGED, WORKER_LEFT
 from tests.core.explaining import JOB, heard, message_lines, serve
 from tests.core.harness import START_NS, Client, House
 from tests.core.replaying import check_replay, replayed, restart
@@ -289,6 +291,19 @@ def test_a_worker_that_said_goodbye_is_told_so(house: House) -> None:
 def test_a_worker_that_the_operator_sent_away_is_told_so(house: House) -> None:
     house.core.roster.leave(serve(house, b"mail", 0).session, BY_OPERATOR)
     assert left_line(house).endswith("(the operator sent it away)")
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"), [(WORKER_LEFT, "it said goodbye"), (BY_OPERATOR, "the operator sent it away")]
+)
+def test_how_a_worker_went_that_left_before_its_connection_ended_is_known_after_a_start(
+    house: House, reason: int, told: str
+) -> None:
+    worker = serve(house, b"mail", 0)
+    house.core.roster.leave(worker.session, reason)
+    worker.leave()
+    check_replay(house)
+    assert left_line(restart(house, by_checkpoint=False)).endswith(f"({told})")
 
 
 def test_a_worker_that_serves_other_queues_now_is_told_so(house: House) -> None:

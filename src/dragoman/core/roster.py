@@ -14,7 +14,7 @@ from dragoman.model.peer import Peer
 from dragoman.model.records import QUEUE_NAMED, WORKER_JOINED, FactLog, worker_text
 from dragoman.model.records import WORKER_LEFT as WORKER_LEFT_FACT
 from dragoman.model.serving import RANK_NORMAL, Serving
-from dragoman.model.words import QUEUES_MAX, SUPERSEDED, TAKEN, TOO_LONG, WORKER_LEFT, WORKER_LOST
+from dragoman.model.words import CONNECTION_ENDED, QUEUES_MAX, SUPERSEDED, TAKEN, TOO_LONG, WORKER_LEFT, WORKER_LOST
 
 
 @final
@@ -113,12 +113,15 @@ class Roster:
 
     def leave(self, peer: Peer, reason: int = WORKER_LEFT) -> None:
         peer.is_leaving = True
+        peer.leaving_reason = reason
         peer.slots = 0
         self.promote(self.drop_servings(peer, reason))
 
     def lose(self, peer: Peer, reason: int) -> None:
         if not peer.is_worker:
             return
+        if reason == CONNECTION_ENDED and peer.is_leaving and not peer.held:
+            reason = peer.leaving_reason  # it has done what it stayed for
         promoted = self.drop_servings(peer, reason)
         peer.is_worker = False
         peer.slots = 0

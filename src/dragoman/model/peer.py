@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from dragoman.model.words import NO_REASON
+
 if TYPE_CHECKING:
     from dragoman.model.message import Message
     from dragoman.model.serving import Serving
@@ -46,6 +48,7 @@ class Peer:
 
         self.is_worker: bool = False
         self.is_leaving: bool = False  # no new work; what it holds may still be answered
+        self.leaving_reason: int = NO_REASON  # why it is, while it is
         self.is_blocked: bool = False  # it does not read what we send: no new work until it does
         # A bit of its own for each kind of worker that cannot take every body; 0: it takes anything. Where it is set, `accepts` is
         # asked before a message is given to it, and its verdict is kept on the message under this bit.
