@@ -67,6 +67,16 @@ def test_a_worker_that_was_cut_off_says_by_what(tmp_path: Path) -> None:
     assert first == "was connected until the broker started anew 22:13:35 UTC, 45.0 s ago"
 
 
+def test_a_worker_whose_joining_is_no_longer_kept_still_says_how_it_went(tmp_path: Path) -> None:
+    left = (records.WORKER_LEFT, FIRST, words.HEARTBEAT_LOST, b"")
+    directory = journal_of(tmp_path, (0, [(records.STARTED, 2, 0, b"0.1.0")]), (30, [left]))
+    assert absentee_lines(directory, f"w{number_text(FIRST)}", LATER_NS) == [
+        "left 22:13:50 UTC, 30.0 s ago (heartbeat lost)",
+        "what it served is older than what is kept",
+    ]
+    assert absentee_lines(directory, f"w{number_text(LAST)}", LATER_NS) == []
+
+
 @pytest.mark.parametrize("key", ["w1.99", "bob", "", "w", "w0.0", "w99999999.1"])
 def test_of_who_was_never_there_nothing_is_told(tmp_path: Path, key: str) -> None:
     directory = journal_of(tmp_path, (0, [(records.STARTED, 1, 0, b"0.1.0")]))

@@ -181,8 +181,8 @@ def note(fact: dict[str, Any]) -> str:
 def explain(what: str, lake: str | None, data: Path, as_json: bool) -> None:
     """Say why a message, a queue or a worker is not moving.
 
-    A word that is the id of a message and the name of a queue means the message: `queue:NAME` and `worker:ID` say which is meant. Of a message
-    that is settled already, and of a worker that has gone (by its number, as w1.17), the journal or the lake tells how it ended.
+    A word that is the id of a message and the name of a queue means the message: `queue:NAME` and `worker:ID` say which is meant. How a message
+    ended that is settled already, the journal or the lake tells; how a worker went (by its number, as w1.17), the journal.
     """
     from dragoman.cli.admin_client import ask
 

@@ -26,7 +26,7 @@ def absentee_lines(directory: str, key: str, now_ns: int) -> list[str]:
         return []
     joined, end = session_of(directory, number)
     if joined is None:
-        return []
+        return [went_line(end, now_ns), "what it served is older than what is kept"] if end is not None else []
     served = ", ".join(f"`{queue}`" for _, queue in joined["queues"]) or "no queue"
     name = joined["identity"] or "a worker without a name"
     told = f"{name} ({joined['dialect']}, from {joined['remote']}) joined {instant(joined['time_ns'], now_ns)} and served {served}"
@@ -61,6 +61,6 @@ def session_of(directory: str, number: int) -> tuple[Fact | None, Fact | None]:
                     fact: Fact = decode(block.records, at) | {"time_ns": block.time_ns}
                     if fact["fact"] == "worker_joined" and fact["worker_no"] == number:
                         joined = fact | {"time_ns": joined["time_ns"] if joined is not None else block.time_ns}
-                    elif joined is not None and fact["fact"] in ("worker_left", "started"):
+                    elif fact["fact"] == "worker_left" or (fact["fact"] == "started" and joined is not None):
                         return joined, fact
     return joined, None
