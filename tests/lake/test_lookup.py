@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from dragoman.lake.lookup import facts_of
 from dragoman.lake.sealer import Sealer
 from dragoman.lake.store import Lake
 from dragoman.model.decode import decode_block
+from dragoman.model.records import FactLog
 from dragoman.runtime.lives import Life
 from dragoman.runtime.trace import find_lives, trace
 from dragoman.testing.generate.plan import Plan
@@ -103,6 +105,42 @@ def test_a_life_from_the_lake_is_the_life_the_journal_told(
         ]
         seen |= {fact["source"] for life in told for fact in life.facts}
     assert seen == {"journal", "lake"}
+
+
+@pytest.mark.parametrize("is_by_id", [False, True])
+def test_what_happened_to_a_message_before_it_was_carried_forward_is_told_from_the_lake(
+    data: Path, tmp_path: Path, is_by_id: bool
+) -> None:
+    number, client_id, record = first_record(data / "journal")
+    carried = tmp_path / "journal"
+    shutil.copytree(data / "journal", carried)
+    journal = Journal.open(JournalSettings(str(carried), "os", segment_size=256 * 1024, zero_fill=False))
+    log = FactLog()
+    log.carried(record, 1)
+    journal.append(log.take(), 0, 2**62)
+    journal.close()
+    for path in sorted(carried.glob("*.seg"))[:2]:
+        path.unlink()
+    key = client_id if is_by_id else str(number)
+    [alone] = find_lives(str(carried), key)
+    assert [fact["fact"] for fact in alone.facts] == ["carried"]
+    [life] = find_lives(str(carried), key, lake=str(data / "lake"))
+    [kept] = trace(str(data / "journal"), key)
+    assert as_the_lake_says(life) == as_the_lake_says(kept)
+    assert len(life.facts) > 2
+
+
+def first_record(journal: Path) -> tuple[int, str, bytes]:
+    """Number, client's id and record of the first message that gave an id nobody else gave."""
+    for block in JournalReader(str(journal)).read(0):
+        at = 0
+        for fact in decode_block(block.records):
+            size = int.from_bytes(block.records[at : at + 4], "little")
+            if fact["fact"] == "accepted" and fact["client_id"] and fact["dialect"] == "emqp":
+                if len(trace(str(journal), str(fact["client_id"]))) == 1:
+                    return int(str(fact["message_no"])), str(fact["client_id"]), block.records[at : at + size]
+            at += size
+    raise AssertionError("nobody gave an id")
 
 
 def test_a_life_that_is_gone_from_the_journal_is_found_by_its_clients_id(

@@ -21,7 +21,8 @@ WORKERS_REMEMBERED_MAX: Final = 100_000
 JOURNAL: Final = "journal"
 LAKE: Final = "lake"
 
-BEGINNINGS: Final = ("accepted", "carried")
+ACCEPTED: Final = "accepted"
+BEGINNINGS: Final = (ACCEPTED, "carried")
 
 Fact = dict[str, Any]
 
@@ -41,6 +42,11 @@ class Life:
     def is_begun(self) -> bool:
         """False when nothing keeps how it was accepted."""
         return any(fact["fact"] in BEGINNINGS for fact in self.facts)
+
+    @property
+    def is_whole(self) -> bool:
+        """False when what happened to it first is not kept: one that was carried forward may have been through much before."""
+        return any(fact["fact"] == ACCEPTED for fact in self.facts)
 
     @property
     def end(self) -> Fact | None:

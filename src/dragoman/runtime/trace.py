@@ -35,7 +35,7 @@ def find_lives(
     segments = stretches(directory)
     gathering = Gathering(key)
     lives = look_through(segments, gathering, progress)
-    if not lake or not is_trimmed(segments) or (lives and all(life.is_begun for life in lives)):
+    if not lake or not is_trimmed(segments) or (lives and all(life.is_whole for life in lives)):
         return lives
     try:
         return look_further(segments, key, lives, lake)
@@ -77,8 +77,10 @@ def look_further(segments: list[Stretch], key: str, lives: list[Life], lake: str
 
     gathering = Gathering(key)
     gathering.numbers.update(life.number for life in lives)
+    # By an id every file of the lake is looked through: only where the journal does not tell whose it was.
+    client_id = b"" if lives and all(life.is_begun for life in lives) else gathering.client_id
     broker_id = next((stretch.file.header.broker_id for stretch in segments if stretch.file.header is not None), None)
-    for fact in facts_of(lake, broker_id, gathering.client_id, gathering.numbers):
+    for fact in facts_of(lake, broker_id, client_id, gathering.numbers):
         gathering.hear(fact)
     return look_through(segments, gathering)
 
