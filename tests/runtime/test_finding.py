@@ -12,12 +12,19 @@ from typing import Any
 import pytest
 
 from dragoman import limits
+from dragoman.cli.root import run
+from dragoman.core.checkpoint import encode
+from dragoman.core.core import Core
 from dragoman.core.phrases import number_text
+from dragoman.core.settings import CoreSettings
 from dragoman.errors import BadSearch
 from dragoman.journal import Journal, JournalReader, JournalSettings
 from dragoman.journal.indexer import Indexer
 from dragoman.journal.stretches import stretches
+from dragoman.model import records, words
 from dragoman.model.decode import decode_block
+from dragoman.model.message import Message
+from dragoman.model.records import FactLog
 from dragoman.runtime.finding import FOREVER, Answer, Finder, Question, find_messages
 from dragoman.runtime.naming import Naming
 from dragoman.runtime.trace import no_progress
@@ -234,6 +241,37 @@ def test_what_was_accepted_in_segments_that_are_gone_is_found_by_its_end(world: 
     question = Question(queue=naming.queues[queue_no], state="ended", limit=1000)
     known = find_messages(str(trimmed), question, Naming(queues=naming.queues))
     assert orphans[0]["message_no"] in {row.number for row in known.rows}
+
+
+def test_a_queue_whose_naming_is_gone_from_the_journal_is_called_as_the_newest_checkpoint_says(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    directory = tmp_path / "journal"
+    core = Core(CoreSettings(), lambda place: b"")
+    journal = Journal.open(JournalSettings(str(directory), "os", zero_fill=False))
+    log = FactLog()
+    for number, name in ((1, b"mail"), (2, b"odd\xff")):
+        core.state.on_queue_named(number, name)
+        log.numbered(records.QUEUE_NAMED, number, 0, name)
+    journal.append(log.take(), 2, 1)
+    for checkpoint in (encode(core.state, None), None):  # the newest segment need not begin with one
+        journal.roll(checkpoint)
+    for number, queue_no in ((11, 1), (12, 2)):
+        m = Message(words.EMQP, b"", b"", b"")
+        m.number, m.queue_no = number, queue_no
+        log.accepted(m)
+    journal.append(log.take(), 2, 2)
+    journal.close()
+    (directory / "0000000001.seg").unlink()
+    assert [(row.number, row.queue) for row in find_messages(str(directory), Question()).rows] == [
+        (12, "odd\\xff"),
+        (11, "mail"),
+    ]
+    assert [row.number for row in find_messages(str(directory), Question(queue="mail")).rows] == [11]
+    assert [row.number for row in find_messages(str(directory), Question(queue="odd\\xff")).rows] == [12]
+    assert find_messages(str(directory), Question(queue="nobody")).rows == []
+    assert run(["trace", "11", "--data", str(tmp_path)]) == 0
+    assert capfd.readouterr().out.startswith("message 0.11 in mail\n")
 
 
 def test_a_worker_whose_identity_is_no_text_is_found_by_all_its_spellings(world: Path, history: History) -> None:

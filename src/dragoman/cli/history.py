@@ -75,13 +75,16 @@ def lake_root(data: Path) -> str:
 
 
 def name_queues(data: Path, lives: list[Life]) -> None:
-    """A queue named before the oldest kept fact has only a number in the journal; a running broker knows its name."""
+    """A queue named before the oldest kept fact has only a number in the journal's facts; a running broker knows its name, or the journal's
+    newest checkpoint."""
     nameless = [life for life in lives if life.queue_no and not life.queue]
     if not nameless:
         return
     from dragoman.cli.admin_client import queue_names
+    from dragoman.journal.stretches import stretches
+    from dragoman.runtime.naming import kept_queue_names
 
-    names = queue_names(data)
+    names = queue_names(data) or kept_queue_names(stretches(str(data / JOURNAL)))
     for life in nameless:
         life.queue = names.get(life.queue_no, f"queue {life.queue_no}")
 

@@ -167,6 +167,20 @@ class CheckpointReader:
                     self.state.expiries.watch_far(tail.numbers[start + i], code, expires[i])
 
 
+def queue_names(records: bytes, names: dict[int, bytes]) -> bool:
+    """Note what queues are called, out of one block of a checkpoint; False when no more of them follow."""
+    at: i64 = 0
+    while at < len(records):
+        size = i64(read_i32_le(records, at))
+        section = records[at + 5]
+        if section == QUEUE:
+            names[read_i32_le(records, at + 6)] = records[at + 59 : at + size]
+        elif section != COUNTERS and section != KEYS:
+            return False
+        at += size
+    return True
+
+
 def read_schedule(state: State, number: int, text: bytes) -> Schedule:
     """The schedule of a scheduled fact's text (model/records.schedule_text)."""
     interval_ns: int = read_i64_le(text, 0)

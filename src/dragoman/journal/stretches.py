@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dragoman.errors import JournalDamaged
 from dragoman.journal.chain import ChainWalk, block_limit, counting, runs_of
 from dragoman.journal.disk import Disk, DiskFace
-from dragoman.journal.format import Block, block_seed, place_of
+from dragoman.journal.format import BLOCK_CHECKPOINT, SEGMENT_CHECKPOINT, Block, block_seed, place_of
 from dragoman.journal.index import IndexUntrue, SegmentIndex, read_index
-from dragoman.journal.scan import Found, SegmentFile, block_at, block_of, list_segments
+from dragoman.journal.scan import Found, SegmentFile, SegmentWalk, block_at, block_of, list_segments
 
 
 class Stretch:
@@ -38,6 +38,20 @@ class Stretch:
             return iter(())
         place = place_of(self.file.segment_no, covered.end)
         return self._walk(Block(place, covered.next_lsn, 0, 0, b"", block_no=covered.next_block_no - 1))
+
+    def checkpoint(self) -> Iterator[bytes]:
+        """The records of the checkpoint it begins with, block by block, as far as that was written; nothing where it begins with none."""
+        header = self.file.header
+        if header is None or not header.flags & SEGMENT_CHECKPOINT:
+            return
+        fd = self._disk.open(self.file.path, write=False)
+        try:
+            for found in SegmentWalk(self._disk, fd, block_seed(header.broker_id, self.file.segment_no)):
+                if not found.header.flags & BLOCK_CHECKPOINT:
+                    return
+                yield found.records
+        finally:
+            self._disk.close(fd)
 
     def find(self, keys: set[int]) -> set[int]:
         """Offsets of covered blocks that may tell of these keys; raises `IndexUntrue`."""

@@ -217,6 +217,8 @@ class Finder:
         return {life.number: life for life in look_through(telling, gathering)}
 
     def _put(self, row: Row) -> None:
+        if not row.queue and not self._naming.queue(row.queue_no):
+            self._naming.learn_kept(self._segments)
         row.queue = row.queue or self._naming.queue(row.queue_no)
         row.worker_name = row.worker_name or self._naming.worker(row.worker_no)
         if row.state == "open" and row.lsn < self._told_from:

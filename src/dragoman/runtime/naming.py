@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from dragoman import limits
+from dragoman.core.checkpoint_reader import queue_names
 from dragoman.journal.format import Block
 from dragoman.journal.stretches import Stretch
+from dragoman.model.decode import shown
 from dragoman.runtime.search import blocks_with, name_facts, number_keys
 
 
@@ -19,7 +21,8 @@ class Naming:
     ) -> None:
         self._queues: dict[int, str] = dict(queues or {})
         self._workers: dict[int, list[str]] = {number: list(names) for number, names in (workers or {}).items()}
-        self._missed: set[int] = set()  # looked for, and told of nowhere
+        self._missed: set[int] = set()  # looked for, and told of by no fact
+        self._has_kept = False  # whether the newest checkpoint was asked
 
     def learn(self, segments: list[Stretch], queue_nos: set[int], worker_nos: set[int]) -> None:
         """Look for those that have no name yet, the newest segments first."""
@@ -32,7 +35,15 @@ class Naming:
                 for block in naming_blocks(stretch, missing):
                     self._hear(block)
             missing -= self._queues.keys() | self._workers.keys()
+        if not missing.isdisjoint(queue_nos):
+            self.learn_kept(segments)
         self._missed |= missing
+
+    def learn_kept(self, segments: list[Stretch]) -> None:
+        """Look for the names of queues that no fact tells any more, once."""
+        if not self._has_kept:
+            self._has_kept = True
+            self._queues = kept_queue_names(segments) | self._queues
 
     def queue(self, number: int) -> str:
         return self._queues.get(number, "")
@@ -54,6 +65,19 @@ class Naming:
             else:
                 names = [fact["identity"], fact["remote"]]
                 self._workers.setdefault(fact["worker_no"], [name for name in names if name])
+
+
+def kept_queue_names(segments: list[Stretch]) -> dict[int, str]:
+    """The names in the newest checkpoint: the facts that told them may be gone. A queue keeps its number and its name for ever."""
+    names: dict[int, bytes] = {}
+    for stretch in reversed(segments):
+        with suppress(FileNotFoundError):  # trimmed under our feet
+            for records in stretch.checkpoint():
+                if not queue_names(records, names):
+                    break
+        if names:
+            break
+    return {number: shown(name) for number, name in names.items()}
 
 
 def naming_blocks(stretch: Stretch, numbers: set[int]) -> Iterable[Block]:
