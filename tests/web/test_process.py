@@ -237,4 +237,7 @@ def test_a_broker_that_keeps_nothing_still_shows_what_is_open(new_house: NewHous
         handle = app.send_sync("work", b"a body")
     html = Visitor(broker).page(f"/message/{handle.id}?body=1")
     assert "durability memory keeps none" in html
+    assert "could not be read: there is none; durability memory keeps none" in Visitor(broker).page(
+        "/search?state=done"
+    )
     assert "a body" in html

@@ -14,6 +14,7 @@ from dragoman.runtime.naming import Naming
 from dragoman.runtime.trace import Life, find_lives, no_progress
 
 LIVES_MAX: Final = 50  # of one id: the newest
+NO_JOURNAL: Final = "there is none; durability memory keeps none"
 
 Fact = dict[str, Any]
 
@@ -40,7 +41,8 @@ async def ended_in(journal: Path, question: Question, naming: Naming) -> dict[st
     except BadSearch as error:
         raise AdminRefused("BAD_ARGUMENT", str(error)) from error
     except (DragomanError, OSError) as error:
-        return {"rows": [], "next_lsn": 0, "searched_from_ns": 0, "notes": [], "trouble": str(error)}
+        trouble = str(error) if await asyncio.to_thread(journal.is_dir) else NO_JOURNAL
+        return {"rows": [], "next_lsn": 0, "searched_from_ns": 0, "notes": [], "trouble": trouble}
     return {
         "rows": [row.view() for row in answer.rows],
         "next_lsn": answer.next_lsn,
