@@ -54,6 +54,13 @@ def test_who_left_a_queue_last_is_known_after_a_start_too(house: House) -> None:
         assert [message_lines(again, job) for job in jobs] == [message_lines(after, job) for job in jobs]
 
 
+def test_a_queue_whose_name_reads_like_two_is_replayed_as_it_was(house: House) -> None:
+    serve(house, b"a", 0, b"one")
+    serve(house, b"a\t5 b", 0, b"two").leave()
+    check_replay(house)
+    check_replay(restart(house, by_checkpoint=True))
+
+
 def test_a_message_in_a_draining_broker_says_that_it_will_be_served_after_the_next_start(house: House) -> None:
     serve(house, b"mail", 1)
     house.core.dispatch.is_stopped = True

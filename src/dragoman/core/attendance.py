@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import final
 
 from dragoman.core.queue import Queue
+from dragoman.model.records import claims_of
 from dragoman.model.words import BROKER_STARTED, SUPERSEDED
 
 
@@ -17,8 +18,10 @@ class Attendance:
         self.serves: dict[int, list[int]] = {}  # worker → its queues
         self.left: dict[int, tuple[int, int]] = {}  # queue → when a worker left it last, and why
 
-    def on_joined(self, worker_no: int, queue_nos: list[int], now_ns: int) -> None:
-        """A new worker, or one that says anew what it serves."""
+    def on_joined(self, worker_no: int, text: bytes, queues: dict[bytes, Queue], now_ns: int) -> None:
+        """A new worker, or one that says anew what it serves: by the text of the fact, also when it is just being written, for a name with tabs
+        in it can be read in two ways, and recovery must read the same."""
+        queue_nos = [queues[name].number for _, name in claims_of(text) if name in queues]
         for queue_no in self.serves.get(worker_no, []):
             if queue_no not in queue_nos:
                 self.left[queue_no] = (now_ns, SUPERSEDED)

@@ -29,7 +29,6 @@ from dragoman.model.records import (
     UNSCHEDULED,
     WORKER_JOINED,
     WORKER_LEFT,
-    claims_of,
     read_accepted,
 )
 from dragoman.model.words import BROKER_STARTED, DRAINS
@@ -117,8 +116,7 @@ class Replay:
         elif kind == WORKER_JOINED:
             if number >= state.next_number:
                 state.next_number = number + 1
-            names = [name for _, name in claims_of(text) if name in state.queues]
-            state.attendance.on_joined(number, [state.queues[name].number for name in names], state.now_ns)
+            state.attendance.on_joined(number, text, state.queues, state.now_ns)
         elif kind == WORKER_LEFT:
             state.attendance.on_left(number, small, state.now_ns)
         elif kind == DELIVERED:

@@ -83,9 +83,9 @@ class Roster:
         return TAKEN
 
     def note_joined(self, peer: Peer, claims: list[bytes]) -> None:
-        self.log.numbered(WORKER_JOINED, peer.number, peer.dialect, worker_text(peer, claims))
-        queue_nos = [serving.queue_no for serving in peer.serves]
-        self.state.attendance.on_joined(peer.number, queue_nos, self.state.now_ns)
+        text = worker_text(peer, claims)
+        self.log.numbered(WORKER_JOINED, peer.number, peer.dialect, text)
+        self.state.attendance.on_joined(peer.number, text, self.state.queues, self.state.now_ns)
 
     def claims_anew(self, peer: Peer, queue: Queue, rank: int, is_exclusive: bool) -> bool:
         """One that says its claim again, no more and no less exclusive than before, keeps its place; False for any other."""
