@@ -5,7 +5,7 @@ from __future__ import annotations
 from dragoman.core import operator
 from tests.core.explaining import serve, worker_lines
 from tests.core.harness import House
-from tests.rq.nodes import Node, consumer
+from tests.rq.nodes import Node, consumer, request
 
 
 def test_an_idle_worker_says_that_nothing_waits_for_it(house: House) -> None:
@@ -53,6 +53,13 @@ def test_an_original_worker_with_unfit_work_says_what_it_is_offered(house: House
     lines = worker_lines(house, "w")
     assert lines[0] == "has 1 free slot; what waits in its queues is not for it or comes in a moment"
     assert "is an original EventMQ worker: it is offered JSON jobs only" in lines
+
+
+def test_an_rq_message_is_called_by_its_number_as_everywhere(house: House) -> None:
+    consumer(house, "mail")
+    Node(house).say(request(7, "mail"))
+    [number] = house.core.workers
+    assert "has held message 7 the longest: 0.0 ms (attempt 1)" in worker_lines(house, f"w{number}")
 
 
 def test_a_worker_of_a_paused_queue_shows_the_pause(house: House) -> None:

@@ -13,6 +13,7 @@ from dragoman.core.lookup import lane_size, place_of, worker_name
 from dragoman.core.phrases import count_of, duration, instant, number_text, picky_text, shown
 from dragoman.core.queue import Queue
 from dragoman.limits import MESSAGES_LOOKED_AT_MAX
+from dragoman.model.decode import client_id_text
 from dragoman.model.message import IN_DELAYED, Message
 from dragoman.model.peer import TAKES_ANYTHING, TAKES_JSON_JOBS, Peer
 from dragoman.model.words import (
@@ -301,7 +302,7 @@ def longest_line(core: Core, peer: Peer) -> str:
         if longest is None or m.leased_ns < longest.leased_ns:
             longest = m
     assert longest is not None
-    label = shown(longest.client_id) if longest.client_id else number_text(longest.number)
+    label = client_id_text(longest.dialect, longest.client_id) or number_text(longest.number)
     return (
         f"has held message {label} the longest: {duration(core.now_ns - longest.leased_ns)} (attempt {longest.attempt})"
     )
