@@ -30,7 +30,8 @@ def conclude(
     console: Console, file: Path, result: dict[str, Any], bars: list[Bar], faults: list[str], is_strict: bool
 ) -> int:
     """Show the bars, write the figures down; the exit code."""
-    show_bars(console, bars)
+    if bars:
+        show_bars(console, bars)
     result["bars"], result["faults"] = [bar.to_json() for bar in bars], faults
     write_json(file, result)
     console.print(f"figures: {file}")
