@@ -74,7 +74,7 @@ def _bands(axes: Axes, measure: str, by_step: BySteps, steps: list[int], step_s:
     axes.set_title(_WORDS[measure])
     axes.set_ylabel("duration")
     rows = [by_step.get((step, measure)) for step in steps]
-    lines = [[math.nan if row is None else max(float(row[name]), 0.0005) for row in rows] for name in PERCENTS]
+    lines = [[math.nan if row is None else max(float(row[name]), look.LEAST_MS) for row in rows] for name in PERCENTS]
     # The last step has a width, too.
     p50, p95, p99 = ([*line, line[-1]] for line in lines)
     edges = [*steps, steps[-1] + step_s]
@@ -87,7 +87,10 @@ def _bands(axes: Axes, measure: str, by_step: BySteps, steps: list[int], step_s:
     look.duration_axis(axes, min(known, default=1.0), max(known, default=10.0))
     last = next((row for row in reversed(rows) if row is not None), None)
     if last is not None:
-        texts = [(float(last[name]), name[:3], colour if name == "p50_ms" else look.SOFT) for name in PERCENTS]
+        texts = [
+            (max(float(last[name]), look.LEAST_MS), name[:3], colour if name == "p50_ms" else look.SOFT)
+            for name in PERCENTS
+        ]
         look.end_labels(axes, texts, gap=0.11)
 
 

@@ -81,6 +81,7 @@ STYLE: Final[Any] = {
 _DURATION_TICKS_MS: Final = (
     0.001, 0.01, 0.1, 1, 10, 100, 1000, 10_000, 60_000, 600_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000, 2_592_000_000,
 )  # fmt: skip
+LEAST_MS: Final = 0.0005  # what is shorter, or nothing, is drawn there: a logarithm knows no zero
 _LONGEST_TICK_S: Final = 365 * 86_400
 _TIME_TICKS: Final = (  # seconds between two, and how they are said
     (60, "%H:%M"), (300, "%H:%M"), (900, "%H:%M"), (3600, "%H:%M"), (10_800, "%a %H:%M"), (21_600, "%a %H:%M"),
@@ -121,7 +122,7 @@ def time_axis(axes: Axes, first_s: float, last_s: float, ticks_max: int = 9) -> 
 
 def duration_axis(axes: Axes, low_ms: float, high_ms: float) -> None:
     """A logarithmic y axis in human units."""
-    low_ms = max(low_ms, 0.0005)
+    low_ms = max(low_ms, LEAST_MS)
     high_ms = max(high_ms, low_ms * 8)
     axes.set_yscale("log")
     axes.set_ylim(low_ms / 1.6, high_ms * 1.6)
@@ -132,11 +133,11 @@ def duration_axis(axes: Axes, low_ms: float, high_ms: float) -> None:
 
 
 def duration_ticks(low_ms: float, high_ms: float) -> list[float]:
-    """Round durations within a range: few where it is wide, more where it is narrow."""
+    """Round durations within a range: few where it is wide, more where it is narrow, its ends where none lie in it."""
     ticks = [tick for tick in _DURATION_TICKS_MS if low_ms <= tick <= high_ms]
     if len(ticks) < 4:
         ticks = sorted(tick for first in _DURATION_TICKS_MS for tick in (first, first * 3) if low_ms <= tick <= high_ms)
-    return ticks[:: 1 + len(ticks) // 7]
+    return ticks[:: 1 + len(ticks) // 7] if len(ticks) > 1 else [low_ms, high_ms]
 
 
 def count_axis(axes: Axes, *, is_whole: bool = False) -> None:
