@@ -83,6 +83,15 @@ def test_every_message_of_a_generated_world_is_found_by_number_and_by_id(world: 
             assert number in [life.number for life in find_lives(str(world), client_id)]
 
 
+def test_nobody_is_asked_where_the_lake_is_while_the_journal_knows_all(world: Path) -> None:
+    def ask() -> str:
+        raise AssertionError("settings and a running broker take longer than the search")
+
+    facts = [fact for block in JournalReader(str(world)).read(0) for fact in decode_block(block.records)]
+    number = next(fact["message_no"] for fact in facts if fact["fact"] == "accepted")
+    assert find_lives(str(world), str(number), lake=ask)
+
+
 def test_names_told_in_another_segment_are_found(world: Path) -> None:
     facts = [fact for block in JournalReader(str(world)).read(0) for fact in decode_block(block.records)]
     leased = [fact for fact in facts if fact["fact"] == "leased"][-1]

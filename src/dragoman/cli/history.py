@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,9 +53,8 @@ def read_lives(
     if not directory.is_dir():
         raise TraceNotFound(f"{directory} is not there: no journal to read")
     notes = notes if notes is not None else []
-    root = lake or lake_root(data)
     with progress_bar("reading facts", is_quiet) as progress:
-        lives = find_lives(str(directory), key, progress, root, notes)
+        lives = find_lives(str(directory), key, progress, lake or partial(lake_root, data), notes)
     if not lives:
         raise TraceNotFound("; ".join([f"no fact in {directory} tells of message {key!r}", *notes]))
     name_queues(data, lives)

@@ -26,19 +26,26 @@ def no_progress(done: int, total: int) -> None:
 
 
 def find_lives(
-    directory: str, key: str, progress: Progress = no_progress, lake: str = "", notes: list[str] | None = None
+    directory: str,
+    key: str,
+    progress: Progress = no_progress,
+    lake: str | Callable[[], str] = "",
+    notes: list[str] | None = None,
 ) -> list[Life]:
     """Every life of the journal in `directory` that answers to `key`, oldest first.
 
-    `lake`: the root of the lake that has what the journal no longer keeps; empty: there is none. What could not be read of it is a
-    sentence in `notes`."""
+    `lake`: the root of the lake that has what the journal no longer keeps, or who knows it, asked only if it is needed; empty: there is
+    none. What could not be read of it is a sentence in `notes`."""
     segments = stretches(directory)
     gathering = Gathering(key)
     lives = look_through(segments, gathering, progress)
-    if not lake or not is_trimmed(segments) or (lives and all(life.is_whole for life in lives)):
+    if not is_trimmed(segments) or (lives and all(life.is_whole for life in lives)):
+        return lives
+    root = lake() if callable(lake) else lake
+    if not root:
         return lives
     try:
-        return look_further(segments, key, lives, lake)
+        return look_further(segments, key, lives, root)
     except DragomanError as error:
         if notes is not None:
             notes.append(f"the lake could not be asked for what the journal no longer keeps: {error}")
