@@ -66,16 +66,18 @@ class Client(Peer):
 class Worker(Peer):
     def __init__(self, broker: Daemon, service: bytes, identity: bytes = b"") -> None:
         super().__init__(broker, "ebus.worker", zmq.DEALER, identity)
+        self.early: list[list[bytes]] = []  # requests that came before an answer we waited for
         self.send(b"EBW01", b"READY", b"null", service)
         self.ping()  # its answer tells that READY was heard
 
     def ping(self) -> None:
         self.send(b"EBW01", b"PING")
-        self.hear_word(b"HEARTBEAT")
+        while b"REQ" in (frames := self.hear_word(b"HEARTBEAT", b"REQ"))[:2]:
+            self.early.append(frames)
 
     def take(self) -> tuple[bytes, bytes]:
         """The next request: rid and data."""
-        frames = self.hear_word(b"REQ")
+        frames = self.early.pop(0) if self.early else self.hear_word(b"REQ")
         return frames[2], frames[3]
 
     def answer(self, rid: bytes, value: bytes) -> None:
