@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -105,6 +107,16 @@ def start_broker(
     listeners = about["listeners"]
     client, worker = listeners[dialogue.client], listeners[dialogue.worker]
     return Running(durability, dialogue.mode, process, about["pid"], client, worker, data, started_s, keep_data)
+
+
+@contextmanager
+def fresh_broker(data_root: Path, *, lake: str = "off", is_indexed: bool = False) -> Iterator[Running]:
+    """A broker of its own at `os`, gone afterwards."""
+    broker = start_broker("os", data_root, lake=lake, is_indexed=is_indexed)
+    try:
+        yield broker
+    finally:
+        broker.stop()
 
 
 def start(name: str, data_root: Path, dialogue: Dialogue) -> Running:

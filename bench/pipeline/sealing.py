@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from bench import pairs
-from bench.contenders import Running, start_broker
+from bench.contenders import fresh_broker
 from bench.dialogues import EMQP
 from bench.endpoint import Endpoint
 from bench.pairs import WITH, WITHOUT, Pairs
@@ -28,14 +27,5 @@ def run(
     seconds: float = SECONDS,
 ) -> Pairs:
     plan = Plan(endpoint, data_root, EMQP, ("os",), seconds=seconds, warmup_s=1.0)
-    begins = {WITHOUT: partial(_broker, data_root, "off"), WITH: partial(_broker, data_root, "on")}
+    begins = {WITHOUT: partial(fresh_broker, data_root), WITH: partial(fresh_broker, data_root, lake="on")}
     return pairs.run("sealing", begins, plan, rounds, said, failed)
-
-
-@contextmanager
-def _broker(data_root: Path, lake: str) -> Iterator[Running]:
-    broker = start_broker("os", data_root, lake=lake)
-    try:
-        yield broker
-    finally:
-        broker.stop()

@@ -38,9 +38,8 @@ class Peer:
         # stand in (fairness between clients).
         self.address: bytes = b""
         self.remote: str = ""
-        self.config_version: bytes = (
-            b""  # of the configuration it was told last, or says it goes by; empty: it has none
-        )
+        # Of the configuration it was told last, or says it goes by; empty: it has none.
+        self.config_version: bytes = b""
         self.takes_one_answer: bool = False  # a REQ peer: a second answer would be taken for that to its next question
         self.is_connected: bool = True
         self.joined_ns: int = 0

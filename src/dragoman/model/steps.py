@@ -107,9 +107,8 @@ class Steps:
         if was_held(records, at):
             self._end_lease(read_i64_le(records, at + 5), one, read_i64_le(records, at + 45))
         elif not was_aside(records, at, self.aside):
-            self._wait(
-                one, later(at_ns, first_due(records, at)), -1
-            )  # before it was due it did not wait, and then it was no more
+            # Before it was due it did not wait, and then it was no more.
+            self._wait(one, later(at_ns, first_due(records, at)), -1)
 
     def _add_released(self, records: bytes, at: i64, at_ns: i64) -> None:
         if i64(read_i32_le(records, at)) < 53:  # of an older journal: it does not name the queue

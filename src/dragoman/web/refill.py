@@ -35,9 +35,8 @@ SLICE_S: Final = 0.02
 REST_S: Final = 0.02
 # Where the journal grew by more in an hour, or before the start, the newest part is read.
 SIZE_MAX: Final = 2 * 2**30
-ANSWER_NS: Final = int(
-    ANSWER_S * SECOND_NS
-)  # what comes later was not there when the broker was asked: a busy one's journal has no end
+# What comes later was not there when the broker was asked: a busy one's journal has no end.
+ANSWER_NS: Final = int(ANSWER_S * SECOND_NS)
 
 Answer = dict[str, Any]
 
