@@ -7,12 +7,17 @@ import inspect
 import re
 from pathlib import Path
 
-from tests.core import test_explain_messages, test_explain_queues, test_explain_workers
+from tests.core import (
+    test_explain_last_workers,
+    test_explain_messages,
+    test_explain_queues,
+    test_explain_workers,
+)
 from tests.core.explaining import HEARD
 from tests.core.harness import House
 
 ROOT = Path(__file__).parents[2]
-ASKING = (test_explain_messages, test_explain_queues, test_explain_workers)
+ASKING = (test_explain_last_workers, test_explain_messages, test_explain_queues, test_explain_workers)
 
 
 def sentence_parts() -> set[str]:
