@@ -23,6 +23,10 @@ NAME_SIZE_MAX: Final = 255
 HEADERS_SIZE_MAX: Final = 65535
 # Queues a broker keeps. A name costs about 1 kB for ever, and names come from peers.
 QUEUES_MAX: Final = 100_000
+# Queues one worker may name in one message, and so the queues it serves: each of its free slots is matched against all of them.
+SERVED_MAX: Final = 1000
+# Bytes of the queue list of one INFORM: 1000 names of 250 bytes.
+SERVED_TEXT_SIZE_MAX: Final = 256 * 1024
 # Durable schedules; each is checked when it is due and written whole into every checkpoint.
 SCHEDULES_MAX: Final = 10_000
 # Slots one worker may hold open: READYs beyond are counted, not served, so a flood of READY cannot claim a whole queue.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dragoman.limits import SERVED_MAX
 from tests.core.harness import House
 from tests.dialects.shop import JOB, notes
 
@@ -159,3 +160,52 @@ def test_a_worker_may_inform_on_the_client_port_too() -> None:
     worker.say(b"READY", b"2")
     house.client().request(b"mail")
     assert len(worker.take(b"REQUEST")) == 1
+
+
+def many(count: int) -> tuple[tuple[int, bytes], ...]:
+    return tuple((10, b"q%d" % no) for no in range(count))
+
+
+def test_a_worker_may_name_as_many_queues_as_one_worker_serves() -> None:
+    house = House()
+    worker = house.worker()
+    worker.inform(*many(SERVED_MAX))
+    assert len(served(house)) == SERVED_MAX
+    assert len(worker.take(b"ACK")) == 1
+
+
+def test_a_worker_that_names_more_gets_no_ack_and_serves_nothing() -> None:
+    house = House()
+    worker = house.worker()
+    worker.inform(*many(SERVED_MAX + 1))
+    assert house.core.all_workers() == []
+    assert house.core.state.queues == {}
+    assert worker.take(b"ACK") == []
+    ((_, value, inform_id),) = worker.take(b"REPLY")
+    assert inform_id == b"id-1"
+    assert b'"type":"TOO_MANY_SERVED"' in value
+    assert notes(house) == {"EMQP_INFORM_REFUSED": 1}
+
+
+def test_an_original_worker_that_names_more_hears_nothing_it_does_not_know() -> None:
+    house = House()
+    worker = house.worker()
+    worker.inform_as_original(*many(SERVED_MAX + 1))
+    assert worker.heard == []
+
+
+def test_a_worker_that_names_too_many_the_second_time_still_serves_the_first() -> None:
+    house = House()
+    worker = house.worker()
+    worker.inform((10, b"mail"))
+    worker.inform(*many(SERVED_MAX + 1))
+    assert served(house) == [(10, b"mail")]
+
+
+def test_a_queue_list_of_megabytes_is_refused_before_it_is_read() -> None:
+    house = House()
+    worker = house.worker()
+    worker.say(b"INFORM", b"1", b"[" + b'"a",' * 1_000_000 + b'"a"]', b"worker", b"bytes")
+    assert house.core.all_workers() == []
+    ((_, value, _),) = worker.take(b"REPLY")
+    assert b'"type":"TOO_LONG"' in value

@@ -21,7 +21,7 @@ class Attendance:
     def on_joined(self, worker_no: int, text: bytes, queues: dict[bytes, Queue], now_ns: int) -> None:
         """A new worker, or one that says anew what it serves: by the text of the fact, also when it is just being written, for a name with tabs
         in it can be read in two ways, and recovery must read the same."""
-        queue_nos = [queues[name].number for _, name in claims_of(text) if name in queues]
+        queue_nos = {queues[name].number for _, name in claims_of(text) if name in queues}
         for queue_no in self.serves.get(worker_no, []):
             if queue_no not in queue_nos:
                 self.left[queue_no] = (now_ns, SUPERSEDED)

@@ -122,7 +122,7 @@ class Queue:
         promoted = [first] if first.is_exclusive else [s for s in self.applicants if not s.is_exclusive]
         for serving in promoted:
             serving.is_waiting = False
-            self.applicants.remove(serving)
+        self.applicants = [serving for serving in self.applicants if serving.is_waiting]
         return promoted
 
     def holds_exclusive(self) -> bool:

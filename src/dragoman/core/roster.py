@@ -8,13 +8,22 @@ from dragoman.core.dispatch import Dispatch
 from dragoman.core.queue import Queue
 from dragoman.core.settling import Settling
 from dragoman.core.state import State
-from dragoman.limits import NAME_SIZE_MAX
+from dragoman.limits import NAME_SIZE_MAX, SERVED_MAX
 from dragoman.limits import QUEUES_MAX as QUEUES_COUNT_MAX
 from dragoman.model.peer import Peer
 from dragoman.model.records import QUEUE_NAMED, WORKER_JOINED, FactLog, worker_text
 from dragoman.model.records import WORKER_LEFT as WORKER_LEFT_FACT
 from dragoman.model.serving import RANK_NORMAL, Serving
-from dragoman.model.words import CONNECTION_ENDED, QUEUES_MAX, SUPERSEDED, TAKEN, TOO_LONG, WORKER_LEFT, WORKER_LOST
+from dragoman.model.words import (
+    CONNECTION_ENDED,
+    QUEUES_MAX,
+    SUPERSEDED,
+    TAKEN,
+    TOO_LONG,
+    TOO_MANY_SERVED,
+    WORKER_LEFT,
+    WORKER_LOST,
+)
 
 
 @final
@@ -48,6 +57,8 @@ class Roster:
     # -- workers --------------------------------------------------------------------------------------------------------
 
     def join(self, peer: Peer, queues: list[tuple[int, bytes]]) -> int:
+        if len(queues) > SERVED_MAX:
+            return TOO_MANY_SERVED
         unknown = 0
         for _, name in queues:
             if name not in self.state.queues:

@@ -102,6 +102,7 @@ QUEUES_MAX: Final = 11
 SCHEDULES_MAX: Final = 12
 INEXPRESSIBLE: Final = 13
 QUEUE_CLOSED: Final = 14
+TOO_MANY_SERVED: Final = 15
 REFUSAL_CODES: Final = [
     "TAKEN",
     "DRAINING",
@@ -118,6 +119,7 @@ REFUSAL_CODES: Final = [
     "TOO_MANY_SCHEDULES",
     "INEXPRESSIBLE",
     "QUEUE_CLOSED",
+    "TOO_MANY_SERVED",
 ]
 REFUSAL_TEXTS: Final = [
     "taken",
@@ -135,4 +137,5 @@ REFUSAL_TEXTS: Final = [
     "there are as many schedules as the limit allows",
     "no worker of this queue can be told this body: its protocol would take it for a word of its own",
     "the queue is being emptied and takes no new messages until it is resumed",
+    "a worker names more queues than one worker may serve",
 ]

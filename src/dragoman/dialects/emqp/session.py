@@ -6,11 +6,12 @@ that adds its own, none from a peer that leaves it out.
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import final
 
-from dragoman.dialects.emqp import jobs, schedules, status
+from dragoman.dialects.emqp import inform, jobs, schedules, status
 from dragoman.dialects.emqp.dialect import EmqpDialect
 from dragoman.dialects.emqp.headers import one_answer
+from dragoman.dialects.emqp.inform import ORIGINAL, UNKNOWN
 from dragoman.dialects.emqp.words import (
     ACK,
     CANCEL,
@@ -28,7 +29,6 @@ from dragoman.dialects.emqp.words import (
     REQUEST,
     REQUEST_OPENING,
     SCHEDULE,
-    SCHEDULER,
     SHOW_SCHEDULERS,
     SHOW_WORKERS,
     STATE,
@@ -41,7 +41,7 @@ from dragoman.dialects.emqp.words import (
 from dragoman.dialects.session import Hub, ZmtpSession
 from dragoman.limits import INLINE_BODY_SIZE_MAX, NAME_SIZE_MAX
 from dragoman.model.message import Message, wire_id_of
-from dragoman.model.peer import TAKES_ANYTHING, TAKES_JSON_JOBS
+from dragoman.model.peer import TAKES_JSON_JOBS
 from dragoman.model.words import (
     BAD_HEADER,
     DUPLICATE,
@@ -57,10 +57,6 @@ from dragoman.model.words import (
     TAKEN,
 )
 from dragoman.wire.zmtp.frames import write_frame
-
-UNKNOWN: Final = 0
-ORIGINAL: Final = 1  # informed in the shape of the original program: takes JSON jobs only
-ANYTHING: Final = 2  # informed as the document says, or said that it takes bytes
 
 
 @final
@@ -143,7 +139,7 @@ class EmqpSession(ZmtpSession):
         if command == HEARTBEAT:
             self.on_heartbeat()
         elif command == INFORM:
-            self.on_inform(frames, at)
+            inform.take(self, frames, at)
         elif command == SCHEDULE or command == UNSCHEDULE:
             schedules.take(self, command, frames, at)
         elif command == PUBLISH:
@@ -221,28 +217,6 @@ class EmqpSession(ZmtpSession):
         # Only a program past its ACK sends these; on the worker port it is a job manager, which takes DISCONNECT for "begin again".
         if self.informed == UNKNOWN and not self.is_scheduler and self.listener == "emqp.worker":
             self.tell_now([DISCONNECT, self.emqp.next_id()])
-
-    def on_inform(self, frames: list[bytes], at: int) -> None:
-        count = len(frames)
-        role = frames[at + 2] if count > at + 2 else b""
-        if role == SCHEDULER:
-            self.is_scheduler = True
-            self.emqp.schedulers[self.connection_no] = self
-        else:
-            settings = self.emqp.settings
-            queues = jobs.read_queues(frames[at + 1] if count > at + 1 else b"", settings)
-            if self.exchange.join(self, queues) != TAKEN:
-                self.exchange.note(self, "EMQP_INFORM_REFUSED")
-                return
-            self.is_scheduler = False
-            self.emqp.schedulers.pop(self.connection_no, None)
-            self.informed = ORIGINAL if count == at + 3 else ANYTHING
-            is_picky = self.informed == ORIGINAL and settings.json_only
-            self.pickiness = TAKES_JSON_JOBS if is_picky else TAKES_ANYTHING
-            self.lease_grace_ns = settings.timeout_grace_ns if self.informed == ORIGINAL else 0
-            self.lease_ns = settings.original_timeout_ns if self.informed == ORIGINAL else 0
-        self.tell_now([ACK, self.emqp.next_id(), frames[at]])
-        self.send_heartbeat(self.exchange.now_ns)  # the original starts its processes on it
 
     def on_publish(self, frames: list[bytes], at: int) -> None:
         if len(frames) < at + 3:
