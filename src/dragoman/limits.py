@@ -210,3 +210,12 @@ FIND_TOLD_MAX: Final = 2000
 FIND_TOLD_STEP: Final = 200
 # Ends remembered while open messages are looked for: about 100 MB; beyond, messages are told one by one.
 FIND_ENDED_MAX: Final = 1_000_000
+
+# Characters of an exception's or a peer's text in a log line, an answer or an error: enough to recognise what happened.
+ERROR_TEXT_SIZE_MAX: Final = 4096
+# Frames of one exception, parts (frames, texts, headings of causes) and characters of a whole traceback in a log: its end says most.
+TRACEBACK_FRAMES_MAX: Final = 32
+TRACEBACK_PARTS_MAX: Final = 128
+TRACEBACK_SIZE_MAX: Final = 32 * 1024
+# Characters of a name out of a request (a path, a queue, a topic) in an error or a log line.
+NAME_SHOWN_SIZE_MAX: Final = 200

@@ -49,7 +49,7 @@ def read_queue(text: str) -> tuple[int, str]:
     "--allow-import",
     multiple=True,
     metavar="PREFIX",
-    help="Also run functions of these modules that are no jobs of the App, as an EventMQ job manager does.",
+    help="Also run functions and classes that these modules define, though they are no jobs of the App: for EventMQ's clients.",
 )
 @click.option(
     "--log-level", default="INFO", show_default=True, type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"])
