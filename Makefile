@@ -4,6 +4,7 @@ PYTHON ?= python3
 SEEDS ?= 2000
 KILLS ?= 30
 INPUTS ?= 1000000
+TRIALS ?= 20000
 DATA ?= ./data
 # Further arguments: make up ARGS="--durability os", make test ARGS="-k journal".
 ARGS ?=
@@ -30,7 +31,7 @@ SESSIONS := --numprocesses 2 --dist worksteal
 NONE := [ $$? -eq 5 ]
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up demo pipeline test test-installed test-pure check format docs bench bench-pipeline sim chaos fuzz clean
+.PHONY: help setup up demo pipeline test test-installed test-pure check format docs bench bench-pipeline sim chaos fuzz damage clean
 # One recipe at a time: several of them share .venv.
 .NOTPARALLEL:
 
@@ -100,6 +101,9 @@ chaos: setup ## kill -9 a loaded broker KILLS times (30) and count what was lost
 
 fuzz: setup ## INPUTS (1000000) random and mutated inputs for the wire and for each dialect
 	$(PY) -m tests.fuzz --inputs $(INPUTS) $(ARGS)
+
+damage: setup ## damage journals of a loaded broker TRIALS times (20000): nothing forged, nothing lost without a word
+	$(PY) -m tests.damage --trials $(TRIALS) $(ARGS)
 
 clean: ## remove what was built (never the data)
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -20,8 +20,8 @@ STOP_S_MAX = 30.0
 class Daemon:
     """`start` returns once it listens."""
 
-    def __init__(self, data: Path, durability: str) -> None:
-        self.data, self.durability = data, durability
+    def __init__(self, data: Path, durability: str, settings: tuple[str, ...] = ()) -> None:
+        self.data, self.durability, self.settings = data, durability, settings
         self.addresses = lasting_addresses(LISTENERS) | {"http": "off"}
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
@@ -32,6 +32,8 @@ class Daemon:
         card.unlink(missing_ok=True)
         command = [sys.executable, "-m", "dragoman", "up", "--data", str(self.data), "--durability", self.durability]
         command += ["--set", "lake.mode=off", "--set", "pingpong.queue=chaos"]  # one queue for all five dialects
+        for setting in self.settings:
+            command += ["--set", setting]
         for name, address in self.addresses.items():
             command += ["--listen", f"{name}={address}"]
         with self.log.open("ab") as log:
