@@ -157,6 +157,9 @@ ANSWERS_HELD_NS: Final = 30_000_000_000
 ANSWERS_HELD_SIZE_MAX: Final = 16 * 1024 * 1024
 # Queues one rq connection may consume in its life, and so the queue ids it is given: each costs about 1 kB until it ends.
 RQ_QUEUES_MAX: Final = 10_000
+# How long a link to another rq controller that is to be made anew waits for answers to what it holds: most jobs end by then, and a queue
+# of that controller whose slot is lost waits no longer than this.
+RQ_LINK_LINGER_NS: Final = 30_000_000_000
 # Messages one rq consumer may have at a time. The original's programs keep 15 bits of an id.
 RQ_IDS_MAX: Final = 32_768
 # Bytes of operations that a RISP peer repeats by their last byte alone, until it says CLEAR: none of the originals does that.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from dragoman.dialects.rq.session import RqSession
 from tests.core.harness import House
 from tests.rq.spelling import risp, spelt
@@ -54,7 +56,7 @@ def consumer(house: House, queue: str = "q", options: str = "MAX=1", flags: str 
     """A node that consumes a queue and was told so."""
     node = Node(house)
     node.say(" ".join(word for word in ("CLEAR", flags, f"QUEUE={queue}", options, "CONSUME") if word))
-    assert node.hears_first() == f"QUEUEID=1 QUEUE={queue} CONSUMING"
+    assert re.fullmatch(rf"QUEUEID=\d+ QUEUE={queue} CONSUMING", node.hears_first())
     return node
 
 

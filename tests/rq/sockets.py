@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from pathlib import Path
@@ -27,6 +28,13 @@ class SocketNode:
         self.socket = socket.create_connection(broker.place("rq"), WAIT_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.unheard = b""
+        self.queue_id = 0  # of the queue it began to consume last
+
+    def hear_consuming(self, queue: str) -> None:
+        """The controller's answer to CONSUME; which number the queue has there depends on what was consumed before."""
+        found = re.fullmatch(rf"QUEUEID=(\d+) QUEUE={queue} CONSUMING", self.hear())
+        assert found is not None
+        self.queue_id = int(found[1])
 
     def say(self, *texts: str) -> None:
         self.socket.sendall(b"".join(risp(text) for text in texts))
@@ -79,14 +87,14 @@ class Bystanders:
     def __init__(self, broker: Daemon) -> None:
         self.worker, self.client = SocketNode(broker), SocketNode(broker)
         self.worker.say("CLEAR QUEUE=bystanders MAX=1 PRIORITY=20 CONSUME")
-        assert self.worker.hear() == "QUEUEID=1 QUEUE=bystanders CONSUMING"
+        self.worker.hear_consuming("bystanders")
         self.count = 0
 
     def notice_nothing(self) -> None:
         """Their next request takes the way that every one took."""
         self.count += 1
         self.client.say(f"CLEAR ID={self.count} QUEUE=bystanders PAYLOAD=b{self.count} REQUEST")
-        assert self.worker.hear() == f"QUEUEID=1 PAYLOAD=b{self.count} ID=0 REQUEST"
+        assert self.worker.hear() == f"QUEUEID={self.worker.queue_id} PAYLOAD=b{self.count} ID=0 REQUEST"
         self.worker.say("CLEAR ID=0 DELIVERED", "CLEAR ID=0 PAYLOAD=fine REPLY")
         assert self.client.hear() == f"ID={self.count} DELIVERED"
         assert self.client.hear() == f"ID={self.count} PAYLOAD=fine REPLY"

@@ -24,7 +24,7 @@ def broker(tmp_path: Path) -> Iterator[Daemon]:
 def consumer(broker: Daemon, queue: str = "q", messages_max: int = 1) -> SocketNode:
     node = SocketNode(broker)
     node.say(f"CLEAR QUEUE={queue} MAX={messages_max} PRIORITY=20 CONSUME")
-    assert node.hear() == f"QUEUEID=1 QUEUE={queue} CONSUMING"
+    node.hear_consuming(queue)
     return node
 
 
@@ -148,11 +148,11 @@ def test_a_node_the_operator_disconnects_leaves_with_all_it_consumes_and_is_blam
     try:
         with consumer(broker) as worker, SocketNode(broker) as client, consumer(broker, "apart") as apart:
             worker.say("CLEAR QUEUE=other MAX=1 PRIORITY=20 CONSUME")
-            assert worker.hear() == "QUEUEID=2 QUEUE=other CONSUMING"
+            worker.hear_consuming("other")
             client.say("CLEAR ID=1 QUEUE=q PAYLOAD=a REQUEST CLEAR ID=2 QUEUE=other PAYLOAD=b REQUEST")
             assert {worker.hear(), worker.hear()} == {
                 "QUEUEID=1 PAYLOAD=a ID=0 REQUEST",
-                "QUEUEID=2 PAYLOAD=b ID=1 REQUEST",
+                f"QUEUEID={worker.queue_id} PAYLOAD=b ID=1 REQUEST",
             }
             [listed] = broker.ask("workers", queue="q")["workers"]
             assert broker.ask("disconnect", worker=listed["id"])["leased"] == 2
@@ -163,6 +163,8 @@ def test_a_node_the_operator_disconnects_leaves_with_all_it_consumes_and_is_blam
                 [message] = broker.ask("messages", queue=queue)["messages"]
                 assert (message["state"], message["died_with"]) == ("waiting", [])
             client.say("CLEAR ID=3 QUEUE=apart PAYLOAD=c REQUEST")
-            assert apart.hear() == "QUEUEID=1 PAYLOAD=c ID=0 REQUEST", "another node of the same listener stays"
+            assert apart.hear() == f"QUEUEID={apart.queue_id} PAYLOAD=c ID=0 REQUEST", (
+                "another node of the same listener stays"
+            )
     finally:
         broker.kill()

@@ -6,6 +6,7 @@ import pytest
 
 from dragoman.errors import TooManyConsumers
 from dragoman.limits import RQ_QUEUES_MAX
+from dragoman.wire.risp.words import U16
 from tests.core.harness import House
 from tests.rq.nodes import Node, consumer, job, notes, request
 
@@ -189,6 +190,38 @@ def test_a_consumer_that_dies_gives_its_messages_back_at_once() -> None:
     client.say(request(1, body="a"), request(2, body="b"))
     worker.say("CLEAR ID=0 DELIVERED")
     other.say("CLEAR QUEUE=q MAX=9 CONSUME")
-    assert other.hears() == ["QUEUEID=2 QUEUE=q CONSUMING"]
+    assert other.hears() == ["QUEUEID=1 QUEUE=q CONSUMING"]
     worker.leave()
-    assert sorted(other.hears()) == [job(0, "a", queue_id=2), job(1, "b", queue_id=2)]
+    assert sorted(other.hears()) == [job(0, "a"), job(1, "b")]
+
+
+def test_queue_ids_are_counted_for_the_whole_controller() -> None:
+    """As the original counts them: a request by QUEUEID works from any connection."""
+    house = House()
+    consumer(house)
+    other, client = consumer(house, queue="other"), Node(house)
+    client.say("CLEAR ID=1 QUEUEID=2 PAYLOAD=byid REQUEST", "CLEAR ID=2 QUEUEID=3 PAYLOAD=x REQUEST")
+    assert other.hears() == [job(0, "byid", queue_id=2)]
+    assert client.hears() == ["ID=2 UNDELIVERED"]
+    other.leave()
+    assert consumer(house, queue="other").hears() == [job(0, "byid", queue_id=2)]
+
+
+def test_a_node_that_takes_all_queue_ids_takes_none_from_others() -> None:
+    house = House()
+    for start in range(0, U16, 8192):
+        greedy = Node(house)
+        greedy.give(b"".join(b"\x01\xa0\x05%05d\x14" % number for number in range(start, min(start + 8192, U16))))
+        greedy.leave()
+    assert house.dialects.rq.id_of(b"one more") == 0
+    worker, client = Node(house), Node(house)
+    worker.say("CLEAR QUEUE=late1 CONSUME", "CLEAR QUEUE=late2 CONSUME", "CLEAR QUEUE=65534 CONSUME")
+    assert worker.hears() == [
+        "QUEUEID=65535 QUEUE=late1 CONSUMING",
+        "QUEUEID=65534 QUEUE=late2 CONSUMING",
+        "QUEUEID=65533 QUEUE=65534 CONSUMING",  # 65535 everywhere else: this node knows another queue by that number
+    ]
+    client.say(request(1, queue="late1"), request(2, queue="late2"), "CLEAR ID=3 QUEUEID=65535 PAYLOAD=r REQUEST")
+    assert worker.hears() == [job(0, queue_id=65535), job(1, queue_id=65534), job(2, queue_id=65533)]
+    worker.say("CLEAR ID=4 QUEUEID=65535 PAYLOAD=own REQUEST")
+    assert worker.hears() == [job(3, "own", queue_id=65535)]

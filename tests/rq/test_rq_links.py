@@ -7,14 +7,23 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.core.settings import CoreSettings
 from dragoman.dialects.registry import RQ_LINK
 from dragoman.dialects.rq.link import RqLink
 from dragoman.model.words import RQ
 from tests.core.harness import House
+from tests.core.replaying import check_replay, restart
 from tests.rq.nodes import Node, consumer, job, request
+from tests.rq.original import OriginalProcess
 from tests.rq.sockets import SocketNode, rq_broker
 from tests.rq.spelling import spelt
 from tests.runtime.daemon import Daemon
+
+
+def few_in_memory() -> CoreSettings:
+    settings = CoreSettings()
+    settings.head_max = 1
+    return settings
 
 
 class Pair:
@@ -81,13 +90,44 @@ def test_the_other_controllers_own_consumers_come_first() -> None:
     assert here.hears() == [job(0, "b")]
 
 
-def test_a_queue_nobody_serves_here_any_more_is_cancelled_there() -> None:
+def test_a_link_ends_when_a_queue_it_consumes_is_served_here_no_more() -> None:
+    """CANCEL_QUEUE would abort an original controller."""
     pair = Pair()
     worker = consumer(pair.near)
     pair.pump()
     worker.leave()
     pair.pump()
-    assert pair.to_far == ["QUEUE=q MAX=1 PRIORITY=10 CONSUME", "QUEUE=q CANCEL_QUEUE"]
+    assert pair.to_far == ["QUEUE=q MAX=1 PRIORITY=10 CONSUME"]
+    assert pair.link.is_finished
+    assert pair.link.is_replaced_at_once
+
+
+def test_a_link_that_is_to_end_waits_for_what_it_holds_but_not_for_ever() -> None:
+    pair = Pair()
+    worker, other = consumer(pair.near), consumer(pair.near, queue="other")
+    pair.pump()
+    client = Node(pair.far)
+    client.say(request(1), request(2, queue="other"))
+    pair.pump()
+    assert len(worker.hears()) == len(other.hears()) == 1
+    worker.say("CLEAR ID=0 UNDELIVERED")
+    pair.pump()
+    assert not pair.link.is_finished
+    other.say("CLEAR ID=0 PAYLOAD=ok REPLY")
+    pair.pump()
+    assert client.hears() == ["ID=2 DELIVERED", "ID=2 PAYLOAD=ok REPLY"]
+    assert pair.link.is_finished
+    slow = Pair()
+    consumer(slow.near, queue="slow")
+    leaver = consumer(slow.near)
+    slow.pump()
+    Node(slow.far).say(request(1, queue="slow"))
+    slow.pump()
+    leaver.leave()
+    slow.pump(29)
+    assert not slow.link.is_finished
+    slow.pump(2)
+    assert slow.link.is_finished
 
 
 def test_a_request_without_a_reply_is_delivered_there_once_it_is_done_here() -> None:
@@ -104,7 +144,8 @@ def test_a_request_without_a_reply_is_delivered_there_once_it_is_done_here() -> 
     assert [fact["outcome"] for fact in pair.far.facts("closed")] == ["done"]
 
 
-def test_what_cannot_be_delivered_here_goes_back_there() -> None:
+def test_what_cannot_be_delivered_here_goes_back_there_with_the_end_of_the_link() -> None:
+    """An original controller registers no UNDELIVERED, and would keep the link's slot taken for ever."""
     pair = Pair()
     worker = consumer(pair.near)
     pair.pump()
@@ -113,8 +154,49 @@ def test_what_cannot_be_delivered_here_goes_back_there() -> None:
     pair.pump()
     worker.say("CLEAR ID=0 UNDELIVERED")
     pair.pump()
-    assert pair.to_far[1:] == ["ID=0 UNDELIVERED"]
-    assert client.hears() == ["ID=1 UNDELIVERED"]
+    assert pair.to_far[1:] == []
+    assert pair.link.is_finished
+    assert not pair.link.is_replaced_at_once
+    pair.link.ended()
+    pair.seat.leave()
+    assert consumer(pair.far).hears() == [job(0)]
+
+
+def test_links_that_end_are_not_taken_for_workers_that_a_message_killed() -> None:
+    far = House()
+    client = Node(far)
+    client.say(request(1, options="RETRIES=3"))
+    for _ in range(3):
+        pair = Pair(far=far)
+        worker = consumer(pair.near)
+        pair.pump()
+        assert worker.hears() == [job(0)]
+        worker.say("CLEAR ID=0 UNDELIVERED")
+        pair.pump()
+        pair.link.ended()
+        pair.seat.leave()
+    assert far.facts("quarantined") == []
+    assert consumer(far).hears() == [job(0)]
+
+
+@pytest.mark.parametrize("by_checkpoint", [False, True])
+@pytest.mark.parametrize("is_given", [False, True])
+def test_what_came_over_a_link_is_cancelled_when_the_broker_comes_back(by_checkpoint: bool, is_given: bool) -> None:
+    near = House(few_in_memory())
+    consumer(near)
+    busy = Node(near)
+    if not is_given:
+        busy.say(*(request(number, body="own") for number in range(4)))
+    pair = Pair(near)
+    pair.pump()
+    Node(pair.far).say(request(1, body="theirs"))
+    pair.pump()
+    after = restart(near, by_checkpoint=by_checkpoint)
+    after.dialects.rq.listening()
+    again = consumer(after, options="MAX=9")
+    assert again.hears() == [] if is_given else [job(number, "own") for number in range(4)]
+    assert [(f["outcome"], f["reason"]) for f in after.facts("closed")] == [("cancelled", "connection_ended")]
+    check_replay(after)
 
 
 def test_a_broadcast_there_is_heard_here() -> None:
@@ -204,7 +286,24 @@ def test_a_full_closing_or_silent_controller_is_left() -> None:
     assert pair.link.is_finished
 
 
-def test_a_draining_broker_closes_its_links_and_gives_back_what_cannot_finish() -> None:
+def test_a_draining_broker_ends_its_links_without_a_word_once_their_requests_are_answered() -> None:
+    """CLOSING would abort an original controller that knows any message."""
+    pair = Pair()
+    worker = consumer(pair.near)
+    pair.pump()
+    client = Node(pair.far)
+    client.say(request(1))
+    pair.pump()
+    pair.near.dialects.rq.draining()
+    pair.pump()
+    assert not pair.link.is_finished
+    worker.say("CLEAR ID=0 PAYLOAD=ok REPLY")
+    pair.pump()
+    assert pair.to_far[1:] == ["ID=0 DELIVERED", "ID=0 PAYLOAD=ok REPLY"]
+    assert pair.link.is_finished
+
+
+def test_a_broker_that_stops_ends_its_links_without_a_word() -> None:
     pair = Pair()
     consumer(pair.near)
     pair.pump()
@@ -214,8 +313,9 @@ def test_a_draining_broker_closes_its_links_and_gives_back_what_cannot_finish() 
     pair.near.dialects.rq.draining()
     pair.near.dialects.rq.closing()
     pair.pump()
-    assert pair.to_far[1:] == ["CLOSING", "ID=0 UNDELIVERED"]
+    assert pair.to_far[1:] == []
     assert pair.link.is_finished
+    assert pair.near.core.open_messages(RQ) == []
 
 
 @pytest.fixture
@@ -247,3 +347,81 @@ def test_linked_broker_processes_serve_each_others_requests_and_find_each_other_
                 far.kill()
                 far.start()
     assert len(near.lines("link to another controller is up")) == 2
+
+
+@pytest.fixture
+def original() -> Iterator[OriginalProcess]:
+    process = OriginalProcess()
+    yield process
+    process.close()
+
+
+def linked(tmp_path: Path, original: OriginalProcess) -> Daemon:
+    return rq_broker(tmp_path / "near", f"rq.upstreams={original.place}", "rq.upstream_retry_s=0.2").start()
+
+
+def socket_consumer(broker: Daemon, queue: str = "q") -> SocketNode:
+    node = SocketNode(broker)
+    node.say(f"CLEAR QUEUE={queue} MAX=1 PRIORITY=20 CONSUME")
+    node.hear_consuming(queue)
+    return node
+
+
+def test_an_original_controller_survives_workers_that_leave_and_requests_they_return(
+    tmp_path: Path, original: OriginalProcess
+) -> None:
+    broker = linked(tmp_path, original)
+    try:
+        with socket_consumer(broker) as worker:
+            original.wait_for(lambda it: it.consumed == ["q"])
+            original.request("q", "first")
+            assert worker.hear().endswith("PAYLOAD=first ID=0 REQUEST")
+            worker.say("CLEAR ID=0 UNDELIVERED")
+            original.wait_for(lambda it: it.links == 2 and it.consumed == ["q"])
+            original.request("q", "second")
+            assert worker.hear().endswith("PAYLOAD=second ID=0 REQUEST")
+            worker.say("CLEAR ID=0 DELIVERED", "CLEAR ID=0 PAYLOAD=ok REPLY")
+            original.wait_for(lambda it: it.answers == {"second": "ok"})
+        original.wait_for(lambda it: it.links == 3 and not it.consumed)
+        with socket_consumer(broker):
+            original.wait_for(lambda it: it.consumed == ["q"])
+    finally:
+        broker.kill()
+
+
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_an_original_controller_survives_sigterm_with_a_request_in_flight(
+    tmp_path: Path, original: OriginalProcess, is_answered: bool
+) -> None:
+    broker = linked(tmp_path, original)
+    try:
+        with socket_consumer(broker) as worker:
+            original.wait_for(lambda it: it.consumed == ["q"])
+            original.request("q", "held")
+            assert worker.hear().endswith("PAYLOAD=held ID=0 REQUEST")
+            broker.process.terminate()
+            assert worker.hear() == "CLOSING"
+            if is_answered:
+                worker.say("CLEAR ID=0 DELIVERED", "CLEAR ID=0 PAYLOAD=ok REPLY")
+                original.wait_for(lambda it: it.answers == {"held": "ok"})
+            else:
+                worker.close()
+            original.wait_for(lambda it: not it.consumed, wait_s=60)
+    finally:
+        broker.kill()
+
+
+def test_what_came_over_a_link_does_not_run_again_after_kill_9(tmp_path: Path, original: OriginalProcess) -> None:
+    broker = linked(tmp_path, original)
+    try:
+        with socket_consumer(broker) as worker:
+            original.wait_for(lambda it: it.consumed == ["q"])
+            original.request("q", "held")
+            assert worker.hear().endswith("PAYLOAD=held ID=0 REQUEST")
+            broker.kill()
+        broker.start()
+        with socket_consumer(broker) as worker, SocketNode(broker) as client:
+            client.say("CLEAR ID=1 QUEUE=q PAYLOAD=after REQUEST")
+            assert worker.hear().endswith("PAYLOAD=after ID=0 REQUEST")
+    finally:
+        broker.kill()

@@ -44,7 +44,7 @@ class Patient(SocketNode):
 
     def __init__(self, node: SocketNode | Daemon) -> None:
         if isinstance(node, SocketNode):
-            self.socket, self.unheard = node.socket, node.unheard
+            self.socket, self.unheard, self.queue_id = node.socket, node.unheard, node.queue_id
         else:
             super().__init__(node)
 
@@ -58,23 +58,24 @@ class Patient(SocketNode):
 def consumer(broker: Daemon, queue: str) -> Patient:
     node = Patient(broker)
     node.say(f"CLEAR QUEUE={queue} MAX=1 CONSUME")
-    assert node.hear() == f"QUEUEID=1 QUEUE={queue} CONSUMING"
+    node.hear_consuming(queue)
     return node
 
 
 def test_a_broadcast_reaches_the_consumers(broker: Daemon, bystanders: Bystanders) -> None:
     with consumer(broker, "broadcast") as worker, Patient(broker) as client:
         client.say("CLEAR PAYLOAD=all QUEUE=broadcast BROADCAST")
-        assert worker.hear() == "QUEUEID=1 PAYLOAD=all BROADCAST"
+        assert worker.hear() == f"QUEUEID={worker.queue_id} PAYLOAD=all BROADCAST"
 
 
-@pytest.mark.parametrize("name", ["QUEUE=cancel", "QUEUEID=1"])
-def test_cancel_queue_ends_the_consumption(broker: Daemon, bystanders: Bystanders, name: str) -> None:
+@pytest.mark.parametrize("is_by_id", [False, True])
+def test_cancel_queue_ends_the_consumption(broker: Daemon, bystanders: Bystanders, is_by_id: bool) -> None:
     with consumer(broker, "cancel") as worker, Patient(broker) as client:
+        name = f"QUEUEID={worker.queue_id}" if is_by_id else "QUEUE=cancel"
         worker.say(f"CLEAR {name} CANCEL_QUEUE PING")
         client.say("CLEAR ID=5 QUEUE=cancel PAYLOAD=r REQUEST")
         with consumer(broker, "cancel") as other:
-            assert other.hear() == "QUEUEID=1 PAYLOAD=r ID=0 REQUEST"
+            assert other.hear() == f"QUEUEID={other.queue_id} PAYLOAD=r ID=0 REQUEST"
             other.say("CLEAR ID=0 PAYLOAD=ok REPLY")
             assert client.hear() == "ID=5 DELIVERED"
             assert client.hear() == "ID=5 PAYLOAD=ok REPLY"
@@ -89,7 +90,7 @@ def test_timeout_passes_and_is_told_as_undelivered(broker: Daemon, bystanders: B
 def test_reply_without_delivered_is_both(broker: Daemon, bystanders: Bystanders) -> None:
     with consumer(broker, "hasty") as worker, Patient(broker) as client:
         client.say("CLEAR ID=5 QUEUE=hasty PAYLOAD=r REQUEST")
-        assert worker.hear() == "QUEUEID=1 PAYLOAD=r ID=0 REQUEST"
+        assert worker.hear() == f"QUEUEID={worker.queue_id} PAYLOAD=r ID=0 REQUEST"
         worker.say("CLEAR ID=0 PAYLOAD=ok REPLY")
         assert client.hear() == "ID=5 DELIVERED"
         assert client.hear() == "ID=5 PAYLOAD=ok REPLY"
@@ -98,25 +99,25 @@ def test_reply_without_delivered_is_both(broker: Daemon, bystanders: Bystanders)
 def test_of_two_payloads_without_clear_the_last_one_wins(broker: Daemon, bystanders: Bystanders) -> None:
     with consumer(broker, "twice") as worker, Patient(broker) as client:
         client.say("CLEAR ID=5 QUEUE=twice PAYLOAD=first PAYLOAD=second REQUEST")
-        assert worker.hear() == "QUEUEID=1 PAYLOAD=second ID=0 REQUEST"
+        assert worker.hear() == f"QUEUEID={worker.queue_id} PAYLOAD=second ID=0 REQUEST"
 
 
 def test_an_empty_payload_is_legal(broker: Daemon, bystanders: Bystanders) -> None:
     with consumer(broker, "empty") as worker, Patient(broker) as client:
         client.say("CLEAR ID=5 QUEUE=empty PAYLOAD= REQUEST")
-        assert worker.hear() == "QUEUEID=1 PAYLOAD= ID=0 REQUEST"
+        assert worker.hear() == f"QUEUEID={worker.queue_id} PAYLOAD= ID=0 REQUEST"
 
 
 def test_a_queueid_that_was_never_given_is_undelivered(broker: Daemon, bystanders: Bystanders) -> None:
     with Patient(broker) as client:
-        client.say("CLEAR ID=1 QUEUEID=9 PAYLOAD=byid REQUEST")
+        client.say("CLEAR ID=1 QUEUEID=65535 PAYLOAD=byid REQUEST")
         assert client.hear() == "ID=1 UNDELIVERED"
 
 
 def test_ids_from_two_to_the_31_are_legal(broker: Daemon, bystanders: Bystanders) -> None:
     with consumer(broker, "large") as worker, Patient(broker) as client:
         client.say("CLEAR ID=2147483649 QUEUE=large PAYLOAD=r REQUEST")
-        assert worker.hear() == "QUEUEID=1 PAYLOAD=r ID=0 REQUEST"
+        assert worker.hear() == f"QUEUEID={worker.queue_id} PAYLOAD=r ID=0 REQUEST"
         worker.say("CLEAR ID=0 DELIVERED", "CLEAR ID=0 PAYLOAD=z REPLY")
         assert client.hear() == "ID=2147483649 DELIVERED"
         assert client.hear() == "ID=2147483649 PAYLOAD=z REPLY"
@@ -127,7 +128,7 @@ def test_the_delivered_of_a_request_without_a_reply_settles_it(broker: Daemon, b
         for number in range(2):
             client.say(f"CLEAR ID={number} QUEUE=fire PAYLOAD=forget NOREPLY REQUEST")
             assert client.hear() == f"ID={number} DELIVERED"
-            assert worker.hear() == "QUEUEID=1 PAYLOAD=forget NOREPLY ID=0 REQUEST"
+            assert worker.hear() == f"QUEUEID={worker.queue_id} PAYLOAD=forget NOREPLY ID=0 REQUEST"
             worker.say("CLEAR ID=0 DELIVERED")
 
 
@@ -135,16 +136,16 @@ def test_exclusive_over_a_normal_consumer_waits(broker: Daemon, bystanders: Byst
     with consumer(broker, "alone") as first, Patient(broker) as second, Patient(broker) as client:
         second.say("CLEAR EXCLUSIVE QUEUE=alone MAX=1 PRIORITY=20 CONSUME")
         client.say("CLEAR ID=1 QUEUE=alone PAYLOAD=r REQUEST")
-        assert first.hear() == "QUEUEID=1 PAYLOAD=r ID=0 REQUEST"
+        assert first.hear() == f"QUEUEID={first.queue_id} PAYLOAD=r ID=0 REQUEST"
         first.close()
-        assert second.hear() == "QUEUEID=1 QUEUE=alone CONSUMING"
-        assert second.hear() == "QUEUEID=1 PAYLOAD=r ID=0 REQUEST"
+        second.hear_consuming("alone")
+        assert second.hear() == f"QUEUEID={second.queue_id} PAYLOAD=r ID=0 REQUEST"
 
 
 def test_a_pong_after_the_idle_time_makes_the_node_active_again(broker: Daemon, bystanders: Bystanders) -> None:
     with SocketNode(broker) as idle, Patient(broker) as client:
         idle.say("CLEAR QUEUE=idle MAX=1 CONSUME")
-        assert idle.hear() == "QUEUEID=1 QUEUE=idle CONSUMING"
+        idle.hear_consuming("idle")
         assert idle.hear() == "PING"
         # Its second silence is over when the other one's request for it has timed out at the earliest.
         client.say("CLEAR ID=1 QUEUE=nobody PAYLOAD=r TIMEOUT=1 REQUEST")
@@ -153,13 +154,13 @@ def test_a_pong_after_the_idle_time_makes_the_node_active_again(broker: Daemon, 
         assert client.hear() == "ID=2 UNDELIVERED"
         client.say("CLEAR ID=3 QUEUE=idle PAYLOAD=r REQUEST")
         idle.say("PONG")
-        assert idle.hear() == "QUEUEID=1 PAYLOAD=r ID=0 REQUEST"
+        assert idle.hear() == f"QUEUEID={idle.queue_id} PAYLOAD=r ID=0 REQUEST"
 
 
 def test_a_reply_without_a_payload_is_an_empty_reply(broker: Daemon, bystanders: Bystanders) -> None:
     with consumer(broker, "wordless") as worker, Patient(broker) as client:
         client.say("CLEAR ID=5 QUEUE=wordless PAYLOAD=r REQUEST")
-        assert worker.hear() == "QUEUEID=1 PAYLOAD=r ID=0 REQUEST"
+        assert worker.hear() == f"QUEUEID={worker.queue_id} PAYLOAD=r ID=0 REQUEST"
         worker.say("CLEAR ID=0 REPLY")
         assert client.hear() == "ID=5 DELIVERED"
         assert client.hear() == "ID=5 PAYLOAD= REPLY"

@@ -17,6 +17,7 @@ from dragoman.model.serving import RANK_NORMAL, Serving
 from dragoman.model.words import (
     CONNECTION_ENDED,
     QUEUES_MAX,
+    RETURNED,
     SUPERSEDED,
     TAKEN,
     TOO_LONG,
@@ -139,7 +140,7 @@ class Roster:
         del self.workers[peer.number]
         self.log.numbered(WORKER_LEFT_FACT, peer.number, reason, b"")
         self.state.attendance.on_left(peer.number, reason, self.state.now_ns)
-        why = WORKER_LEFT if peer.is_leaving else WORKER_LOST
+        why = WORKER_LEFT if peer.is_leaving else RETURNED if peer.is_relay else WORKER_LOST
         for message in list(peer.held.values()):
             self.settling.give_back(message, why, b"")
         assert not peer.held, "a lost worker holds nothing"

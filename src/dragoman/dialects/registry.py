@@ -13,7 +13,7 @@ from dragoman.dialects.emqp.session import EmqpSession
 from dragoman.dialects.pingpong.client_session import PingpongClient
 from dragoman.dialects.pingpong.dialect import PingpongDialect, PingpongSettings
 from dragoman.dialects.pingpong.worker_session import PingpongWorker
-from dragoman.dialects.rq.dialect import RqDialect, RqSettings
+from dragoman.dialects.rq.dialect import RQ_LINK_NO, RqDialect, RqSettings
 from dragoman.dialects.rq.link import RqLink
 from dragoman.dialects.rq.session import RqSession
 from dragoman.dialects.scale0.dialect import Scale0Dialect, Scale0Settings
@@ -40,7 +40,7 @@ LISTENER_NUMBERS: Final = {
     "ebus.subscribe": 14,
     "rq": 15,
 }
-# No listener: a connection of ours to another rq controller.
+# No listener: a connection of ours to another rq controller. Its number in addresses is RQ_LINK_NO.
 RQ_LINK: Final = "rq.link"
 
 
@@ -72,7 +72,7 @@ class Dialects:
     def session(self, listener: str) -> Session:
         """The session for a new connection to a listener, or for one of our own to another controller."""
         if listener == RQ_LINK:
-            return RqLink(listener, LISTENER_NUMBERS["rq"], self.hub, self.rq)
+            return RqLink(listener, RQ_LINK_NO, self.hub, self.rq)
         number = LISTENER_NUMBERS[listener]
         if listener == "emqp.subscribe":
             return TopicSubscriber(EMQP, listener, number, self.hub, b"PUB")

@@ -54,6 +54,8 @@ class Peer:
         self.pickiness: int = TAKES_ANYTHING
         self.is_strict: bool = False  # what no worker of the queue can be told is refused at the door
         self.says_delivered: bool = False  # it confirms each message before it answers it
+        # It passes messages on to workers elsewhere: when its connection ends it returns them, and none of them is what killed it.
+        self.is_relay: bool = False
         self.is_chosen_by_load: bool = False  # the one that holds least comes first, else the one that was idle longest
         self.slots: int = 0
         self.serves: list[Serving] = []

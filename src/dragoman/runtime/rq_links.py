@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from dragoman.dialects.registry import RQ_LINK
+from dragoman.dialects.rq.link import RqLink
 from dragoman.runtime.connection import Connection
 
 if TYPE_CHECKING:
@@ -25,8 +26,13 @@ class LinkConnection(Connection):
     def __init__(self, broker: Broker) -> None:
         super().__init__(broker, RQ_LINK)
         self.has_ended = asyncio.Event()
+        self.problem = ENDED
+        self.is_replaced_at_once = False
 
     def connection_lost(self, exc: Exception | None) -> None:
+        link = self.session
+        if isinstance(link, RqLink) and link.is_winding_down:
+            self.problem, self.is_replaced_at_once = link.problem, link.is_replaced_at_once
         super().connection_lost(exc)
         self.has_ended.set()
 
@@ -50,14 +56,19 @@ class RqLinks:
     async def _keep(self, place: str) -> None:
         is_down = False
         while True:
-            problem = await self._connect(place)
-            if problem == ENDED or not is_down:  # once for each time it is down
+            connection, problem = await self._connect(place)
+            if connection is not None:
+                is_down = False
+                if await self._is_replaced_at_once(connection, place):
+                    continue
+                problem = connection.problem
+            if not is_down:  # once for each time it is down
                 log.warning("link to another controller is down", controller=place, problem=problem)
             is_down = True
             await asyncio.sleep(self.broker.config.rq.upstream_retry_s)
 
-    async def _connect(self, place: str) -> str:
-        """One life of a link; why it ended."""
+    async def _connect(self, place: str) -> tuple[LinkConnection | None, str]:
+        """A connection to a controller, or why there is none."""
         host, _, port = place.rpartition(":")
         loop = asyncio.get_running_loop()
         try:
@@ -65,9 +76,15 @@ class RqLinks:
                 loop.create_connection(lambda: LinkConnection(self.broker), host.strip("[]"), int(port)), CONNECT_S
             )
         except TimeoutError:
-            return f"no connection within {CONNECT_S:g} s"
+            return None, f"no connection within {CONNECT_S:g} s"
         except OSError as error:
-            return error.strerror or str(error)
+            return None, error.strerror or str(error)
         log.info("link to another controller is up", controller=place)
+        return connection, ""
+
+    async def _is_replaced_at_once(self, connection: LinkConnection, place: str) -> bool:
+        """Wait for the end of a link; whether nothing is wrong, so that the next one is made at once."""
         await connection.has_ended.wait()
-        return ENDED
+        if connection.is_replaced_at_once:
+            log.info("link to another controller is made anew", controller=place, reason=connection.problem)
+        return connection.is_replaced_at_once

@@ -21,7 +21,7 @@ from dragoman.model.words import (
     TAKEN,
 )
 from dragoman.wire.risp.handler import RispHandler
-from dragoman.wire.risp.words import CONSUMING, PRIORITY_NONE, PRIORITY_NORMAL, SERVER_FULL, UNSAID
+from dragoman.wire.risp.words import CONSUMING, PRIORITY_LOW, PRIORITY_NONE, PRIORITY_NORMAL, SERVER_FULL, U16, UNSAID
 from dragoman.wire.risp.writer import PONG_BYTES, encode_consuming, encode_undelivered
 
 if TYPE_CHECKING:
@@ -41,14 +41,20 @@ class RqInbound(RispHandler):
         self.exchange = session.exchange
         self.settings = session.rq.settings
         self.hands = session.hands
-        self.queues: list[bytes] = [b""]  # by queue id; ids start at 1
+        self.rq = session.rq
+        self.queues: dict[int, bytes] = {}  # by the ids this node was given
         self.queue_ids: dict[bytes, int] = {}
+        self.own_id: int = U16  # where the search for an id of this connection alone begins
 
     def queue_of(self, queue: bytes, queue_id: i64) -> bytes:
-        """The queue meant; empty when none was named, or by an id this node was never given."""
-        if queue or queue_id < 0 or queue_id >= len(self.queues):
+        """The queue meant: by its name, by an id this node was given, or by one that any other was; empty when there is none."""
+        if queue or queue_id < 0:
             return queue
-        return self.queues[queue_id]
+        own = self.queues.get(int(queue_id))
+        if own is not None:
+            return own
+        queues = self.rq.queues
+        return queues[queue_id] if queue_id < len(queues) else b""
 
     # -- a source -------------------------------------------------------------------------------------------------------
 
@@ -113,6 +119,7 @@ class RqInbound(RispHandler):
         consumer.messages_max = min(int(messages_max), most) if messages_max > 0 else most
         if rank == PRIORITY_NONE:
             consumer.messages_max = 0
+        consumer.is_relay = rank == PRIORITY_LOW and consumer.messages_max == 1
         consumer.is_blocked = session.is_blocked or session.is_idle
         self.exchange.subscribe_exactly(consumer, queue)
         consumer.is_consuming = not consumer.serves[0].is_waiting
@@ -123,14 +130,19 @@ class RqInbound(RispHandler):
             self.exchange.ready(consumer, room)
 
     def id_of(self, queue: bytes) -> int:
-        """A queue's id for this node; the same one whenever it consumes it."""
+        """A queue's id for this node; the same one whenever it consumes it. Where the controller has no id left, or this node knows
+        another queue by it, the id is good on this connection only."""
         known = self.queue_ids.get(queue)
         if known is not None:
             return known
-        queue_id = len(self.queues)
-        if queue_id > RQ_QUEUES_MAX:
+        if len(self.queues) >= RQ_QUEUES_MAX:
             raise TooManyConsumers(RQ_QUEUES_MAX)
-        self.queues.append(queue)
+        queue_id = self.rq.id_of(queue)
+        if queue_id == 0 or queue_id in self.queues:
+            while self.own_id in self.queues:
+                self.own_id -= 1
+            queue_id = self.own_id
+        self.queues[queue_id] = queue
         self.queue_ids[queue] = queue_id
         return queue_id
 

@@ -7,6 +7,10 @@ Two controllers may be linked to each other. So that nothing goes in circles, a 
 LOW priority serves it here, and a broadcast that came over a link is not told to consumers of LOW priority. A request goes to and fro
 while the workers of both are busy, but each side holds it until the other has settled it, and takes no second one: MAX is 1. For that a
 request without a reply is settled there when it is done here, not when it is kept.
+
+The original controller aborts, with all its connections, on CANCEL_QUEUE and on CLOSING while it knows any message, and an UNDELIVERED
+of ours would leave the slot taken there for ever. A link sends none of the three: it is *wound down* instead. What it holds may still be
+answered, for a while; then the connection ends, which every controller understands, and the runtime makes another.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from dragoman.dialects.rq.dialect import RqDialect
 from dragoman.dialects.rq.node import NodeEar
 from dragoman.dialects.rq.source import RqSource
 from dragoman.dialects.session import Hub
+from dragoman.limits import RQ_LINK_LINGER_NS
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import (
@@ -32,18 +37,15 @@ from dragoman.model.words import (
 )
 from dragoman.wire.risp.reader import RispReader
 from dragoman.wire.risp.words import DELIVERED, NOREPLY, PRIORITY_LOW
-from dragoman.wire.risp.writer import (
-    NODE_CLOSING,
-    PING_BYTES,
-    PONG_BYTES,
-    encode_cancel_queue,
-    encode_consume,
-    encode_undelivered,
-)
+from dragoman.wire.risp.writer import PING_BYTES, PONG_BYTES, encode_consume
 
 MESSAGES_MAX: Final = 1
 LOOK_NS: Final = SECOND_NS // 2  # how often we see what our workers serve
 NOREPLY_MARK: Final = bytes([NOREPLY])
+
+UNDELIVERED_TEXT: Final = "a request of the other controller could not be delivered here"
+UNSERVED_TEXT: Final = "a queue consumed there has no worker here any more"
+STOPPING_TEXT: Final = "this broker stops"
 
 
 @final
@@ -88,7 +90,10 @@ class RqLink(RqSource):
         self.consumed: dict[bytes, bool] = {}
         self.is_pinged: bool = False
         self.next_look_ns: int = 0
-        self.has_said_closing: bool = False
+        self.is_winding_down: bool = False  # it ends once nothing that came over it is open here
+        self.wound_down_ns: int = 0
+        self.problem: str = ""  # why it is wound down
+        self.is_replaced_at_once: bool = False  # nothing is wrong: the next connection need not wait
 
     def start(self) -> None:
         self.enter()
@@ -96,6 +101,7 @@ class RqLink(RqSource):
 
     def ended(self) -> None:
         """What the other controller gave us it gives to others now: here it is worth nothing any more."""
+        self.is_connected = False
         self.rq.links.pop(self.connection_no, None)
         self.exchange.cancel_all(self, CONNECTION_ENDED)
         self.exit()
@@ -121,10 +127,12 @@ class RqLink(RqSource):
         m.retries_left = self.rq.settings.retries
         m.client = self
         m.address = self.address
-        if not queue or self.exchange.submit(m) != TAKEN:
-            self.say_now(encode_undelivered(request_id))
-        else:
+        # Due now: such a message stays in memory, also over restarts, where `RqDialect.listening` finds it.
+        m.due_ns = self.exchange.now_ns
+        if queue and self.exchange.submit(m) == TAKEN:
             self.asked += 1
+        else:
+            self.wind_down(UNDELIVERED_TEXT)
 
     def relay(self, queue: bytes, body: bytes) -> None:
         if queue:
@@ -139,11 +147,24 @@ class RqLink(RqSource):
     def answered(self, message: Message, value: bytes) -> None:
         if not is_noreply(message):
             super().answered(message, value)
-            return
-        self.asked -= 1
-        self.say_of(message, DELIVERED)
-        if self.is_closing:
+        else:
+            self.asked -= 1
+            self.say_of(message, DELIVERED)
+        if self.is_closing or self.is_winding_down:
             self.finish_if_done()
+
+    def say_undelivered(self, message: Message) -> None:
+        """The other controller learns it from the end of the connection."""
+        if self.is_connected:
+            self.wind_down(UNDELIVERED_TEXT)
+
+    def wind_down(self, problem: str) -> None:
+        """End the connection once what came over it is answered, or after RQ_LINK_LINGER_NS."""
+        if not self.is_winding_down:
+            self.is_winding_down = True
+            self.wound_down_ns = self.exchange.now_ns
+            self.problem = problem
+        self.finish_if_done()
 
     def finish_if_done(self) -> None:
         if self.asked <= 0:
@@ -156,6 +177,8 @@ class RqLink(RqSource):
         if now_ns >= self.next_look_ns:
             self.next_look_ns = now_ns + LOOK_NS
             self.look()
+        if self.is_winding_down and self.exchange.now_ns - self.wound_down_ns >= RQ_LINK_LINGER_NS:
+            self.finish()
         if self.is_unread:
             self.last_sign_ns = self.exchange.now_ns
         silence_ns = self.exchange.now_ns - self.last_sign_ns
@@ -168,18 +191,19 @@ class RqLink(RqSource):
             self.finish()  # silent: the next connection may find it well again
 
     def look(self) -> None:
-        """Consume there what is served here."""
-        if self.is_closing or self.has_said_closing:
+        """Consume there what is served here. What is served here no more can only be given up with the connection."""
+        if self.is_closing or self.is_winding_down:
             return
         wanted: dict[bytes, bool] = {}
         for worker in self.exchange.all_workers():
             for serving in worker.serves:
                 if serving.rank > PRIORITY_LOW and not serving.is_waiting and 0 < len(serving.queue) <= 255:
                     wanted[serving.queue] = True
-        for queue in list(self.consumed):
+        for queue in self.consumed:
             if queue not in wanted:
-                del self.consumed[queue]
-                self.say_now(encode_cancel_queue(queue))
+                self.is_replaced_at_once = True
+                self.wind_down(UNSERVED_TEXT)
+                return
         for queue in wanted:
             if queue not in self.consumed:
                 self.consumed[queue] = True
@@ -187,13 +211,11 @@ class RqLink(RqSource):
 
     # -- closing --------------------------------------------------------------------------------------------------------
 
-    def say_closing(self) -> None:
-        if not self.has_said_closing:
-            self.has_said_closing = True
-            self.say_now(NODE_CLOSING)
+    def drain(self) -> None:
+        """Workers may finish what they hold; then the connection ends."""
+        self.wind_down(STOPPING_TEXT)
 
     def say_goodbye(self) -> None:
-        """The broker stops: what cannot finish here goes back there."""
-        self.say_closing()
+        """The broker stops: what cannot finish here goes back there with the connection."""
         self.exchange.cancel_all(self, BROKER_STOPPED)
         self.finish()

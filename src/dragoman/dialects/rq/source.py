@@ -56,7 +56,7 @@ class RqSource(Session):
         size = len(value)
         if size == 0 and self.rq.settings.librq_safe:
             self.exchange.note(self, "RQ_EMPTY_BODY_REFUSED")
-            self.say_of(message, UNDELIVERED)
+            self.say_undelivered(message)
             return
         out = self.held_out
         out.write(CLEAR_ID)
@@ -76,9 +76,12 @@ class RqSource(Session):
         """rq has one word for every failure; a request without a reply had its last word when it was kept."""
         if message.flags & REPLY_WANTED:
             self.asked -= 1
-            self.say_of(message, UNDELIVERED)
+            self.say_undelivered(message)
             if self.is_closing:
                 self.finish_if_done()
+
+    def say_undelivered(self, message: Message) -> None:
+        self.say_of(message, UNDELIVERED)
 
     def say_of(self, message: Message, command: int) -> None:
         """One of the words that carry only an id."""
