@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+from dragoman.core.settings import CoreSettings
+from dragoman.model.words import BY_OPERATOR
 from dragoman.testing.sim.recount import recount
 from tests.core.harness import House, Worker
-from tests.core.replaying import check_replay
+from tests.core.replaying import check_replay, restart
 
 
 def served(house: House, slots: int, identity: bytes = b"worker") -> Worker:
@@ -120,3 +122,26 @@ def test_a_blocked_worker_gets_nothing_until_it_reads_again() -> None:
     house.core.unblock(worker.session)
     assert worker.jobs() == [job]
     recount(house.core)
+
+
+def test_what_was_cancelled_out_of_the_tail_does_not_change_the_order_over_two_restarts() -> None:
+    """A message that is leased out of the middle of a line leaves an entry behind; that entry must not count when it comes back."""
+    settings = CoreSettings()
+    settings.head_max = 1
+    house = House(settings)
+    served(house, 1)
+    client = house.client()
+    ids = [client.request(b"mail", message_id=b"m%d" % n) for n in (1, 2)]  # the first is leased, the second waits
+    house = restart(house, by_checkpoint=False)
+    client = house.client()
+    ids += [
+        client.request(b"mail", message_id=b"m%d" % n) for n in range(3, 8)
+    ]  # beyond the head of the line: on disk only
+    last = house.core.lookup(ids.pop())
+    assert last is not None
+    house.core.cancel(last, BY_OPERATOR)
+    assert served(house, 3).jobs() == ids[:3]
+    house = restart(house, by_checkpoint=False)
+    recount(house.core)
+    check_replay(house)
+    assert served(house, 6).jobs() == ids

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dragoman.core.lines import Lane, Line
 from dragoman.core.queue import Queue
 from dragoman.core.tallies import waits_since
-from dragoman.model.message import IN_FRESH, IN_RETURNED
+from dragoman.model.message import IN_FRESH
 
 
 def oldest_ns(queue: Queue) -> int:
@@ -31,10 +31,9 @@ def oldest_in(lanes: list[Lane], oldest: int) -> int:
 def head_ns(line: Line) -> int:
     """The older of a line's returned and fresh heads; of one that is on disk only, the journal's word at its acceptance."""
     found = 0
-    for m in line.returned:
-        if m.where == IN_RETURNED and m.line is line:
-            found = waits_since(m)
-            break
+    returned = line.returned_head()
+    if returned is not None:
+        found = waits_since(returned)
     for m in line.fresh:
         if m.where == IN_FRESH and m.line is line:
             since_ns = waits_since(m)

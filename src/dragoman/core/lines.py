@@ -2,7 +2,8 @@
 
 A message that comes back goes to its line's returned end and is served before fresh ones. Entries are dropped lazily: one whose
 message says it is elsewhere by now (out of line, at the other end, or in another line: a message may change lines) is stale and
-skipped, so leaving the middle of a line costs nothing.
+skipped, so leaving the middle of a line costs nothing. A message may come back to the returned end where its stale entry still is:
+only the entry whose number it carries (`entry_no`, counted along the returned end) is its place.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class Line:
         self.fresh: deque[Message] = deque()
         self.returned: deque[Message] = deque()
         self.tail = Tail()
+        self.first_entry_no: int = 0  # of the entry at the front of `returned`; the others count up from it
         self.size: int = 0  # live messages, those on disk included
         self.stale: int = 0
 
@@ -48,6 +50,7 @@ class Line:
         self.size += 1
         m.where = IN_RETURNED
         m.line = self
+        m.entry_no = self.first_entry_no + len(self.returned)
         self.returned.append(m)
 
     def pop(self) -> Message | None:
@@ -55,7 +58,9 @@ class Line:
         returned = self.returned
         while returned:
             m = returned.popleft()
-            if m.where == IN_RETURNED and m.line is self:
+            entry_no = self.first_entry_no
+            self.first_entry_no = entry_no + 1
+            if m.entry_no == entry_no and m.where == IN_RETURNED and m.line is self:
                 m.where = NOWHERE
                 m.line = None
                 self.size -= 1
@@ -75,17 +80,47 @@ class Line:
     def remove(self, m: Message) -> None:
         """Take a message out of the middle: its entry goes stale, unless it is the very next one."""
         self.size -= 1
-        line = self.fresh if m.where == IN_FRESH else self.returned
+        is_fresh = m.where == IN_FRESH
         m.where = NOWHERE
         m.line = None
-        if line and line[0] is m:
-            line.popleft()
+        if is_fresh:
+            if self.fresh and self.fresh[0] is m:
+                self.fresh.popleft()
+                return
+        elif m.entry_no == self.first_entry_no:
+            self.returned.popleft()
+            self.first_entry_no += 1
             return
         self.stale += 1
         if self.stale > STALE_ENTRIES_MAX and self.stale > self.size:
-            self.fresh = deque([x for x in self.fresh if x.where == IN_FRESH and x.line is self])
-            self.returned = deque([x for x in self.returned if x.where == IN_RETURNED and x.line is self])
-            self.stale = 0
+            self.drop_stale()
+
+    def drop_stale(self) -> None:
+        self.fresh = deque([m for m in self.fresh if m.where == IN_FRESH and m.line is self])
+        live = self.returned_live()
+        for at in range(len(live)):
+            live[at].entry_no = at
+        self.returned = deque(live)
+        self.first_entry_no = 0
+        self.stale = 0
+
+    def returned_head(self) -> Message | None:
+        entry_no = self.first_entry_no
+        for m in self.returned:
+            if m.entry_no == entry_no and m.where == IN_RETURNED and m.line is self:
+                return m
+            entry_no += 1
+        return None
+
+    def returned_live(self) -> list[Message]:
+        """The messages of the returned end, in order."""
+        live: list[Message] = []
+        entry_no = self.first_entry_no
+        for m in self.returned:
+            if m.entry_no == entry_no and m.where == IN_RETURNED and m.line is self:
+                live.append(m)
+            entry_no += 1
+        return live
 
 
 @final

@@ -13,7 +13,7 @@ from dragoman.core.peek import peek_by_id, peek_by_number
 from dragoman.core.phrases import read_number, shown
 from dragoman.core.queue import Queue
 from dragoman.core.schedule import Schedule
-from dragoman.model.message import IN_FRESH, IN_RETURNED, Message
+from dragoman.model.message import IN_FRESH, Message
 from dragoman.model.peer import Peer
 
 NUMBER_FORM: Final = "number:"
@@ -131,11 +131,10 @@ def ahead_in_lane(lane: Lane, m: Message) -> int:
 
 def ahead_in_line(line: Line, m: Message) -> int:
     ahead = 0
-    for other in line.returned:
+    for other in line.returned_live():
         if other is m:
             return ahead
-        if other.where == IN_RETURNED:
-            ahead += 1
+        ahead += 1
     for other in line.fresh:
         if other is m:
             return ahead

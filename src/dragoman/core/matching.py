@@ -14,7 +14,7 @@ from dragoman.core.lifecycle import LEASED, QUARANTINED, WAITING
 from dragoman.core.lines import Lane, Line
 from dragoman.core.queue import Queue
 from dragoman.limits import MESSAGES_LOOKED_AT_MAX, MESSAGES_PASSED_BY_MAX
-from dragoman.model.message import IN_DELAYED, IN_FRESH, IN_RETURNED, Message
+from dragoman.model.message import IN_DELAYED, IN_FRESH, Message
 from dragoman.model.peer import ANONYMOUS, Peer
 
 ANY: Final = -1
@@ -160,12 +160,11 @@ def look_at_line(matches: Matches, line: Line, share: int) -> int:
     """What is left of a queue's share after one of its lines."""
     if line.tail.live > 0:
         matches.is_cut = True
-    for m in line.returned:
-        if m.where == IN_RETURNED and m.line is line:
-            if share == 0 or not matches.look(m):
-                matches.is_cut = True
-                return 0
-            share -= 1
+    for m in line.returned_live():
+        if share == 0 or not matches.look(m):
+            matches.is_cut = True
+            return 0
+        share -= 1
     for m in line.fresh:
         if m.where == IN_FRESH and m.line is line:
             if share == 0 or not matches.look(m):

@@ -51,6 +51,7 @@ class Message:
         self.state: int = 0
         self.where: int = NOWHERE
         self.line: object = None  # the line that holds it while `where` is IN_FRESH or IN_RETURNED
+        self.entry_no: int = 0  # of its place in the returned end of that line, while `where` is IN_RETURNED
         self.attempt: int = 0
         self.worker: Peer | None = None
         self.worker_no: int = 0  # of its latest lease; known after a restart, too

@@ -6,7 +6,7 @@ from dragoman.core.core import Core
 from dragoman.core.lifecycle import LEASED, QUARANTINED, STATE_NAMES, WAITING
 from dragoman.core.lines import Lane, Line
 from dragoman.core.queue import Queue
-from dragoman.model.message import IN_DELAYED, IN_FRESH, IN_RETURNED, NOWHERE, Message, wire_id_of
+from dragoman.model.message import IN_DELAYED, IN_FRESH, NOWHERE, Message, wire_id_of
 from dragoman.model.peer import Peer
 from dragoman.testing.sim.facts import Chronicle
 
@@ -43,12 +43,12 @@ def count_queue(core: Core, queue: Queue, in_lines: dict[int, Message]) -> None:
 
 
 def count_line(line: Line, in_lines: dict[int, Message]) -> int:
-    live = 0
-    for entries, where in ((line.returned, IN_RETURNED), (line.fresh, IN_FRESH)):
-        for m in entries:
-            if m.where == where and m.line is line and m.number not in in_lines:
-                in_lines[m.number] = m
-                live += 1
+    here = [*line.returned_live(), *(m for m in line.fresh if m.where == IN_FRESH and m.line is line)]
+    for m in here:
+        assert m.number not in in_lines, f"{m.number} stands in two places"
+        in_lines[m.number] = m
+    live = len(here)
+    assert line.stale == len(line.returned) + len(line.fresh) - live, "stale entries are counted"
     tail = line.tail
     on_disk = [n for n in tail.numbers[tail.head :] if n > 0]
     assert tail.live == len(on_disk)
