@@ -115,7 +115,7 @@ class Dispatch:
                     serving.is_idle = False
                     queue.idle -= 1
                     continue
-                if peer.pickiness != TAKES_ANYTHING and not peer.accepts(m):
+                if peer.pickiness != TAKES_ANYTHING and not self.is_fit(m, peer):
                     idle.rotate(-1)
                     continue
                 if peer.slots == 1:  # its last: it stands at the back when it has room again
@@ -137,7 +137,7 @@ class Dispatch:
                 continue
             if best is not None and len(peer.held) >= len(best.peer.held):
                 continue
-            if peer.pickiness == TAKES_ANYTHING or peer.accepts(m):
+            if peer.pickiness == TAKES_ANYTHING or self.is_fit(m, peer):
                 best = serving
         if best is None:
             return None
@@ -188,11 +188,18 @@ class Dispatch:
             m = self.pop_lanes(queue, best_lanes(queue, kind) if queue.unfit else queue.lanes)
             if m is None or kind == TAKES_ANYTHING:
                 return m
-            self.state.ensure_body(m)
-            if peer.accepts(m):
+            if self.is_fit(m, peer):
                 return m
-            assert m.unfit & kind, "a worker that turns a message down says so on it"
             self.state.enqueue_returned(m, queue)
+
+    def is_fit(self, m: Message, peer: Peer) -> bool:
+        """Whether this worker can be sent the body, decided before every lease: the body of a message that waited (delayed, returned,
+        requeued) may be on disk only, and a worker must not judge the empty bytes in its place."""
+        self.state.ensure_body(m)
+        if peer.accepts(m):
+            return True
+        assert m.unfit & peer.pickiness, "a worker that turns a message down says so on it"
+        return False
 
     def pop_lanes(self, queue: Queue, lanes: list[Lane]) -> Message | None:
         for lane in lanes:
@@ -236,9 +243,10 @@ class Dispatch:
             self.hand_over(m)
 
     def hand_over(self, m: Message) -> None:
-        """Tell the client, once, that a worker has its message."""
+        """Tell the client, once, that a worker has its message; not one that had its answer already (from quarantine): its id may stand
+        for another request by now."""
         m.is_handed_over = True
-        client = self.routes.client_of(m)
+        client = self.routes.client_of(m) if m.is_answerable else None
         if client is not None:
             client.handed_over(m)
 

@@ -90,6 +90,7 @@ class ClientRole(ZmtpSession):
         if asker is None:
             asker = self.ebus.requests.arrived(self)
             self.asker = asker
+        asker.envelope = self.client_envelope
         queue = frames[at]
         rid = frames[at + 1]
         body = frames[at + 2] if count > at + 2 else NULL

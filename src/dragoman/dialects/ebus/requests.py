@@ -84,6 +84,9 @@ class Asker(Peer):
         self.shelves: list[Shelf] = []  # the newest last
         self.unsaid: list[bytes] = []  # rids of what ended while nobody was there to be told
         self.connections: list[Peer] = []
+        self.envelope: int = (
+            1  # empty frames before the signature when it last asked; after a restart, the original's one
+        )
 
     def find(self, rid: bytes) -> Ended | None:
         """How its request of this rid ended; it has a connection."""

@@ -31,9 +31,15 @@ class EbusSession(WorkerRole):
         if self.ebus.requests.knows(self.address):
             asker = self.ebus.requests.arrived(self)
             self.asker = asker
-            for rid in self.ebus.requests.take_unsaid(asker):
+            unsaid = self.ebus.requests.take_unsaid(asker)
+            if self.takes_one_answer:
+                return
+            if asker.envelope != 1:  # outcomes may reach it before it has sent a word on this connection
+                self.client_envelope = asker.envelope
+                self.set_plain()
+            for rid in unsaid:
                 ended = asker.find(rid)
-                if ended is not None and not self.takes_one_answer:
+                if ended is not None:
                     self.tell_outcome(rid, ended)
 
     def ended(self) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 from dragoman.dialects.traceparent import leading, without_traceparent
-from dragoman.testing.replay.stage import Stage, StillWire
+from dragoman.testing.replay.stage import Stage
 from dragoman.testing.replay.tables import Asked, Guest
 from dragoman.testing.sim import risp
 from dragoman.testing.sim.ebus import FROM_CLIENT
 from dragoman.testing.sim.emqp import VERSION
-from dragoman.testing.sim.net import Wire
+from dragoman.testing.sim.net import StillWire, Wire
 
 
 class ReplayClient:

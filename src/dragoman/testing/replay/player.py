@@ -17,13 +17,13 @@ from dragoman.testing.replay import desk
 from dragoman.testing.replay.clients import CLIENTS, ReplayClient
 from dragoman.testing.replay.notebook import Notebook
 from dragoman.testing.replay.rq_worker import WORKERS
-from dragoman.testing.replay.stage import Stage, StillWire
+from dragoman.testing.replay.stage import Stage
 from dragoman.testing.replay.tables import SECOND_NS, Row, Table, read_guest, read_message, read_queues
 from dragoman.testing.replay.telling import Told
 from dragoman.testing.replay.workers import ReplayWorker
 from dragoman.testing.replay.zmtp_workers import VALUE
 from dragoman.testing.sim.emqp import VERSION
-from dragoman.testing.sim.net import Wire
+from dragoman.testing.sim.net import StillWire, Wire
 
 PATIENCE_NS = 3 * SECOND_NS  # beyond a row's instant, for what the broker does by its clock
 STRANGER = "stranger"  # an answer came over a connection that no worker has

@@ -18,7 +18,6 @@ from dragoman.testing.sim.disk import SimDisk
 from dragoman.testing.sim.facts import Chronicle
 from dragoman.testing.sim.life import Life, WatchedJournal
 from dragoman.testing.sim.loop import Timeline
-from dragoman.testing.sim.net import Wire
 from dragoman.testing.sim.operator import drive
 from dragoman.testing.sim.plan import DIRECTORY, Plan
 
@@ -26,17 +25,6 @@ SEGMENT_SIZE = 1 << 22
 SIZE_MAX = 1 << 40  # nothing is ever dropped
 
 Fact = dict[str, Any]
-
-
-class StillWire(Wire):
-    """What is said arrives whole, and at once."""
-
-    def send(self, data: bytes) -> None:
-        if self.is_up and data:
-            self._put(data)
-
-    def delay_ns(self) -> int:
-        return 0
 
 
 class Stage:

@@ -8,9 +8,9 @@ it is sent, so it is given nothing, but for the one message that it takes.
 from __future__ import annotations
 
 from dragoman.runtime.config import Config
-from dragoman.testing.replay.stage import Stage, StillWire
+from dragoman.testing.replay.stage import Stage
 from dragoman.testing.replay.tables import SECOND_NS, Guest
-from dragoman.testing.sim.net import Wire
+from dragoman.testing.sim.net import StillWire, Wire
 
 GARBAGE = b"\xff" * 16  # breaks ZMTP wherever it stands
 

@@ -79,7 +79,7 @@ class EbusClient(SimClient):
         is_bare = frames[0] != b""
         words = frames if is_bare else frames[1:]
         assert words[0] == FROM_WORKER, frames
-        if words[1] in (b"REPLY", b"REJECT") and self._asked_on.get(self._tokens.get(words[2], "")) is wire:
+        if words[1] in (b"REPLY", b"REJECT") and self._shape_is_known(self._tokens.get(words[2], ""), wire):
             assert is_bare == (self.kind == "bare"), "an answer has the shape of its question"
         ledger = self.world.ledger
         if words[1] == b"REPLY":
@@ -87,6 +87,10 @@ class EbusClient(SimClient):
         elif words[1] == b"REJECT":
             value = words[3] if len(words) > 3 else b""
             ledger.refused(self.name, self._tokens.get(words[2]), value)
+
+    def _shape_is_known(self, token: str, wire: Wire) -> bool:
+        """Whether the broker must know the shape of this question: a new boot learns it from the client's next word."""
+        return self._asked_on.get(token) is wire and self._memory[token][0] == self.world.boots
 
     def on_message(self, wire: Wire, frames: list[bytes]) -> None:
         word = frames[1] if frames[0] else frames[2]

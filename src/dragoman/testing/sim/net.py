@@ -55,11 +55,36 @@ class ZmtpEnd:
         return encode_message(frames)
 
 
+class BareEnd:
+    """No protocol at all: what is sent is bytes, what comes back is nobody's."""
+
+    is_ready = True
+
+    def greeting(self) -> bytes:
+        return b""
+
+    def take_outgoing(self) -> bytes:
+        return b""
+
+    def encode(self, frames: list[bytes]) -> bytes:
+        return b"".join(frames)
+
+    def receive(self, data: bytes) -> list[list[bytes]]:
+        return [[data]]
+
+
 class Wire:
     """One connection, seen from the far end."""
 
     def __init__(
-        self, world: Surroundings, far: Far, listener: str, identity: bytes, socket_type: bytes = b"DEALER"
+        self,
+        world: Surroundings,
+        far: Far,
+        listener: str,
+        identity: bytes,
+        socket_type: bytes = b"DEALER",
+        *,
+        is_bare: bool = False,
     ) -> None:
         self.world, self.far, self.listener, self.identity, self.socket_type = (
             world,
@@ -72,7 +97,11 @@ class Wire:
         self.is_up = True
         self.is_stalled = False
         self.unread = 0
-        self._end: ZmtpEnd | RispEnd = RispEnd() if listener == "rq" else ZmtpEnd(socket_type, identity)
+        self._end: ZmtpEnd | RispEnd | BareEnd = ZmtpEnd(socket_type, identity)
+        if is_bare:
+            self._end = BareEnd()
+        elif listener == "rq":
+            self._end = RispEnd()
         self._early: list[list[bytes]] = []
         self._closes_early = False
         self._coming: deque[bytes | None] = deque()  # on the way to the broker; None: the end
@@ -199,6 +228,17 @@ class Wire:
         if self.is_up:
             self.is_up = False
             self.world.timeline.after(self.delay_ns(), lambda: self.far.on_lost(self))
+
+
+class StillWire(Wire):
+    """What is said arrives whole, and at once."""
+
+    def send(self, data: bytes) -> None:
+        if self.is_up and data:
+            self._put(data)
+
+    def delay_ns(self) -> int:
+        return 0
 
 
 def shown(frames: list[bytes]) -> str:

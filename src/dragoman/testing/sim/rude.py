@@ -49,7 +49,10 @@ class RudePeer:
             self.wire.say(NONSENSE[self.wire.listener](chance))
 
     def on_left(self, wire: Wire, frames: list[bytes]) -> None:
-        """Nobody promised it anything."""
+        """Nobody promised it anything; in pingpong, where any bytes are a result, it may have been given a job."""
+        if wire.listener == "pingpong.worker":
+            for frame in frames:
+                self.world.ledger.given_to_rude(frame)
 
     def on_message(self, wire: Wire, frames: list[bytes]) -> None:
         pass

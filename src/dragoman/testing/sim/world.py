@@ -14,7 +14,7 @@ from dragoman.testing.sim.ledger import Ledger
 from dragoman.testing.sim.life import Life, WatchedJournal
 from dragoman.testing.sim.loop import MS_NS, SECOND_NS, Timeline
 from dragoman.testing.sim.operator import SimOperator
-from dragoman.testing.sim.plan import plan_of
+from dragoman.testing.sim.plan import Plan, plan_of
 from dragoman.testing.sim.recount import agree, check_bounds, recount
 from dragoman.testing.sim.replica import check_replica
 from dragoman.testing.sim.rude import Probe, RudePeer
@@ -27,10 +27,10 @@ HEALING_S_MAX = 300
 class World:
     """`say` gets a line for everything worth telling, for a replay with --verbose."""
 
-    def __init__(self, seed: int, verbose: bool = False) -> None:
+    def __init__(self, seed: int, verbose: bool = False, plan: Plan | None = None) -> None:
         self.seed, self.verbose = seed, verbose
         self.chance = Random(seed)
-        self.plan = plan_of(self.chance)
+        self.plan = plan if plan is not None else plan_of(self.chance)
         self.timeline = Timeline()
         self.disk = SimDisk()
         self.chronicle = Chronicle()

@@ -1,0 +1,249 @@
+"""Explicit steps: what peers, operators, disks and clocks did to a simulated broker, written down.
+
+A seed means another run whenever the simulator grows; a list of steps means the same for ever. A step is a tuple, its first word the
+name of a method of `Scene`:
+
+    ("connect", peer, listener, identity, socket_type)   the last two may be left out; the ZMTP handshake is done
+    ("open", peer, listener)                             a bare connection: no greeting, nothing is decoded
+    ("send", peer, frame, …)                             one message (rq: pieces of RISP, see `risp`)
+    ("bytes", peer, data)                                bytes as they are
+    ("close", peer) · ("cut", peer)                      with what was sent before, or without it
+    ("stall", peer) · ("read", peer)                     it reads nothing; it reads again
+    ("wait", seconds) · ("clock", seconds)               time passes; the wall clock is set forward or back
+    ("pause", queue) · ("resume", queue)                 the operator's changes
+    ("requeue", body) · ("cancel", body)                 the message whose body contains these bytes
+    ("kill",) · ("power",) · ("stop",) · ("start",)      the process dies, the machine dies, an orderly stop, a start
+    ("full", bytes) · ("fail_syncs", n) · ("clear",)     the disk has this much room left, fails, is well again
+
+Each step happens in an instant of its own, and after each the simulator's checks look at the core and its facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dragoman.core import operator
+from dragoman.core.core import Core
+from dragoman.core.lifecycle import QUARANTINED
+from dragoman.journal.settings import JournalSettings
+from dragoman.model.decode import decode_block
+from dragoman.model.message import Message
+from dragoman.model.words import BY_OPERATOR
+from dragoman.runtime.config import Flags, load
+from dragoman.testing.sim.life import Life
+from dragoman.testing.sim.loop import SECOND_NS
+from dragoman.testing.sim.net import StillWire, Wire
+from dragoman.testing.sim.operator import drive
+from dragoman.testing.sim.plan import DIRECTORY, Plan
+from dragoman.testing.sim.report import quiet_logs
+from dragoman.testing.sim.world import World
+
+Step = tuple[Any, ...]
+SEGMENT_SIZE = 1 << 16
+
+
+@dataclass
+class StepPeer:
+    """The far end of one connection: it keeps what has left the broker for it."""
+
+    name: str
+    is_rude: bool = False
+    received: list[list[bytes]] = field(default_factory=list)
+    is_lost: bool = False
+    wire: Wire | None = None
+
+    def on_left(self, wire: Wire, frames: list[bytes]) -> None:
+        self.received.append(frames)
+
+    def on_message(self, wire: Wire, frames: list[bytes]) -> None:
+        """Steps say what it does next."""
+
+    def on_lost(self, wire: Wire) -> None:
+        self.is_lost = True
+
+
+class Scene(World):
+    """A world without guests: the steps are all that happens in it."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        super().__init__(0, plan=plan_of(settings))
+        self.peers: dict[str, StepPeer] = {}
+        self.start()
+
+    def play(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            getattr(self, f"on_{step[0]}")(*step[1:])
+            self.on_wait(0)
+            if self.life is not None:
+                self.check()
+
+    def received(self, peer: str) -> list[list[bytes]]:
+        """Every message that has left the broker for a peer, over all its connections of this name."""
+        return self.peers[peer].received
+
+    def facts(self, *names: str) -> list[dict[str, Any]]:
+        """All facts so far, or those of some names."""
+        facts = (fact for block in self.chronicle.blocks for fact in decode_block(block.records))
+        return [fact for fact in facts if not names or fact["fact"] in names]
+
+    @property
+    def running(self) -> Life:
+        assert self.life is not None, "the broker does not run"
+        return self.life
+
+    # -- peers ----------------------------------------------------------------------------------------------------------
+
+    def on_connect(self, peer: str, listener: str, identity: bytes = b"", socket_type: bytes = b"DEALER") -> None:
+        known = self.peers.setdefault(peer, StepPeer(peer))
+        known.is_lost = False
+        known.wire = StillWire(self, known, listener, identity, socket_type)
+
+    def on_open(self, peer: str, listener: str) -> None:
+        known = self.peers.setdefault(peer, StepPeer(peer, is_rude=True))
+        known.is_lost = False
+        known.wire = StillWire(self, known, listener, b"", is_bare=True)
+
+    def _wire(self, peer: str) -> Wire:
+        wire = self.peers[peer].wire
+        assert wire is not None
+        return wire
+
+    def on_send(self, peer: str, *frames: bytes) -> None:
+        self._wire(peer).say(list(frames))
+
+    def on_bytes(self, peer: str, data: bytes) -> None:
+        self._wire(peer).send(data)
+
+    def on_close(self, peer: str) -> None:
+        self._wire(peer).close()
+
+    def on_cut(self, peer: str) -> None:
+        self._wire(peer).cut()
+
+    def on_stall(self, peer: str) -> None:
+        self._wire(peer).stall()
+
+    def on_read(self, peer: str) -> None:
+        self._wire(peer).read_again()
+
+    # -- time -----------------------------------------------------------------------------------------------------------
+
+    def on_wait(self, seconds: float) -> None:
+        until_ns = self.timeline.now_ns + round(seconds * SECOND_NS)
+        self.run_ready()
+        while (next_ns := self.timeline.next_ns()) is not None and next_ns <= until_ns:
+            self.timeline.take()()
+            self.run_ready()
+        self.timeline.now_ns = until_ns
+
+    def run_ready(self) -> None:
+        if self.life is not None:
+            self.life.loop.run_ready()
+
+    def on_clock(self, seconds: float) -> None:
+        self.wall_jump_ns += round(seconds * SECOND_NS)
+
+    # -- the operator ---------------------------------------------------------------------------------------------------
+
+    def act(self, change: Callable[[Core], object]) -> None:
+        drive(self.running.broker.act(change), lambda: None)
+
+    def on_pause(self, queue: bytes) -> None:
+        self.act(lambda core: operator.set_paused(core, queue, True))
+
+    def on_resume(self, queue: bytes) -> None:
+        self.act(lambda core: operator.set_paused(core, queue, False))
+
+    def on_requeue(self, body: bytes) -> None:
+        self.act(lambda core: operator.requeue(core, self.message(core, body)))
+
+    def on_cancel(self, body: bytes) -> None:
+        self.act(lambda core: core.cancel(self.message(core, body), BY_OPERATOR))
+
+    def message(self, core: Core, body: bytes) -> Message:
+        """The open message with this in its body."""
+        for number in self.chronicle.open:
+            message = core.state.take(number)
+            if message is not None and body in core.load(message.place):
+                return message
+        raise AssertionError(f"no open message has {body!r} in its body")
+
+    def is_quarantined(self, body: bytes) -> bool:
+        return self.message(self.running.core, body).state == QUARANTINED
+
+    # -- the broker and its disk ----------------------------------------------------------------------------------------
+
+    def on_kill(self) -> None:
+        self.running.end()
+        self.life = None
+        self.disk.kill()
+        self.ledger.all_disturbed()
+
+    def on_power(self) -> None:
+        self.running.end()
+        self.life = None
+        self._was_power = True
+        self.disk.crash(self.chance)
+        self.ledger.all_disturbed()
+
+    def on_stop(self) -> None:
+        life = self.running
+        life.broker.drain()
+        self.on_wait(1)
+        life.broker.say_goodbye()
+        life.loop.run_ready()
+        life.broker.stop()
+        life.loop.run_ready()
+        life.end()
+        life.journal.close()
+        self.life = None
+        self.disk.kill()
+        self.ledger.all_disturbed()
+
+    def on_start(self) -> None:
+        self.start()
+        assert self.life is not None, "the broker does not start"
+
+    def on_full(self, left: int) -> None:
+        self.disk.capacity = self.disk.used() + left
+
+    def on_fail_syncs(self, count: int) -> None:
+        self.disk.fail_syncs(count)
+
+    def on_clear(self) -> None:
+        self.clear_disk()
+
+
+def plan_of(settings: Mapping[str, Any]) -> Plan:
+    """No guests and no troubles: the steps bring their own. `settings` as `dragoman up --set` takes them."""
+    config = load(None, {}, Flags(settings=tuple(f"{key}={value}" for key, value in settings.items())))
+    durability = config.journal.durability
+    journal = JournalSettings(
+        DIRECTORY, durability, segment_size=SEGMENT_SIZE, size_max=config.journal.size_max, zero_fill=False
+    )
+    return Plan(
+        durability=durability,
+        config=config,
+        journal=journal,
+        queues=(),
+        fills=(),
+        unfit_share=0.0,
+        seconds=0,
+        requests_max=0,
+        clients=(),
+        workers=(),
+        rude=0,
+        crashes=0,
+        troubles=0,
+        sync_ms=(1,),
+    )
+
+
+def play(steps: Sequence[Step], settings: Mapping[str, Any] | None = None) -> Scene:
+    """Do the steps to a fresh broker of these settings; the scene tells what came of them."""
+    with quiet_logs():
+        scene = Scene({"journal.durability": "os", **(settings or {})})
+        scene.play(steps)
+    return scene

@@ -1,0 +1,215 @@
+"""What seeds of the simulator once found, as explicit steps: they mean the same however the simulator grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from dragoman.testing.sim import risp
+from dragoman.testing.sim.ledger import Ledger, Request
+from dragoman.testing.sim.steps import Scene, Step, play
+
+VERSION = b"eMQP/1.0"
+NOT_TEXT = b"\xff\xfe not text"
+JSON_READY: list[Step] = [
+    ("connect", "json", "pingpong.worker"),
+    ("send", "json", b'{"status":"PING"}'),
+]
+
+
+def emqp_request(rid: bytes, queue: bytes, headers: bytes, body: bytes) -> Step:
+    return "send", "client", b"", VERSION, b"REQUEST", rid, queue, headers, body
+
+
+def work_of(scene: Scene, peer: str) -> list[list[bytes]]:
+    """The jobs that a json worker was sent."""
+    return [frames for frames in scene.received(peer) if b'"WORK"' in frames[-1]]
+
+
+# -- seed 1429: a body that a worker cannot be sent is found out before the lease ---------------------------------------
+
+
+def delayed() -> list[Step]:
+    """Two delays and room for one body in memory: the other's body is on disk only when it comes due beside an idle worker."""
+    return [
+        emqp_request(b"first", b"pingpong", b"delay:0.3", NOT_TEXT + b" first"),
+        emqp_request(b"second", b"pingpong", b"delay:0.2", NOT_TEXT + b" second"),
+        *JSON_READY,
+        ("wait", 1),
+    ]
+
+
+def retried() -> list[Step]:
+    """It comes back from a worker that takes anything, after a backoff."""
+    return [
+        ("connect", "any", "emqp.worker", b"any"),
+        ("send", "any", b"", VERSION, b"INFORM", b"1", b'[[10,"pingpong"]]', b"worker", b"bytes"),
+        ("send", "any", b"", VERSION, b"READY", b"2"),
+        ("send", "any", b"", VERSION, b"READY", b"3"),
+        emqp_request(b"first", b"pingpong", b"guarantee,retry-count:3", NOT_TEXT + b" first"),
+        emqp_request(b"second", b"pingpong", b"guarantee,retry-count:3", NOT_TEXT + b" second"),
+        ("send", "any", b"", VERSION, b"REPLY", b"4", b'{"error":{"type":"X","message":"no"}}', b"first"),
+        ("send", "any", b"", VERSION, b"REPLY", b"5", b'{"error":{"type":"X","message":"no"}}', b"second"),
+        ("close", "any"),
+        *JSON_READY,
+        ("wait", 3),
+    ]
+
+
+def requeued() -> list[Step]:
+    """An operator takes it out of quarantine."""
+    dying: list[Step] = []
+    for name in ("dies1", "dies2"):
+        dying += [
+            ("connect", name, "emqp.worker", name.encode()),
+            ("send", name, b"", VERSION, b"INFORM", b"1", b'[[10,"pingpong"]]', b"worker", b"bytes"),
+            ("send", name, b"", VERSION, b"READY", b"2"),
+            ("wait", 1),
+            ("cut", name),
+            ("wait", 1),
+        ]
+    return [
+        emqp_request(b"first", b"pingpong", b"retry-count:5", NOT_TEXT + b" first"),
+        *dying,
+        *JSON_READY,
+        ("requeue", b"not text first"),
+        ("wait", 1),
+    ]
+
+
+def revived_from_the_tail() -> list[Step]:
+    return [
+        *(emqp_request(b"id%d" % n, b"pingpong", b"", NOT_TEXT + b" %d" % n) for n in range(4)),
+        *JSON_READY,
+        ("wait", 1),
+    ]
+
+
+def started_again() -> list[Step]:
+    return [*revived_from_the_tail()[:4], ("kill",), ("start",), *JSON_READY, ("wait", 1)]
+
+
+def scheduled() -> list[Step]:
+    schedule = (b"", VERSION, b"SCHEDULE", b"s1", b"pingpong", b"run_count:3", b"0.5", NOT_TEXT, b"")
+    return [("send", "client", *schedule), *JSON_READY, ("wait", 2)]
+
+
+@pytest.mark.parametrize("way", [delayed, retried, requeued, revived_from_the_tail, started_again, scheduled])
+@pytest.mark.parametrize("head_max", [1, 100])
+def test_a_body_that_is_no_text_never_reaches_a_json_worker(way: Callable[[], list[Step]], head_max: int) -> None:
+    steps = [("connect", "client", "emqp.client", b"client"), *way()]
+    scene = play(steps, {"queues.head_max": head_max, "queues.quarantine_after": 2})
+    assert work_of(scene, "json") == []
+    assert not scene.peers["json"].is_lost
+    again = ("connect", "client", "emqp.client", b"another")
+    scene.play([again, emqp_request(b"text", b"pingpong", b"", b"text"), ("wait", 1)])
+    assert len(work_of(scene, "json")) == 1, "the worker serves what it can be sent"
+
+
+# -- seeds 5055, 7324, 18976, 19594: no word about a request after its failure ------------------------------------------
+
+
+def consumer_dies(name: str) -> list[Step]:
+    return [
+        ("connect", name, "rq"),
+        ("send", name, risp.CLEAR, risp.queue(b"mail"), risp.most(1), risp.priority(20), risp.CONSUME),
+        ("wait", 1),
+        ("cut", name),
+        ("wait", 1),
+    ]
+
+
+def test_a_source_hears_nothing_more_of_a_request_whose_failure_it_was_sent() -> None:
+    steps: list[Step] = [
+        ("connect", "source", "rq"),
+        (
+            "send", "source", risp.CLEAR, risp.request_id(7), risp.queue(b"mail"), risp.payload(b"first"), risp.retries(5),
+            risp.REQUEST,
+        ),
+        *consumer_dies("dies1"),
+        *consumer_dies("dies2"),
+    ]  # fmt: skip
+    scene = play(steps, {"queues.quarantine_after": 2})
+    assert [frames[:2] for frames in scene.received("source")] == [[b"UNDELIVERED", b"7"]]
+    assert scene.is_quarantined(b"first")
+    # The id is free: it stands for another request now.
+    scene.play([
+        ("requeue", b"first"),
+        (
+            "send", "source", risp.CLEAR, risp.request_id(7), risp.queue(b"other"), risp.payload(b"second"), risp.REQUEST,
+        ),
+        ("connect", "lives", "rq"),
+        ("send", "lives", risp.CLEAR, risp.queue(b"mail"), risp.most(1), risp.priority(20), risp.CONSUME),
+        ("wait", 1),
+        ("send", "lives", risp.CLEAR, risp.request_id(0), risp.DELIVERED),
+        ("send", "lives", risp.CLEAR, risp.request_id(0), risp.payload(b"done"), risp.REPLY),
+        ("wait", 1),
+    ])  # fmt: skip
+    assert [frames[4] for frames in scene.received("lives") if frames[0] == b"REQUEST"] == [b"first"]
+    assert [fact["reason"] for fact in scene.facts("closed")] == ["answered"]
+    assert [frames[:2] for frames in scene.received("source")] == [[b"UNDELIVERED", b"7"]]
+
+
+# -- seeds 12282, 13195, 15568, 18115, 19324: an answer has the shape of its question -----------------------------------
+
+BARE_REQUEST: list[Step] = [
+    ("connect", "client", "ebus.client", b"bare"),
+    ("send", "client", b"EBC01", b"REQ", b"mail", b"1", b"data", b"20000"),
+]
+EBUS_WORKER: list[Step] = [
+    ("connect", "worker", "ebus.worker", b"worker"),
+    ("send", "worker", b"EBW01", b"READY", b"null", b"mail"),
+    ("wait", 0.1),
+]
+
+
+def answer(scene: Scene) -> Step:
+    rid = next(frames[2] for frames in scene.received("worker") if frames[1] == b"REQ")
+    return "send", "worker", b"EBW01", b"REPLY", rid, b"done"
+
+
+def test_an_answer_reaches_a_client_that_came_back_in_the_shape_of_its_question_before_it_says_a_word() -> None:
+    scene = play([*BARE_REQUEST, ("cut", "client"), ("connect", "client", "ebus.client", b"bare"), *EBUS_WORKER])
+    scene.play([answer(scene)])
+    assert scene.received("client") == [[b"EBW01", b"REPLY", b"1", b"done"]]
+
+
+def test_an_outcome_that_waited_for_its_client_has_the_shape_of_its_question() -> None:
+    scene = play([*BARE_REQUEST, ("cut", "client"), *EBUS_WORKER])
+    scene.play([answer(scene), ("connect", "client", "ebus.client", b"bare")])
+    assert scene.received("client") == [[b"EBW01", b"REPLY", b"1", b"done"]]
+
+
+def test_after_a_restart_an_answer_has_the_originals_shape_until_the_client_says_a_word() -> None:
+    scene = play([*BARE_REQUEST, ("kill",), ("start",), ("connect", "client", "ebus.client", b"bare"), *EBUS_WORKER])
+    scene.play([answer(scene)])
+    assert scene.received("client") == [[b"", b"EBW01", b"REPLY", b"1", b"done"]]
+    scene.play([("send", "client", b"EBC01", b"REQ", b"mail", b"1", b"data", b"20000")])
+    assert scene.received("client")[1:] == [[b"EBW01", b"REPLY", b"1", b"done"]]
+
+
+# -- seed 17652: the judge took a rude worker's bytes for the broker's --------------------------------------------------
+
+
+def test_in_pingpong_any_bytes_of_the_holder_are_the_result() -> None:
+    steps: list[Step] = [
+        ("connect", "client", "pingpong.client"),
+        ("connect", "rude", "pingpong.worker"),
+        ("send", "rude", b"", b"READY"),
+        ("send", "client", b"", b"order"),
+        ("send", "rude", b"", b"\x3e\xcb nonsense"),
+    ]
+    assert play(steps).received("client") == [[b"", b"\x3e\xcb nonsense"]]
+
+
+def test_the_ledger_takes_any_result_of_what_a_rude_peer_held_but_never_one_of_another_request() -> None:
+    ledger = Ledger()
+    for token in ("c0~0001", "c0~0002"):
+        ledger.sent(Request(token, "c0"))
+        with pytest.raises(AssertionError, match="was answered with"):
+            ledger.answered("c0", token, b"\x3e\xcb nonsense")
+    ledger.given_to_rude(b'["run", {"token": "c0~0001"}]')
+    ledger.answered("c0", "c0~0001", b"\x3e\xcb nonsense")
+    with pytest.raises(AssertionError, match="was answered with"):
+        ledger.answered("c0", "c0~0001", b"done c0~0002")
