@@ -252,3 +252,23 @@ def test_a_backup_goes_only_into_a_fresh_directory(tmp_path: Path) -> None:
         backup(str(tmp_path / "data"), str(tmp_path))
     with pytest.raises(JournalMisplaced, match="no journal"):
         backup(str(tmp_path / "nothing"), str(tmp_path / "backup"))
+
+
+@pytest.mark.parametrize("inside", ["journal", "journal/monday", "link/monday"])
+def test_a_backup_into_the_journal_itself_is_refused_and_leaves_it_alone(tmp_path: Path, inside: str) -> None:
+    written(tmp_path / "data").close()
+    (tmp_path / "data" / "link").symlink_to(tmp_path / "data" / "journal")
+    names = sorted(path.name for path in (tmp_path / "data" / "journal").iterdir())
+    with pytest.raises(JournalMisplaced, match="lies inside") as caught:
+        backup(str(tmp_path / "data"), str(tmp_path / "data" / inside))
+    assert caught.value.code == "JOURNAL_MISPLACED"
+    with pytest.raises(JournalMisplaced, match="lies inside"):
+        salvage(str(tmp_path / "data" / "journal"), str(tmp_path / "data" / inside))
+    assert sorted(path.name for path in (tmp_path / "data" / "journal").iterdir()) == names
+
+
+def test_a_restore_into_the_backup_itself_is_refused(tmp_path: Path) -> None:
+    written(tmp_path / "data").close()
+    backup(str(tmp_path / "data"), str(tmp_path / "backup"))
+    with pytest.raises(JournalMisplaced, match="lies inside"):
+        restore(str(tmp_path / "backup"), str(tmp_path / "backup" / "again"))

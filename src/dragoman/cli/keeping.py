@@ -125,7 +125,6 @@ def salvage(directory: Path, data: Path, as_json: bool) -> None:
 
     if is_running(data):
         raise DataDirectoryBusy(data)
-    directory.mkdir(parents=True, exist_ok=True)
     with progress_bar("salvaging", as_json) as progress:
         result = save(str(data / JOURNAL), str(directory / JOURNAL), progress)
     if as_json:

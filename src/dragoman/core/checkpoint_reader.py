@@ -181,6 +181,11 @@ def queue_names(records: bytes, names: dict[int, bytes]) -> bool:
     return True
 
 
+def schedule_queue_no(text: bytes) -> int:
+    """The queue that the schedule of a fact's text feeds."""
+    return read_i32_le(text, 16 + i64(read_i32_le(text, 12)) + 16)
+
+
 def read_schedule(state: State, number: int, text: bytes) -> Schedule:
     """The schedule of a scheduled fact's text (model/records.schedule_text)."""
     interval_ns: int = read_i64_le(text, 0)

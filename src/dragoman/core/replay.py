@@ -1,4 +1,9 @@
-"""Recovery: the journal's facts, read in order, through the same mutators that wrote them."""
+"""Recovery: the journal's facts, read in order, through the same mutators that wrote them.
+
+A salvaged journal lacks facts. Then a fact may not fit the state its message is in, and the moves that must have come between are
+made up: a message is never lost for the loss of one of its leases. The name of a queue may be lost with its fact; what waits in that queue
+is kept under a name made of its number.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,12 @@ from typing import final
 from librt.strings import read_i32_le, read_i64_le
 from mypy_extensions import i64
 
-from dragoman.core.checkpoint_reader import CheckpointReader, read_schedule
+from dragoman.core.checkpoint_reader import CheckpointReader, read_schedule, schedule_queue_no
 from dragoman.core.core import Core
+from dragoman.core.lifecycle import LEASED as IS_LEASED
+from dragoman.core.lifecycle import QUARANTINED as IS_QUARANTINED
+from dragoman.core.lifecycle import WAITING as IS_WAITING
+from dragoman.core.queue import Queue
 from dragoman.model.message import Message
 from dragoman.model.records import (
     ACCEPTED,
@@ -43,6 +52,7 @@ class Replay:
         self.state = core.state
         self.checkpoint = CheckpointReader(core.state)
         self.facts: int = 0
+        self.nameless: set[int] = set()  # queues whose names a salvage lost
 
     def block(self, records: bytes, place: int, time_ns: int) -> None:
         """Apply one block; `place` is where its first record lies."""
@@ -72,7 +82,7 @@ class Replay:
 
     def accepted(self, records: bytes, at: i64, place: int) -> None:
         state = self.state
-        queue = state.queues_by_no[read_i32_le(records, at + 16)]
+        queue = self.queue_of(read_i32_le(records, at + 16))
         m = read_accepted(records, at, queue.name, False)
         m.place = place + at
         state.on_accepted(m, queue)
@@ -85,7 +95,10 @@ class Replay:
     def leased(self, records: bytes, at: i64) -> None:
         m = self.state.take(read_i64_le(records, at + 5))
         if m is not None:
-            self.state.on_leased(m, self.state.queues_by_no[m.queue_no], read_i64_le(records, at + 13))
+            queue = self.state.queues_by_no[m.queue_no]
+            if m.state != IS_WAITING:
+                self.bring_back(m, queue)
+            self.state.on_leased(m, queue, read_i64_le(records, at + 13))
 
     def released(self, records: bytes, at: i64) -> None:
         if records[at + 37] == BROKER_STARTED:
@@ -94,6 +107,8 @@ class Replay:
         if m is not None:
             worker_no = read_i64_le(records, at + 13) if records[at + 38] else 0
             queue = self.state.queues_by_no[m.queue_no]
+            if m.state != IS_LEASED:
+                self.lease_unseen(m, queue)
             self.state.on_released(
                 m, queue, read_i32_le(records, at + 25), read_i64_le(records, at + 29), records[at + 37], worker_no
             )
@@ -112,7 +127,7 @@ class Replay:
         if kind == STARTED:
             state.on_started(number)
         elif kind == QUEUE_NAMED:
-            state.on_queue_named(number, text)
+            self.queue_named(number, text)
         elif kind == WORKER_JOINED:
             if number >= state.next_number:
                 state.next_number = number + 1
@@ -128,7 +143,7 @@ class Replay:
             if m is not None:
                 self.isolated(m, kind, small, text)
         elif kind == PAUSED or kind == RESUMED:
-            state.on_paused(state.queues_by_no[number], kind == PAUSED, kind == RESUMED and small == DRAINS)
+            state.on_paused(self.queue_of(number), kind == PAUSED, kind == RESUMED and small == DRAINS)
         elif kind == SCHEDULED:
             self.scheduled(number, small, text)
         elif kind == UNSCHEDULED:
@@ -143,11 +158,52 @@ class Replay:
     def isolated(self, m: Message, kind: i64, reason: int, text: bytes) -> None:
         queue = self.state.queues_by_no[m.queue_no]
         if kind == QUARANTINED:
+            if m.state != IS_LEASED:
+                self.lease_unseen(m, queue)
             self.state.on_quarantined(m, queue, reason, int(text.split()[0]))
+        elif m.state == IS_LEASED:
+            self.bring_back(m, queue)
         else:
             self.state.on_requeued(m, queue)
 
     def scheduled(self, number: int, next_due_ns: int, text: bytes) -> None:
+        self.queue_of(schedule_queue_no(text))
         schedule = read_schedule(self.state, number, text)
         schedule.next_due_ns = next_due_ns
         self.state.on_scheduled(schedule)
+
+    # -- where a salvage left holes -------------------------------------------------------------------------------------
+
+    def queue_of(self, number: int) -> Queue:
+        """The queue of this number, under a name of its own where its name is lost."""
+        queue = self.state.queues_by_no.get(number)
+        if queue is None:
+            queue = self.state.on_queue_named(number, b"name-lost-%d" % number)
+            self.nameless.add(number)
+        return queue
+
+    def queue_named(self, number: int, name: bytes) -> None:
+        state = self.state
+        queue = state.on_queue_named(number, name)
+        if number not in self.nameless or name in state.queues:
+            return
+        self.nameless.discard(number)  # a later boot names it
+        del state.queues[queue.name]
+        queue.name = name
+        state.queues[name] = queue
+        for m in state.messages.values():
+            if m.queue_no == number:
+                m.queue = name
+
+    def bring_back(self, m: Message, queue: Queue) -> None:
+        """The fact that ended a lease, or a quarantine, is lost: the message waits."""
+        if m.state == IS_QUARANTINED:
+            self.state.on_requeued(m, queue)
+        else:
+            self.state.on_released(m, queue, m.retries_left, 0, BROKER_STARTED, 0)
+
+    def lease_unseen(self, m: Message, queue: Queue) -> None:
+        """The fact that began a lease is lost: the message is leased, to a worker that nobody knows."""
+        if m.state == IS_QUARANTINED:
+            self.state.on_requeued(m, queue)
+        self.state.on_leased(m, queue, 0)

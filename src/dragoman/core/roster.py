@@ -48,6 +48,8 @@ class Roster:
 
     def name_queue(self, name: bytes) -> Queue:
         number = len(self.state.queues) + 1
+        while number in self.state.queues_by_no:  # a salvage lost the names of lower ones
+            number += 1
         self.log.numbered(QUEUE_NAMED, number, 0, name)
         return self.state.on_queue_named(number, name)
 

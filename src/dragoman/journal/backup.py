@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from dragoman.errors import JournalDamaged, JournalMisplaced, JournalTooNew
-from dragoman.journal.disk import Disk, DiskFace
+from dragoman.journal.disk import Disk, DiskFace, refuse_inside
 from dragoman.journal.format import FORMAT_VERSION, block_seed, segment_name
 from dragoman.journal.scan import SegmentFile, SegmentWalk, list_segments
 from dragoman.journal.verify import Progress, Report, no_progress, verify
@@ -39,6 +39,7 @@ def backup(data_dir: str, target_dir: str, progress: Progress = no_progress, dis
     from the loss of that disk)."""
     disk = disk if disk is not None else Disk()
     source, target = f"{data_dir}/{JOURNAL_NAME}", f"{target_dir}/{JOURNAL_NAME}"
+    refuse_inside(target_dir, source)
     _refuse_used(disk, target_dir)
     if not disk.exists(source):
         raise JournalMisplaced(f"{data_dir} holds no journal")
@@ -62,6 +63,7 @@ def restore(backup_dir: str, data_dir: str, progress: Progress = no_progress, di
     """Verify the backup, then copy it into `data_dir`, which must be empty or not there. The journal appears there whole or
     not at all."""
     disk = disk if disk is not None else Disk()
+    refuse_inside(data_dir, backup_dir)
     manifest = read_manifest(backup_dir, disk)
     _refuse_used(disk, data_dir)
     source, target = f"{backup_dir}/{JOURNAL_NAME}", f"{data_dir}/{JOURNAL_NAME}"

@@ -175,7 +175,8 @@ class ChainWalk:
                         reason = _breach(block_no, first_lsn, next_block_no, next_lsn)
                         return
                 gap = header.flags & BLOCK_FILLER != 0
-                next_block_no, next_lsn = block_no + 1, first_lsn + header.facts
+                # A filler's number may come again: where a segment's header was lost too, its first whole block has it.
+                next_block_no, next_lsn = block_no if gap else block_no + 1, first_lsn + header.facts
                 if header.synced_block_no >= synced_block_no:
                     synced_lsn, synced_block_no = header.synced_lsn, header.synced_block_no
                 if header.time_ns > time_ns:

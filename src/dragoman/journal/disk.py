@@ -9,6 +9,8 @@ import os
 from collections.abc import Sequence
 from typing import Protocol
 
+from dragoman.errors import JournalMisplaced
+
 # One pwritev takes at most this many parts on Linux.
 _PARTS_MAX = 1024
 
@@ -113,3 +115,10 @@ class Disk:
     def free_space(self, path: str) -> int:
         stat = os.statvfs(path)
         return stat.f_bavail * stat.f_frsize
+
+
+def refuse_inside(target: str, source: str) -> None:
+    """A copy must not be written into what it copies: the copy would be taken for a part of it, now or at the next start."""
+    real_target, real_source = os.path.realpath(target), os.path.realpath(source)
+    if real_target == real_source or real_target.startswith(real_source + os.sep):
+        raise JournalMisplaced(f"{target} lies inside {source}, which is to be copied: name a directory outside of it")

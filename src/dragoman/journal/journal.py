@@ -21,7 +21,9 @@ from dragoman.journal.chain import block_limit
 from dragoman.journal.disk import Disk, DiskFace
 from dragoman.journal.format import (
     BLOCK_CHECKPOINT,
+    BLOCK_FILLER,
     BLOCK_HEADER_SIZE,
+    SEGMENT_GAP,
     SEGMENT_HEADER_SIZE,
     Block,
     block_seed,
@@ -115,15 +117,19 @@ class Journal:
         if self._writer is None:
             return
         files = [*self._found.files, read_segment_file(self._disk, self.settings.directory, self._first_no)]
-        next_lsn = 1
+        next_lsn, may_jump = 1, False
         for index in range(self._found.start, len(files)):
+            header = files[index].header
+            assert header is not None, "recovery leaves no segment without a header"
+            if may_jump or header.flags & SEGMENT_GAP:
+                next_lsn = max(next_lsn, header.first_lsn)
             with_checkpoint = self._found.has_checkpoint and index == self._found.start
             limit = min(block_limit(files, index), self._replay_end)
             for block in _blocks_below(self._disk, files[index], limit):
                 # A later checkpoint than the one chosen is one that was never finished.
                 if block.flags == 0 or (block.flags & BLOCK_CHECKPOINT and with_checkpoint):
                     yield block
-                next_lsn = block.first_lsn + block.count
+                next_lsn, may_jump = block.first_lsn + block.count, block.flags & BLOCK_FILLER != 0
         assert next_lsn in (1, self._found.next_lsn), "recovery proved these blocks"
 
     def next_place(self) -> int:

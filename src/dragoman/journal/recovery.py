@@ -52,6 +52,12 @@ class Recovered:
     moves: Moves = field(default_factory=Moves)
     unsynced: HeldBlocks = field(default_factory=HeldBlocks)
 
+    @property
+    def gap_block_no(self) -> int:
+        """The first block number of the last segment before which a salvage left a gap; 0 without one."""
+        headers = [file.header for file in self.files if file.header is not None]
+        return max((header.first_block_no for header in headers if header.flags & SEGMENT_GAP), default=0)
+
 
 def recover(disk: DiskFace, directory: str) -> Recovered:
     """Prove every block from the newest synced checkpoint on, cut a torn tail, refuse damage of what was synced."""

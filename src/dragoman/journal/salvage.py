@@ -10,13 +10,17 @@ from dataclasses import dataclass, field
 
 from dragoman.errors import JournalMisplaced
 from dragoman.journal.chain import block_limit, counting, newest_checkpoint
-from dragoman.journal.disk import Disk, DiskFace
+from dragoman.journal.disk import Disk, DiskFace, refuse_inside
 from dragoman.journal.format import (
+    BLOCK_CHECKPOINT_BEGIN,
     BLOCK_FILLER,
     BLOCK_HEADER_SIZE,
+    BLOCK_MARK,
     FORMAT_VERSION,
+    SEGMENT_CHECKPOINT,
     SEGMENT_GAP,
     SEGMENT_HEADER_SIZE,
+    SEGMENT_MOVED,
     SegmentHeader,
     block_seed,
     pack_block_header,
@@ -25,7 +29,7 @@ from dragoman.journal.format import (
     segment_name,
 )
 from dragoman.journal.recovery import broker_id_of
-from dragoman.journal.scan import Found, SegmentFile, SegmentWalk, list_segments, next_whole_block
+from dragoman.journal.scan import Found, SegmentFile, SegmentWalk, block_at, list_segments, next_whole_block
 from dragoman.journal.verify import Progress, no_progress
 
 
@@ -50,6 +54,7 @@ class Salvage:
 def salvage(directory: str, target: str, progress: Progress = no_progress, disk: DiskFace | None = None) -> Salvage:
     """Copy every intact block of `directory` to a fresh journal in `target` and report exactly what was lost."""
     disk = disk if disk is not None else Disk()
+    refuse_inside(target, directory)
     if disk.exists(target) and disk.list_names(target):
         raise JournalMisplaced(f"{target} is not empty; salvage writes into a fresh directory")
     files = list_segments(disk, directory)
@@ -59,7 +64,26 @@ def salvage(directory: str, target: str, progress: Progress = no_progress, disk:
     if broker_id is None:
         raise JournalMisplaced(f"no segment in {directory} has a whole header; nothing can be told from anything")
     disk.make_directory(target)
-    return _Salvager(disk, counting(files), target, broker_id, progress).run()
+    files = counting([file if file.header is not None else _with_header(disk, file, broker_id) for file in files])
+    return _Salvager(disk, files, target, broker_id, progress).run()
+
+
+def _with_header(disk: DiskFace, file: SegmentFile, broker_id: bytes) -> SegmentFile:
+    """A segment whose header is damaged, with one made up from its first whole block; without one where it has none."""
+    fd, seed = disk.open(file.path, write=False), block_seed(broker_id, file.segment_no)
+    try:
+        first = block_at(disk, fd, seed, SEGMENT_HEADER_SIZE)
+        if first is None:
+            first = next_whole_block(disk, fd, seed, SEGMENT_HEADER_SIZE)
+    finally:
+        disk.close(fd)
+    if first is None:
+        return file
+    flags = SEGMENT_GAP | SEGMENT_MOVED | (SEGMENT_CHECKPOINT if first.header.flags & BLOCK_CHECKPOINT_BEGIN else 0)
+    first_lsn, first_block_no = first.header.first_lsn, first.header.block_no
+    times = (0, 0, first.header.time_ns)
+    header = SegmentHeader(FORMAT_VERSION, flags, file.segment_no, first_lsn, first_block_no, *times, broker_id)
+    return file._replace(header=header)
 
 
 class _Salvager:
@@ -73,12 +97,14 @@ class _Salvager:
         self._checkpoint_no = files[newest_checkpoint(disk, files) or 0].segment_no
         # The numbers of the next block if nothing is missing; None before the first whole thing.
         self._next: tuple[int, int] | None = None
+        self._time_ns = 0
         # A loss at the end of a segment: what follows tells how much it was.
         self._open_loss: Loss | None = None
 
     def run(self) -> Salvage:
+        newest = max((file.segment_no for file in self._files if file.header is not None), default=0)
         for index, file in enumerate(self._files):
-            self._segment(file, block_limit(self._files, index), is_last=file is self._files[-1])
+            self._segment(file, block_limit(self._files, index), is_last=file.segment_no == newest)
             self._done += file.size
         if self._open_loss is not None:
             self._result.losses.append(self._open_loss)
@@ -87,32 +113,24 @@ class _Salvager:
         return self._result
 
     def _segment(self, file: SegmentFile, limit: int, is_last: bool) -> None:
+        if file.header is None:
+            self._lose(file, 0, file.size, None)
+            return
         fd = self._disk.open(file.path, write=False)
         out = self._disk.open(f"{self._target}/{segment_name(file.segment_no)}", create=True)
         seed = block_seed(self._broker_id, file.segment_no)
         try:
-            header = self._begin(file, fd, seed)
-            if header is None:
-                self._lose(file, 0, file.size, None)
-                self._disk.unlink(f"{self._target}/{segment_name(file.segment_no)}")
-                return
-            self._disk.write(out, [pack_segment_header(header)], 0)
+            self._disk.write(out, [pack_segment_header(self._begin(file, file.header))], 0)
             self._copy_blocks(file, fd, out, seed, limit, is_last)
+            if is_last:
+                self._mark_synced(out, seed)
             self._disk.sync(out)
         finally:
             self._disk.close(fd)
             self._disk.close(out)
 
-    def _begin(self, file: SegmentFile, fd: int, seed: int) -> SegmentHeader | None:
-        """The header for the copy: the old one, or one made up from the first whole block; None when there is neither."""
-        header = file.header
-        if header is None:
-            first = next_whole_block(self._disk, fd, seed, SEGMENT_HEADER_SIZE)
-            if first is None:
-                return None
-            numbers = self._next or (first.header.first_lsn, first.header.block_no)
-            times = (0, 0, first.header.time_ns)
-            header = SegmentHeader(FORMAT_VERSION, SEGMENT_GAP, file.segment_no, *numbers, *times, self._broker_id)
+    def _begin(self, file: SegmentFile, header: SegmentHeader) -> SegmentHeader:
+        """The header for the copy."""
         at = (header.first_lsn, header.first_block_no)
         if self._next is None or at[1] > self._next[1]:
             header = header._replace(flags=header.flags | SEGMENT_GAP)
@@ -137,9 +155,10 @@ class _Salvager:
                     return
                 self._take(out, found)
                 self._progress(self._done + found.end, self._total)
-            if walk.fault is None and (is_last or (self._next is not None and self._next[1] >= limit)):
-                return
             next_block_no = self._next[1] if self._next is not None else 0
+            if walk.fault is None and next_block_no >= limit:
+                return
+            # Zeros are the end of a segment, unless more blocks stand behind them.
             behind = next_whole_block(self._disk, fd, seed, walk.end, next_block_no)
             if behind is None or behind.header.block_no >= limit:
                 if walk.fault is not None or not is_last:
@@ -154,6 +173,7 @@ class _Salvager:
         header = found.header
         self._disk.write(out, [repack_block_header(header), found.records], found.offset)
         self._next = (header.first_lsn + header.facts, header.block_no + 1)
+        self._time_ns = max(self._time_ns, header.time_ns)
         self._result.blocks += 1
         self._result.facts += header.facts
 
@@ -164,6 +184,15 @@ class _Salvager:
         lsn, block_no = self._next or (1, 1)
         head = pack_block_header(seed, [zeros], len(zeros), 0, BLOCK_FILLER, block_no, lsn, 0, 0, 0, 0)
         self._disk.write(out, [head, zeros], offset)
+
+    def _mark_synced(self, out: int, seed: int) -> None:
+        """Behind the last block: all before it is on disk. A start would else take the tail for one that a crash left, and write
+        it again without its fillers."""
+        assert self._next is not None, "a segment with a header was begun"
+        lsn, block_no = self._next
+        numbers = (block_no, lsn, lsn - 1, block_no - 1)
+        head = pack_block_header(seed, [], 0, 0, BLOCK_MARK, *numbers, self._time_ns, 0)
+        self._disk.write(out, [head], self._disk.size(out))
 
     def _lose(self, file: SegmentFile, offset: int, size: int, next_lsn: int | None) -> None:
         first_lsn = self._next[0] if self._next is not None else 1

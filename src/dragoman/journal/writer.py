@@ -21,6 +21,7 @@ from dragoman.journal.format import (
     BLOCK_HEADER_SIZE,
     BLOCK_MARK,
     SEGMENT_CHECKPOINT,
+    SEGMENT_GAP,
     SEGMENT_HEADER_SIZE,
     SEGMENT_MOVED,
     SegmentHeader,
@@ -45,6 +46,7 @@ class Writer:
         self._next_segment_no = found.next_segment_no
         self.synced_lsn, self._synced_block_no = found.synced_lsn, found.synced_block_no
         self.time_ns = time_ns
+        self._gap_block_no = found.gap_block_no
         self.room = Room(disk, settings.directory, settings.segment_size)
         self.failing: str | None = None
         # Bytes written since the newest checkpoint. A checkpoint waits for its sync, and then for the sync of a block that says
@@ -231,6 +233,8 @@ class Writer:
     def _write_again(self, *, synced: bool) -> tuple[Segment, int]:
         """A new segment that begins with all held blocks, behind the last synced one; and the next block number."""
         flags = SEGMENT_MOVED if len(self.held) else 0
+        if self._gap_block_no > self._synced_block_no:  # it takes over from the segment that admitted a salvage's gap
+            flags, self._gap_block_no = flags | SEGMENT_GAP, self._synced_block_no + 1
         header = self._header(flags, (self.synced_lsn + 1, self._synced_block_no + 1))
         spare = self.room.take(smaller=True)
         try:

@@ -1,0 +1,151 @@
+"""Whatever a salvage saves is a journal that starts, again and again, and holds exactly what was not reported lost."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from dragoman.journal import Journal
+from dragoman.journal.reader import JournalReader
+from dragoman.journal.salvage import Salvage, salvage
+from dragoman.journal.scan import list_segments
+from dragoman.journal.verify import verify
+from dragoman.testing.disk import FakeDisk
+from tests.journal.writing import DIRECTORY, append_numbers, opened, read_numbers, record, replayed_numbers
+
+SAVED = "/saved/journal"
+PAGE = 4096
+
+
+def written(disk: FakeDisk, rng: Random) -> int:
+    """A journal of several lives, with rolls, checkpoints and segments left after failed syncs; how many facts it holds."""
+    number = 0
+    for _ in range(rng.randint(1, 3)):
+        journal = opened(disk)
+        for _ in range(rng.randint(1, 25)):
+            if rng.random() < 0.15:
+                journal.roll([record(number, 200, kind=200)] if rng.random() < 0.5 else None)
+            if rng.random() < 0.05:
+                disk.fail_syncs(1)
+            count = rng.randint(1, 4)
+            append_numbers(journal, number + 1, count, rng.choice((40, 300, 5000)))
+            number += count
+            if rng.random() < 0.8:
+                journal.commit()
+        disk.fail_syncs(0)
+        journal.commit()
+        if rng.random() < 0.7:
+            journal.close()
+        disk.kill()
+    return number
+
+
+def spoil(disk: FakeDisk, rng: Random) -> None:
+    """A flipped byte, a cut tail or a page of zeros, once or several times."""
+    names = [name for name in disk.list_names(DIRECTORY) if name.endswith(".seg")]
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        path = f"{DIRECTORY}/{rng.choice(names)}"
+        used = len(disk.content(path).rstrip(b"\0"))
+        if used <= 16:
+            continue
+        at, kind = rng.randrange(16, used), rng.random()
+        if kind < 0.7:
+            disk.damage(path, at, rng.randint(1, 255))
+        elif kind < 0.85:
+            disk.lose_tail(path, at)
+        else:
+            content = disk.content(path)
+            disk.put(path, content[:at] + bytes(len(content[at : at + PAGE])) + content[at + PAGE :])
+
+
+def lost_numbers(result: Salvage, last: int) -> set[int]:
+    """Fact n has lsn n, so a loss names its facts."""
+    return {
+        number
+        for loss in result.losses
+        for number in range(loss.first_lsn, (loss.last_lsn if loss.last_lsn is not None else last) + 1)
+    }
+
+
+@pytest.mark.parametrize("seeds", [range(i, i + 40) for i in range(0, 200, 40)], ids=str)
+def test_a_salvaged_journal_starts_and_holds_all_but_the_losses(seeds: range) -> None:
+    for seed in seeds:
+        rng, disk = Random(seed), FakeDisk()
+        last = written(disk, rng)
+        spoil(disk, rng)
+        if all(file.header is None for file in list_segments(disk, DIRECTORY)):
+            continue  # without one whole header nothing tells whose blocks these are
+        try:
+            check_salvage(disk, last)
+        except Exception as error:
+            raise AssertionError(f"seed {seed}") from error
+
+
+def check_salvage(disk: FakeDisk, last: int) -> None:
+    result = salvage(DIRECTORY, SAVED, disk=disk)
+    kept = read_numbers(SAVED, disk)
+    lost = lost_numbers(result, last)
+    expected = sorted(set(range(1, last + 1)) - lost)
+    assert kept == expected[: len(kept)]
+    assert verify(SAVED, disk=disk).is_sound
+    for life in range(3):
+        journal = opened(disk, directory=SAVED)
+        assert replayed_numbers(journal) == [number for number in kept if number >= first_replayed(journal)]
+        number = journal.next_lsn
+        append_numbers(journal, number, 1)
+        kept.append(number)
+        journal.commit()
+        if life == 0:
+            journal.close()
+        disk.kill()
+        assert read_numbers(SAVED, disk) == kept, "it goes on behind what was saved"
+
+
+def first_replayed(journal: Journal) -> int:
+    """Behind the newest checkpoint, or from the first fact."""
+    checkpoints = [block for block in journal.replay() if block.is_checkpoint]
+    return checkpoints[-1].first_lsn if checkpoints else 1
+
+
+def test_the_last_facts_flipped_after_a_clean_stop_are_lost_and_the_rest_starts(disk: FakeDisk) -> None:
+    journal = opened(disk)
+    for number in (1, 3, 5):
+        append_numbers(journal, number, 2)
+    path, end = journal.segments()[-1].path, journal.segments()[-1].size
+    journal.close()
+    disk.damage(path, end - 1)
+    result = salvage(DIRECTORY, SAVED, disk=disk)
+    assert [(loss.first_lsn, loss.last_lsn) for loss in result.losses] == [(5, 6)]
+    for _ in range(2):
+        journal = opened(disk, directory=SAVED)
+        assert replayed_numbers(journal) == [1, 2, 3, 4]
+        assert journal.next_lsn == 7
+        journal.close()
+
+
+def test_whole_blocks_behind_a_page_of_zeros_are_saved(disk: FakeDisk) -> None:
+    journal = opened(disk)
+    for number in range(1, 9):
+        append_numbers(journal, number, 1)
+    path = journal.segments()[-1].path
+    journal.close()
+    content = disk.content(path)
+    disk.put(path, content[:240] + bytes(112) + content[352:])  # the second block
+    result = salvage(DIRECTORY, SAVED, disk=disk)
+    assert [(loss.first_lsn, loss.last_lsn) for loss in result.losses] == [(2, 2)]
+    assert read_numbers(SAVED, disk) == [1, 3, 4, 5, 6, 7, 8]
+
+
+def test_a_checkpoint_behind_a_damaged_header_still_counts(disk: FakeDisk) -> None:
+    journal = opened(disk)
+    append_numbers(journal, 1, 3)
+    journal.roll([record(3, 50, kind=200)])
+    append_numbers(journal, 4, 1)
+    path = journal.segments()[-1].path
+    journal.close()
+    disk.damage(path, 100)
+    assert salvage(DIRECTORY, SAVED, disk=disk).losses == []
+    blocks = list(opened(disk, directory=SAVED).replay())
+    assert blocks[0].is_checkpoint
+    assert JournalReader(SAVED, disk).segments()[0].first_lsn == 1
