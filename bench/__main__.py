@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import endpoint, footprint, indexed, plots, report, rounds, sdk_vs_nats, watched
+from bench import against, endpoint, footprint, indexed, plots, report, rounds, sdk_vs_nats, watched
 from bench.bars import Bar, wire_bars
 from bench.dialogues import DIALOGUES, EMQP, NAMES, names_of
 from bench.rounds import Figures, Plan
@@ -41,6 +41,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, choices=(1, 2), default=1, help="2: workers in a process of their own")
     parser.add_argument("--messages", type=int, default=1_000_000, help="waiting messages of the footprint (1000000)")
     parser.add_argument("--huge", action="store_true", help="footprint: ten million waiting messages as well")
+    parser.add_argument(
+        "--against", metavar="PYTHON", help="only this: beside the build installed for that interpreter, in turn"
+    )
     parser.add_argument("--out", type=Path, default=endpoint.OUT, help="where results and brokers' data go")
     parser.add_argument("--strict", action="store_true", help="exit 1 when a bar is missed")
     given = parser.parse_args()
@@ -65,6 +68,13 @@ def main() -> int:
         console.print(text, style="red", markup=False)
 
     peer = endpoint.build()
+    if given.against:
+        with console.status("starting") as status:
+            drained = min(given.messages, 300_000)
+            compared = against.run(peer, data_root, given.against, given.rounds, drained, status.update, failed)
+        against.show(console, compared, given.against)
+        result["against"] = [one.to_json() for one in compared]
+        return report.conclude(console, given.out / "bench.json", result, bars, faults, given.strict)
     with console.status("starting") as status:
         measured: list[tuple[Plan, Figures]] = []
         for dialogue in (DIALOGUES[name] for name in DIALOGUES if name in parts):

@@ -79,9 +79,10 @@ def start_broker(
     *,
     has_page: bool = False,
     is_indexed: bool = False,
+    python: str = sys.executable,
 ) -> Running:
     """Start `dragoman up` on a fresh directory below `data_root`, or again on `data`, with the listeners of one dialogue, and the web page
-    and the journal's index if asked for; return once it listens."""
+    and the journal's index if asked for; return once it listens. `python`: the interpreter of the environment whose build is to run."""
     keep_data = data is not None
     if data is None:
         data_root.mkdir(parents=True, exist_ok=True)
@@ -90,7 +91,7 @@ def start_broker(
     file.unlink(missing_ok=True)  # a killed broker leaves its own behind
     wanted = {*dialogue.listeners, HTTP} if has_page else set(dialogue.listeners)
     listen = [f"{name}={'tcp://127.0.0.1:0' if name in wanted else 'off'}" for name in ALL_LISTENERS]
-    command = [sys.executable, "-m", "dragoman", "up", "--data", str(data), "--durability", durability]
+    command = [python, "-m", "dragoman", "up", "--data", str(data), "--durability", durability]
     command += ["--set", f"lake.mode={lake}", "--set", f"journal.index={'auto' if is_indexed else 'off'}"]
     command += [part for value in listen for part in ("--listen", value)]
     begun = time.monotonic()
@@ -127,8 +128,8 @@ def start(name: str, data_root: Path, dialogue: Dialogue) -> Running:
     return start_broker(name, data_root, dialogue=dialogue)
 
 
-def broker_flavour() -> str:
+def broker_flavour(python: str = sys.executable) -> str:
     """What `dragoman --version` says: the version, and whether the hot rooms are compiled."""
-    command = [sys.executable, "-m", "dragoman", "--version"]
+    command = [python, "-m", "dragoman", "--version"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=os.environ)
     return done.stdout.strip() or "unknown"
