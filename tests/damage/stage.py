@@ -21,10 +21,9 @@ from dragoman.runtime.recovery import begin_boot, recover
 from dragoman.runtime.settings import apply_core
 from dragoman.runtime.upkeep import Upkeep
 from dragoman.testing.disk import FakeDisk
-from dragoman.testing.replay.stage import StillWire
 from dragoman.testing.sim.life import SimClock
 from dragoman.testing.sim.loop import MS_NS, SECOND_NS, SimLoop, SimThread, Timeline
-from dragoman.testing.sim.net import Wire
+from dragoman.testing.sim.net import StillWire, Wire
 from tests.damage.specimens import HEAD_MAX, SEGMENT_SIZE
 
 DIRECTORY = "/data/journal"
