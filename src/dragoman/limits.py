@@ -108,6 +108,10 @@ CLOCK_STEP_NS: Final = 1_000_000_000
 STALL_NS: Final = 1_000_000_000
 # Log lines about peers' faults per second; the rest are counted and told once.
 FAULT_LOGS_PER_SECOND: Final = 10
+# A peer whose first bytes are refused comes back at once, for ever (libzmq: ten times a second): its line is written this often.
+FAULT_REPEAT_NS: Final = 60_000_000_000
+# Addresses and codes whose last such line is remembered: about 200 kB. Beyond, the oldest is forgotten and may be written again.
+FAULT_ADDRESSES_MAX: Final = 1000
 # One request line on the admin socket: an id or a name, never a body.
 ADMIN_REQUEST_SIZE_MAX: Final = 64 * 1024
 # Connections on the admin socket: the command line, the web page, an operator's scripts.

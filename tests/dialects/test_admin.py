@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from dragoman.dialects.emqp.dialect import EmqpSettings
 from tests.core.harness import End, House
 from tests.dialects.shop import JOB, notes, ready_original, ready_worker
 
@@ -73,8 +74,22 @@ def test_binary_identities_and_queue_names_are_shown_with_escapes() -> None:
     assert shown["connected_queues"] == {"\\xfe": [[10, "\\xff\x01"]]}
 
 
-def test_disconnect_from_an_admin_is_acknowledged_and_stops_the_broker() -> None:
+def test_disconnect_from_an_admin_stops_nothing_and_is_answered_with_the_name_of_the_setting() -> None:
     house = House()
+    end = admin(house)
+    end.say(b"DISCONNECT", b"admin:the-id")
+    ((_, value, answered_id),) = end.take(b"REPLY")
+    assert answered_id == b"admin:the-id"
+    error = msgspec.json.decode(value)["error"]
+    assert error["type"] == "REMOTE_STOP_OFF"
+    assert "emqp.remote_stop = true" in error["message"]
+    assert not house.hub.stop_requested
+
+
+def test_disconnect_from_an_admin_is_acknowledged_and_stops_the_broker_where_the_setting_allows_it() -> None:
+    settings = EmqpSettings()
+    settings.remote_stop = True
+    house = House(emqp_settings=settings)
     end = admin(house)
     end.say(b"DISCONNECT", b"admin:the-id")
     assert [frames[1] for frames in end.take(b"ACK")] == [b"admin:the-id"]

@@ -39,6 +39,7 @@ class Play:
     def __init__(self, name: str, is_scheduler_external: bool) -> None:
         settings = EmqpSettings()
         settings.external_scheduler = is_scheduler_external
+        settings.remote_stop = True  # as the original
         self.house = House(emqp_settings=settings)
         self.ends: dict[tuple[str, int], End] = {}
         self.recorded: dict[tuple[str, int], list[list[bytes]]] = {}

@@ -51,8 +51,15 @@ def test_show_schedulers_answers(shop: Shop) -> None:
 
 
 @beyond_the_original
-def test_shutdown_is_acknowledged_and_ends_the_broker(open_shop: OpenShop) -> None:
+def test_shutdown_is_answered_with_the_setting_that_would_allow_it(open_shop: OpenShop) -> None:
     shop = open_shop()
+    assert "emqp.remote_stop = true" in shop.admin("shutdown")
+    assert "waiting_messages_by_queue" in shop.ask("status")
+
+
+@beyond_the_original
+def test_shutdown_is_acknowledged_and_ends_a_broker_that_allows_it(open_shop: OpenShop) -> None:
+    shop = open_shop("emqp.remote_stop=true")
     printed = shop.admin("shutdown")
     assert "'ACK'" in printed
     assert wait_for("the broker's end", lambda: not shop.broker.program.is_running())

@@ -133,7 +133,8 @@ def test_after_kill_9_the_next_one_starts_at_once(broker: Daemon) -> None:
     assert broker.stop() == 0
 
 
-def test_an_admins_disconnect_stops_the_broker(broker: Daemon) -> None:
+def test_an_admins_disconnect_stops_a_broker_that_allows_it(new_broker: NewBroker) -> None:
+    broker = new_broker("emqp.remote_stop=true").start()
     with Peer(broker, "emqp.admin") as admin:
         message_id = new_id()
         admin.say(b"DISCONNECT", message_id)

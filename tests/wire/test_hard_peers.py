@@ -113,17 +113,16 @@ def test_a_peer_that_connects_and_says_nothing_gets_the_signature_only(stage: St
 @pytest.mark.parametrize(
     ("speech", "messages", "code"),
     [
-        (b"GET / HTTP/1.1\r\nHost: broker\r\n\r\n", [], ""),
-        (b"\x16\x03\x01" + b"\xaa" * 20 + b"\x00\x20", [], "BAD_FRAME_SIZE"),
-        (b"\0" * 64, [], "BAD_FRAME_SIZE"),
-        (b"\x03SSH-2.0-client\r\n", [], ""),
+        (b"GET / HTTP/1.1\r\nHost: broker\r\n\r\n", [], "HTTP_NOT_SPOKEN"),
+        (b"\x16\x03\x01" + b"\xaa" * 20 + b"\x00\x20", [], "TLS_NOT_SPOKEN"),
+        (b"\0" * 64, [], "BAD_GREETING"),
+        (b"SSH-2.0-client\r\n", [], "BAD_GREETING"),
     ],
     ids=["http", "tls", "zeros", "ssh"],
 )
 def test_a_stranger_of_another_protocol_says_nothing_to_us(
     speech: bytes, messages: list[list[bytes]], code: str
 ) -> None:
-    # Without a signature it looks like ZMTP 1.0: at worst it is a 1.0 peer with odd messages.
     heard, _, fault = hear(router(), [speech])
     assert heard == messages
     assert ("" if fault is None else fault.code) == code

@@ -31,6 +31,7 @@ class Hub:
         self.connections: int = 0  # connections so far: numbers them
         self.stop_requested: bool = False
         self.message_size_max: int = 0
+        self.legacy_listeners: set[str] = set()  # where ZMTP 1.0 is taken
         self.wall_ns: int = 0  # the wall clock, a tenth of a second old at most; 0: nobody keeps it
 
     def send_all(self) -> None:
@@ -90,6 +91,7 @@ class Session(Peer):
         self.is_unread: bool = False  # the runtime does not read from it at the moment: its silence says nothing
         self.is_holding: bool = False
         self.is_finished: bool = False
+        self.is_greeted: bool = False  # its first bytes, or its whole handshake, are those of this protocol
         self.tap: Callable[[bool, list[bytes]], None] | None = None  # hears (is it ours, the frames or the bytes)
         self.sink: Callable[[bytes], object] = discard  # the socket's write, while there is one
 
@@ -182,7 +184,7 @@ class ZmtpSession(Session):
     def __init__(self, dialect: int, listener: str, listener_no: int, hub: Hub, socket_type: bytes) -> None:
         super().__init__(dialect, listener, hub)
         self.listener_no = listener_no
-        self.zmtp = ZmtpConnection(socket_type, True, b"", hub.message_size_max)
+        self.zmtp = ZmtpConnection(socket_type, True, b"", hub.message_size_max, None, listener in hub.legacy_listeners)
         self.is_open: bool = False
 
     def start(self) -> None:
@@ -201,6 +203,7 @@ class ZmtpSession(Session):
         self.last_sign_ns = self.exchange.now_ns
         if not self.is_open and zmtp.is_ready:
             self.is_open = True
+            self.is_greeted = True
             self.identity = zmtp.peer_identity
             self.address = address_of(self.listener_no, self.identity, self.hub.boot_no, self.connection_no)
             self.opened()

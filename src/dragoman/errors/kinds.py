@@ -15,6 +15,7 @@ class PeerError(DragomanError):
     """A peer broke its protocol; its connection ends, the broker goes on."""
 
     code = "PEER_ERROR"
+    answer: ClassVar[bytes] = b""  # sent before the connection ends, where the peer may understand it
 
 
 class OperatorError(DragomanError):

@@ -2,7 +2,42 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from dragoman.errors.kinds import PeerError
+
+HTTP_REFUSAL: Final = b"HTTP is not spoken on this port.\n"
+
+
+class HttpNotSpoken(PeerError):
+    """The first bytes are an HTTP request: a browser, a health check, or a web page that means harm."""
+
+    code = "HTTP_NOT_SPOKEN"
+    answer = (
+        b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s"
+        % (len(HTTP_REFUSAL), HTTP_REFUSAL)
+    )
+
+    def __init__(self) -> None:
+        super().__init__("an HTTP request; this port speaks another protocol")
+
+
+class TlsNotSpoken(PeerError):
+    """The first bytes are a TLS hello."""
+
+    code = "TLS_NOT_SPOKEN"
+
+    def __init__(self) -> None:
+        super().__init__("a TLS hello; this port speaks another protocol, in plain")
+
+
+class LegacyGreetingOff(PeerError):
+    """A ZMTP 1.0 peer (libzmq 2.x) reached a listener that takes 2.0 and newer only."""
+
+    code = "LEGACY_GREETING_OFF"
+
+    def __init__(self) -> None:
+        super().__init__("a greeting of ZMTP 1.0, which is off on this listener")
 
 
 class BadGreeting(PeerError):

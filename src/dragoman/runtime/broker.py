@@ -16,16 +16,17 @@ from dragoman.core.core import Core
 from dragoman.core.timers import Timers
 from dragoman.dialects.registry import Dialects
 from dragoman.dialects.session import Hub, Session
-from dragoman.errors import JournalFull, PeerError
+from dragoman.errors import JournalFull, LegacyGreetingOff, PeerError
 from dragoman.journal.journal import Journal
-from dragoman.limits import CLOCK_STEP_NS, FAULT_LOGS_PER_SECOND, STALL_NS, WRITE_BUFFER_SIZE
+from dragoman.limits import CLOCK_STEP_NS, STALL_NS, WRITE_BUFFER_SIZE
 from dragoman.model.words import DRAINING, JOURNAL_FAILING, JOURNAL_FULL, PROTOCOL_FAULT, TAKEN
 from dragoman.runtime.clock import Clock
 from dragoman.runtime.committer import KEPT, STARTED, Committer
 from dragoman.runtime.config import Config
 from dragoman.runtime.connection import Connection
+from dragoman.runtime.fault_log import FaultLog
 from dragoman.runtime.outside import Outside
-from dragoman.runtime.settings import apply_core, apply_dialects, ns
+from dragoman.runtime.settings import apply_core, apply_dialects, legacy_listeners, ns
 from dragoman.runtime.upkeep import Upkeep
 
 SWEEP_S = 0.1
@@ -55,6 +56,7 @@ class Broker:
         self.hub.boot_no = core.state.boot_no
         self.dialects = Dialects(self.hub, outside.id_seed)
         self.committer = Committer(core, journal, self.loop, outside.commit_thread, self._on_synced, upkeep.on_appended)
+        self.faults = FaultLog()
         self.connections: dict[Session, Connection] = {}
         self.on_stop: Callable[[], None] = lambda: None
         self.is_draining = False
@@ -69,7 +71,6 @@ class Broker:
         self._is_awake = False
         self._is_stopped = False
         self._is_congested = False
-        self._faults_this_second = 0
         self._next_second_ns = 0
         self._swept_ns = 0
         self._was_stalled = False
@@ -80,6 +81,7 @@ class Broker:
         """Take over settings, at the start and at a reload."""
         self.config = config
         self.connections_max = config.limits.connections_max
+        self.hub.legacy_listeners = legacy_listeners(config)
         self.hub.message_size_max = config.limits.message_size_max
         # The largest message allowed must not look like a peer that does not read.
         self.out_buffer_max = config.limits.out_buffer_max + config.limits.message_size_max
@@ -170,7 +172,7 @@ class Broker:
         """A session for a new connection, or None at the limit."""
         self.core.set_time(self.clock.now_ns())
         if len(self.connections) >= self.connections_max:
-            self._log_fault("connection refused", listener=connection.listener, code="TOO_MANY_CONNECTIONS")
+            self.faults.write("connection refused", listener=connection.listener, code="TOO_MANY_CONNECTIONS")
             return None
         session = self.dialects.session(connection.listener)
         connection.opened_ns = self.core.now_ns
@@ -202,19 +204,24 @@ class Broker:
         if session is None:
             return
         self.core.note(session, fault.code)
-        self._log_fault("peer fault", peer=session.remote, listener=session.listener, code=fault.code, fault=str(fault))
-        session.sink(session.take_free())
+        self._log_fault(session, fault)
+        session.sink(session.take_free() + fault.answer)
         session.lost(PROTOCOL_FAULT)
         self._end_slowly(connection)
 
     def on_overflow(self, connection: Connection) -> None:
-        self._log_fault("peer does not read, connection ended", listener=connection.listener, code="OUT_BUFFER_FULL")
+        self.faults.write("peer does not read, connection ended", listener=connection.listener, code="OUT_BUFFER_FULL")
         connection.abort()
 
-    def _log_fault(self, event: str, **fields: object) -> None:
-        self._faults_this_second += 1
-        if self._faults_this_second <= FAULT_LOGS_PER_SECOND:
-            log.warning(event, **fields)
+    def _log_fault(self, session: Session, fault: PeerError) -> None:
+        about = {"peer": session.remote, "listener": session.listener, "fault": str(fault)}
+        if session.is_greeted:
+            self.faults.write("peer fault", code=fault.code, **about)
+            return
+        if isinstance(fault, LegacyGreetingOff):
+            about["advice"] = f"to take such peers here, add {session.listener} to security.legacy_greetings"
+        host = session.remote.rpartition(":")[0]
+        self.faults.write_rarely(self.core.now_ns, host, "peer refused by its first bytes", fault.code, **about)
 
     def balance(self, connection: Connection) -> None:
         """A client that does not read, or every client while too much is uncommitted, is not read from; a worker always is: its
@@ -272,9 +279,7 @@ class Broker:
         return self._was_stalled
 
     def _each_second(self, now_ns: int) -> None:
-        if self._faults_this_second > FAULT_LOGS_PER_SECOND:
-            log.warning("more peer faults", count=self._faults_this_second - FAULT_LOGS_PER_SECOND)
-        self._faults_this_second = 0
+        self.faults.each_second()
         step_ns = self.clock.step_ns(CLOCK_STEP_NS)
         if step_ns:
             log.warning("the wall clock stepped", seconds=step_ns / SECOND_NS)
@@ -288,7 +293,7 @@ class Broker:
             if session is None or session.address:
                 self._handshaking.discard(connection)
             elif connection.opened_ns < before_ns:
-                self._log_fault("no handshake in time", listener=connection.listener, code="HANDSHAKE_TIMEOUT")
+                self.faults.write("no handshake in time", listener=connection.listener, code="HANDSHAKE_TIMEOUT")
                 connection.abort()
         for connection in list(self._ending):
             if connection.opened_ns < before_ns:

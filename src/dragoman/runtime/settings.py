@@ -11,6 +11,7 @@ from dragoman.dialects.registry import Dialects
 from dragoman.dialects.rq.dialect import RqSettings
 from dragoman.dialects.scale0.dialect import Scale0Settings
 from dragoman.runtime.config import Config
+from dragoman.runtime.config.listeners import LISTENERS
 
 CATCH_UPS = {"none": CATCH_UP_NONE, "one": CATCH_UP_ONE, "all": CATCH_UP_ALL}
 
@@ -33,6 +34,12 @@ def apply_core(config: Config, settings: CoreSettings) -> None:
     settings.dedupe_keys_max = queues.dedupe_keys_max
     settings.catch_up = CATCH_UPS[config.schedules.catch_up]
     settings.timezone = config.schedules.timezone
+
+
+def legacy_listeners(config: Config) -> set[str]:
+    """The listeners where ZMTP 1.0 is taken, each by its name."""
+    allowed = config.security.legacy_greetings
+    return {name for name in LISTENERS if name in allowed or name.partition(".")[0] + ".*" in allowed}
 
 
 def apply_dialects(config: Config, dialects: Dialects) -> None:
@@ -92,6 +99,7 @@ def apply_emqp(config: Config, settings: EmqpSettings) -> None:
     settings.worker_lost_ns = ns(emqp.worker_lost_s)
     settings.json_only = emqp.json_only
     settings.external_scheduler = emqp.scheduler == "external"
+    settings.remote_stop = emqp.remote_stop
     settings.default_queue = emqp.default_queue.encode()
     settings.default_weight = emqp.default_weight
     settings.timeout_grace_ns = ns(emqp.timeout_grace_s)

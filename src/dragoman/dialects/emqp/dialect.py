@@ -24,6 +24,7 @@ class EmqpSettings:
         self.worker_lost_ns: int = 5 * SECOND_NS
         self.json_only: bool = True
         self.external_scheduler: bool = False
+        self.remote_stop: bool = False
         self.default_queue: bytes = b"default"
         self.default_weight: int = 10
         # The original's worker says that a job ran out of time up to a second late, and its REPLY takes up to another.

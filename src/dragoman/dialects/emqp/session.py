@@ -240,8 +240,7 @@ class EmqpSession(ZmtpSession):
 
     def on_disconnect(self, message_id: bytes) -> None:
         if self.listener == "emqp.admin":
-            self.tell_now([ACK, self.emqp.next_id(), message_id])
-            self.hub.stop_requested = True
+            self.tell_now(status.stop(message_id, self.hub, self.emqp))
         elif self.is_worker:
             self.exchange.leave(self)
         else:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from dragoman.dialects.emqp.dialect import EmqpDialect
-from dragoman.dialects.emqp.words import SHOW_SCHEDULERS, SHOW_WORKERS
+from dragoman.dialects.emqp.jobs import error_value
+from dragoman.dialects.emqp.words import ACK, REPLY, SHOW_SCHEDULERS, SHOW_WORKERS
+from dragoman.dialects.session import Hub
 from dragoman.model.exchange import Exchange
 from dragoman.model.peer import Peer
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import BY_CLIENT, TAKEN
+
+REMOTE_STOP_OFF: Final = "DISCONNECT does not stop this broker; emqp.remote_stop = true would allow it"
 
 
 def answer(command: bytes, exchange: Exchange, emqp: EmqpDialect) -> bytes:
@@ -34,6 +40,14 @@ def cancel(client_id: bytes, exchange: Exchange) -> bytes:
     """End one request; says whether there was one to end."""
     m = exchange.lookup(client_id)
     return b"true" if m is not None and exchange.cancel(m, BY_CLIENT) == TAKEN else b"false"
+
+
+def stop(message_id: bytes, hub: Hub, emqp: EmqpDialect) -> list[bytes]:
+    """An admin's DISCONNECT: stop the broker where the setting allows it, else name the setting. The frames of the answer."""
+    if not emqp.settings.remote_stop:
+        return [REPLY, emqp.next_id(), error_value("REMOTE_STOP_OFF", REMOTE_STOP_OFF), message_id]
+    hub.stop_requested = True
+    return [ACK, emqp.next_id(), message_id]
 
 
 def counts(exchange: Exchange) -> dict[str, dict[str, int]]:

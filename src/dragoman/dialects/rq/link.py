@@ -97,6 +97,7 @@ class RqLink(RqSource):
 
     def start(self) -> None:
         self.enter()
+        self.is_greeted = True  # the connection is ours
         self.rq.links[self.connection_no] = self
 
     def ended(self) -> None:

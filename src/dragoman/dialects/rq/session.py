@@ -15,7 +15,9 @@ from dragoman.dialects.rq.inbound import RqInbound
 from dragoman.dialects.rq.source import RqSource
 from dragoman.dialects.session import Hub
 from dragoman.model.words import BROKER_STOPPED, CONNECTION_ENDED, WORKER_LEFT
+from dragoman.wire import first_bytes
 from dragoman.wire.risp.reader import RispReader
+from dragoman.wire.risp.words import CLOSING, is_of_known_commands
 from dragoman.wire.risp.writer import CONTROLLER_CLOSING, PING_BYTES
 
 
@@ -29,6 +31,7 @@ class RqSession(RqSource):
         self.consumers: dict[bytes, RqConsumer] = {}
         self.inbound = RqInbound(self)
         self.reader = RispReader(self.inbound, hub.message_size_max)
+        self.unjudged: bytes = b""  # until they are known to be RISP
         self.is_pinged: bool = False  # and has said nothing since
         self.is_idle: bool = False
         self.has_said_closing: bool = False  # we did
@@ -40,6 +43,10 @@ class RqSession(RqSource):
             self.say_closing()
 
     def receive(self, data: bytes) -> None:
+        if not self.is_greeted:
+            data = self.judged(data)
+            if not data:
+                return
         self.last_sign_ns = self.exchange.now_ns
         self.is_pinged = False
         tap = self.tap
@@ -50,6 +57,21 @@ class RqSession(RqSource):
             self.set_idle(False)
         if self.is_closing:
             self.finish_if_done()
+
+    def judged(self, data: bytes) -> bytes:
+        """All that has come once it is known to be RISP, until then nothing; raises when it is HTTP or TLS."""
+        data = self.unjudged + data
+        kind = first_bytes.judge(data)
+        # An idle node that leaves says CLOSING and nothing else: the first byte of a TLS hello. Either has ended then.
+        is_closing = len(data) == 1 and data[0] == CLOSING
+        if kind == first_bytes.UNDECIDED and not is_closing:
+            self.unjudged = data
+            return b""
+        if kind == first_bytes.TLS or not is_of_known_commands(data[: data.find(b" ") + 2]):
+            first_bytes.refuse(kind)
+        self.unjudged = b""
+        self.is_greeted = True
+        return data
 
     def ended(self) -> None:
         self.rq.nodes.pop(self.connection_no, None)

@@ -110,6 +110,13 @@ class EmqpConfig:
         kinds.one_of("builtin", "external"),
         "Who keeps schedules: the broker, or EventMQ's scheduler program that has INFORMed.",
     )
+    remote_stop: bool = setting(
+        False,
+        kinds.switch(),
+        "DISCONNECT on the admin port (EventMQ's `emq-cli shutdown`) stops the broker. false = it is answered with the name of this "
+        "setting. Everybody who reaches the port may say it.",
+        reloadable=True,
+    )
     default_queue: str = setting("default", kinds.name(), "The queue meant by an empty name.")
     default_weight: int = setting(10, kinds.integer(0, 10**9), "The weight of a queue that INFORM gives none.")
     timeout_grace_s: float = setting(

@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo
 from dragoman.dialects.scale0 import documents
 from dragoman.dialects.scale0.tree import Node
 from dragoman.errors import BadDocument
+from dragoman.runtime.config.listeners import LISTENERS
 
 UNITS: Final = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 BINARY_UNITS: Final = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
@@ -168,6 +169,29 @@ def names() -> Kind:
 
     return Kind(
         'a list of host names such as ["broker.example"]',
+        read,
+        lambda found: "[" + ", ".join(write_text(item) for item in found) + "]",
+    )
+
+
+def zmtp_listeners() -> Kind:
+    """Listeners that speak ZMTP, by name, or all of a dialect as `DIALECT.*`."""
+    known = {name for name in LISTENERS if "." in name}
+    known |= {name.partition(".")[0] + ".*" for name in known}
+
+    def read(value: object, is_text: bool) -> tuple[str, ...]:
+        items = value
+        if is_text and isinstance(value, str):
+            items = json.loads(value) if value.strip().startswith("[") else value.split(",")
+        if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+            raise ValueError
+        found = tuple(item.strip() for item in items if item.strip())
+        if not known.issuperset(found):
+            raise ValueError
+        return found
+
+    return Kind(
+        'a list of listeners such as ["scale0.*", "pingpong.worker"]',
         read,
         lambda found: "[" + ", ".join(write_text(item) for item in found) + "]",
     )

@@ -214,6 +214,13 @@ class SecurityConfig:
         kinds.switch(),
         "Allow listeners that other machines can reach although nobody is asked who they are.",
     )
+    legacy_greetings: tuple[str, ...] = setting(
+        ("scale0.*",),
+        kinds.zmtp_listeners(),
+        "Listeners that take peers of ZMTP 1.0 (libzmq 2.x), whose greeting proves little about who sends it. ZMTP 2.0 and 3.x are taken "
+        "everywhere.",
+        reloadable=True,
+    )
 
 
 @dataclass(frozen=True, slots=True)

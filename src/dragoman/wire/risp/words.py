@@ -61,3 +61,19 @@ U32: Final = 0xFFFF_FFFF
 U16: Final = 0xFFFF
 # A number that was not said.
 UNSAID: Final = -1
+
+
+def is_of_known_commands(data: bytes) -> bool:
+    """Whether these first bytes of a stream, all of them ASCII, are parameters that rq has. Those of other protocols soon are not."""
+    at = 0
+    while at < len(data):
+        command = data[at]
+        if command == EXCLUSIVE or command == NOREPLY:
+            at += 1
+        elif command == PRIORITY or command == RETRIES:
+            at += 2
+        elif command == QUEUEID or command == TIMEOUT or command == MAX:
+            at += 3
+        else:
+            return False
+    return True

@@ -2,7 +2,8 @@
 
     GREETING ── 64 bytes, same mechanism ──────► HANDSHAKE ── mechanism done, types fit ──► TRAFFIC     3.0, 3.1
         │ ──── 12 bytes, types fit ────────────► IDENTITY ─── one frame ──────────────────► TRAFFIC     2.0
-        │ ──── no signature ───────────────────► IDENTITY ─── one frame ──────────────────► TRAFFIC     1.0
+        │ ──── no signature ───────────────────► IDENTITY ─── one frame ──────────────────► TRAFFIC     1.0, where it is allowed
+        │ ──── an HTTP request, a TLS hello ───► FAILED
         any fault, from any state ─────────────► FAILED
 
 `receive` raises the fault, except when whole messages came before it in the same buffer: then they are returned, `fault`
@@ -19,12 +20,14 @@ from dragoman.errors import (
     BadCommand,
     BadGreeting,
     IdentityTooLong,
+    LegacyGreetingOff,
     MechanismMismatch,
     PeerError,
     PeerRefused,
     SocketTypeMismatch,
 )
 from dragoman.limits import COMMAND_SIZE_MAX, IDENTITY_SIZE_MAX, MESSAGE_SIZE_MAX
+from dragoman.wire import first_bytes
 from dragoman.wire.zmtp import commands, greeting, sockets
 from dragoman.wire.zmtp.frames import encode_command, encode_message
 from dragoman.wire.zmtp.mechanism import Mechanism, NullMechanism
@@ -54,12 +57,14 @@ class ZmtpConnection:
         identity: bytes = b"",
         message_size_max: int = MESSAGE_SIZE_MAX,
         mechanism: Mechanism | None = None,
+        allows_v1: bool = True,
     ) -> None:
         assert socket_type in sockets.PEERS
         assert len(identity) <= IDENTITY_SIZE_MAX
         self.socket_type = socket_type
         self.as_server = as_server
         self.identity = identity
+        self.allows_v1 = allows_v1
         self.is_ready = False
         self.is_v1 = False
         self.peer_version = 0
@@ -156,8 +161,11 @@ class ZmtpConnection:
         if greeting.is_unversioned(heard):
             data = self._heard + data
             self._heard = b""
-            self._meet_unversioned()
-            return data
+            if self._is_recognised(data):
+                self._meet_unversioned()
+                return data
+            self._heard = data
+            return b""
         self._heard = heard
         if before < greeting.SIGNATURE_SIZE <= len(heard):
             self._out.append(greeting.VERSION_BYTE)
@@ -179,6 +187,18 @@ class ZmtpConnection:
             self._meet_current(heard)
         self._heard = b""
         return data[size - before :]
+
+    def _is_recognised(self, heard: bytes) -> bool:
+        """Whether bytes without a signature are a 1.0 peer's; False while they could still be others'. Raises when they are."""
+        kind = first_bytes.judge(heard)
+        first_bytes.refuse(kind)
+        if kind == first_bytes.UNDECIDED or len(heard) < 2:
+            return False
+        if not greeting.is_identity_of_1_0(heard):
+            raise BadGreeting("it begins neither with a signature nor with an identity")
+        if not self.allows_v1:
+            raise LegacyGreetingOff
+        return True
 
     def _meet_unversioned(self) -> None:
         """A 1.0 peer: it took our signature for the header of our identity frame, so the identity's bytes follow."""

@@ -5,7 +5,8 @@
          size + 1 (8, be)                  2.0: socket type; the greeting ends here
 
 A 1.0 peer sends no greeting but its identity as a frame. Its first byte differs from 0xFF, or, for a long identity, byte 9
-is that frame's flags with bit 0 clear. To such a peer our first ten bytes are the header of our own identity frame. That
+is that frame's flags with bit 0 clear. libzmq 2.x leaves rubbish in those flags, always the same: bits 1 to 6 are all set or all clear,
+bit 7 is clear. To such a peer our first ten bytes are the header of our own identity frame. That
 is why only those ten are sent before the peer has spoken, byte 10 after its signature, and the rest after its byte 10.
 """
 
@@ -28,6 +29,9 @@ GREETING_SIZE_V3: Final = 64
 MECHANISM_SIZE_MAX: Final = 20
 FILLER_SIZE: Final = 31
 
+# Of a 1.0 frame's flags only MORE, bit 0, has a meaning.
+RUBBISH_V1: Final = 0xFE
+
 VERSION_BYTE: Final = 3
 MINOR_BYTE: Final = 1
 
@@ -44,6 +48,14 @@ def signature(identity: bytes) -> bytes:
 def is_unversioned(heard: bytes) -> bool:
     """Whether these first bytes are a 1.0 peer's; they are enough when one is not 0xFF or ten have come."""
     return heard[0] != 0xFF or (len(heard) >= SIGNATURE_SIZE and heard[9] & 1 == 0)
+
+
+def is_identity_of_1_0(heard: bytes) -> bool:
+    """Whether these first bytes, at least two and not a 2.0 or 3.x greeting, can begin a 1.0 peer's identity frame."""
+    if heard[0] == 0:
+        return False
+    flags = heard[9] if heard[0] == 0xFF else heard[1]
+    return flags & RUBBISH_V1 == 0 or flags & RUBBISH_V1 == RUBBISH_V1 & 0x7F
 
 
 def rest_of_greeting(mechanism: bytes, as_server: bool) -> bytes:

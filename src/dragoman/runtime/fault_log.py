@@ -1,0 +1,50 @@
+"""Log lines about peers' faults, so many a second in all, and of some kinds one per address, listener and minute: a flood must not fill a disk, and an
+old program that connects ten times a second must not hide the others."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import structlog
+
+from dragoman.limits import FAULT_ADDRESSES_MAX, FAULT_LOGS_PER_SECOND, FAULT_REPEAT_NS
+
+log = structlog.get_logger("dragoman")
+
+MORE: Final = "more peer faults"
+
+
+class FaultLog:
+    """One for a broker. Each second `each_second` tells how many lines were left out."""
+
+    def __init__(self) -> None:
+        self._this_second = 0
+        self._left_out = 0
+        self._next_ns: dict[tuple[str, str, str], int] = {}  # by address, listener and code, the oldest first
+
+    def write(self, event: str, **fields: object) -> bool:
+        """Whether there was a line to spare for it in this second."""
+        self._this_second += 1
+        if self._this_second > FAULT_LOGS_PER_SECOND:
+            self._left_out += 1
+            return False
+        log.warning(event, **fields)
+        return True
+
+    def write_rarely(self, now_ns: int, host: str, event: str, code: str, listener: str, **fields: object) -> None:
+        """As `write`, once per address, listener and code in a minute."""
+        key = (host, listener, code)
+        if now_ns < self._next_ns.get(key, 0):
+            self._left_out += 1
+            return
+        if not self.write(event, code=code, listener=listener, **fields):
+            return
+        self._next_ns.pop(key, None)
+        if len(self._next_ns) >= FAULT_ADDRESSES_MAX:
+            del self._next_ns[next(iter(self._next_ns))]
+        self._next_ns[key] = now_ns + FAULT_REPEAT_NS
+
+    def each_second(self) -> None:
+        if self._left_out:
+            log.warning(MORE, count=self._left_out)
+        self._this_second = self._left_out = 0

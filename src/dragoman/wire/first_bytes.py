@@ -1,0 +1,74 @@
+"""What a connection's first bytes are, when they are not this broker's: an HTTP request or a TLS hello.
+
+    HTTP   method SP target    a method is letters, then letters, digits, `-` or `_`; a target begins with `/`, `*` or `http`,
+                               or with anything after CONNECT. `PRI * HTTP/2.0` opens HTTP/2
+    TLS    16 03               a handshake record of any version
+
+A web page can make a browser send such bytes to any port, followed by a body of its choice; so they are refused before anything
+behind them is read. ZMTP 2.0 and 3.x begin with 0xFF. The second byte of a ZMTP 1.0 greeting is a frame's flags, which are never a
+letter, a digit, `-`, `_`, a space or 3. So none of them is taken for either; RISP has a check of its own (`risp.words`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.errors import HttpNotSpoken, TlsNotSpoken
+
+UNDECIDED: Final = 0  # more bytes are needed
+HTTP: Final = 1
+TLS: Final = 2
+NEITHER: Final = 3
+
+# The longest registered method has 17 letters. No more bytes than a method, a space and `http` are ever needed.
+METHOD_SIZE_MAX: Final = 32
+TLS_HANDSHAKE: Final = 0x16
+TLS_MAJOR: Final = 3
+SPACE: Final = 0x20
+
+
+def judge(heard: bytes) -> int:
+    """One of the four above, for the first bytes of a stream."""
+    if not heard:
+        return UNDECIDED
+    if heard[0] == TLS_HANDSHAKE:
+        if len(heard) == 1:
+            return UNDECIDED
+        return TLS if heard[1] == TLS_MAJOR else NEITHER
+    if not is_letter(heard[0]):
+        return NEITHER
+    at = 1
+    while at < len(heard) and at <= METHOD_SIZE_MAX and is_method_byte(heard[at]):
+        at += 1
+    if at > METHOD_SIZE_MAX:
+        return NEITHER
+    if at == len(heard):
+        return UNDECIDED
+    if heard[at] != SPACE:
+        return NEITHER
+    return judge_target(heard[:at].upper(), heard[at + 1 : at + 5].lower())
+
+
+def judge_target(method: bytes, target: bytes) -> int:
+    """`target` has at most four bytes."""
+    if not target:
+        return UNDECIDED
+    if target[:1] == b"/" or target[:1] == b"*" or method == b"CONNECT" or target == b"http":
+        return HTTP
+    return UNDECIDED if b"http".startswith(target) else NEITHER
+
+
+def refuse(kind: int) -> None:
+    """Raise the fault of a stream of that kind."""
+    if kind == HTTP:
+        raise HttpNotSpoken
+    if kind == TLS:
+        raise TlsNotSpoken
+
+
+def is_letter(byte: int) -> bool:
+    return 0x41 <= byte <= 0x5A or 0x61 <= byte <= 0x7A
+
+
+def is_method_byte(byte: int) -> bool:
+    return is_letter(byte) or 0x30 <= byte <= 0x39 or byte == 0x2D or byte == 0x5F
