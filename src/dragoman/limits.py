@@ -13,6 +13,10 @@ STALE_ENTRIES_MAX: Final = 1024
 # Lines in one lane: clients beyond share one, chosen by their address. A line costs about 2 kB, and some clients have a new
 # address for every message.
 LINES_MAX: Final = 4096
+# Dismissed workers remembered beyond their connections: an operator's own doing, about 300 bytes each.
+DISMISSALS_MAX: Final = 10_000
+# Those among them that are not connected and that a list of workers names.
+KEPT_OUT_SHOWN_MAX: Final = 100
 # A message's priority: 0 (the usual) to 9 (first). Ten lanes are what people can reason about.
 PRIORITY_MAX: Final = 9
 # Bytes of a client's message id, of an address, of a dedupe key: each has a one-byte length in the journal.

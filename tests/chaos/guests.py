@@ -128,7 +128,7 @@ class ChaosWorker:
                 if side.is_acknowledged and not is_ready:
                     is_ready = True
                     side.ready(SLOTS)
-                if side.is_dismissed:
+                if side.is_sent_away:
                     return
                 if asyncio.get_running_loop().time() > beat_s:
                     beat_s += BEAT_S

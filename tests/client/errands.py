@@ -60,3 +60,13 @@ def dies_once(marker: str) -> str:
         path.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return "survived"
+
+
+@app.job()
+async def charges(book: str, gate: str) -> str:
+    """Writes a line each time it begins, and ends when the gate is there."""
+    with Path(book).open("a") as page:
+        page.write("charged\n")
+    while not Path(gate).exists():
+        await asyncio.sleep(0.01)
+    return "charged"

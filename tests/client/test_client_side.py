@@ -126,7 +126,7 @@ def test_a_worker_reports_jobs_and_shows_the_rest(cut: int) -> None:
     jobs = [job for piece in pieces(data, cut) for job in side.receive(piece)]
     assert jobs == [(b"job-1", 30.0, b"body"), (b"job-2", 0.0, b"")]
     assert side.is_acknowledged
-    assert side.is_dismissed
+    assert side.is_sent_away
     assert side.is_broker_leaving
 
 

@@ -173,6 +173,13 @@ def test_a_bound_that_has_passed_but_is_not_swept_yet_is_told(house: House) -> N
     assert message_lines(house, job)[0].endswith("its time bound has just passed")
 
 
+def test_a_message_held_by_a_dismissed_worker_says_that_it_may_still_answer(house: House) -> None:
+    serve(house, b"mail", 1)
+    job = house.client().request(b"mail")
+    house.core.roster.dismiss(next(iter(house.core.workers.values())))
+    assert "that worker is dismissed: it takes nothing new and may still answer" in message_lines(house, job)
+
+
 def test_a_message_held_by_a_leaving_worker_says_that_it_may_still_answer(house: House) -> None:
     worker = serve(house, b"mail", 1)
     job = house.client().request(b"mail")

@@ -39,6 +39,16 @@ def test_a_leaving_worker_says_so(house: House) -> None:
     assert worker_lines(house, "w")[0] == "takes nothing new: it is leaving (1 leased; it may still answer them)"
 
 
+def test_a_dismissed_worker_says_so_and_how_it_comes_back(house: House) -> None:
+    serve(house, b"mail", 1, b"w")
+    house.client().request(b"mail")
+    peer = next(iter(house.core.workers.values()))
+    house.core.roster.dismiss(peer)
+    line = worker_lines(house, "w")[0]
+    assert line.startswith("takes nothing new: the operator dismissed it (1 leased; it may still answer them); ")
+    assert "`dragoman workers admit w1." in line
+
+
 def test_a_worker_that_does_not_read_says_so(house: House) -> None:
     worker = serve(house, b"mail", 1, b"w")
     worker.session.is_blocked = True

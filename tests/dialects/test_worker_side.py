@@ -58,7 +58,7 @@ def test_it_hears_disconnect_and_kbye() -> None:
     link = Link(house)
     link.side.ready(1)
     link.exchange()
-    assert link.side.is_dismissed
+    assert link.side.is_sent_away
     assert not link.side.is_acknowledged
     link.side.inform(b'[[10,"mail"]]')
     link.exchange()

@@ -201,14 +201,30 @@ def test_a_port_of_a_recording_that_is_no_listener_must_be_named(dragoman: Comma
     assert "--dialect" in answer.err
 
 
-def test_a_worker_can_be_dismissed(broker: BrokerProcess, dragoman: Commands) -> None:
-    with zmq.Context.instance().socket(zmq.DEALER) as worker:
-        worker.linger = 0
-        worker.routing_id = b"unwanted"
-        worker.connect(address(broker, "pingpong.worker"))
-        worker.send_multipart([b"", b"READY"])
-        assert hear(worker) == [b"", b"PONG"]
-        answer = dragoman("dismiss", "unwanted")
+def joined(broker: BrokerProcess) -> zmq.Socket[bytes]:
+    """A pingpong worker of libzmq with an identity, taken on by the broker."""
+    worker = zmq.Context.instance().socket(zmq.DEALER)
+    worker.linger = 0
+    worker.routing_id = b"unwanted"
+    worker.connect(address(broker, "pingpong.worker"))
+    worker.send_multipart([b"", b"READY"])
+    assert hear(worker) == [b"", b"PONG"]
+    return worker
+
+
+def test_a_worker_can_be_dismissed_and_admitted(broker: BrokerProcess, dragoman: Commands) -> None:
+    with joined(broker):
+        answer = dragoman("workers", "dismiss", "unwanted")
         assert answer.code == 0, answer.err
         assert "dismissed" in answer.out
-    assert dragoman("dismiss", "nobody").code == 4
+        assert "dismissed" in dragoman("workers").out
+        assert dragoman("dismiss", "unwanted").code == 0
+    wait_for("its departure", lambda: "kept out until" in dragoman("workers").out)
+    with joined(broker):
+        assert "dismissed" in dragoman("workers").out
+        assert dragoman("workers", "admit", "unwanted").code == 0
+        assert "dismissed" not in dragoman("workers").out
+    assert dragoman("workers", "dismiss", "nobody").code == 4
+    assert dragoman("workers", "admit", "nobody").code == 4
+    assert dragoman("workers", "admit").code == 2
+    assert dragoman("workers", "admit", "--all").out == "0 workers admitted\n"

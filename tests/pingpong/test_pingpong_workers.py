@@ -227,7 +227,7 @@ def test_a_cancelled_job_makes_its_worker_owe(table: Table) -> None:
 def test_exit_is_never_said_unless_the_setting_allows_it(table: Table) -> None:
     worker = ready_worker(table)
     table.pingpong.draining()
-    worker.broker_side.dismiss(BY_OPERATOR)
+    table.core.roster.dismiss(worker.broker_side)
     table.pingpong.closing()
     assert worker.said() == []
 
@@ -248,8 +248,7 @@ def test_a_drain_tells_idle_workers_to_exit_and_busy_ones_after_their_result(tab
 def test_a_dismissed_worker_is_told_to_exit_and_gets_nothing_more(table: Table) -> None:
     table.pingpong.settings.send_exit = True
     worker = ready_worker(table)
-    table.core.leave(worker.broker_side)
-    worker.broker_side.dismiss(BY_OPERATOR)
+    table.core.roster.dismiss(worker.broker_side)
     assert worker.said() == [[b"", b"EXIT"]]
     worker.ping()
     ClientPlayer(table).order(b"job")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.model.words import BY_OPERATOR, DRAINING
+from dragoman.model.words import DRAINING
 from tests.core.harness import House
 from tests.rq.nodes import Node, consumer, job, notes, request
 
@@ -197,29 +197,31 @@ def drain(house: House) -> None:
     house.dialects.rq.draining()
 
 
-def test_a_consumer_the_operator_sends_away_may_answer_what_it_holds() -> None:
+def test_a_dismissed_consumer_answers_what_it_holds_and_gets_nothing_until_it_is_admitted() -> None:
     house = House()
     worker = consumer(house)
     client = Node(house)
     client.say(request(1))
     assert worker.hears() == [job(0)]
     peer = next(iter(house.core.workers.values()))
-    house.core.leave(peer)
-    peer.dismiss(BY_OPERATOR)
-    assert worker.hears() == ["CLOSING"]
-    assert not worker.is_ended_by_us()
+    house.core.roster.dismiss(peer)
+    assert worker.hears() == []
     client.say(request(2))
     worker.say("CLEAR ID=0 DELIVERED", "CLEAR ID=0 PAYLOAD=ok REPLY")
-    assert worker.is_ended_by_us()
     assert client.hears() == ["ID=1 DELIVERED", "ID=1 PAYLOAD=ok REPLY"]
     assert worker.hears() == []
+    assert not worker.is_ended_by_us()
+    house.core.roster.admit(peer)
+    assert worker.hears() == [job(0)]
 
 
-def test_a_consumer_the_operator_sends_away_that_holds_nothing_goes_at_once() -> None:
+def test_a_dismissed_node_that_consumes_another_queue_gets_nothing_of_it() -> None:
     house = House()
     worker = consumer(house)
-    peer = next(iter(house.core.workers.values()))
-    house.core.leave(peer)
-    peer.dismiss(BY_OPERATOR)
-    assert worker.hears() == ["CLOSING"]
-    assert worker.is_ended_by_us()
+    for peer in list(house.core.workers.values()):
+        house.core.roster.dismiss(peer)
+    worker.say("CLEAR QUEUE=other MAX=5 CONSUME")
+    assert len(worker.hears()) == 1, "CONSUMING: its claim is noted"
+    Node(house).say("CLEAR ID=1 QUEUE=other PAYLOAD=body REQUEST")
+    assert worker.hears() == []
+    assert [peer.is_dismissed for peer in house.core.workers.values()] == [True, True]

@@ -160,7 +160,11 @@ def test_a_worker_is_sent_away_and_may_still_answer(house: Daemon, visitor: Visi
         assert "The 1 message it holds it may still answer." in question
         assert answer.status == 303
         assert house.ask("message", id=handle.id)["state"] == "leased"
-        assert "leaving" in visitor.page(f"/worker?id={worker}")
+        assert "the operator dismissed it" in visitor.page(f"/worker?id={worker}")
+        assert f"Admit {worker}" in visitor.page("/workers")
+        answer = visitor.do(f"/do/admit?worker={worker}")
+        assert answer.status == 303
+        assert house.ask("worker", worker=worker)["state"] == "busy"
     finally:
         servant.vanish()
 

@@ -288,13 +288,15 @@ def test_a_page_says_when_the_broker_is_away_and_comes_back_with_it(scene: Scene
     browser.wait_text("live", "#pulse")
 
 
-def test_a_worker_is_drained_and_another_disconnected(scene: Scene, browser: Browser) -> None:
+def test_a_worker_is_dismissed_and_admitted_and_another_disconnected(scene: Scene, browser: Browser) -> None:
     workers = wait_for("workers again", lambda: scene.house.ask("workers")["workers"][1:], LOAD_S)
     drained, cut = str(workers[-1]["id"]), str(workers[0]["id"])
     browser.open("/workers")
-    browser.press(f"Drain {drained}")
-    browser.press("Drain the worker")
-    browser.wait_text(f"{drained} gets nothing new.")
+    browser.press(f"Dismiss {drained}")
+    browser.press("Dismiss the worker")
+    browser.wait_text(f"{drained} is dismissed: it gets nothing new.")
+    browser.press(f"Admit {drained}")
+    browser.wait_text(f"{drained} is admitted.")
     browser.press(f"Disconnect {cut}")
     browser.press("Disconnect the worker")
     browser.wait_text(f"{cut} is disconnected.")

@@ -1,4 +1,4 @@
-"""`dragoman cancel`, `retry`, `dismiss`, `reload` and `stop`: the operator's words to a running broker."""
+"""`dragoman cancel`, `retry`, `reload` and `stop`: the operator's words to a running broker."""
 
 from __future__ import annotations
 
@@ -43,20 +43,6 @@ def retry(id_: str, data: Path, as_json: bool) -> None:
     was = answer["retried"]
     line = f"message {was['id']} is back in {was['queue']}: attempt {was['attempt'] + 1} is next"
     print_json(answer) if as_json else print_lines([line])
-
-
-@click.command()
-@click.argument("worker")
-@data_option
-@json_option
-def dismiss(worker: str, data: Path, as_json: bool) -> None:
-    """Send WORKER (its id, number or identity) away: it gets nothing new. What it holds it may still answer.
-
-    It is told where its dialect has a word for it (eMQP: DISCONNECT; pingpong: EXIT, if `pingpong.send_exit` allows).
-    """
-    answer = ask(data, "dismiss", worker=worker)
-    held = f"; it may finish {answer['leased']}" if answer["leased"] else ""
-    print_json(answer) if as_json else print_lines([f"worker {worker} is dismissed{held}"])
 
 
 @click.command()

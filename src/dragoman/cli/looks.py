@@ -1,4 +1,4 @@
-"""`dragoman status` and `dragoman workers`: the broker as it is now."""
+"""`dragoman status`: the broker as it is now."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Final
 import click
 
 from dragoman.cli.admin_client import ask
-from dragoman.cli.options import data_option, json_option, page_options
-from dragoman.cli.show import ago, more_line, print_json, print_lines, print_pairs, print_table
+from dragoman.cli.options import data_option, json_option
+from dragoman.cli.show import print_json, print_pairs
 from dragoman.core.phrases import size
 
 
@@ -79,34 +79,3 @@ def lake_line(lake: dict[str, Any] | None) -> str:
     if lake is None:
         return "not written"
     return f"{lake['root']}, fact {lake['sealed_lsn']} sealed, {lake['behind']} to come"
-
-
-@click.command()
-@click.option("--queue", default="", help="Only workers that serve this queue.")
-@page_options
-@data_option
-@json_option
-def workers(queue: str, limit: int, offset: int, data: Path, as_json: bool) -> None:
-    """Show connected workers: what they serve, hold and have room for."""
-    found = ask(data, "workers", queue=queue, limit=limit, offset=offset)
-    if as_json:
-        print_json(found)
-        return
-    now_ns = time.time_ns()
-    rows = [
-        (
-            worker["id"],
-            worker["name"],
-            worker["state"],
-            ", ".join(f"{served['queue']} ({served['weight']})" for served in worker["queues"]),
-            worker["leased"],
-            worker["slots_free"],
-            worker["settled"],
-            worker["failed"],
-            ago(worker["last_sign_ns"], now_ns),
-        )
-        for worker in found["workers"]
-    ]
-    columns = ["id", "name", "state", "queues (weight)", ">leased", ">free", ">settled", ">failed", ">last sign"]
-    print_table("", columns, rows)
-    print_lines(more_line(len(rows), offset, found["total"], "workers"))

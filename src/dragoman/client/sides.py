@@ -31,8 +31,9 @@ def client_side(dialect: str, identity: bytes, is_alternate: bool = False) -> Cl
     raise AssertionError(dialect)
 
 
-def worker_side(dialect: str, is_alternate: bool = False) -> WorkerSide:
-    """Every connection of a worker has an identity of its own: a broker must not take it for the one before."""
+def worker_side(dialect: str, is_alternate: bool = False, program: bytes = b"") -> WorkerSide:
+    """Every connection of a worker has an identity of its own: a broker must not take it for the one before. `program` names the
+    worker over all its connections; rq has no word for it."""
     if dialect == "rq":
         from dragoman.dialects.rq.worker_side import RqWorkerSide
 
@@ -40,15 +41,21 @@ def worker_side(dialect: str, is_alternate: bool = False) -> WorkerSide:
     if dialect == "ebus":
         from dragoman.dialects.ebus.worker_side import EbusWorkerSide
 
-        return EbusWorkerSide(new_identity(), MESSAGE_SIZE_MAX)
+        ebus = EbusWorkerSide(new_identity(), MESSAGE_SIZE_MAX)
+        ebus.zmtp.program = program
+        return ebus
     if dialect == "scale0":
         from dragoman.dialects.scale0.worker_side import Scale0WorkerSide
 
-        return Scale0WorkerSide(new_identity(), MESSAGE_SIZE_MAX, is_alternate, wall_s())
+        scale0 = Scale0WorkerSide(new_identity(), MESSAGE_SIZE_MAX, is_alternate, wall_s())
+        scale0.accord.zmtp.program = program
+        return scale0
     if dialect == "pingpong":
         from dragoman.dialects.pingpong.worker_side import PingpongWorkerSide
 
-        return PingpongWorkerSide(MESSAGE_SIZE_MAX)
+        pingpong = PingpongWorkerSide(MESSAGE_SIZE_MAX)
+        pingpong.zmtp.program = program
+        return pingpong
     raise AssertionError(dialect)
 
 

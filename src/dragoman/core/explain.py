@@ -171,7 +171,9 @@ def explain_leased(core: Core, m: Message) -> list[str]:
     elif m.lease_until_ns != 0:
         bound = "its time bound has just passed"
     lines = [f"leased to worker {worker_label(peer)} for {held} {attempt}, {bound}"]
-    if peer.is_leaving:
+    if peer.is_dismissed:
+        lines.append("that worker is dismissed: it takes nothing new and may still answer")
+    elif peer.is_leaving:
         lines.append("that worker is leaving: it takes nothing new and may still answer")
     if peer.is_blocked:
         lines.append("that worker does not read what is sent to it")
@@ -275,6 +277,9 @@ def explain_worker(core: Core, peer: Peer) -> list[str]:
 
 def worker_line(core: Core, peer: Peer) -> str:
     holding = f"{len(peer.held)} leased"
+    if peer.is_dismissed:
+        admit = f"`dragoman workers admit w{number_text(peer.number)}` ends that"
+        return f"takes nothing new: the operator dismissed it ({holding}; it may still answer them); {admit}"
     if peer.is_leaving:
         return f"takes nothing new: it is leaving ({holding}; it may still answer them)"
     if peer.is_blocked:

@@ -79,10 +79,29 @@ def find_schedule(core: Core, key: str) -> Schedule | None:
 
 def worker_name(peer: Peer) -> str:
     """Its identity as text; a binary one as hex, an anonymous one's remote address."""
-    if not peer.identity:
-        return peer.remote
-    name = shown(peer.identity)
-    return name if name.isprintable() and "\\x" not in name else peer.identity.hex()
+    return identity_text(peer.identity) if peer.identity else peer.remote
+
+
+def identity_text(identity: bytes) -> str:
+    name = shown(identity)
+    return name if name.isprintable() and "\\x" not in name else identity.hex()
+
+
+def absent_dismissals(core: Core) -> list[bytes]:
+    """The lasting ids of dismissed workers that are not connected."""
+    return list(core.roster.dismissals.by_id)
+
+
+def find_absent(core: Core, key: str) -> list[bytes]:
+    """The lasting id of a dismissed worker that is not connected, by the number it had or by its identity."""
+    number = read_number(key.removeprefix("w"))
+    found: list[bytes] = []
+    for lasting_id, one in core.roster.dismissals.by_id.items():
+        if one.worker_no == number or (
+            one.identity and (identity_text(one.identity) == key or shown(one.identity) == key)
+        ):
+            found.append(lasting_id)
+    return found
 
 
 @final

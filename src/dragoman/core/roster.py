@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
+from dragoman.core.dismissals import Dismissals
 from dragoman.core.dispatch import Dispatch
 from dragoman.core.queue import Queue
 from dragoman.core.settling import Settling
@@ -15,6 +16,7 @@ from dragoman.model.records import QUEUE_NAMED, WORKER_JOINED, FactLog, worker_t
 from dragoman.model.records import WORKER_LEFT as WORKER_LEFT_FACT
 from dragoman.model.serving import RANK_NORMAL, Serving
 from dragoman.model.words import (
+    BY_OPERATOR,
     CONNECTION_ENDED,
     QUEUES_MAX,
     RETURNED,
@@ -37,6 +39,7 @@ class Roster:
         self.dispatch = dispatch
         self.settling = settling
         self.workers: dict[int, Peer] = {}
+        self.dismissals = Dismissals()
 
     # -- queues ---------------------------------------------------------------------------------------------------------
 
@@ -74,10 +77,7 @@ class Roster:
         self.enter(peer)
         claims: list[bytes] = []
         for weight, name in queues:
-            queue = self.queue_of(name)
-            serving = Serving(peer, queue.number, name, weight, RANK_NORMAL, False)
-            queue.add(serving)
-            peer.serves.append(serving)
+            self.claim(peer, self.queue_of(name), weight, RANK_NORMAL, False)
             claims.append(b"%d %s" % (weight, name))
         peer.serves.sort(key=serving_weight, reverse=True)
         self.note_joined(peer, claims)
@@ -90,11 +90,17 @@ class Roster:
         queue = self.queue_of(name)
         if not self.claims_anew(peer, queue, rank, is_exclusive):
             self.enter(peer)
-            serving = Serving(peer, queue.number, name, rank, rank, is_exclusive)
-            queue.add(serving)
-            peer.serves.append(serving)
+            self.claim(peer, queue, rank, rank, is_exclusive)
         self.note_joined(peer, [b"%d %s" % (rank, name)])
         return TAKEN
+
+    def claim(self, peer: Peer, queue: Queue, weight: int, rank: int, is_exclusive: bool) -> None:
+        serving = Serving(peer, queue.number, queue.name, weight, rank, is_exclusive)
+        if peer.is_dismissed:
+            peer.claims.append(serving)
+        else:
+            queue.add(serving)
+            peer.serves.append(serving)
 
     def note_joined(self, peer: Peer, claims: list[bytes]) -> None:
         text = worker_text(peer, claims)
@@ -124,17 +130,53 @@ class Roster:
             self.workers[peer.number] = peer
         peer.is_leaving = False
         peer.slots = 0
+        peer.claims = []
+        if peer.near_end().is_dismissed or self.dismissals.holds(peer.lasting_id, self.state.now_ns):
+            peer.is_dismissed = True
+            peer.leaving_reason = BY_OPERATOR
 
     def leave(self, peer: Peer, reason: int = WORKER_LEFT) -> None:
         peer.is_leaving = True
         peer.leaving_reason = reason
         peer.slots = 0
+        peer.claims = []
         self.promote(self.drop_servings(peer, reason))
+
+    def dismiss(self, peer: Peer) -> None:
+        """Give it nothing new. It stays, and what it holds it may answer; its free slots are counted on for the day it is admitted."""
+        if peer.is_dismissed:
+            return
+        claims = peer.serves
+        peer.is_dismissed = True
+        peer.near_end().is_dismissed = True
+        peer.leaving_reason = BY_OPERATOR
+        self.dismissals.add(peer, self.state.now_ns)
+        self.promote(self.drop_servings(peer, BY_OPERATOR))
+        peer.claims = claims
+        peer.dismissed()
+
+    def admit(self, peer: Peer) -> None:
+        """End a dismissal: its claims count again, behind those that came meanwhile."""
+        claims = peer.claims
+        peer.claims = []
+        peer.is_dismissed = False
+        peer.near_end().is_dismissed = False
+        self.dismissals.remove(peer.lasting_id)
+        said: list[bytes] = []
+        for claim in claims:
+            if claim.queue in self.state.queues or self.check_name(claim.queue) == TAKEN:
+                self.claim(peer, self.queue_of(claim.queue), claim.weight, claim.rank, claim.is_exclusive)
+                said.append(b"%d %s" % (claim.weight, claim.queue))
+        if said:
+            self.note_joined(peer, said)
+        peer.admitted()
+        self.dispatch.feed(peer)
 
     def lose(self, peer: Peer, reason: int) -> None:
         if not peer.is_worker:
             return
-        if reason == CONNECTION_ENDED and peer.is_leaving and not peer.held:
+        is_going = peer.is_leaving or peer.is_dismissed
+        if reason == CONNECTION_ENDED and is_going and not peer.held:
             reason = peer.leaving_reason  # it has done what it stayed for
         promoted = self.drop_servings(peer, reason)
         peer.is_worker = False
@@ -142,7 +184,10 @@ class Roster:
         del self.workers[peer.number]
         self.log.numbered(WORKER_LEFT_FACT, peer.number, reason, b"")
         self.state.attendance.on_left(peer.number, reason, self.state.now_ns)
-        why = WORKER_LEFT if peer.is_leaving else RETURNED if peer.is_relay else WORKER_LOST
+        if peer.is_dismissed:
+            peer.claims = []
+            self.dismissals.departed(peer, self.state.now_ns, self.state.settings.dismissed_ns)
+        why = WORKER_LEFT if is_going else RETURNED if peer.is_relay else WORKER_LOST
         for message in list(peer.held.values()):
             self.settling.give_back(message, why, b"")
         assert not peer.held, "a lost worker holds nothing"

@@ -27,3 +27,6 @@ class CoreSettings:
         self.dedupe_keys_max: int = 100_000  # per queue
         self.catch_up: int = CATCH_UP_ONE
         self.timezone: str = "UTC"
+        self.dismissed_ns: int = (
+            86_400 * SECOND_NS
+        )  # how long a dismissed identity is kept out after its connection ended

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dragoman.core.core import Core
 from dragoman.core.lifecycle import LEASED, STATE_NAMES, WAITING
-from dragoman.core.lookup import place_of, worker_name
+from dragoman.core.lookup import identity_text, place_of, worker_name
 from dragoman.core.matching import Wanted, find
 from dragoman.core.phrases import number_text, picky_text, shown
 from dragoman.core.queue import Queue
 from dragoman.core.schedule import Schedule
+from dragoman.limits import KEPT_OUT_SHOWN_MAX
 from dragoman.model.decode import client_id_text, flag_words
 from dragoman.model.message import IN_DELAYED, NOWHERE, Message, wire_id_of
 from dragoman.model.peer import Peer
@@ -111,19 +112,48 @@ def workers(core: Core, offset: int, limit: int, queue: str) -> dict[str, object
         if offset <= total < offset + limit:
             found.append(worker_view(peer))
         total += 1
-    return {"total": total, "workers": found}
+    return {"total": total, "workers": found, "kept_out": kept_out(core)}
+
+
+def kept_out(core: Core) -> list[dict[str, object]]:
+    """Dismissed workers that are not connected, the newest first, at most a page of them."""
+    present: set[bytes] = set()
+    for peer in core.workers.values():
+        present.add(peer.lasting_id)
+    absent = core.roster.dismissals.absent(present, core.now_ns)
+    found: list[dict[str, object]] = []
+    for one in reversed(absent):
+        if len(found) == KEPT_OUT_SHOWN_MAX:
+            break
+        found.append(
+            {
+                "id": "w" + number_text(one.worker_no),
+                "name": identity_text(one.identity) if one.identity else one.remote,
+                "dialect": DIALECT_NAMES[one.dialect],
+                "remote": one.remote,
+                "since_ns": one.since_ns,
+                "until_ns": one.until_ns,
+            }
+        )
+    return found
 
 
 def serves(peer: Peer, name: bytes) -> bool:
-    return name in [serving.queue for serving in peer.serves]
+    return name in [serving.queue for serving in peer.serves] or name in [claim.queue for claim in peer.claims]
+
+
+def worker_id(peer: Peer) -> str:
+    return "w" + number_text(peer.number)
 
 
 def worker_view(peer: Peer) -> dict[str, object]:
     served: list[dict[str, object]] = []
-    for serving in peer.serves:
+    for serving in peer.claims if peer.is_dismissed else peer.serves:
         served.append({"queue": shown(serving.queue), "weight": serving.weight})
     state = "ready"
-    if peer.is_leaving:
+    if peer.is_dismissed:
+        state = "dismissed"
+    elif peer.is_leaving:
         state = "leaving"
     elif peer.is_blocked:
         state = "not reading"

@@ -11,9 +11,10 @@ from typing import final
 
 from librt.strings import BytesWriter
 
-from dragoman.limits import OUTBOX_SIZE_KEPT
+from dragoman.limits import ID_SIZE_MAX, OUTBOX_SIZE_KEPT
 from dragoman.model.exchange import Exchange
-from dragoman.model.peer import ANONYMOUS, Peer
+from dragoman.model.peer import ANONYMOUS, Peer, lasting_id_of
+from dragoman.wire.zmtp.commands import PROGRAM
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import write_message
 
@@ -205,6 +206,8 @@ class ZmtpSession(Session):
             self.is_open = True
             self.is_greeted = True
             self.identity = zmtp.peer_identity
+            program = zmtp.peer_metadata.get(PROGRAM, b"")[:ID_SIZE_MAX]
+            self.lasting_id = lasting_id_of(program, self.identity, self.remote)
             self.address = address_of(self.listener_no, self.identity, self.hub.boot_no, self.connection_no)
             self.opened()
             self.exchange.hello(self)

@@ -24,6 +24,9 @@ TAKES_NO_EMPTY_BODY: Final = 8  # rq: the original library
 
 # Set in the first byte of an address (the listener's number) that no other connection can ever have.
 ANONYMOUS: Final = 0x80
+# The first byte of a lasting id: what it is made of.
+BY_PROGRAM: Final = b"p"
+BY_IDENTITY: Final = b"i"
 
 
 class Peer:
@@ -48,6 +51,11 @@ class Peer:
         self.is_worker: bool = False
         self.is_leaving: bool = False  # no new work; what it holds may still be answered
         self.leaving_reason: int = NO_REASON  # why it is, while it is
+        self.is_dismissed: bool = (
+            False  # the operator dismissed it: nothing new until it is admitted, what it holds it may answer
+        )
+        self.claims: list[Serving] = []  # while it is dismissed: what it serves when it is admitted
+        self.lasting_id: bytes = b""  # the same when it connects again (`lasting_id_of`); empty: nothing is
         self.is_blocked: bool = False  # it does not read what we send: no new work until it does
         # A bit of its own for each kind of worker that cannot take every body; 0: it takes anything. Where it is set, `accepts` is
         # asked before a message is given to it, and its verdict is kept on the message under this bit.
@@ -87,9 +95,11 @@ class Peer:
         """Whether a message can be said to it at all; asked only of a picky peer."""
         raise NotImplementedError
 
-    def dismiss(self, reason: int) -> None:
-        """It is no longer a worker here (silent for too long, or sent away by the operator)."""
-        raise NotImplementedError
+    def dismissed(self) -> None:
+        """The operator dismissed it. Most dialects have no word for it that would not make it join again at once."""
+
+    def admitted(self) -> None:
+        """A dismissal ended: its claims count again."""
 
     def promoted(self, queue: bytes) -> None:
         """Its claim on a queue waited for an exclusive one to end, or for all others to leave: it counts from now on. Most dialects
@@ -116,3 +126,10 @@ class Peer:
     def published(self, topic: bytes, body: bytes) -> None:
         """A topic it subscribed to has news."""
         raise NotImplementedError
+
+
+def lasting_id_of(program: bytes, identity: bytes, remote: str) -> bytes:
+    """What is the same when a peer connects again; empty where nothing is."""
+    if program:
+        return BY_PROGRAM + program
+    return BY_IDENTITY + remote.rpartition(":")[0].encode() + b" " + identity if identity else b""

@@ -29,9 +29,6 @@ class QuietPeer(Peer):
     def accepts(self, message: Message) -> bool:
         return True
 
-    def dismiss(self, reason: int) -> None:
-        pass
-
     def kept(self, message: Message) -> None:
         pass
 

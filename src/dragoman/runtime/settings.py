@@ -34,6 +34,7 @@ def apply_core(config: Config, settings: CoreSettings) -> None:
     settings.dedupe_keys_max = queues.dedupe_keys_max
     settings.catch_up = CATCH_UPS[config.schedules.catch_up]
     settings.timezone = config.schedules.timezone
+    settings.dismissed_ns = ns(config.workers.dismissed_s)
 
 
 def legacy_listeners(config: Config) -> set[str]:

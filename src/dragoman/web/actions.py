@@ -89,10 +89,10 @@ async def ask_cancel(desk: Desk, fields: Fields) -> tuple[str, str]:
 async def ask_dismiss(desk: Desk, fields: Fields) -> tuple[str, str]:
     worker = await desk.link.ask("worker", worker=fields.get("worker", ""))
     question = (
-        f"Send {worker['id']} ({worker['name'] or worker['remote']}) away? It gets nothing new. "
+        f"Dismiss {worker['id']} ({worker['name'] or worker['remote']})? It gets nothing new until it is admitted or restarted. "
         f"The {plural(worker['leased'], 'message')} it holds it may still answer."
     )
-    return question, "Drain the worker"
+    return question, "Dismiss the worker"
 
 
 async def ask_disconnect(desk: Desk, fields: Fields) -> tuple[str, str]:
@@ -136,7 +136,8 @@ ACTIONS: Final[dict[str, Action]] = {
     ),
     "cancel": Action(only("id"), lambda f, r: f"Message {f['id']} is cancelled.", ask_cancel),
     "retry": Action(only("id"), lambda f, r: f"Message {f['id']} is tried again."),
-    "dismiss": Action(only("worker"), lambda f, r: f"{f['worker']} gets nothing new.", ask_dismiss),
+    "dismiss": Action(only("worker"), lambda f, r: f"{f['worker']} is dismissed: it gets nothing new.", ask_dismiss),
+    "admit": Action(only("worker"), lambda f, r: f"{f['worker']} is admitted."),
     "disconnect": Action(only("worker"), lambda f, r: f"{f['worker']} is disconnected.", ask_disconnect),
     "unschedule": Action(only("id"), lambda f, r: f"Schedule {f['id']} is removed.", ask_unschedule),
     "quarantine_retry": Action(

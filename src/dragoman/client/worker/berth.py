@@ -75,6 +75,7 @@ class Berth:
         self._stand: Stand | None = None
         self._old: set[Stand] = set()
         self._is_leaving = False
+        self._program = sides.new_identity()  # the same on every connection, so that a dismissal outlasts one
         self._line = Line(address, WORKER, self._make, self._up, self._down)
 
     def start(self) -> None:
@@ -85,7 +86,7 @@ class Berth:
         return self._line.problem
 
     def _make(self) -> Link:
-        side = sides.worker_side(self._address.tongue.name, self._line.is_alternate)
+        side = sides.worker_side(self._address.tongue.name, self._line.is_alternate, self._program)
         stand = Stand(side)
         side.serve(self._queues, self._slots)
         link = SideLink(

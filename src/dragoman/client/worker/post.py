@@ -13,7 +13,6 @@ import asyncio
 import logging
 import os
 import time
-import uuid
 from typing import Final, Protocol
 
 import msgspec
@@ -22,6 +21,7 @@ from dragoman.client.address import WORKER, Address
 from dragoman.client.body import failure_of
 from dragoman.client.line import Line
 from dragoman.client.link import Link, ZmtpLink
+from dragoman.client.sides import new_identity
 from dragoman.client.worker.settings import WorkerSettings
 from dragoman.dialects.emqp.client_side import MessageIds
 from dragoman.dialects.emqp.dialect import id_prefix_of
@@ -78,6 +78,8 @@ class Post:
         self._timed: dict[int, Run] = {}
         self._unsaid: list[tuple[bytes, bytes]] = []  # answers waiting for a connection; at most one per slot
         self._is_leaving = False
+        self._is_dismissed = False
+        self._program = new_identity()  # the same on every connection, so that a dismissal outlasts one
         self._told_problem = self._line.problem
         self._idle = asyncio.Event()
         self._timers: list[asyncio.TimerHandle] = []
@@ -93,7 +95,8 @@ class Post:
     # -- the connection -------------------------------------------------------------------------------------------------
 
     def _make(self) -> Link:
-        self._side = WorkerSide(str(uuid.uuid4()).encode(), MESSAGE_SIZE_MAX, self._ids)
+        self._side = WorkerSide(new_identity(), MESSAGE_SIZE_MAX, self._ids)
+        self._side.zmtp.program = self._program
         self._has_said_ready = False
         return ZmtpLink(self._side.zmtp, self._hear)
 
@@ -122,8 +125,17 @@ class Post:
             self._begin(jobs)
         if side.is_acknowledged and not self._has_said_ready:
             self._enlist(side)
-        if side.is_dismissed and self._link is not None:
+        if side.is_dismissed != self._is_dismissed:
+            self._tell_dismissed(side.is_dismissed)
+        if side.is_sent_away and self._link is not None:
             self._link.abort("the broker sent us away: we inform again")
+
+    def _tell_dismissed(self, is_dismissed: bool) -> None:
+        self._is_dismissed = is_dismissed
+        if is_dismissed:
+            log.warning("dismissed by the operator: what runs is finished, nothing new comes until we are admitted")
+        elif self.is_serving.is_set():
+            log.info("admitted by the operator")
 
     def _enlist(self, side: WorkerSide) -> None:
         self._has_said_ready = True

@@ -30,7 +30,7 @@ from dragoman.dialects.ebus.words import (
 )
 from dragoman.dialects.session import Hub
 from dragoman.model.message import Message
-from dragoman.model.words import EBUS, HEARTBEAT_LOST, PROTOCOL_FAULT, REASON_NAMES, REFUSAL_TEXTS, TAKEN
+from dragoman.model.words import EBUS, HEARTBEAT_LOST, PROTOCOL_FAULT, REFUSAL_TEXTS, TAKEN
 from dragoman.wire.zmtp.frames import write_frame
 
 WEIGHT: Final = 10  # an ebus worker serves one service: it weighs against nothing
@@ -154,11 +154,6 @@ class WorkerRole(ClientRole):
         rid = self.ebus.rid_of(message.number)
         self.tell_worker([CANCEL, rid])
 
-    def dismiss(self, reason: int) -> None:
-        """Sent away by the operator, or silent for too long."""
-        text = b"no heartbeat" if reason == HEARTBEAT_LOST else REASON_NAMES[reason].replace("_", " ").encode()
-        self.turn_away(CLIENT, text)
-
     # -- time -----------------------------------------------------------------------------------------------------------
 
     def beat_worker(self, now_ns: int) -> None:
@@ -172,7 +167,7 @@ class WorkerRole(ClientRole):
             self.pings = 0
         elif seconds_silent > settings.pings_max:
             self.exchange.lose(self, HEARTBEAT_LOST)
-            self.dismiss(HEARTBEAT_LOST)
+            self.turn_away(CLIENT, b"no heartbeat")
             return
         elif seconds_silent > self.pings:
             self.pings = seconds_silent

@@ -11,11 +11,12 @@ from typing import final
 from dragoman.dialects.emqp import inform, jobs, schedules, status
 from dragoman.dialects.emqp.dialect import EmqpDialect
 from dragoman.dialects.emqp.headers import one_answer
-from dragoman.dialects.emqp.inform import ORIGINAL, UNKNOWN
+from dragoman.dialects.emqp.inform import ANYTHING, ORIGINAL, UNKNOWN
 from dragoman.dialects.emqp.words import (
     ACK,
     CANCEL,
     DISCONNECT,
+    DISMISSED,
     HEARTBEAT,
     INFORM,
     KBAI,
@@ -324,7 +325,8 @@ class EmqpSession(ZmtpSession):
                 message.unfit |= TAKES_JSON_JOBS
         return message.fit & TAKES_JSON_JOBS != 0
 
-    def dismiss(self, reason: int) -> None:
+    def ask_to_inform_again(self) -> None:
+        """It is no worker any more; DISCONNECT makes the original and our own begin again."""
         self.informed = UNKNOWN
         if self.has_said_ready:
             self.tell_now([DISCONNECT, self.emqp.next_id()])
@@ -341,7 +343,7 @@ class EmqpSession(ZmtpSession):
             silence_ns = self.exchange.now_ns - self.last_sign_ns
             if self.is_worker and not self.is_leaving and silence_ns > settings.worker_lost_ns:
                 self.exchange.lose(self, HEARTBEAT_LOST)
-                self.dismiss(HEARTBEAT_LOST)
+                self.ask_to_inform_again()
             elif now_ns >= self.next_beat_ns:
                 self.send_heartbeat(now_ns)
         elif (
@@ -357,7 +359,16 @@ class EmqpSession(ZmtpSession):
     def send_heartbeat(self, now_ns: int) -> None:
         self.next_beat_ns = now_ns + self.emqp.settings.heartbeat_ns
         stamp = b"%d.%06d" % (now_ns // 1_000_000_000, now_ns % 1_000_000_000 // 1000)
-        self.tell_now([HEARTBEAT, self.emqp.next_id(), stamp])
+        frames = [HEARTBEAT, self.emqp.next_id(), stamp]
+        if self.is_dismissed and self.informed == ANYTHING:
+            frames.append(DISMISSED)
+        self.tell_now(frames)
+
+    def dismissed(self) -> None:
+        self.send_heartbeat(self.exchange.now_ns)
+
+    def admitted(self) -> None:
+        self.send_heartbeat(self.exchange.now_ns)
 
     def say_goodbye(self) -> None:
         """The broker stops."""

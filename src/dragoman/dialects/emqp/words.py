@@ -31,6 +31,7 @@ SHOW_SCHEDULERS: Final = b"ROUTER_SHOW_SCHEDULERS"
 WORKER: Final = b"worker"
 SCHEDULER: Final = b"scheduler"
 BYTES: Final = b"bytes"
+DISMISSED: Final = b"dismissed"  # an extension: behind a HEARTBEAT's time, to a worker that takes bytes
 
 # `{"value": …}` is an answer, whatever happened; these two ways to say it mean that the job ran out of time.
 TIMEOUT_VALUES: Final = [b'{"value": "TimeoutError"}', b'{"value":"TimeoutError"}']

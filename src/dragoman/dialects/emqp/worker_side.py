@@ -15,6 +15,7 @@ from dragoman.dialects.emqp.words import (
     ACK,
     BYTES,
     DISCONNECT,
+    DISMISSED,
     HEARTBEAT,
     INFORM,
     KBYE,
@@ -40,7 +41,8 @@ class WorkerSide:
         self.ids = ids
         self.inform_id = b""
         self.is_acknowledged: bool = False
-        self.is_dismissed: bool = False  # DISCONNECT: inform again
+        self.is_sent_away: bool = False  # DISCONNECT: inform again
+        self.is_dismissed: bool = False  # by the operator: nothing comes until we are admitted
         self.is_broker_leaving: bool = False  # KBYE
         self.out = BytesWriter()
 
@@ -58,7 +60,9 @@ class WorkerSide:
             elif command == ACK:
                 self.is_acknowledged = self.is_acknowledged or (count > 4 and frames[4] == self.inform_id)
             elif command == DISCONNECT:
-                self.is_dismissed = True
+                self.is_sent_away = True
+            elif command == HEARTBEAT:
+                self.is_dismissed = count > 5 and frames[5] == DISMISSED
             elif command == KBYE:
                 self.is_broker_leaving = True
         return jobs

@@ -65,7 +65,6 @@ class PingpongWorker(ZmtpSession):
         self.expects_job: bool = False
         self.owes_pong: bool = False
         self.freed_ns: int = 0
-        self.is_dismissed: bool = False
         self.is_told_to_exit: bool = False
         self.set_form(dialect.settings.form)
 
@@ -193,10 +192,7 @@ class PingpongWorker(ZmtpSession):
         """It has nothing to do, as far as it can be told: one slot, never two."""
         if self.is_owing:
             return
-        if self.is_dismissed:
-            self.say_goodbye()
-            return
-        if self.pingpong.is_draining and self.pingpong.settings.send_exit:
+        if (self.pingpong.is_draining or self.is_dismissed) and self.pingpong.settings.send_exit:
             self.say_exit()
             return
         if not self.is_worker and self.exchange.join(self, [(10, self.pingpong.settings.queue)]) != TAKEN:
@@ -274,9 +270,8 @@ class PingpongWorker(ZmtpSession):
                 message.unfit |= kind
         return message.fit & kind != 0
 
-    def dismiss(self, reason: int) -> None:
-        """Sent away by the operator: it gets nothing more on this connection."""
-        self.is_dismissed = True
+    def dismissed(self) -> None:
+        """EXIT ends the original's program, so it is said only where the operator set it so."""
         self.say_goodbye()
 
     # -- time -----------------------------------------------------------------------------------------------------------

@@ -88,19 +88,20 @@ class RqConsumer(Peer):
                 self.session.exchange.note(self, "RQ_EMPTY_BODY_REFUSED")
         return message.fit & TAKES_NO_EMPTY_BODY != 0
 
-    def dismiss(self, reason: int) -> None:
-        """rq has a word for that only for the whole node. What it holds it may still answer."""
-        session = self.session
-        session.say_closing()
-        session.begin_closing()
-        session.finish_if_done()
+    def admitted(self) -> None:
+        """Its claim counts at once, or waits again; a node that never had CONSUMING has it now."""
+        if self.serves and not self.serves[0].is_waiting:
+            if not self.is_consuming:
+                self.promoted(self.queue)
+        else:
+            self.is_consuming = False
 
     def promoted(self, queue: bytes) -> None:
         self.is_consuming = True
         self.session.say_now(encode_consuming(self.queue_id, queue))
 
     def published(self, topic: bytes, body: bytes) -> None:
-        if not self.is_consuming:
+        if not self.is_consuming or self.is_dismissed:
             return
         session = self.session
         if session.rq.is_relaying and self.serves[0].rank <= PRIORITY_LOW:

@@ -122,7 +122,7 @@ class RqInbound(RispHandler):
         consumer.is_relay = rank == PRIORITY_LOW and consumer.messages_max == 1
         consumer.is_blocked = session.is_blocked or session.is_idle
         self.exchange.subscribe_exactly(consumer, queue)
-        consumer.is_consuming = not consumer.serves[0].is_waiting
+        consumer.is_consuming = consumer.is_dismissed or not consumer.serves[0].is_waiting
         if consumer.is_consuming:
             session.say_now(encode_consuming(consumer.queue_id, queue))
         room = consumer.messages_max - consumer.taken

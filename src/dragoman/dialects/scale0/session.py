@@ -302,12 +302,6 @@ class Scale0Session(ZmtpSession):
     def withdraw(self, message: Message, reason: int) -> None:
         """Scale0 has no word for it; the late answer will be dropped."""
 
-    def dismiss(self, reason: int) -> None:
-        """It may come back: it must negotiate again."""
-        self.is_unsettled = True
-        if not self.is_req:
-            self.tell_now([FORCENEGOTIATE, b"{}"])
-
     def kept(self, message: Message) -> None:
         """Scale0 has no word for it."""
 

@@ -185,6 +185,19 @@ class QueuesConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkersConfig:
+    """Workers, whatever they speak."""
+
+    dismissed_s: float = setting(
+        86_400.0,
+        kinds.seconds(),
+        "How long a dismissed worker that is known by its identity and host alone is kept out after its connection ended. "
+        "`dragoman worker` is kept out until it is restarted or admitted.",
+        reloadable=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class SchedulesConfig:
     """Messages that come by themselves."""
 
@@ -280,6 +293,7 @@ class Config:
     otel: OtelConfig = field(default_factory=OtelConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     queues: QueuesConfig = field(default_factory=QueuesConfig)
+    workers: WorkersConfig = field(default_factory=WorkersConfig)
     scale0: Scale0Config = field(default_factory=Scale0Config)
     pingpong: PingpongConfig = field(default_factory=PingpongConfig)
     emqp: EmqpConfig = field(default_factory=EmqpConfig)
@@ -299,6 +313,7 @@ SECTIONS: Final = {
     "otel": OtelConfig,
     "limits": LimitsConfig,
     "queues": QueuesConfig,
+    "workers": WorkersConfig,
     "scale0": Scale0Config,
     "pingpong": PingpongConfig,
     "emqp": EmqpConfig,

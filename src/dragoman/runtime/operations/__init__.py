@@ -37,7 +37,8 @@ OPERATIONS: Final[dict[str, type[Operation]]] = {
     "backup": changes.Backup,
     "stop": changes.Stop,
     "reload": changes.Reload,
-    "dismiss": changes.Dismiss,
+    "dismiss": parting.Dismiss,
+    "admit": parting.Admit,
     "disconnect": parting.Disconnect,
     "tap": watching.Tap,
 }

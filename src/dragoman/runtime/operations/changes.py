@@ -26,7 +26,6 @@ from dragoman.runtime.operations.face import (
     check,
     held_message,
     known_queue,
-    known_worker,
     not_found,
     open_message,
 )
@@ -265,18 +264,3 @@ class Reload(Operation):
 
     async def run(self, face: BrokerFace, tell: Tell) -> object:
         return face.reload()
-
-
-class Dismiss(Operation):
-    """Send a worker away: it gets nothing new, and is told so where its dialect has a word for it. What it holds it may answer."""
-
-    worker: Name
-
-    async def run(self, face: BrokerFace, tell: Tell) -> object:
-        def change(core: Core) -> object:
-            peer = known_worker(core, self.worker)
-            core.roster.leave(peer, BY_OPERATOR)
-            peer.dismiss(BY_OPERATOR)
-            return len(peer.held)
-
-        return {"worker": self.worker, "leased": await act(face, change)}

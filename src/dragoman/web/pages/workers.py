@@ -17,6 +17,7 @@ async def make(desk: Desk, query: Query, key: str) -> Context:
     now_ns = desk.now_ns
     return {
         "workers": [{**worker, "throughput": throughput(worker, now_ns)} for worker in found["workers"]],
+        "kept_out": found["kept_out"],
         "queue": queue,
         "turning": turning(offset, found["total"]),
         "now_ns": now_ns,

@@ -30,6 +30,8 @@ CANCEL: Final = b"CANCEL"
 # Metadata names are case-insensitive; ours are kept and looked up in lower case.
 SOCKET_TYPE: Final = b"socket-type"
 IDENTITY: Final = b"identity"
+# Ours: names a worker program over all its connections. ZMTP keeps X- for applications, and peers pass over what they do not know.
+PROGRAM: Final = b"x-dragoman-program"
 
 PING_TTL_SIZE: Final = 2
 PING_CONTEXT_SIZE_MAX: Final = 16

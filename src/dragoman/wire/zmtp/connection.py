@@ -65,6 +65,7 @@ class ZmtpConnection:
         self.as_server = as_server
         self.identity = identity
         self.allows_v1 = allows_v1
+        self.program = b""  # said with the handshake where it is set (commands.PROGRAM)
         self.is_ready = False
         self.is_v1 = False
         self.peer_version = 0
@@ -239,6 +240,8 @@ class ZmtpConnection:
         commands.write_property(out, b"Socket-Type", self.socket_type)
         if sockets.sends_identity(self.socket_type):
             commands.write_property(out, b"Identity", self.identity)
+        if self.program:
+            commands.write_property(out, commands.PROGRAM, self.program)
         return out.getvalue()
 
     def _send_command(self, body: bytes) -> None:
