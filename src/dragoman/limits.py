@@ -86,8 +86,12 @@ CRON_SIZE_MAX: Final = 1024
 SCHEDULE_INTERVAL_NS_MIN: Final = 100_000_000
 # A worker's weight for a queue, up or down: weights are compared, never added, so this is room for any taste.
 WEIGHT_MAX: Final = 1_000_000_000
-# Missed due instants looked at one by one after a long stop; beyond, the schedule goes on from now.
-CATCH_UP_COUNT_MAX: Final = 100_000
+# Cron schedules whose next instant is found anew in one sweep after the wall clock was set back: 60 to 500 microseconds each, so that no
+# sweep takes longer than 20 ms.
+REWINDS_PER_SWEEP_MAX: Final = 40
+# After a restart it is not known which of a cron schedule's instants before its last one had their turn. If the wall clock was set back by less
+# than this, they all had: as cron(8) treats it. Set back by more, the schedule goes by the clock as it is.
+CRON_REPEAT_NS: Final = 3 * 3600 * 1_000_000_000
 # Waiting messages in one record of a checkpoint: 800 kB.
 CHECKPOINT_ROWS_MAX: Final = 20_000
 # A body up to this many bytes is copied into the output beside its neighbours; a larger one is passed on by reference.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from dragoman.core.settings import CATCH_UP_ALL, CATCH_UP_NONE, CATCH_UP_ONE, SECOND_NS, CoreSettings
 from dragoman.core.timers import Timers
+from dragoman.limits import REWINDS_PER_SWEEP_MAX
 from tests.core.harness import START_NS, House
-from tests.core.replaying import check_replay, from_checkpoint, replayed
+from tests.core.replaying import check_replay, from_checkpoint, replayed, restart
 
 BODY = b'["run", {"path": "mail"}]'
 
@@ -148,3 +151,109 @@ def test_what_a_schedule_makes_expires_by_its_header() -> None:
 def test_a_word_is_as_good_as_its_cron_fields(word: bytes, fields: bytes) -> None:
     due = [scheduled(b"-1", cron).core.state.schedules for cron in (word, fields)]
     assert [s.next_due_ns for s in due[0].values()] == [s.next_due_ns for s in due[1].values()] != []
+
+
+# -- the wall clock is set --------------------------------------------------------------------------------------------
+
+DAY_S = 86_400
+
+
+def tick(house: House, seconds: float, ahead_s: float) -> None:
+    """Time passes while the wall clock shows `ahead_s` more than the broker's own."""
+    end_ns = house.now_ns + int(seconds * SECOND_NS)
+    while house.now_ns < end_ns:
+        house.commit()
+        house.now_ns += SECOND_NS // 10
+        house.core.set_time(house.now_ns)
+        house.timers.sweep(house.now_ns, house.now_ns + int(ahead_s * SECOND_NS))
+    house.commit()
+
+
+def every_second(catch_up: int = CATCH_UP_ONE) -> House:
+    return scheduled(b"-1", b"* * * * * *", catch_up=catch_up)
+
+
+def test_a_cron_goes_on_at_once_when_the_clock_comes_back_from_two_days_ahead() -> None:
+    house = every_second()
+    tick(house, 3, 0)
+    tick(house, 5, 2 * DAY_S)
+    before = len(fires(house))
+    tick(house, 5, 0)
+    assert fires(house)[before:] == [9, 10, 11, 12, 13]
+    check_replay(house)
+
+
+def test_a_cron_goes_on_after_a_restart_when_the_clock_came_back_while_the_broker_was_down() -> None:
+    for by_checkpoint in (False, True):
+        house = every_second()
+        tick(house, 3, 0)
+        tick(house, 5, 2 * DAY_S)
+        house = restart(house, by_checkpoint=by_checkpoint)
+        before = len(fires(house))
+        tick(house, 3, 0)
+        assert fires(house)[before:] == [9, 10, 11], f"by_checkpoint={by_checkpoint}"
+
+
+def test_a_boot_under_a_clock_ahead_misses_nothing_once_the_clock_is_right() -> None:
+    """The broker's own time never runs back: it stays two days ahead over the boots. Cron does not."""
+    for catch_up in (CATCH_UP_ONE, CATCH_UP_NONE):
+        house = every_second(catch_up)
+        house.commit()
+        house.now_ns += 2 * DAY_S * SECOND_NS
+        house = restart(house, by_checkpoint=True)
+        tick(house, 2, 0)
+        house = restart(house, by_checkpoint=True)
+        before = len(fires(house))
+        tick(house, 3, -2 * DAY_S)
+        assert fires(house)[before:] == [3, 4, 5], f"catch_up={catch_up}"
+
+
+def test_a_schedule_made_while_the_brokers_time_is_ahead_is_due_by_the_wall_clock() -> None:
+    house = House()
+    tick(house, 1, -2 * DAY_S)
+    client = house.client()
+    client.say(b"SCHEDULE", b"s1", b"mail", b"nohaste", b"-1", b'["run", {"path": "other"}]', b"* * * * * *")
+    client.say(b"SCHEDULE", b"s2", b"mail", b"", b"-1", BODY, b"* * * * * *")
+    tick(house, 2, -2 * DAY_S)
+    assert {second + 2 * DAY_S for second in fires(house)} == {1, 2, 3}
+    assert len(fires(house)) == 5, "one that has haste runs at once, too"
+
+
+@pytest.mark.parametrize("back_s", [1, 90])
+def test_instants_that_had_their_turn_are_not_due_again_when_the_clock_is_set_back_a_little(back_s: int) -> None:
+    for restarts in (False, True):
+        house = every_second()
+        tick(house, 100, 0)
+        if restarts:
+            house = restart(house, by_checkpoint=True)
+        tick(house, back_s + 3, -back_s)
+        assert fires(house) == list(range(1, 104)), f"restarts={restarts}"
+
+
+@pytest.mark.parametrize("catch_up", [CATCH_UP_ONE, CATCH_UP_NONE])
+def test_a_year_of_missed_seconds_costs_no_more_than_one(catch_up: int) -> None:
+    house = every_second(catch_up)
+    tick(house, 1, 0)
+    began_s = time.thread_time()
+    tick(house, 1, 365 * DAY_S)
+    assert time.thread_time() - began_s < 1, "thirty million instants are not looked at one by one"
+    ahead = [second for second in fires(house) if second > DAY_S]
+    assert len(ahead) == (2 if catch_up == CATCH_UP_ONE else 1)
+
+
+def test_many_crons_are_found_anew_a_few_in_each_sweep() -> None:
+    house = House()
+    client = house.client()
+    for number in range(100):
+        body = b'["run", {"path": "mail%d"}]' % number
+        client.say(b"SCHEDULE", b"s", b"mail", b"nohaste", b"-1", body, b"0 0 * * *")
+    assert len(house.core.state.schedules) == 100
+    tick(house, 1, 2 * DAY_S)
+    assert all(s.next_due_ns > START_NS + 2 * DAY_S * SECOND_NS for s in house.core.state.schedules.values())
+    house.timers.sweep(house.now_ns, house.now_ns)
+    found = [s for s in house.core.state.schedules.values() if s.due_ns() < START_NS + DAY_S * SECOND_NS]
+    assert len(found) == REWINDS_PER_SWEEP_MAX
+    assert house.timers.when_next() <= house.core.now_ns
+    tick(house, 1, 0)
+    assert all(s.due_ns() < START_NS + DAY_S * SECOND_NS for s in house.core.state.schedules.values())
+    assert house.timers.when_next() > house.core.now_ns

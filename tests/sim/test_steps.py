@@ -151,6 +151,29 @@ def test_a_source_hears_nothing_more_of_a_request_whose_failure_it_was_sent() ->
     assert [frames[:2] for frames in scene.received("source")] == [[b"UNDELIVERED", b"7"]]
 
 
+def test_a_client_that_asked_for_no_reply_hears_of_the_worker_that_has_its_requeued_request() -> None:
+    """Seed 21508: it was sent nothing at the quarantine."""
+    steps: list[Step] = [
+        ("connect", "client", "emqp.client", b"client"),
+        emqp_request(b"first", b"mail", b"retry-count:5", b"first"),
+        *consumer_dies("dies1"),
+        *consumer_dies("dies2"),
+    ]
+    scene = play(steps, {"queues.quarantine_after": 2})
+    assert scene.is_quarantined(b"first")
+    assert scene.received("client") == []
+    scene.play(
+        [
+            ("requeue", b"first"),
+            ("connect", "lives", "rq"),
+            ("send", "lives", risp.CLEAR, risp.queue(b"mail"), risp.most(1), risp.priority(20), risp.CONSUME),
+            ("wait", 1),
+            ("send", "lives", risp.CLEAR, risp.request_id(0), risp.DELIVERED),
+        ]
+    )
+    assert [(frames[2], frames[4]) for frames in scene.received("client")] == [(b"REPLY", b"first")]
+
+
 # -- seeds 12282, 13195, 15568, 18115, 19324: an answer has the shape of its question -----------------------------------
 
 BARE_REQUEST: list[Step] = [
@@ -213,3 +236,64 @@ def test_the_ledger_takes_any_result_of_what_a_rude_peer_held_but_never_one_of_a
     ledger.answered("c0", "c0~0001", b"\x3e\xcb nonsense")
     with pytest.raises(AssertionError, match="was answered with"):
         ledger.answered("c0", "c0~0001", b"done c0~0002")
+
+
+# -- the wall clock jumps -----------------------------------------------------------------------------------------------
+
+DAYS_S = 2 * 86_400
+CRON = (b"", VERSION, b"SCHEDULE", b"s1", b"mail", b"nohaste", b"-1", b'["run", {}]', b"* * * * * *")
+CRON_STEPS: list[Step] = [("connect", "client", "emqp.client", b"client"), ("send", "client", *CRON), ("wait", 2)]
+
+
+def runs_in(scene: Scene, steps: list[Step]) -> int:
+    """How many messages a schedule made meanwhile."""
+    before = len(scene.facts("fired"))
+    scene.play(steps)
+    return len(scene.facts("fired")) - before
+
+
+def test_a_cron_runs_every_second_again_when_the_clock_is_back_from_two_days_ahead() -> None:
+    scene = play([*CRON_STEPS, ("clock", DAYS_S), ("wait", 5), ("clock", -DAYS_S)])
+    assert runs_in(scene, [("wait", 10)]) in (10, 11)
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_a_cron_runs_again_after_boots_under_a_clock_that_was_ahead(end: str) -> None:
+    scene = play(
+        [*CRON_STEPS, ("clock", DAYS_S), (end,), ("start",), ("wait", 5), (end,), ("clock", -DAYS_S), ("start",)]
+    )
+    assert runs_in(scene, [("wait", 10)]) in (10, 11)
+    scene.play([(end,), ("start",)])
+    assert runs_in(scene, [("wait", 10)]) in (10, 11)
+
+
+@pytest.mark.parametrize("step_s", [DAYS_S, -DAYS_S])
+def test_all_but_cron_go_by_a_clock_that_never_jumps(step_s: int) -> None:
+    """Delays, expiries, leases, dedupe keys, silence and intervals, all across a step of the wall clock."""
+    interval = (b"", VERSION, b"SCHEDULE", b"s2", b"every", b"nohaste", b"3", b'["run", {}]', b"")
+    scene = play(
+        [
+            ("connect", "client", "emqp.client", b"client"),
+            ("connect", "worker", "emqp.worker", b"worker"),
+            ("send", "worker", b"", VERSION, b"INFORM", b"1", b'[[10,"mail"]]', b"worker", b"bytes"),
+            *([("send", "worker", b"", VERSION, b"READY", b"2")] * 3),
+            ("send", "client", *interval),
+            emqp_request(b"delayed", b"mail", b"delay:4", b"delayed"),
+            emqp_request(b"leased", b"mail", b"timeout:60", b"leased"),
+            emqp_request(b"expires", b"nobody", b"expires:4,reply-requested", b"expires"),
+            emqp_request(b"once", b"other", b"dedupe:key", b"once"),
+            ("wait", 1),
+            ("clock", step_s),
+            ("wait", 1),
+            emqp_request(b"twice", b"other", b"dedupe:key,reply-requested", b"twice"),
+        ],
+        {"queues.dedupe_window_s": 600},
+    )
+    assert [fact["reason"] for fact in scene.facts("closed", "released", "worker_left")] == []
+    assert [frames[4] for frames in scene.received("client") if b"DUPLICATE" in frames[4]] != []
+    assert len(scene.facts("fired")) == 0
+    scene.play([("wait", 2.5)])
+    assert len(scene.facts("fired")) == 1
+    assert [fact["reason"] for fact in scene.facts("closed")] == ["past_expiry"]
+    leased = [frames[6] for frames in scene.received("worker") if frames[2] == b"REQUEST"]
+    assert leased == [b"leased", b"delayed"]

@@ -85,6 +85,7 @@ class Core(Exchange):
         self.notes: dict[str, int] = {}
         self.refusing: int = TAKEN  # why new work is refused at the moment
         self.now_ns = 0
+        self.wall_ahead_ns: int = 0  # of `now_ns`: cron goes by the wall clock, all else by the clock that never jumps
 
     def load(self, place: int) -> bytes:
         """The record at a place, whether the journal has it already or not."""
@@ -318,10 +319,11 @@ class Core(Exchange):
         if template.flags & KEEP_SAME and earlier is not None and earlier.is_like(template, interval_ns, cron, runs):
             return TAKEN
         schedule = Schedule(self.state.take_number(), template, max(interval_ns, 0), cron, runs)
+        clock_ns = self.now_ns if schedule.interval_ns > 0 else self.now_ns + self.wall_ahead_ns
         if not template.flags & NO_HASTE:
-            schedule.next_due_ns = self.now_ns  # by cron too, as the original does
+            schedule.next_due_ns = clock_ns  # by cron too, as the original does
         else:
-            schedule.next_due_ns = next_due(schedule, self.now_ns, self.settings.timezone)
+            schedule.next_due_ns = next_due(schedule, clock_ns, self.settings.timezone)
         self.log.numbered(
             SCHEDULED, schedule.number, schedule.next_due_ns, schedule_text(template, interval_ns, cron, runs)
         )

@@ -20,7 +20,7 @@ from dragoman.model.message import NOWHERE, Message
 from dragoman.model.peer import TAKES_ANYTHING, Peer
 from dragoman.model.records import FactLog
 from dragoman.model.serving import Serving
-from dragoman.model.words import HANDOVER_WANTED
+from dragoman.model.words import HANDOVER_WANTED, REPLY_WANTED
 
 
 @final
@@ -243,10 +243,11 @@ class Dispatch:
             self.hand_over(m)
 
     def hand_over(self, m: Message) -> None:
-        """Tell the client, once, that a worker has its message; not one that had its answer already (from quarantine): its id may stand
-        for another request by now."""
+        """Tell the client, once, that a worker has its message; not one that was sent its failure (at the quarantine) and whose id may
+        stand for another request by now."""
         m.is_handed_over = True
-        client = self.routes.client_of(m) if m.is_answerable else None
+        is_over = not m.is_answerable and m.flags & REPLY_WANTED != 0
+        client = self.routes.client_of(m) if not is_over else None
         if client is not None:
             client.handed_over(m)
 

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-from dragoman.limits import CRON_SIZE_MAX
+from dragoman.limits import CRON_REPEAT_NS, CRON_SIZE_MAX
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 
@@ -38,6 +38,22 @@ class Schedule:
         self.next_due_ns: int = 0
         self.last_due_ns: int = 0
         self.fired: int = 0
+        # Not durable: what a wall clock that is set back needs to know.
+        self.run_from_ns: int = 0  # the first of the unbroken run of due instants up to the last; 0: not known
+        self.sooner_ns: int = 0  # an instant before `next_due_ns` that is due by the clock as it was set back; 0: none
+
+    def due_ns(self) -> int:
+        """The instant at which it fires next."""
+        return self.sooner_ns if self.sooner_ns != 0 else self.next_due_ns
+
+    def had_its_turn(self, due_ns: int, next_due_ns: int, runs_left: int) -> None:
+        if self.last_due_ns == 0 or due_ns != self.next_due_ns:  # some were missed, or the clock was set back
+            self.run_from_ns = due_ns
+        self.sooner_ns = 0
+        self.last_due_ns = due_ns
+        self.next_due_ns = next_due_ns
+        self.runs_left = runs_left
+        self.fired += 1
 
     def is_like(self, template: Message, interval_ns: int, cron: str, runs: int) -> bool:
         """Whether another declaration says the same; runs already used up count."""
@@ -59,6 +75,29 @@ def next_due(schedule: Schedule, after_ns: int, zone: str) -> int:
     after = (EPOCH + timedelta(microseconds=after_ns // 1000)).astimezone(ZoneInfo(zone))
     due: datetime = next(CronSim(cron_fields(schedule.cron), after))
     return int((due - EPOCH).total_seconds()) * SECOND_NS
+
+
+def latest_due(schedule: Schedule, due_ns: int, now_ns: int, zone: str) -> int:
+    """The last due instant up to `now_ns`, at which or before which it was due at `due_ns`: found without a look at each between."""
+    if schedule.interval_ns > 0:
+        return due_ns + (now_ns - due_ns) // schedule.interval_ns * schedule.interval_ns
+    behind = (EPOCH + timedelta(microseconds=now_ns // 1000 + 1)).astimezone(ZoneInfo(zone))
+    latest: datetime = next(CronSim(cron_fields(schedule.cron), behind, reverse=True))
+    return max(int((latest - EPOCH).total_seconds()) * SECOND_NS, due_ns)
+
+
+def rewind(schedule: Schedule, wall_ns: int, zone: str) -> None:
+    """The wall clock was set back, maybe between two boots: a cron schedule is due by the clock as it is now, not as it was. An
+    instant that had its turn right before is not due again; one that had it under a clock far ahead is due when its time comes."""
+    schedule.sooner_ns = 0
+    due_ns = next_due(schedule, wall_ns, zone)
+    if due_ns >= schedule.next_due_ns:
+        return
+    run_from_ns = schedule.run_from_ns
+    if run_from_ns == 0:
+        run_from_ns = schedule.last_due_ns - CRON_REPEAT_NS
+    if not run_from_ns <= due_ns <= schedule.last_due_ns:
+        schedule.sooner_ns = due_ns
 
 
 def cron_fields(expression: str) -> str:

@@ -203,10 +203,7 @@ class State:
             del self.schedules_by_key[schedule.template.dedupe]
 
     def on_fired(self, schedule: Schedule, due_ns: int, next_due_ns: int, runs_left: int) -> None:
-        schedule.last_due_ns = due_ns
-        schedule.next_due_ns = next_due_ns
-        schedule.runs_left = runs_left
-        schedule.fired += 1
+        schedule.had_its_turn(due_ns, next_due_ns, runs_left)
 
     # -- the lines ------------------------------------------------------------------------------------------------------
 

@@ -11,9 +11,9 @@ from typing import Final, final
 
 from dragoman.core.core import Core
 from dragoman.core.lifecycle import EXPIRE, LEASED, WAITING
-from dragoman.core.schedule import Schedule, next_due
+from dragoman.core.schedule import Schedule, latest_due, next_due, rewind
 from dragoman.core.settings import CATCH_UP_ALL, CATCH_UP_NONE
-from dragoman.limits import CATCH_UP_COUNT_MAX
+from dragoman.limits import REWINDS_PER_SWEEP_MAX
 from dragoman.model.message import Message
 from dragoman.model.records import CLOCK_STEPPED, FIRED, NOTED, PUBLISHED, UNSCHEDULED, fired_text
 from dragoman.model.units import SECOND_NS
@@ -30,11 +30,20 @@ class Timers:
         self.core = core
         self.next_lease_sweep_ns: int = 0
         self.next_count_ns: int = 0
+        self.wall_ns: int = 0  # at the last sweep; 0: there was none
+        self.first_wall_ns: int = 0  # when this boot began, by the wall clock: a cron instant before was missed
+        self.to_rewind: list[Schedule] = []  # by cron, not looked at since the wall clock was set back
 
     def sweep(self, now_ns: int, wall_ns: int) -> None:
         """Do everything that is due. Cron goes by the wall clock, everything else by the clock that never jumps."""
         self.core.set_time(now_ns)
         # The core's time stands still while a block waits for the disk: what is due by the clock is due later then.
+        self.core.wall_ahead_ns = wall_ns - now_ns
+        if wall_ns < self.wall_ns or self.wall_ns == 0:
+            self.wall_set_back(wall_ns)
+        self.wall_ns = wall_ns
+        if self.to_rewind:
+            self.rewind_some(wall_ns)
         now_ns = self.core.now_ns
         self.sweep_delayed(now_ns)
         self.sweep_expiries(now_ns)
@@ -51,7 +60,7 @@ class Timers:
     def when_next(self) -> int:
         """The next instant at which `sweep` has something to do."""
         state = self.core.state
-        soonest = self.next_count_ns
+        soonest = self.next_count_ns if not self.to_rewind else self.core.now_ns
         for peer in self.core.workers.values():
             if peer.timed_leases > 0:
                 soonest = min(soonest, self.next_lease_sweep_ns)
@@ -106,26 +115,34 @@ class Timers:
                 holder.withdraw(m, TIMED_OUT)
                 self.core.settling.give_back(m, TIMED_OUT, b"")
 
+    def wall_set_back(self, wall_ns: int) -> None:
+        """The wall clock shows less than it did, or may have been set back before this boot."""
+        if self.wall_ns == 0:
+            self.first_wall_ns = wall_ns
+        self.to_rewind = [schedule for schedule in self.core.state.schedules.values() if schedule.interval_ns == 0]
+
+    def rewind_some(self, wall_ns: int) -> None:
+        for _ in range(min(len(self.to_rewind), REWINDS_PER_SWEEP_MAX)):
+            rewind(self.to_rewind.pop(), wall_ns, self.core.settings.timezone)
+
     def sweep_schedules(self, now_ns: int, wall_ns: int) -> None:
         for schedule in list(self.core.state.schedules.values()):
             clock_ns = now_ns if schedule.interval_ns > 0 else wall_ns
-            if schedule.next_due_ns <= clock_ns:
+            if schedule.due_ns() <= clock_ns:
                 self.fire(schedule, clock_ns)
 
     def fire(self, schedule: Schedule, now_ns: int) -> None:
         """A due instant makes at most one message; missed ones collapse as `catch_up` says."""
         core = self.core
         zone = core.settings.timezone
-        due_ns = schedule.next_due_ns
+        due_ns = schedule.due_ns()
         following_ns = next_due(schedule, due_ns, zone)
-        missed = 0
-        while following_ns <= now_ns and core.settings.catch_up != CATCH_UP_ALL and missed < CATCH_UP_COUNT_MAX:
-            missed += 1
-            due_ns = following_ns
+        began_ns = core.state.started_ns if schedule.interval_ns > 0 else self.first_wall_ns
+        was_missed = due_ns < began_ns
+        if following_ns <= now_ns and core.settings.catch_up != CATCH_UP_ALL:
+            was_missed = True
+            due_ns = latest_due(schedule, due_ns, now_ns, zone)
             following_ns = next_due(schedule, due_ns, zone)
-        if missed == CATCH_UP_COUNT_MAX:
-            following_ns = next_due(schedule, now_ns, zone)
-        was_missed = missed > 0 or due_ns < core.state.started_ns
         queue = core.state.queues_by_no[schedule.template.queue_no]
         skips = queue.is_draining or (was_missed and core.settings.catch_up == CATCH_UP_NONE)
         message = copy_template(schedule, core.now_ns)

@@ -300,7 +300,7 @@ def schedule_view(schedule: Schedule) -> dict[str, object]:
         "queue": shown(template.queue),
         "interval_s": schedule.interval_ns / SECOND_NS if schedule.interval_ns > 0 else 0.0,
         "cron": schedule.cron if schedule.interval_ns <= 0 else "",
-        "next_due_ns": schedule.next_due_ns,
+        "next_due_ns": schedule.due_ns(),
         "last_due_ns": schedule.last_due_ns,
         "fired": schedule.fired,
         "runs_left": schedule.runs_left,

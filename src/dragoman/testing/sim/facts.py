@@ -47,6 +47,8 @@ class Chronicle:
     workers: set[int] = field(default_factory=set)
     broken: set[int] = field(default_factory=set)  # leased when the broker started, and not yet said to be released
     fired: set[tuple[int, int]] = field(default_factory=set)
+    last_fired: dict[int, int] = field(default_factory=dict)  # schedule → its last due instant
+    was_set_back: bool = False  # the wall clock, at least once
     paused: set[int] = field(default_factory=set)
     draining: set[int] = field(default_factory=set)
     keys: dict[tuple[int, str], list[int]] = field(default_factory=dict)
@@ -70,7 +72,7 @@ class Chronicle:
 
     def cut(self, next_lsn: int) -> Chronicle:
         """The same without the facts from `next_lsn` on, which a crash has lost."""
-        kept = Chronicle()
+        kept = Chronicle(was_set_back=self.was_set_back)
         for block in self.blocks:
             if block.first_lsn < next_lsn:
                 assert block.first_lsn + block.count <= next_lsn, "a block is kept whole or not at all"
@@ -177,9 +179,13 @@ class Chronicle:
             assert len(numbers) == 1, f"dedupe key {key} was accepted {len(numbers)} times"
 
     def _on_fired(self, fact: dict[str, object]) -> None:
-        instant = (cast(int, fact["schedule_no"]), cast(int, fact["due_ns"]))
-        assert instant not in self.fired, "a due instant makes at most one message"
-        self.fired.add(instant)
+        number, due_ns = cast(int, fact["schedule_no"]), cast(int, fact["due_ns"])
+        if self.was_set_back and due_ns < self.last_fired.get(number, 0):
+            # It goes by a clock that was set back: what was due under the clock ahead is due once more when its time comes.
+            self.fired = {(no, at) for no, at in self.fired if no != number or at < due_ns}
+        assert (number, due_ns) not in self.fired, "a due instant makes at most one message"
+        self.fired.add((number, due_ns))
+        self.last_fired[number] = due_ns
 
     def _moved(self, fact: dict[str, object], *states: str) -> Life:
         number = cast(int, fact["message_no"])

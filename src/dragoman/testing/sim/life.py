@@ -57,10 +57,17 @@ class Life:
     """Made when the broker starts; a crash ends it at any disk operation, also here."""
 
     def __init__(self, world: Surroundings) -> None:
-        plan, chance = world.plan, world.chance
         self.world = world
         self.wires: dict[int, Wire] = {}
         self.loop = SimLoop(world.timeline)
+        try:
+            self._start(world)
+        except BaseException:
+            self.loop.is_alive = False  # what it had planned dies with it
+            raise
+
+    def _start(self, world: Surroundings) -> None:
+        plan, chance = world.plan, world.chance
         self.journal = WatchedJournal.open(
             plan.journal, world.disk, now_ns=world.wall_ns(), new_broker_id=b"simulated broker"
         )

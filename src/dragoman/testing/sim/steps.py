@@ -143,7 +143,7 @@ class Scene(World):
             self.life.loop.run_ready()
 
     def on_clock(self, seconds: float) -> None:
-        self.wall_jump_ns += round(seconds * SECOND_NS)
+        self.set_clock(round(seconds * SECOND_NS))
 
     # -- the operator ---------------------------------------------------------------------------------------------------
 

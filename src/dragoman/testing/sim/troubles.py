@@ -57,5 +57,5 @@ def fail_writes(world: World) -> None:
 
 
 def jump_clock(world: World) -> None:
-    world.wall_jump_ns += world.chance.choice((-90, -3, 3, 65, 300)) * SECOND_NS
+    world.set_clock(world.chance.choice((-90, -3, 3, 65, 300)) * SECOND_NS)
     world.say(f"the wall clock jumps to {world.wall_jump_ns / SECOND_NS:+.0f} s")

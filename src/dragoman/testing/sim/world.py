@@ -61,6 +61,11 @@ class World:
     def wall_ns(self) -> int:
         return WALL_START_NS + self.timeline.now_ns + self.wall_jump_ns
 
+    def set_clock(self, by_ns: int) -> None:
+        """The wall clock is set forward or back."""
+        self.wall_jump_ns += by_ns
+        self.chronicle.was_set_back = self.chronicle.was_set_back or by_ns < 0
+
     def broker_now_ns(self) -> int:
         """What the broker holds for the time, while it lives."""
         return self.life.broker.clock.now_ns() if self.life is not None else self.wall_ns()
