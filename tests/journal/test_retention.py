@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -145,3 +146,31 @@ def test_trim_drops_whole_sealed_segments_below_the_lsn(disk: FakeDisk) -> None:
     assert journal.trim(10**9) == 2, "the checkpoint's segment and what follows stay"
     journal.close()
     assert replayed_numbers(opened(disk)) == [11, 12]
+
+
+def test_a_segment_that_took_over_the_end_of_another_goes_only_after_it() -> None:
+    segments = infos(6)
+    segments[2] = replace(segments[2], took_over=True)
+    assert dropped(segments, 6, live={2}, size_max=0) == [1, 4, 5]
+    assert dropped(segments, 6, size_max=0) == [1, 2, 3, 4, 5]
+    assert dropped([segments[0], *segments[2:]], 6, live={1}, size_max=0) == [4, 5]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_a_crash_tore_is_not_damage_after_retention_and_another_crash(disk: FakeDisk, seed: int) -> None:
+    """Blocks that no sync had covered when the process died are written again by the next start; power loss then tears their first
+    copies. Only the segment that took them over says that those count for nothing."""
+    journal = opened(disk, durability="os", size_max=1)
+    append_numbers(journal, 1, 2)
+    journal.sync()
+    append_numbers(journal, 3, 4)
+    disk.kill()
+    journal = opened(disk, durability="os", size_max=1)
+    for _ in range(2):
+        journal.roll([record(6, 50, kind=200)])
+        append_numbers(journal, journal.next_lsn, 1)
+        journal.sync()
+    journal.drop(journal.droppable({1}, 0))
+    disk.crash(Random(seed))
+    opened(disk, durability="os")
+    assert read_numbers(disk=disk)[:6] == [1, 2, 3, 4, 5, 6], f"seed {seed}"

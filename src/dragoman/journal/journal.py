@@ -267,8 +267,11 @@ class Journal:
     def trim(self, before_lsn: int) -> int:
         """Delete sealed segments whose facts all lie below `before_lsn` and that recovery does not need; how many went. Waiting
         bodies are the caller's care."""
-        infos = retention.unneeded(self.segments(), self.checkpoint_no, ())
-        numbers = [info.segment_no for info in infos if info.last_lsn < before_lsn]
+        infos = self.segments()
+        numbers: list[int] = []
+        for info in retention.unneeded(infos, self.checkpoint_no, ()):
+            if info.last_lsn < before_lsn and not retention.takes_over_from_one_that_stays(infos, info, numbers):
+                numbers.append(info.segment_no)
         self.drop(numbers)
         return len(numbers)
 

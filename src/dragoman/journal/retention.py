@@ -32,14 +32,25 @@ def droppable(
     """Numbers of the segments to drop now. `copied_lsn`: facts up to it are in the lake; None when there is no lake to wait
     for. Age alone drops a segment even if the lake never took it."""
     size = sum(info.size for info in infos)
-    numbers = []
-    for info in unneeded(infos, checkpoint_no, live_segments):
+    may_go = {info.segment_no for info in unneeded(infos, checkpoint_no, live_segments)}
+    numbers: list[int] = []
+    for info in infos:
         is_old = age_max_ns > 0 and info.last_time_ns < now_ns - age_max_ns
         is_copied = copied_lsn is None or info.last_lsn <= copied_lsn
-        if is_old or (size > size_max and is_copied):
-            numbers.append(info.segment_no)
-            size -= info.size
+        if info.segment_no in may_go and (is_old or (size > size_max and is_copied)):
+            if not takes_over_from_one_that_stays(infos, info, numbers):
+                numbers.append(info.segment_no)
+                size -= info.size
     return numbers
+
+
+def takes_over_from_one_that_stays(infos: list[SegmentInfo], info: SegmentInfo, going: Collection[int]) -> bool:
+    """The first copies of what a segment took over may be torn. Without it they would count, and read as damage: it goes after, or
+    with, the segment that ends in them."""
+    if not info.took_over:
+        return False
+    before = [other.segment_no for other in infos if other.segment_no < info.segment_no]
+    return bool(before) and before[-1] not in going
 
 
 def worth_carrying(

@@ -19,6 +19,7 @@ class SegmentInfo:
     sealed: bool
     created_ns: int
     last_time_ns: int
+    took_over: bool = False  # it begins with blocks whose first copy is at the end of the segment before
 
 
 @dataclass
@@ -39,6 +40,7 @@ class Segment:
     sealed: bool = False
     # A sync or write failed here: nothing is ever written to it or synced again.
     suspect: bool = False
+    took_over: bool = False
 
     def info(self) -> SegmentInfo:
         return SegmentInfo(
@@ -50,6 +52,7 @@ class Segment:
             self.sealed,
             self.created_ns,
             self.last_time_ns,
+            self.took_over,
         )
 
 

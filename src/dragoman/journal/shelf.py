@@ -9,8 +9,15 @@ from dragoman import limits
 from dragoman.errors import JournalDamaged
 from dragoman.journal.chain import Reach
 from dragoman.journal.disk import DiskFace
-from dragoman.journal.format import BLOCK_HEADER_SIZE, RECORD_HEAD_SIZE, block_seed, index_path
-from dragoman.journal.scan import SegmentFile, SegmentWalk
+from dragoman.journal.format import (
+    BLOCK_HEADER_SIZE,
+    RECORD_HEAD_SIZE,
+    SEGMENT_HEADER_SIZE,
+    SEGMENT_MOVED,
+    block_seed,
+    index_path,
+)
+from dragoman.journal.scan import SegmentFile, SegmentWalk, unpack_block_header_at
 from dragoman.journal.segments import Segment, SegmentInfo
 
 # Most records are smaller than this, so that one read fetches them whole.
@@ -100,9 +107,22 @@ def shelve(disk: DiskFace, files: list[SegmentFile], reach: dict[int, Reach], ne
             file.segment_no, file.path, header.first_lsn, header.first_block_no, header.created_ns,
             block_seed(header.broker_id, header.segment_no), None, end=max(end, BLOCK_HEADER_SIZE), allocated=file.size,
             last_lsn=last_lsn, last_time_ns=last_time_ns, sealed=newest_sealed or follower is not None,
+            took_over=_took_over(disk, file),
         )  # fmt: skip
         shelf.add(segment)
     return shelf
+
+
+def _took_over(disk: DiskFace, file: SegmentFile) -> bool:
+    """Whether its first block is the second copy of one."""
+    if file.header is None or not file.header.flags & SEGMENT_MOVED:
+        return False
+    fd = disk.open(file.path, write=False)
+    try:
+        first = unpack_block_header_at(disk, fd, SEGMENT_HEADER_SIZE)
+    finally:
+        disk.close(fd)
+    return first is not None and first.origin != 0
 
 
 def _walk_to_end(disk: DiskFace, file: SegmentFile) -> tuple[int, int, int]:

@@ -255,6 +255,7 @@ class Writer:
         self._moves.update(moves)
         segment.end, segment.allocated = end, max(end, spare.size)
         segment.last_lsn, segment.last_time_ns = self.next_lsn - 1, self.time_ns
+        segment.took_over = len(self.held) > 0
         self._shelf.add(segment)
         return segment, next_block_no
 
