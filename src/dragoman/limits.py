@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+# Stands for a bound that is not set.
+NO_BOUND: Final = 1 << 62
 # One message, all frames together. A setting (`limits.message_size_max`); 64 MiB carries any sane job and bounds a hostile one.
 MESSAGE_SIZE_MAX: Final = 64 * 1024 * 1024
 # Frames in one message. The longest legal one of the five dialects has 9; routing stacks add a few.
@@ -37,6 +39,15 @@ SCHEDULES_MAX: Final = 10_000
 SLOTS_MAX: Final = 100_000
 # Messages brought back from disk at a time when a line's head runs short: about 3 ms of the loop.
 REFILL_COUNT: Final = 1000
+# Bytes of bodies brought back at a time, whatever their count: a line of large ones must not fill memory at once.
+REFILL_SIZE: Final = 16 * 1024 * 1024
+# The same while memory is short: little for each of many queues that are being emptied.
+REFILL_COUNT_CROWDED: Final = 32
+REFILL_SIZE_CROWDED: Final = 1024 * 1024
+# What a message in memory counts for beside its body: its object, its ids, its entries in the indexes.
+MESSAGE_SIZE: Final = 1024
+# What a waiting message counts for that is on disk only: five columns of 8 bytes (core/tail).
+TAIL_ENTRY_SIZE: Final = 40
 # Retry backoff doubles up to this many times before the setting's ceiling takes over (2**20 initial steps).
 BACKOFF_DOUBLINGS_MAX: Final = 20
 # A ZMTP identity (RFC 37).
@@ -100,8 +111,26 @@ INLINE_BODY_SIZE_MAX: Final = 16384
 HEADER_MEANINGS_MAX: Final = 1024
 # A header text longer than this is read each time: remembering must not hold megabytes.
 HEADER_REMEMBERED_SIZE_MAX: Final = 1024
+# Of a message that is cut short so many bytes have come: from there on it is expected to go on (`limits.unfinished_s`).
+UNFINISHED_SIZE_MIN: Final = 4096
+# Bytes that count as progress of such a message: 1 kB a second with the default of a minute. Any slower is holding memory, not sending.
+UNFINISHED_STEP_SIZE: Final = 64 * 1024
+# The memory budget where none is set: a quarter of what the process may use, and not more than this.
+MEMORY_SHARE_MAX: Final = 4 * 1024 * 1024 * 1024
+# A smaller budget leaves no room for a message of an eighth of it.
+MEMORY_SIZE_MIN: Final = 16 * 1024 * 1024
+# A sender that sent less than this in the last two seconds is not paused when memory is short: it is not the cause.
+SENDER_SIZE_MIN: Final = 4096
+# A sender is paused for so long at most: it may belong to a worker that waits for an answer of its own.
+PAUSED_NS_MAX: Final = 10_000_000_000
+# Paused peers that `status` names.
+PAUSED_SHOWN_MAX: Final = 20
 # Bytes that may wait in one connection's socket buffer before its peer counts as not reading.
 WRITE_BUFFER_SIZE: Final = 1024 * 1024
+# The same for a subscriber to topics: its news waits in its session, shared with all others that wait for it, not in its socket's buffer.
+NEWS_BUFFER_SIZE: Final = 32 * 1024
+# News given to such a socket at a time: copied from what is shared, so a stalled subscriber costs little more than both.
+NEWS_WRITE_SIZE: Final = 64 * 1024
 # A read of this many bytes ends its connection's turn: more is surely there, and the others are to be heard first.
 TURN_SIZE: Final = 128 * 1024
 # Live records carried out of an old segment per sweep: about 5 ms of the loop.

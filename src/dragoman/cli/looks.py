@@ -46,7 +46,7 @@ def print_status(found: dict[str, Any]) -> None:
     rows: list[tuple[str, object]] = [
         ("version", f"{found['version']} ({found['build']}), pid {found['pid']}, boot {found['boot_no']}"),
         ("data", f"{found['data']}, durability {found['durability']}"),
-        ("memory", size(found["memory_bytes"])),
+        ("memory", memory_line(found["memory"])),
         ("connections", found["connections"]),
         ("journal", f"{size(journal['size'])} in {journal['segments']} segments, {kept}"),
         ("lake", lake_line(found["lake"])),
@@ -58,6 +58,8 @@ def print_status(found: dict[str, Any]) -> None:
         ("published", f"{counters['published']} since the start, {counters['subscriptions']} subscriptions"),
     ]
     rows += [("listener", f"{name} {address}") for name, address in found["listeners"].items()]
+    if found["memory"]["paused"]:
+        rows.append(("PAUSED", paused_line(found["memory"])))
     if counters["refusing"]:
         rows.append(("REFUSING", f"new work is refused: {counters['refusing']}"))
     if journal["trouble"]:
@@ -66,6 +68,29 @@ def print_status(found: dict[str, Any]) -> None:
         if found[part] and found[part]["trouble"]:
             rows.append(("TROUBLE", f"{name}: {found[part]['trouble']}"))
     print_pairs(rows)
+
+
+# The kinds that `limits.memory_max` counts, as people call them.
+MEMORY_KINDS: Final = {
+    "messages": "messages",
+    "uncommitted": "not committed",
+    "unfinished": "unfinished messages",
+    "news": "unread news",
+    "answers": "answers held",
+    "outboxes": "outboxes",
+}
+
+
+def memory_line(memory: dict[str, Any]) -> str:
+    kinds = ", ".join(f"{name} {size(memory[kind])}" for kind, name in MEMORY_KINDS.items() if memory[kind])
+    used = f"{size(memory['used'])} of {size(memory['max'])} used" + (f" ({kinds})" if kinds else "")
+    return f"{size(memory['resident'])}; {used}"
+
+
+def paused_line(memory: dict[str, Any]) -> str:
+    more = memory["paused"] - len(memory["paused_peers"])
+    names = ", ".join(memory["paused_peers"]) + (f" and {more} more" if more else "")
+    return f"memory is short: {memory['paused']} senders are not read: {names}"
 
 
 def traces_line(otel: dict[str, Any] | None) -> str:

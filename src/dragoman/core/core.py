@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import final
 
+from dragoman.core.crowding import memory_size
 from dragoman.core.dispatch import Dispatch
 from dragoman.core.held import held_messages
 from dragoman.core.lifecycle import ANSWER, CANCEL, LEASED, QUARANTINED, REJECT, STATE_NAMES
@@ -53,6 +54,7 @@ from dragoman.model.words import (
     INEXPRESSIBLE,
     KEEP_SAME,
     KEPT_WANTED,
+    MEMORY_FULL,
     NO_HASTE,
     NOT_FOUND,
     QUEUE_CLOSED,
@@ -149,6 +151,8 @@ class Core(Exchange):
     def check_limits(self, message: Message, queue: Queue) -> int:
         if len(message.client_id) > ID_SIZE_MAX or len(message.headers) > HEADERS_SIZE_MAX:
             return TOO_LONG
+        if memory_size(self.state) > self.settings.messages_size_max:
+            return MEMORY_FULL
         most = self.settings.queue_messages_max
         if most != 0 and queue.waiting + queue.delayed >= most:
             return QUEUE_FULL

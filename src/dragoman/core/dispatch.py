@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import final
 
+from dragoman.core.crowding import lighten, refill
 from dragoman.core.lines import Lane
 from dragoman.core.queue import Queue
 from dragoman.core.routes import Routes
@@ -99,6 +100,8 @@ class Dispatch:
         """Lease a message that is in no line to an idle worker, if there is one that takes it."""
         if queue.is_paused or self.is_stopped:
             return False
+        if not m.is_loaded:
+            self.state.ensure_body(m)  # a worker may want to look at it
         for rank in queue.idle_lines:
             idle = rank.line
             if queue.chosen_by_load > 0 and len(idle) > 1:
@@ -208,7 +211,7 @@ class Dispatch:
                 continue
             m = line.pop()
             if m is None:
-                self.state.refill(queue, lane, line)
+                refill(self.state, queue, lane, line)
                 m = line.pop()
                 assert m is not None, "a line that counts messages must yield one"
             lane.turn()
@@ -239,6 +242,8 @@ class Dispatch:
         peer.slots -= 1
         peer.last_leased_ns = state.now_ns
         peer.deliver(m)
+        if state.bodies_size > state.settings.large_bodies_max:
+            lighten(state, m)
         if m.flags & HANDOVER_WANTED and not m.is_handed_over and not peer.says_delivered:
             self.hand_over(m)
 

@@ -36,13 +36,14 @@ class Leftovers:
         self.by_address: dict[bytes, list[Leftover]] = {}
         self.line: deque[Leftover] = deque()
         self.size: int = 0
+        self.size_max: int = ANSWERS_HELD_SIZE_MAX
 
     def hold(self, message: Message, outcome: int, reason: int, value: bytes, now_ns: int) -> None:
         leftover = Leftover(message, outcome, reason, value, now_ns + ANSWERS_HELD_NS)
         self.by_address.setdefault(message.address, []).append(leftover)
         self.line.append(leftover)
         self.size += max(len(value), LEFTOVER_SIZE)
-        while self.size > ANSWERS_HELD_SIZE_MAX:
+        while self.size > self.size_max:
             self.drop_oldest()
 
     def say_to(self, peer: Peer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from dragoman.limits import NO_BOUND
 from dragoman.model.units import SECOND_NS
 
 CATCH_UP_NONE: Final = 0
@@ -26,6 +27,13 @@ class CoreSettings:
         self.dedupe_window_ns: int = 600 * SECOND_NS
         self.dedupe_keys_max: int = 100_000  # per queue
         self.catch_up: int = CATCH_UP_ONE
+        # Shares of the memory budget (runtime/memory); without one there is no bound.
+        self.bodies_max: int = (
+            NO_BOUND  # bytes of bodies in memory: beyond, those that need not be there are on disk only
+        )
+        self.large_bodies_max: int = NO_BOUND  # the same for bodies that are large: they leave memory first
+        self.objects_max: int = NO_BOUND  # messages in memory: beyond, waiting ones are 40 bytes each
+        self.messages_size_max: int = NO_BOUND  # what all messages may take of memory: beyond, new ones are refused
         self.timezone: str = "UTC"
         self.dismissed_ns: int = (
             86_400 * SECOND_NS

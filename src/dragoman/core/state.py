@@ -14,6 +14,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from dragoman.core.attendance import Attendance
+from dragoman.core.crowding import is_crowded, lighten
 from dragoman.core.expiries import Expiries
 from dragoman.core.held import held_messages
 from dragoman.core.lifecycle import (
@@ -27,11 +28,11 @@ from dragoman.core.lifecycle import (
     WAITING,
     moved,
 )
-from dragoman.core.lines import Lane, Line, line_code
+from dragoman.core.lines import Line, line_code
 from dragoman.core.queue import Queue
 from dragoman.core.schedule import Schedule
 from dragoman.core.settings import CoreSettings
-from dragoman.limits import REFILL_COUNT, STALE_ENTRIES_MAX
+from dragoman.limits import STALE_ENTRIES_MAX
 from dragoman.model.message import IN_DELAYED, NOWHERE, Message, own_number
 from dragoman.model.records import accepted_body, carried_at, read_accepted
 from dragoman.model.words import EMQP, HANDOVER_WANTED
@@ -63,6 +64,7 @@ class State:
         self.attendance = Attendance()
         self.settled: int = 0
         self.accepted: int = 0
+        self.bodies_size: int = 0  # bytes of the bodies that open messages have in memory
 
     def take_number(self) -> int:
         number = self.next_number
@@ -220,15 +222,18 @@ class State:
         line = lane.line_of(m.address)
         if m.due_ns != 0:  # a delay is over: younger ones may be in the tail already, whose numbers rise
             line.push_head(m)
-        elif not line.push(m, lane.head_max(self.settings.head_max)):
+        elif not line.push(m, 0 if is_crowded(self) else lane.head_max(self.settings.head_max)):
             self.unindex(m)
             if m.expires_ns != 0:
                 self.expiries.watch_far(m.number, line_code(queue.number, lane, line), m.expires_ns)
+            return
+        lighten(self, m)
 
     def enqueue_returned(self, m: Message, queue: Queue) -> None:
         queue.waiting += 1
         lane = queue.unfit_lane(m.unfit, m.priority) if m.unfit != 0 else queue.lane(m.priority)
         lane.line_of(m.address).push_returned(m)
+        lighten(self, m)
 
     def delay(self, m: Message, queue: Queue) -> None:
         m.where = IN_DELAYED
@@ -236,6 +241,8 @@ class State:
         heapq.heappush(self.delayed, (m.due_ns, m.number))
         if len(self.delayed) > self.settings.head_max:
             self.unload(m)
+        else:
+            lighten(self, m)
 
     def undelay(self, m: Message, queue: Queue) -> None:
         m.where = NOWHERE
@@ -260,20 +267,6 @@ class State:
         """Whether an entry of the heap of delays still stands for its message."""
         m = self.messages.get(entry[1])
         return m is not None and m.where == IN_DELAYED and m.due_ns == entry[0]
-
-    def refill(self, queue: Queue, lane: Lane, line: Line) -> None:
-        """Bring the next messages of a line back from disk; the body comes along."""
-        tail = line.tail
-        count = min(REFILL_COUNT, lane.head_max(self.settings.head_max))
-        while count > 0:
-            at = tail.pop()
-            if at < 0:
-                break
-            m = self.revive(queue, tail.places[at], tail.accepted[at], True)
-            line.size -= 1
-            line.push_head(m)
-            count -= 1
-        tail.cut()
 
     def revive(self, queue: Queue, place: int, accepted_ns: int, with_body: bool) -> Message:
         """Rebuild a message nothing has happened to since it was accepted."""
@@ -339,6 +332,8 @@ class State:
     def index(self, m: Message) -> None:
         """An eMQP client's id is its message's id towards workers, too, unless it is taken or looks like one of ours."""
         self.messages[m.number] = m
+        if m.is_loaded:
+            self.bodies_size += m.body_size
         if m.dialect == EMQP and m.client_id and own_number(m.client_id) < 0:
             if self.by_wire_id.setdefault(m.client_id, m) is m:
                 m.wire_id = m.client_id
@@ -346,6 +341,8 @@ class State:
 
     def unindex(self, m: Message) -> None:
         del self.messages[m.number]
+        if m.is_loaded:
+            self.bodies_size -= m.body_size
         if m.is_named:
             m.is_named = False
             del self.by_wire_id[m.wire_id]
@@ -366,6 +363,7 @@ class State:
         if m.place != 0 and m.is_loaded:
             m.body = b""
             m.is_loaded = False
+            self.bodies_size -= m.body_size
 
     def ensure_body(self, m: Message) -> None:
         if not m.is_loaded:
@@ -373,6 +371,8 @@ class State:
             at = carried_at(record)
             m.body = accepted_body(record if at == 0 else record[at:])
             m.is_loaded = True
+            if m.number in self.messages:  # one that just ended may still be asked for its body
+                self.bodies_size += m.body_size
 
     def watch_again(self) -> None:
         """Watch just what is open: most of what was watched is settled by now."""

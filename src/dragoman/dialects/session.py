@@ -11,7 +11,9 @@ from typing import final
 
 from librt.strings import BytesWriter
 
-from dragoman.limits import ID_SIZE_MAX, OUTBOX_SIZE_KEPT
+from dragoman.dialects.news import Newsstand
+from dragoman.errors import PeerError
+from dragoman.limits import ID_SIZE_MAX, NO_BOUND, OUTBOX_SIZE_KEPT, UNFINISHED_SIZE_MIN, UNFINISHED_STEP_SIZE
 from dragoman.model.exchange import Exchange
 from dragoman.model.peer import ANONYMOUS, Peer, lasting_id_of
 from dragoman.wire.zmtp.commands import PROGRAM
@@ -34,6 +36,15 @@ class Hub:
         self.message_size_max: int = 0
         self.legacy_listeners: set[str] = set()  # where ZMTP 1.0 is taken
         self.wall_ns: int = 0  # the wall clock, a tenth of a second old at most; 0: nobody keeps it
+        # Unfinished messages: their bytes in all, those worth watching by connection, and what happens when they are too many.
+        self.unfinished_size: int = 0
+        self.unfinished_max: int = NO_BOUND
+        self.unfinished: dict[int, Session] = {}
+        self.on_unfinished_over: Callable[[], None] = nothing
+        self.traffic_size: int = (
+            0  # bytes read from sockets and given to them so far: memory is looked at after so many
+        )
+        self.news = Newsstand()
 
     def send_all(self) -> None:
         """Everything decided so far is kept: send all there is, one write per connection."""
@@ -44,8 +55,10 @@ class Hub:
             session.is_dirty = False
             session.is_holding = False
             data = session.take_all()
-            if data:
+            while data:
+                self.traffic_size += len(data)
                 session.sink(data)
+                data = session.take_more()
 
     def send_free(self) -> None:
         """A commit is under way: send what need not wait for it."""
@@ -54,8 +67,10 @@ class Hub:
         for session in sessions:
             session.is_dirty = False
             data = session.take_free()
-            if data:
+            while data:
+                self.traffic_size += len(data)
                 session.sink(data)
+                data = session.take_more()
             if not session.is_holding:
                 session.is_holding = True
                 self.holding.append(session)
@@ -71,9 +86,20 @@ class Hub:
         self.holding = []
         return batch
 
+    def held_size(self) -> int:
+        """Bytes that wait for a commit to begin."""
+        size = 0
+        for session in self.holding:
+            size += session.held_size()
+        return size
+
 
 def discard(data: bytes) -> None:
     """Where bytes for a connection that has ended go."""
+
+
+def nothing() -> None:
+    """What happens where nobody minds."""
 
 
 class Session(Peer):
@@ -95,6 +121,16 @@ class Session(Peer):
         self.is_greeted: bool = False  # its first bytes, or its whole handshake, are those of this protocol
         self.tap: Callable[[bool, list[bytes]], None] | None = None  # hears (is it ours, the frames or the bytes)
         self.sink: Callable[[bytes], object] = discard  # the socket's write, while there is one
+        self.received_size: int = 0  # bytes that came over it
+        self.received_mark: int = (
+            0  # as many as at the last full second, and at the one before: the difference tells who sends much
+        )
+        self.received_before: int = 0
+        self.unfinished_size: int = 0  # bytes of a message whose rest has not come
+        self.is_unfinished: bool = False  # enough of them to be watched
+        self.is_cut_short: bool = False  # and more must come; some protocols keep what may be referred to again
+        self.progress_ns: int = 0  # when that message last made progress
+        self.progress_size: int = 0  # and how much of it there was then
 
     def start(self) -> None:
         """The connection is there: say what the protocol says first."""
@@ -130,6 +166,30 @@ class Session(Peer):
         if not is_blocked:
             self.exchange.unblock(self)
 
+    def abandon(self, fault: PeerError) -> None:
+        """The connection ends by our doing: what came of an unfinished message is dropped at once."""
+
+    def note_unfinished(self, size: int, is_another: bool, is_cut_short: bool) -> None:
+        """Keep account of the message that is cut short after a read. `is_another`: not the one that was cut short before."""
+        hub = self.hub
+        self.is_cut_short = is_cut_short
+        hub.unfinished_size += size - self.unfinished_size
+        self.unfinished_size = size
+        if size < UNFINISHED_SIZE_MIN:
+            if self.is_unfinished:
+                self.is_unfinished = False
+                del hub.unfinished[self.connection_no]
+            return
+        if not self.is_unfinished:
+            self.is_unfinished = True
+            is_another = True
+            hub.unfinished[self.connection_no] = self
+        if is_another or size - self.progress_size >= UNFINISHED_STEP_SIZE:
+            self.progress_ns = self.exchange.now_ns
+            self.progress_size = size
+        if hub.unfinished_size > hub.unfinished_max:
+            hub.on_unfinished_over()
+
     def touch(self) -> None:
         """There is something to send at the end of this tick."""
         if not self.is_dirty:
@@ -148,6 +208,12 @@ class Session(Peer):
         self.held_parts.append(self.held_out.getvalue())
         self.held_parts.append(part)
         self.held_out = BytesWriter()
+
+    def held_size(self) -> int:
+        size = len(self.held_out)
+        for part in self.held_parts:
+            size += len(part)
+        return size
 
     def take_held(self) -> bytes:
         """What the commit held back."""
@@ -170,6 +236,10 @@ class Session(Peer):
         if len(self.free_out) == 0:
             return self.take_held()
         return self.take_free() + self.take_held()
+
+    def take_more(self) -> bytes:
+        """What is left to be sent at once after `take_all` or `take_free`, where that comes in parts."""
+        return b""
 
     def take_free(self) -> bytes:
         if len(self.free_out) == 0:
@@ -194,9 +264,15 @@ class ZmtpSession(Session):
 
     def receive(self, data: bytes) -> None:
         zmtp = self.zmtp
+        self.received_size += len(data)
+        self.hub.traffic_size += len(data)
+        messages: list[list[bytes]] = []
         try:
             messages = zmtp.receive(data)
         finally:
+            size = zmtp.unfinished_size()
+            if size != self.unfinished_size:
+                self.note_unfinished(size, len(messages) > 0, True)
             out = zmtp.take_outgoing()
             if out:
                 self.free_out.write(out)
@@ -219,6 +295,10 @@ class ZmtpSession(Session):
             self.on_message(frames)
         if zmtp.fault is not None:
             raise zmtp.fault
+
+    def abandon(self, fault: PeerError) -> None:
+        self.zmtp.abandon(fault)
+        self.note_unfinished(0, True, False)
 
     def opened(self) -> None:
         """The handshake is done."""

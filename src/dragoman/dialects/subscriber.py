@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import final
 
+from mypy_extensions import i64
+
+from dragoman.dialects.news import News
 from dragoman.dialects.session import Hub, ZmtpSession
-from dragoman.limits import NAME_SIZE_MAX, SUBSCRIPTIONS_MAX
+from dragoman.limits import NAME_SIZE_MAX, NEWS_WRITE_SIZE, SUBSCRIPTIONS_MAX
 
 
 @final
 class TopicSubscriber(ZmtpSession):
-    """As with any PUB socket, news for one who does not read is dropped, and counted."""
+    """News for one who does not read waits, shared with the others that wait for it (dialects/news). As with any PUB socket, what is too
+    much is dropped, and counted: new news while the subscriber is as far behind as one may be, the oldest when all together are."""
 
     def __init__(self, dialect: int, listener: str, listener_no: int, hub: Hub, socket_type: bytes) -> None:
         super().__init__(dialect, listener, listener_no, hub, socket_type)
         self.prefixes: dict[bytes, int] = {}
+        self.news: deque[News] = deque()
+        self.news_size: int = 0  # of all that waits, `current` too
+        self.current: News | None = None  # what is being sent
+        self.current_at: i64 = 0  # and how much of it was
+        self.is_stuck: bool = False  # the rest of it was dropped: nothing can be sent any more
 
     def on_message(self, frames: list[bytes]) -> None:
         text = frames[0]
@@ -40,12 +50,100 @@ class TopicSubscriber(ZmtpSession):
             self.prefixes[prefix] = count - 1
 
     def published(self, topic: bytes, body: bytes) -> None:
-        if self.is_blocked:
-            self.exchange.note(self, "SLOW_SUBSCRIBER_DROPPED")
-        else:
-            self.say_now([topic, body])
+        if not self.is_connected or self.is_stuck:
+            return
+        stand = self.hub.news
+        news = stand.news_of(topic, body, self.zmtp.is_v1)
+        if self.news_size > 0 and self.news_size + news.size > stand.subscriber_size_max:
+            self.send_news()
+            if self.news_size > 0 and self.news_size + news.size > stand.subscriber_size_max:
+                self.note_dropped()
+                return
+        self.news.append(news)
+        self.news_size += news.size
+        self.touch()
+        stand.wait(self, news)
+
+    def note_dropped(self) -> None:
+        self.hub.news.dropped += 1
+        self.exchange.note(self, "SLOW_SUBSCRIBER_DROPPED")
+
+    def send_news(self) -> None:
+        """Give the socket what it takes, at once: no fact has caused it."""
+        data = self.take_more()
+        while data:
+            self.hub.traffic_size += len(data)
+            self.sink(data)
+            data = self.take_more()
+
+    def take_all(self) -> bytes:
+        return self.take_free() + self.take_held()
+
+    def take_free(self) -> bytes:
+        if len(self.free_out) == 0:
+            return self.take_more()
+        return super().take_free()
+
+    def take_more(self) -> bytes:
+        """The next stretch of news, unless the socket is full."""
+        if self.is_blocked or self.is_stuck or self.news_size == 0:
+            return b""
+        parts: list[bytes] = []
+        size: i64 = 0
+        while size < NEWS_WRITE_SIZE:
+            news = self.current
+            if news is None:
+                if not self.news:
+                    break
+                news = self.news.popleft()
+                self.current = news
+                self.current_at = 0
+            data = news.data
+            at = self.current_at
+            stop = at + NEWS_WRITE_SIZE - size
+            if stop < len(data):
+                self.current_at = stop
+            else:
+                stop = len(data)
+                self.current = None
+                self.release(news)
+            parts.append(data[at:stop])
+            size += stop - at
+        return b"".join(parts)
+
+    def release(self, news: News) -> None:
+        self.news_size -= news.size
+        stand = self.hub.news
+        stand.done(news)
+        if self.news_size == 0:
+            stand.behind.pop(self.connection_no, None)
+
+    def skip_dropped(self) -> None:
+        """The oldest news was dropped: it is in nobody's way. Who was being sent it cannot go on."""
+        current = self.current
+        if current is not None and current.is_dropped:
+            self.current = None
+            if self.current_at > 0:
+                self.is_stuck = True
+                self.hub.news.stuck.append(self)
+            self.note_dropped()
+            self.release(current)
+        news = self.news
+        while news and news[0].is_dropped:
+            self.note_dropped()
+            self.release(news.popleft())
+
+    def set_blocked(self, is_blocked: bool) -> None:
+        super().set_blocked(is_blocked)
+        if not is_blocked and self.news_size > 0:
+            self.touch()
 
     def ended(self) -> None:
+        if self.current is not None:
+            self.news.appendleft(self.current)
+            self.current = None
+        while self.news:
+            self.release(self.news.popleft())
         for prefix in self.prefixes:
             self.exchange.unsubscribe(self, prefix)
         self.exchange.goodbye(self)

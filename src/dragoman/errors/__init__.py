@@ -67,6 +67,7 @@ from dragoman.errors.peers import (
     IdentityTooLong,
     LegacyGreetingOff,
     MechanismMismatch,
+    MessageStalled,
     MessageTooLarge,
     OperationWithoutId,
     PayloadTooLarge,
@@ -76,6 +77,7 @@ from dragoman.errors.peers import (
     TlsNotSpoken,
     TooManyConsumers,
     TooManyFrames,
+    UnfinishedTooMuch,
 )
 from dragoman.errors.pipeline import (
     BadSparkConf,
@@ -140,6 +142,7 @@ __all__ = [
     "LegacyGreetingOff",
     "ListenerTaken",
     "MechanismMismatch",
+    "MessageStalled",
     "MessageTooLarge",
     "NoAnswer",
     "NoListener",
@@ -168,4 +171,5 @@ __all__ = [
     "TooManyConsumers",
     "TooManyFrames",
     "TraceNotFound",
+    "UnfinishedTooMuch",
 ]

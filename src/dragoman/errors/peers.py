@@ -110,6 +110,26 @@ class BadFrameSize(PeerError):
         self.size = size
 
 
+class MessageStalled(PeerError):
+    """A message that was begun has not grown for longer than `limits.unfinished_s`."""
+
+    code = "MESSAGE_STALLED"
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"the rest of a message did not come: {size} bytes of it were kept in vain")
+        self.size = size
+
+
+class UnfinishedTooMuch(PeerError):
+    """The messages that peers have begun and not finished take more than their share of memory."""
+
+    code = "UNFINISHED_TOO_MUCH"
+
+    def __init__(self, size: int, size_max: int) -> None:
+        super().__init__(f"unfinished messages take more than {size_max} bytes; {size} of them were this peer's")
+        self.size, self.size_max = size, size_max
+
+
 class BadCommand(PeerError):
     """A ZMTP command is malformed or does not belong on this connection."""
 

@@ -90,6 +90,7 @@ class FactLog:
         self.base_place: int = 0  # where the journal will put this block's first record; 0: nowhere
         self.taken: bytes = b""  # the block before, which the journal may not have yet
         self.taken_place: int = 0
+        self.copied: bytes = b""  # the first records of the block being filled, once one of them was looked for
 
     def take(self) -> bytes:
         """The records so far; the log starts afresh."""
@@ -99,6 +100,7 @@ class FactLog:
         else:
             self.out = BytesWriter()
         self.count = 0
+        self.copied = b""
         self.taken = records
         self.taken_place = self.base_place
         return records
@@ -107,7 +109,9 @@ class FactLog:
         """A record that is not in the journal yet; empty when it is there."""
         at = place - self.base_place
         if 0 <= at < len(self.out):
-            return record_at(self.out.getvalue(), at)
+            if at >= len(self.copied):
+                self.copied = self.out.getvalue()
+            return record_at(self.copied, at)
         at = place - self.taken_place
         return record_at(self.taken, at) if 0 <= at < len(self.taken) else b""
 

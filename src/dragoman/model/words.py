@@ -103,6 +103,7 @@ SCHEDULES_MAX: Final = 12
 INEXPRESSIBLE: Final = 13
 QUEUE_CLOSED: Final = 14
 TOO_MANY_SERVED: Final = 15
+MEMORY_FULL: Final = 16
 REFUSAL_CODES: Final = [
     "TAKEN",
     "DRAINING",
@@ -120,6 +121,7 @@ REFUSAL_CODES: Final = [
     "INEXPRESSIBLE",
     "QUEUE_CLOSED",
     "TOO_MANY_SERVED",
+    "MEMORY_FULL",
 ]
 REFUSAL_TEXTS: Final = [
     "taken",
@@ -138,4 +140,5 @@ REFUSAL_TEXTS: Final = [
     "no worker of this queue can be told this body: its protocol would take it for a word of its own",
     "the queue is being emptied and takes no new messages until it is resumed",
     "a worker names more queues than one worker may serve",
+    "open messages take as much memory as the broker may use; new ones are taken again when some have ended",
 ]

@@ -18,19 +18,21 @@ from dragoman.dialects.registry import Dialects
 from dragoman.dialects.session import Hub, Session
 from dragoman.errors import JournalFull, LegacyGreetingOff, PeerError
 from dragoman.journal.journal import Journal
-from dragoman.limits import CLOCK_STEP_NS, STALL_NS, WRITE_BUFFER_SIZE
+from dragoman.limits import CLOCK_STEP_NS, NEWS_BUFFER_SIZE, STALL_NS, WRITE_BUFFER_SIZE
 from dragoman.model.words import DRAINING, JOURNAL_FAILING, JOURNAL_FULL, PROTOCOL_FAULT, TAKEN
 from dragoman.runtime.clock import Clock
 from dragoman.runtime.committer import KEPT, STARTED, Committer
 from dragoman.runtime.config import Config
 from dragoman.runtime.connection import Connection
 from dragoman.runtime.fault_log import FaultLog
+from dragoman.runtime.memory import MemoryBudget
 from dragoman.runtime.outside import Outside
 from dragoman.runtime.settings import apply_core, apply_dialects, legacy_listeners, ns
 from dragoman.runtime.upkeep import Upkeep
 
 SWEEP_S = 0.1
-SUBSCRIBER_LISTENERS = ("emqp.subscribe", "ebus.subscribe", "scale0.publish")
+TOPIC_LISTENERS = ("emqp.subscribe", "ebus.subscribe")
+SCALE0_PUBLISH = "scale0.publish"
 SETTLE_S = 5.0
 # At the end, what was sent may leave: for so long in all, and while it moves at all.
 FLUSH_S = 10.0
@@ -66,6 +68,7 @@ class Broker:
         self._ending: set[Connection] = set()
         self._resting: list[Connection] = []  # had their share of this tick
         self._batch: list[tuple[Session, bytes]] = []  # bytes that wait for the sync under way
+        self.memory = MemoryBudget(self)
         self._waiters: list[asyncio.Future[None]] = []
         self._batch_waiters: list[asyncio.Future[None]] = []
         self._is_awake = False
@@ -82,9 +85,9 @@ class Broker:
         self.config = config
         self.connections_max = config.limits.connections_max
         self.hub.legacy_listeners = legacy_listeners(config)
-        self.hub.message_size_max = config.limits.message_size_max
+        self.memory.apply()
         # The largest message allowed must not look like a peer that does not read.
-        self.out_buffer_max = config.limits.out_buffer_max + config.limits.message_size_max
+        self.out_buffer_max = config.limits.out_buffer_max + self.memory.message_size_max
         apply_core(config, self.core.settings)
         apply_dialects(config, self.dialects)
 
@@ -125,6 +128,7 @@ class Broker:
         if self.core.refusing == TAKEN and not (self.committer.trouble is None and self.journal.accepts_new_work):
             self._check_trouble()  # at once: what is left of a full disk is for settling
         self._check_congestion()
+        self.memory.check()
 
     def _on_synced(self) -> None:
         """All that the batch was held for is kept: send it, and go on with what has gathered meanwhile."""
@@ -132,6 +136,7 @@ class Broker:
             return
         batch, self._batch = self._batch, []
         for session, data in batch:
+            self.hub.traffic_size += len(data)
             session.sink(data)
         self._end_finished()
         _tell(self._batch_waiters)
@@ -184,9 +189,16 @@ class Broker:
         return self.dialects.of(listener).words_when_full()
 
     def write_buffer_size(self, listener: str) -> int:
-        """Bytes that may wait for a peer before it counts as not reading. A subscriber's news would be dropped from there on, so it
-        is given more than one burst."""
-        return self.config.limits.out_buffer_max // 2 if listener in SUBSCRIBER_LISTENERS else WRITE_BUFFER_SIZE
+        """Bytes that may wait for a peer before it counts as not reading. What Scale0's workers are told on their PUB port would be
+        dropped from there on, so that is given more than one burst."""
+        if listener in TOPIC_LISTENERS:
+            return NEWS_BUFFER_SIZE
+        return self.config.limits.out_buffer_max // 2 if listener == SCALE0_PUBLISH else WRITE_BUFFER_SIZE
+
+    @property
+    def batch_size(self) -> int:
+        """Bytes that wait for the sync under way."""
+        return sum([len(data) for _, data in self._batch])
 
     def rest(self, connection: Connection) -> None:
         """One that sends without end is not read again before the others have had their turn."""
@@ -197,6 +209,8 @@ class Broker:
         self.connections.pop(session, None)
         self._handshaking.discard(connection)
         self._ending.discard(connection)
+        self.memory.forget(connection)
+        session.note_unfinished(0, True, False)
 
     def on_fault(self, connection: Connection, fault: PeerError) -> None:
         """A peer broke its protocol: it is told what its protocol can tell, and its connection ends."""
@@ -228,11 +242,12 @@ class Broker:
         replies drain us, and its silence would count against it."""
         session = connection.session
         if session is not None:
-            connection.set_paused((session.is_blocked or self._is_congested) and not session.holds_work())
+            is_over = session.is_blocked or self._is_congested or connection.is_sender_paused
+            connection.set_paused(is_over and not session.holds_work())
 
     def _check_congestion(self) -> None:
         size = self.committer.uncommitted_size
-        most = self.config.limits.uncommitted_max
+        most = self.memory.uncommitted_max
         if self._is_congested != (size > (most // 2 if self._is_congested else most)):
             self._is_congested = not self._is_congested
             for connection in list(self.connections.values()):
@@ -258,6 +273,7 @@ class Broker:
         for dialect in self.dialects.all:
             dialect.sweep(now_ns)
         self.upkeep.sweep(now_ns)
+        self.memory.sweep()
         self._check_trouble()
         if now_ns >= self._next_second_ns:
             self._next_second_ns = now_ns + SECOND_NS
@@ -285,6 +301,8 @@ class Broker:
             log.warning("the wall clock stepped", seconds=step_ns / SECOND_NS)
             self.timers.clock_stepped(step_ns)
         self._end_impatiently(now_ns - ns(self.config.limits.handshake_s))
+        self.memory.end_stalled(self.core.now_ns - ns(self.config.limits.unfinished_s))
+        self.memory.each_second()
 
     def _end_impatiently(self, before_ns: int) -> None:
         """Cut off those that began to open, or to close, before an instant and have not finished."""

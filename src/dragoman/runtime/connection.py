@@ -25,7 +25,10 @@ class Connection(asyncio.Protocol):
         self.opened_ns = 0
         self.is_paused = False  # by backpressure
         self.is_resting = False  # until the next tick
-        self._is_read = True
+        self.is_sender_paused = False  # memory is short, and it sends much
+        self.is_deaf = False  # it does not read
+        self.deaf_ns = 0  # since when
+        self.is_read = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's own kind, with the same face
@@ -60,6 +63,8 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The peer does not read: no new work for it, and no more of its own until it does."""
         if self.session is not None:
+            self.is_deaf = True
+            self.deaf_ns = self.broker.clock.now_ns()
             self.session.set_blocked(True)
             self.session.sink = self._send_to_slow
             self.broker.balance(self)
@@ -67,6 +72,7 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         if self.session is not None and self.transport is not None and not self.transport.is_closing():
             self.broker.wake()
+            self.is_deaf = False
             self.session.sink = self.transport.write
             self.session.set_blocked(False)
             self.broker.balance(self)
@@ -94,6 +100,8 @@ class Connection(asyncio.Protocol):
 
     def set_paused(self, is_paused: bool) -> None:
         self.is_paused = is_paused
+        if self.session is not None:
+            self.session.is_unread = is_paused
         self._balance_reading()
 
     def set_resting(self, is_resting: bool) -> None:
@@ -102,9 +110,9 @@ class Connection(asyncio.Protocol):
 
     def _balance_reading(self) -> None:
         is_read = not (self.is_paused or self.is_resting)
-        if is_read == self._is_read or self.transport is None or self.transport.is_closing():
+        if is_read == self.is_read or self.transport is None or self.transport.is_closing():
             return
-        self._is_read = is_read
+        self.is_read = is_read
         if is_read:
             self.transport.resume_reading()
         else:

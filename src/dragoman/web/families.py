@@ -27,6 +27,17 @@ FINDINGS: Final = (
     "refusing",
 )
 
+# What `limits.memory_max` counts, and what is given up for its sake: name, the key in `status`, meaning.
+MEMORY_KINDS: Final = ("messages", "uncommitted", "unfinished", "news", "answers", "outboxes")
+MEMORY_DROPS: Final = (
+    ("dragoman_news_dropped", "news_dropped", "News not given to a subscriber that did not read."),
+    (
+        "dragoman_deaf_ended",
+        "outboxes_dropped",
+        "Connections ended because too much waited for peers that did not read.",
+    ),
+    ("dragoman_unfinished_ended", "unfinished_dropped", "Connections ended because of a message that was cut short."),
+)
 # Of the broker as a whole: name, kind, the key of `tallies`, meaning.
 TALLIES: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("dragoman_queues", "gauge", "queues", "Queues that have a name."),
@@ -89,7 +100,7 @@ def _broker(answers: Answers) -> Iterator[Family]:
     yield build
     yield _one("dragoman_start_time_seconds", "When the broker started.", tallies["started_ns"] / SECOND_NS)
     yield _one("dragoman_connections", "Connections of peers.", status["connections"])
-    yield _one("dragoman_memory_bytes", "Memory that the broker's process holds.", status["memory_bytes"])
+    yield from _memory(status["memory"])
     for name, kind, key, about in TALLIES:
         family = Family(name, kind, about)
         family.add(tallies[key])
@@ -102,6 +113,18 @@ def _broker(answers: Answers) -> Iterator[Family]:
     yield from _dialects(tallies)
     yield _duration("dragoman_message_wait_seconds", "From accepted, or due, to the first worker.", tallies["wait"])
     yield _duration("dragoman_message_total_seconds", "From accepted to settled.", tallies["total"])
+
+
+def _memory(memory: dict[str, Any]) -> Iterator[Family]:
+    yield _one("dragoman_memory_bytes", "Memory that the broker's process holds.", memory["resident"])
+    yield _one("dragoman_memory_max_bytes", "The memory budget (limits.memory_max).", memory["max"])
+    used = {kind: memory[kind] for kind in MEMORY_KINDS}
+    yield _labelled("dragoman_memory_used_bytes", "What is counted against the budget.", "kind", used)
+    yield _one("dragoman_paused_senders", "Senders that are not read because memory is short.", memory["paused"])
+    for name, key, about in MEMORY_DROPS:
+        family = Family(name, "counter", about)
+        family.add(memory[key])
+        yield family
 
 
 def _dialects(tallies: dict[str, Any]) -> Iterator[Family]:

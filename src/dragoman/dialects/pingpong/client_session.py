@@ -21,6 +21,7 @@ from dragoman.model.words import (
     DRAINING,
     JOURNAL_FAILING,
     JOURNAL_FULL,
+    MEMORY_FULL,
     PINGPONG,
     QUEUE_CLOSED,
     QUEUE_FULL,
@@ -33,7 +34,7 @@ from dragoman.model.words import (
 )
 from dragoman.wire.zmtp.frames import LONG, write_frame
 
-FULL: Final = [DRAINING, JOURNAL_FULL, JOURNAL_FAILING, QUEUE_FULL, QUEUE_CLOSED]
+FULL: Final = [DRAINING, JOURNAL_FULL, JOURNAL_FAILING, QUEUE_FULL, QUEUE_CLOSED, MEMORY_FULL]
 NOT_TEXT: Final = b"INEXPRESSIBLE: the result is not text, and JSON carries nothing else"
 NO_ORDER: Final = b"BAD_ORDER: an order is one frame behind an empty one, or a JSON object with `order`"
 

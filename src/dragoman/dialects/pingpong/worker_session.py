@@ -253,7 +253,7 @@ class PingpongWorker(ZmtpSession):
         if self.exchange.now_ns - m.leased_ns < CROSSING_NS:
             return  # said before it had the first copy
         self.was_repeated = True
-        self.deliver_package(m.body)
+        self.deliver_package(self.exchange.body_of(m))
 
     def withdraw(self, message: Message, reason: int) -> None:
         self.job = None

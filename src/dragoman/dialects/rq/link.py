@@ -24,6 +24,7 @@ from dragoman.dialects.rq.dialect import RqDialect
 from dragoman.dialects.rq.node import NodeEar
 from dragoman.dialects.rq.source import RqSource
 from dragoman.dialects.session import Hub
+from dragoman.errors import PeerError
 from dragoman.limits import RQ_LINK_LINGER_NS
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
@@ -113,12 +114,21 @@ class RqLink(RqSource):
         tap = self.tap
         if tap is not None:
             tap(False, [data])
-        self.reader.feed(data)
+        self.received_size += len(data)
+        self.hub.traffic_size += len(data)
+        try:
+            self.reader.feed(data)
+        finally:
+            self.note_operation(self.reader)
         self.is_closing = self.ear.is_closing
         if self.ear.is_full:
             self.finish()
         elif self.is_closing:
             self.finish_if_done()
+
+    def abandon(self, fault: PeerError) -> None:
+        self.reader = RispReader(self.ear, 0)
+        self.note_unfinished(0, True, False)
 
     def take(self, request_id: bytes, queue: bytes, body: bytes, wants_no_reply: bool) -> None:
         m = Message(RQ, queue, request_id, body)

@@ -14,6 +14,7 @@ from dragoman.dialects.rq.hands import Hands
 from dragoman.dialects.rq.inbound import RqInbound
 from dragoman.dialects.rq.source import RqSource
 from dragoman.dialects.session import Hub
+from dragoman.errors import PeerError
 from dragoman.model.words import BROKER_STOPPED, CONNECTION_ENDED, WORKER_LEFT
 from dragoman.wire import first_bytes
 from dragoman.wire.risp.reader import RispReader
@@ -52,7 +53,12 @@ class RqSession(RqSource):
         tap = self.tap
         if tap is not None:
             tap(False, [data])
-        self.reader.feed(data)
+        self.received_size += len(data)
+        self.hub.traffic_size += len(data)
+        try:
+            self.reader.feed(data)
+        finally:
+            self.note_operation(self.reader)
         if self.is_idle:
             self.set_idle(False)
         if self.is_closing:
@@ -72,6 +78,10 @@ class RqSession(RqSource):
         self.unjudged = b""
         self.is_greeted = True
         return data
+
+    def abandon(self, fault: PeerError) -> None:
+        self.reader = RispReader(self.inbound, 0)
+        self.note_unfinished(0, True, False)
 
     def ended(self) -> None:
         self.rq.nodes.pop(self.connection_no, None)

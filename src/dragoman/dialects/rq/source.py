@@ -10,6 +10,7 @@ from dragoman.dialects.session import Hub, Session, address_of
 from dragoman.limits import INLINE_BODY_SIZE_MAX
 from dragoman.model.message import Message
 from dragoman.model.words import REPLY_WANTED, RQ
+from dragoman.wire.risp.reader import RispReader
 from dragoman.wire.risp.words import DELIVERED, PAYLOAD, REPLY, UNDELIVERED
 from dragoman.wire.risp.writer import CLEAR_ID
 
@@ -30,6 +31,13 @@ class RqSource(Session):
         self.last_sign_ns = self.exchange.now_ns
         self.rq.sessions[self.connection_no] = self
         self.exchange.hello(self)
+
+    def note_operation(self, reader: RispReader) -> None:
+        """Keep account of what the reader keeps after a read: an operation cut short, or the payload of the last one."""
+        size = reader.unfinished_size()
+        if size != self.unfinished_size or self.is_unfinished:
+            is_cut_short = reader.is_cut_short()
+            self.note_unfinished(size, not is_cut_short or size < self.unfinished_size, is_cut_short)
 
     def exit(self) -> None:
         """The connection is gone."""

@@ -88,6 +88,19 @@ def size(least: int = 1) -> Kind:
     return Kind(f'a size such as "64MiB" or a number of bytes, at least {size_text(least)}', read, _write_size)
 
 
+def size_or_zero(least: int) -> Kind:
+    """A size, or 0 for one that the program chooses."""
+    plain = size(0)
+
+    def read(value: object, is_text: bool) -> int:
+        found: int = plain.read(value, is_text)
+        if 0 < found < least:
+            raise ValueError
+        return found
+
+    return Kind(f'0, or a size such as "1GiB", at least {size_text(least)}', read, _write_size)
+
+
 def size_text(size_bytes: int) -> str:
     """Return a size as an operator would write it: `64MiB`, or plain bytes when no unit divides it."""
     for unit, scale in BINARY_UNITS.items():

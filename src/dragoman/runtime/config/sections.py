@@ -126,6 +126,20 @@ class LimitsConfig:
         "Bytes of one message, all frames together; checked when announced, before anything is buffered.",
         reloadable=True,
     )
+    memory_max: int = setting(
+        0,
+        kinds.size_or_zero(limits.MEMORY_SIZE_MIN),
+        "Bytes of memory for messages, their queues, news and buffers. Beyond shares of it bodies stay on disk, old news is dropped and "
+        "peers that do not read, or do not finish a message, are cut off; near it senders are paused, then refused with MEMORY_FULL. A "
+        "message may take an eighth of it. 0 = a quarter of what the machine or the control group allows, at most 4 GiB.",
+        reloadable=True,
+    )
+    unfinished_s: float = setting(
+        60.0,
+        kinds.seconds(more_than_zero=True),
+        "A message that is cut short must go on, by 64 KiB or to its end, within this time; else its connection ends.",
+        reloadable=True,
+    )
     handshake_s: float = setting(
         10.0, kinds.seconds(more_than_zero=True), "A connection that is not ready by then is closed.", reloadable=True
     )

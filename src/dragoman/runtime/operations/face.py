@@ -22,6 +22,7 @@ from dragoman.model.peer import Peer
 from dragoman.model.words import REFUSAL_CODES, REFUSAL_TEXTS, TAKEN
 from dragoman.runtime.config import Config
 from dragoman.runtime.indexing import Indexing
+from dragoman.runtime.memory import MemoryBudget
 from dragoman.runtime.sealing import Sealing
 from dragoman.runtime.upkeep import Upkeep
 from dragoman.runtime.webpage import Webpage
@@ -45,6 +46,8 @@ class Acting(Protocol):
     def connections(self) -> Mapping[Any, Any]: ...
     @property
     def upkeep(self) -> Upkeep: ...
+    @property
+    def memory(self) -> MemoryBudget: ...
 
     def act(self, change: Callable[[Core], T], /) -> Awaitable[T]: ...
 

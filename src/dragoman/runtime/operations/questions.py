@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from dragoman.core import explain, lookup, views
 from dragoman.runtime.config import render_toml
@@ -36,7 +35,7 @@ class Status(Operation):
             "listeners": face.listeners,
             "boot_no": face.core.state.boot_no,
             "connections": len(face.broker.connections),
-            "memory_bytes": _resident_size(),
+            "memory": face.broker.memory.view(),
             "journal": {
                 "segments": len(journal.segments()),
                 "size": journal.size(),
@@ -146,8 +145,3 @@ class ConfigShow(Operation):
 
     async def run(self, face: BrokerFace, tell: Tell) -> object:
         return {"toml": render_toml(face.config)}
-
-
-def _resident_size() -> int:
-    fields = Path("/proc/self/statm").read_text().split()
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -16,6 +16,8 @@ def recount(core: Core) -> None:
     in_lines: dict[int, Message] = {}
     for queue in core.state.queues.values():
         count_queue(core, queue, in_lines)
+    in_memory = sum(len(m.body) for m in core.state.messages.values() if m.is_loaded)
+    assert core.state.bodies_size == in_memory, f"{core.state.bodies_size} bytes are counted, {in_memory} are there"
     for number, m in core.state.messages.items():
         check_message(core, number, m, in_lines)
     assert set(core.state.quarantine) == {n for n, m in core.state.messages.items() if m.state == QUARANTINED}

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from librt.strings import read_i16_be, read_i32_be, read_i64_be
+from librt.strings import read_i16_be, read_i32_be
 from mypy_extensions import i64
 
 from dragoman.errors import OperationWithoutId, PayloadTooLarge, RepeatedTooOften
@@ -63,6 +63,7 @@ from dragoman.wire.risp.words import (
     U32,
     UNDELIVERED,
     UNSAID,
+    is_at,
 )
 
 # What an operation without a payload counts as.
@@ -118,6 +119,18 @@ class RispReader:
             self._skipping -= start
         if start < len(data):
             self._walk(data, start)
+
+    def unfinished_size(self) -> int:
+        """Bytes kept of what the peer may still go on with: a parameter cut short, the payloads of this operation and of the last."""
+        size: i64 = len(self._rest) + len(self._payload) + len(self._recent)
+        growing = self._growing
+        if growing is not None:
+            size += len(growing)
+        return size
+
+    def is_cut_short(self) -> bool:
+        """Whether the stream stands within an operation."""
+        return self._growing is not None or len(self._rest) > 0 or (len(self._payload) > 0 and not self._is_spent)
 
     def _walk(self, data: bytes, start: i64) -> None:
         end: i64 = len(data)
@@ -383,17 +396,3 @@ class RispReader:
 def number_of(request_id: bytes) -> i64:
     """An id as a number."""
     return i64(read_i32_be(request_id, 0)) & U32
-
-
-def is_at(data: bytes, at: i64, name: bytes, size: i64) -> bool:
-    """Whether a name stands in `data` at `at`."""
-    index: i64 = 0
-    while size - index >= 8:
-        if read_i64_be(data, at + index) != read_i64_be(name, index):
-            return False
-        index += 8
-    while index < size:
-        if data[at + index] != name[index]:
-            return False
-        index += 1
-    return True

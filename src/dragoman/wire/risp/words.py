@@ -12,6 +12,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from librt.strings import read_i64_be
+from mypy_extensions import i64
+
 NOP: Final = 0
 CLEAR: Final = 1
 PING: Final = 5
@@ -76,4 +79,18 @@ def is_of_known_commands(data: bytes) -> bool:
             at += 3
         else:
             return False
+    return True
+
+
+def is_at(data: bytes, at: i64, name: bytes, size: i64) -> bool:
+    """Whether a name stands in `data` at `at`."""
+    index: i64 = 0
+    while size - index >= 8:
+        if read_i64_be(data, at + index) != read_i64_be(name, index):
+            return False
+        index += 8
+    while index < size:
+        if data[at + index] != name[index]:
+            return False
+        index += 1
     return True

@@ -119,6 +119,14 @@ class ZmtpConnection:
                 raise
         return messages
 
+    def unfinished_size(self) -> int:
+        """Bytes kept of what the peer has begun to say and not finished."""
+        return self._reader.unfinished_size()
+
+    def abandon(self, fault: PeerError) -> None:
+        """End the stream for a reason of our own: what came of an unfinished message is dropped."""
+        self._fail(fault)
+
     def ping(self, ttl_ds: int, context: bytes = b"") -> bytes:
         """A PING that asks for a PONG and lets the peer drop us after `ttl_ds` of silence; nothing for peers before 3.1."""
         if not self.is_ready or self.peer_version < V3_1:

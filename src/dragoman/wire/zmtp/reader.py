@@ -130,6 +130,17 @@ class FrameReader:
         self._size = size
         return None
 
+    def unfinished_size(self) -> int:
+        """Bytes kept of a message, or of a control frame, whose rest has not come."""
+        size: i64 = self._size
+        body = self._body
+        if body is not None:
+            if self.is_open and not self._body_flags & COMMAND:
+                size -= self._missing
+            else:
+                size += len(body)
+        return size
+
     def _check_control(self, flags: i64, size: i64) -> None:
         """What is neither a frame of a message in its time nor a lawful control frame ends here."""
         if flags & ~(MORE | LONG | COMMAND):

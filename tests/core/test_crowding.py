@@ -1,0 +1,127 @@
+"""Little memory: bodies and whole messages are on disk only, and nobody can tell."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.core.crowding import memory_size
+from dragoman.core.settings import CoreSettings
+from dragoman.limits import INLINE_BODY_SIZE_MAX, MESSAGE_SIZE
+from dragoman.testing.sim.recount import recount
+from tests.core.harness import Client, House, Worker
+from tests.core.replaying import check_replay
+
+LARGE = INLINE_BODY_SIZE_MAX + 1
+
+
+def tight(bodies_max: int, large_bodies_max: int | None = None, objects_max: int = 1 << 62) -> House:
+    settings = CoreSettings()
+    settings.bodies_max = bodies_max
+    settings.large_bodies_max = bodies_max if large_bodies_max is None else large_bodies_max
+    settings.objects_max = objects_max
+    return House(settings)
+
+
+def served(house: House, slots: int, identity: bytes = b"worker") -> Worker:
+    worker = house.worker(identity)
+    worker.inform((10, b"mail"))
+    worker.ready(slots)
+    return worker
+
+
+def bodies(worker: Worker) -> list[bytes]:
+    return [frames[3] for frames in worker.take(b"REQUEST")]
+
+
+def filled(house: House, count: int, size: int) -> tuple[Client, list[bytes]]:
+    client = house.client()
+    sent = [b"%d " % number + b"x" * size for number in range(count)]
+    for body in sent:
+        client.request(b"mail", body)
+    return client, sent
+
+
+def test_beyond_their_share_bodies_that_wait_are_on_disk() -> None:
+    house = tight(1000)
+    _, sent = filled(house, 50, 100)
+    assert house.core.state.bodies_size < 1200
+    recount(house.core)
+    check_replay(house)
+    assert bodies(served(house, 50)) == sent
+    recount(house.core)
+
+
+def test_large_bodies_leave_memory_first() -> None:
+    house = tight(100_000, 20_000)
+    client = house.client()
+    for _ in range(2):
+        client.request(b"mail", b"l" * LARGE)
+    for _ in range(200):
+        client.request(b"mail", b"s" * 100)
+    messages = list(house.core.state.messages.values())
+    assert [m.is_loaded for m in messages if m.body_size == LARGE] == [True, False]
+    assert all(m.is_loaded for m in messages if m.body_size == 100)
+    recount(house.core)
+
+
+def test_bodies_of_leased_messages_are_on_disk_too_and_come_back_for_the_next_worker() -> None:
+    house = tight(0)
+    _, sent = filled(house, 10, 50)
+    first = served(house, 10)
+    assert bodies(first) == sent
+    assert house.core.state.bodies_size == 0
+    first.leave()
+    recount(house.core)
+    assert sorted(bodies(served(house, 10, b"second"))) == sorted(sent)
+    assert house.core.state.bodies_size == 0
+
+
+def test_delayed_ones_give_their_bodies_up_and_are_delivered_whole() -> None:
+    house = tight(0)
+    client = house.client()
+    client.request(b"mail", b"later", b"delay:1")
+    assert house.core.state.bodies_size == 0
+    worker = served(house, 1)
+    house.pass_time(2)
+    assert bodies(worker) == [b"later"]
+    recount(house.core)
+
+
+def test_with_many_messages_in_memory_further_ones_wait_on_disk_whole() -> None:
+    house = tight(1 << 62, objects_max=10)
+    _, sent = filled(house, 100, 10)
+    assert len(house.core.state.messages) <= 11
+    recount(house.core)
+    check_replay(house)
+    assert bodies(served(house, 100)) == sent
+
+
+def test_what_all_messages_take_is_bounded_by_refusal_and_free_again_when_they_end() -> None:
+    settings = CoreSettings()
+    settings.messages_size_max = 3 * MESSAGE_SIZE
+    house = House(settings)
+    client = house.client()
+    for _ in range(10):
+        client.request(b"mail", b"{}", b"reply-requested")
+    refused = [frames for frames in client.take(b"REPLY") if b"MEMORY_FULL" in frames[1]]
+    assert len(refused) == 7
+    worker = served(house, 3)
+    for job in worker.jobs():
+        worker.reply(job)
+    assert memory_size(house.core.state) == 0
+    client.request(b"mail", b"{}", b"reply-requested")
+    assert memory_size(house.core.state) > 0
+
+
+@pytest.mark.parametrize("bodies_max", [0, 500, 5000])
+def test_a_waiting_message_that_was_accepted_in_this_very_tick_is_read_from_the_log(bodies_max: int) -> None:
+    house = tight(bodies_max)
+    client = house.client()
+    worker = served(house, 1)
+    session, frames = client.session, [b"", b"eMQP/1.0", b"REQUEST"]
+    for number in range(20):  # no commit between: they are in the log only
+        session.on_message([*frames, b"id-%d" % number, b"mail", b"", b"%d " % number + b"x" * 100])
+    for _ in range(19):
+        worker.session.on_message([b"", b"eMQP/1.0", b"READY", b"r"])
+    assert [int(body.split()[0]) for body in bodies(worker)] == list(range(20))
+    recount(house.core)

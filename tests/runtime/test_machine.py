@@ -1,0 +1,67 @@
+"""How much memory this process may use, as the machine and its control groups say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dragoman.limits import MEMORY_SHARE_MAX
+from dragoman.runtime import machine
+from dragoman.runtime.memory import default_size
+
+GIB = 2**30
+
+
+def written(root: Path, **files: str) -> Path:
+    for name, text in files.items():
+        path = root / name.replace("__", "/").replace("_DOT_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+MEMINFO = {"proc__meminfo": f"MemTotal:       {8 * GIB // 1024} kB\nMemFree: 1 kB\n"}
+
+
+def test_without_control_groups_it_is_the_machine_s(tmp_path: Path) -> None:
+    assert machine.memory_size(written(tmp_path, **MEMINFO)) == 8 * GIB
+
+
+def test_nothing_known_is_nothing(tmp_path: Path) -> None:
+    assert machine.memory_size(tmp_path) == 0
+    written(tmp_path, proc__meminfo="MemTotal: much\n", proc__self__cgroup="rubbish\n")
+    assert machine.memory_size(tmp_path) == 0
+
+
+def test_a_group_of_version_2_and_those_around_it_bound_it(tmp_path: Path) -> None:
+    written(
+        tmp_path,
+        **MEMINFO,
+        proc__self__cgroup="0::/slice/unit\n",
+        sys__fs__cgroup__slice__unit__memory_DOT_max="max\n",
+        sys__fs__cgroup__slice__memory_DOT_max=f"{2 * GIB}\n",
+    )
+    assert machine.memory_size(tmp_path) == 2 * GIB
+
+
+def test_a_group_of_version_1_bounds_it_also_where_its_path_is_the_host_s(tmp_path: Path) -> None:
+    written(
+        tmp_path,
+        **MEMINFO,
+        proc__self__cgroup="5:cpu,cpuacct:/\n4:memory:/docker/abc\n",
+        sys__fs__cgroup__memory__memory_DOT_limit_in_bytes=f"{GIB}\n",
+    )
+    assert machine.memory_size(tmp_path) == GIB
+
+
+def test_the_huge_number_of_a_group_without_a_bound_is_none(tmp_path: Path) -> None:
+    written(
+        tmp_path,
+        **MEMINFO,
+        proc__self__cgroup="4:memory:/\n",
+        sys__fs__cgroup__memory__memory_DOT_limit_in_bytes="9223372036854771712\n",
+    )
+    assert machine.memory_size(tmp_path) == 8 * GIB
+
+
+def test_the_default_budget_is_a_quarter_and_at_most_four_gib() -> None:
+    assert default_size() == min(machine.memory_size() // 4, MEMORY_SHARE_MAX)
