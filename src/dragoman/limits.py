@@ -261,5 +261,9 @@ ERROR_TEXT_SIZE_MAX: Final = 4096
 TRACEBACK_FRAMES_MAX: Final = 32
 TRACEBACK_PARTS_MAX: Final = 128
 TRACEBACK_SIZE_MAX: Final = 32 * 1024
+# Characters of one log line, its traceback apart; of one value in a line of the broker's own log, and values in one list there.
+LOG_LINE_SIZE_MAX: Final = 64 * 1024
+LOG_VALUE_SIZE_MAX: Final = 4096
+LOG_VALUES_MAX: Final = 1000
 # Characters of a name out of a request (a path, a queue, a topic) in an error or a log line.
 NAME_SHOWN_SIZE_MAX: Final = 200

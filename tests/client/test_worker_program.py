@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from dragoman import App
+from dragoman.errors import JobFailed
 from dragoman.testing.broker import RunningBroker
 from tests.client import shop as s
 
@@ -258,3 +259,18 @@ def test_queues_and_weights_can_be_named(broker: RunningBroker, app: App, tmp_pa
     with program(broker, tmp_path / "log", *options):
         assert s.length.options(queue="side").ask_sync("abc") == 3
         assert s.length.ask_sync("abcd") == 4
+
+
+@CREWS
+def test_an_exception_of_megabytes_is_told_and_logged_in_a_few_lines(
+    broker: RunningBroker, app: App, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    why = "\x1b[2J" + "x" * 5_000_000
+    with program(broker, tmp_path / "log", *options) as worker:
+        with pytest.raises(JobFailed, match="more characters") as failed:
+            s.fails.ask_sync(why=why)
+        assert len(str(failed.value)) < 10_000
+        assert worker.end() == 0
+        assert "fails failed" in worker.log
+        assert len(worker.log) < 50_000
+        assert "\x1b" not in worker.log

@@ -17,9 +17,9 @@ import click
 
 from dragoman.cli.admin_client import AdminClient
 from dragoman.cli.options import data_option
-from dragoman.cli.show import printable
 from dragoman.core.phrases import duration
 from dragoman.errors import AdminRefused, AdminUnreachable
+from dragoman.printable import printable
 
 OK: Final = 0
 WARNING: Final = 1

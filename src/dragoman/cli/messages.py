@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -14,12 +13,14 @@ import msgspec
 
 from dragoman.cli import sides
 from dragoman.cli.options import data_option, json_option, url_option
-from dragoman.cli.show import print_json, print_lines, printable
+from dragoman.cli.show import print_json, print_json_line, print_lines
 from dragoman.cli.talk import Talk, address_of
 from dragoman.client.options import dedupe_text
 from dragoman.client.tongue import EMQP
 from dragoman.dialects.emqp.client_side import ANSWERED
 from dragoman.errors import JobFailed, NoAnswer, Refused
+from dragoman.limits import ERROR_TEXT_SIZE_MAX, NAME_SHOWN_SIZE_MAX
+from dragoman.printable import cut, printable, printable_bytes
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -167,7 +168,8 @@ def refusal(value: bytes) -> JobFailed | Refused:
         error = msgspec.json.decode(value)["error"]
         kind, message = str(error.get("type", "")), str(error.get("message", ""))
     except (msgspec.DecodeError, TypeError, KeyError, AttributeError):
-        return JobFailed("unreadable answer", printable(value[:200].decode("utf-8", "replace")))
+        return JobFailed("unreadable answer", printable_bytes(value, 200))
+    kind, message = cut(kind, NAME_SHOWN_SIZE_MAX), cut(message, ERROR_TEXT_SIZE_MAX)
     return Refused(kind, message) if kind.isupper() else JobFailed(kind, message)
 
 
@@ -240,7 +242,7 @@ class News:
         """True when it was the last one asked for."""
         shown, text = topic.decode("utf-8", "backslashreplace"), body.decode("utf-8", "backslashreplace")
         if self._as_json:
-            print(json.dumps({"topic": shown, "body": text}, ensure_ascii=False), flush=True)
+            print_json_line({"topic": shown, "body": text})
         else:
             print(f"{printable(shown)}\t{printable(text)}", flush=True)
         self.heard += 1

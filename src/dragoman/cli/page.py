@@ -20,6 +20,7 @@ eMQP listeners as any client does; `trace`, `find`, `journal` and `restore` read
 
 Every command that prints something takes `--json` and then prints one JSON document on stdout (`subscribe`: one per line) and,
 when it fails, `{"error": {"code", "message"}}` on stderr. Progress bars appear on a terminal's stderr only.
+Text that came from peers is printed with every character that is not printable escaped; `call --raw` prints bytes as they came.
 
 | exit code | meaning |
 |---|---|

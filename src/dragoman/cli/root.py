@@ -7,6 +7,7 @@ Exit codes: 0 done; 1 failed or refused; 2 bad usage or configuration; 3 no brok
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import sys
 from typing import Any, Final
@@ -14,6 +15,8 @@ from typing import Any, Final
 import click
 
 from dragoman.errors import AdminRefused, ClientError, DragomanError, OperatorError
+from dragoman.limits import ERROR_TEXT_SIZE_MAX
+from dragoman.printable import printable_json, printable_lines
 
 FAILED: Final = 1
 UNREACHABLE: Final = 3
@@ -108,7 +111,9 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except click.ClickException as error:
-        error.show()
+        text = io.StringIO()
+        error.show(text)
+        print(printable_lines(text.getvalue(), ERROR_TEXT_SIZE_MAX), end="", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone (`| head`): nothing more can or need be said
@@ -129,7 +134,7 @@ def run(arguments: list[str]) -> int:
 def complain(as_json: bool, code: str, message: str, exit_code: int) -> int:
     """One line on stderr; with --json an object, so that scripts read the same thing on both streams."""
     if as_json:
-        print(json.dumps({"error": {"code": code, "message": message}}), file=sys.stderr)
+        print(printable_json(json.dumps({"error": {"code": code, "message": message}})), file=sys.stderr)
     else:
-        print(f"dragoman: {message} [{code}]", file=sys.stderr)
+        print(f"dragoman: {printable_lines(message)} [{code}]", file=sys.stderr)
     return exit_code

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dragoman.core.phrases import duration
+from dragoman.printable import printable, printable_json
 
 if TYPE_CHECKING:
     from dragoman.cli.admin_client import Progress
@@ -21,11 +22,17 @@ BAR_AFTER_S: Final = 0.3
 
 
 def print_json(value: object) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+    print(printable_json(json.dumps(value, indent=2, ensure_ascii=False, default=str)))
+
+
+def print_json_line(value: object) -> None:
+    """One document of a stream."""
+    print(printable_json(json.dumps(value, ensure_ascii=False, default=str)), flush=True)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Columns that begin with `>` are numbers: right-aligned, and not folded where the terminal is narrow."""
+    title = printable(title)
     cells = [[printable(str(cell)) for cell in row] for row in rows]
     if sys.stdout.isatty() or not all(cell.isascii() for row in cells for cell in row):
         print_rich_table(title, columns, cells)
@@ -55,7 +62,13 @@ def print_rich_table(title: str, columns: Sequence[str], rows: list[list[str]]) 
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    table = Table(
+        title=Text(title) if title else None,
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        show_edge=False,
+    )
     for column in columns:
         is_number = column.startswith(">")
         justify: Literal["left", "right"] = "right" if is_number else "left"
@@ -77,11 +90,6 @@ def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
 def print_lines(lines: Iterable[str]) -> None:
     for line in lines:
         print(printable(line))
-
-
-def printable(text: str) -> str:
-    """Names come from peers: no control character of theirs reaches the terminal."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def more_line(shown: int, offset: int, total: int, noun: str) -> list[str]:

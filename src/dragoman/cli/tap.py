@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +13,8 @@ from dragoman.cli.admin_client import AdminClient
 from dragoman.cli.lab.captures import Recorder
 from dragoman.cli.lab.readable import readable
 from dragoman.cli.options import data_option, json_option
-from dragoman.cli.show import printable
+from dragoman.cli.show import print_json_line
+from dragoman.printable import printable
 
 SHOWN_SIZE_MAX: Final = 256
 
@@ -66,7 +66,7 @@ def tap(
                 if recorder is not None and event["kind"] in ("opened", "said", "ended"):
                     recorder.add(event)
                 if not quiet:
-                    print(json.dumps(event) if as_json else printable(line_of(event)), flush=True)
+                    print_json_line(event) if as_json else print(printable(line_of(event)), flush=True)
                 if event["kind"] == "said" and count is not None:
                     count -= 1
                     if count == 0:

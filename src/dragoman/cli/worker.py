@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 import click
 
 DEFAULT_WEIGHT = 10
@@ -69,10 +67,11 @@ def worker(
     MODULE:APP names it, as in `shop.jobs:app`; `app` is the default name. Coroutine functions share one event loop, plain
     functions run in threads. SIGTERM and SIGINT drain: no new jobs, running ones may end, then it exits with 0.
     """
+    from dragoman import log_lines
     from dragoman.client.worker.program import run
     from dragoman.client.worker.settings import WorkerSettings
 
-    logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)s %(process)d %(message)s")
+    log_lines.configure(log_level, log_lines.WORKER_FORM)
     served = tuple(read_queue(text) for text in queues)
     settings = WorkerSettings(slots, processes, served, allow_import, drain_s)
     return run(app, settings, url, log_level)

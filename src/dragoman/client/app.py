@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from dragoman.client import address, features, news
 from dragoman.client.background import Background
-from dragoman.client.body import encode, problem_of
+from dragoman.client.body import encode_finite, problem_of
 from dragoman.client.caller import Caller
 from dragoman.client.handle import Handle
 from dragoman.client.handler import Handler, Handles
@@ -191,7 +191,7 @@ class App:
         sent before this returns.
         """
         features.require(self.address.tongue.name, features.PUBLISH)
-        data = body if isinstance(body, bytes) else encode(body)
+        data = body if isinstance(body, bytes) else encode_finite(body, "the news")
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -201,7 +201,7 @@ class App:
 
     def publish_sync(self, topic: str, body: Any) -> None:
         features.require(self.address.tongue.name, features.PUBLISH)
-        self.background.run(self._publish(topic, body if isinstance(body, bytes) else encode(body)))
+        self.background.run(self._publish(topic, body if isinstance(body, bytes) else encode_finite(body, "the news")))
 
     async def _publish(self, topic: str, data: bytes) -> None:
         publisher = self.desk().publisher

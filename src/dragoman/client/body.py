@@ -11,14 +11,18 @@ of the function. Nothing is ever unpickled.
 from __future__ import annotations
 
 import inspect
+import json
+import math
 import typing
 from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
-from dragoman.errors import ClientError, JobFailed, Refused
+from dragoman.errors import ClientError, JobFailed, NotFinite, Refused
+from dragoman.limits import ERROR_TEXT_SIZE_MAX, NAME_SHOWN_SIZE_MAX
 from dragoman.model.words import REFUSAL_CODES
+from dragoman.printable import cut
 
 encode: Final = msgspec.json.Encoder().encode
 REFUSALS: Final = frozenset(REFUSAL_CODES)
@@ -28,6 +32,7 @@ VALUE_START: Final = b'{"value":'
 ERROR_START: Final = b'{"error"'
 TEXT_SIZE_MAX: Final = 500  # of a reason, in characters
 NO_ARGS: Final = b"[]"
+NULL: Final = b"null"
 # Between the head of one of our own bodies and its named arguments, and behind them. No JSON string can hold the mark: its
 # quotes would be escaped.
 PLAIN_MARK: Final = b',"args":[],"kwargs":'
@@ -61,19 +66,52 @@ def decode_run(body: bytes) -> Run:
     return _decode_run(body)[1]
 
 
+def encode_finite(value: object, what: str) -> bytes:
+    """JSON of a value; raises TypeError for what JSON cannot carry, and NotFinite for the floats among it. The encoder writes those as null,
+    so only a text with a null in it is looked at again."""
+    data = encode(value)
+    if NULL in data:
+        plain = msgspec.to_builtins(value, str_keys=True)
+        try:
+            json.dumps(plain, allow_nan=False)  # the quickest look at every float
+        except ValueError:
+            where = not_finite_in(plain, what)
+            assert where is not None, "nothing else is no JSON once it was encoded"
+            raise where from None
+    return data
+
+
+def not_finite_in(value: object, path: str) -> NotFinite | None:
+    """The error for the first float in a value of lists, dicts and scalars that is no number."""
+    if isinstance(value, float):
+        return None if math.isfinite(value) else NotFinite(cut(path, NAME_SHOWN_SIZE_MAX), value)
+    if isinstance(value, dict):
+        for name, item in value.items():
+            found = not_finite_in(item, f"{path}[{name!r}]")
+            if found is not None:
+                return found
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            found = not_finite_in(item, f"{path}[{number}]")
+            if found is not None:
+                return found
+    return None
+
+
 def value_of(result: object) -> bytes:
-    """Say a result; raises TypeError for what JSON cannot carry."""
-    return VALUE_START + encode(result) + b"}"
+    """Say a result; raises TypeError and NotFinite for what JSON cannot carry."""
+    return VALUE_START + encode_finite(result, "the result") + b"}"
 
 
 def failure_of(error: BaseException) -> bytes:
     """Say an exception, whatever its text is: a file name in it may be no Unicode, and its `__str__` may fail."""
     try:
-        message = str(error)
+        message = cut(str(error), ERROR_TEXT_SIZE_MAX)
     except Exception as unsaid:
         message = f"its message cannot be told: {type(unsaid).__name__}"
     told = message.encode("utf-8", "backslashreplace").decode()
-    return encode({"error": {"type": type(error).__name__, "message": told}})
+    kind = cut(type(error).__name__, NAME_SHOWN_SIZE_MAX).encode("utf-8", "backslashreplace").decode()
+    return encode({"error": {"type": kind, "message": told}})
 
 
 class Arguments:
@@ -98,10 +136,11 @@ class Arguments:
             self._decode_kwargs = msgspec.json.Decoder(shape).decode
 
     def body(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
-        """A request's body; raises TypeError as a direct call with these arguments would."""
+        """A request's body; raises TypeError as a direct call with these arguments would, NotFinite for what JSON cannot carry."""
         if not self.is_plain:
             self._signature.bind(*args, **kwargs)
-            return b'%s,"args":%s,"kwargs":%s}]' % (self.head, encode(args), encode(kwargs))
+            named = encode_finite(kwargs, "the arguments")
+            return b'%s,"args":%s,"kwargs":%s}]' % (self.head, encode_finite(args, "the arguments"), named)
         if args:
             kwargs = self._named(args, kwargs)
         shape = tuple(kwargs)
@@ -109,7 +148,7 @@ class Arguments:
             self._signature.bind(**kwargs)
             if len(self._shapes) < SHAPES_MAX:
                 self._shapes.add(shape)
-        return self._plain_head + encode(kwargs) + PLAIN_END
+        return self._plain_head + encode_finite(kwargs, "the arguments") + PLAIN_END
 
     def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         if len(args) > len(self._order) or not kwargs.keys().isdisjoint(self._order[: len(args)]):
@@ -182,7 +221,7 @@ def problem_of(value: bytes, otherwise: str) -> ClientError:
     problem = answer.error
     if isinstance(problem, Problem):
         kind = Refused if problem.type in REFUSALS else JobFailed
-        return kind(problem.type, problem.message)
+        return kind(cut(problem.type, NAME_SHOWN_SIZE_MAX), cut(problem.message, ERROR_TEXT_SIZE_MAX))
     if answer.value == TIMEOUT_VALUE:
         return JobFailed(TIMEOUT_VALUE, "the job ran out of time")
     return JobFailed("BadAnswer", f"{otherwise}: {str(answer.value)[:500]}")

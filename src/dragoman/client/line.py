@@ -19,6 +19,8 @@ from typing import Final
 from dragoman.client.address import Address, Place
 from dragoman.client.link import Link
 from dragoman.errors import BadAddress
+from dragoman.limits import ERROR_TEXT_SIZE_MAX
+from dragoman.printable import printable
 
 WAIT_FIRST_S: Final = 0.05
 WAIT_MAX_S: Final = 5.0
@@ -96,7 +98,7 @@ class Line:
             link.close()  # by `close`, or by a loop that ends and would leave the socket open
             raise
         finally:
-            self.problem = link.reason or self.problem
+            self.problem = printable(link.reason, ERROR_TEXT_SIZE_MAX) or self.problem
         self._moved_to = link.moved_to
         self.link = None
         self._down()

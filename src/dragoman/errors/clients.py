@@ -74,6 +74,16 @@ class NotInDialect(ClientError):
         self.dialect, self.feature, self.having = dialect, feature, having
 
 
+class NotFinite(ClientError, ValueError):
+    """An argument, a result or news holds nan or an infinity, which JSON has no word for."""
+
+    code = "NOT_FINITE"
+
+    def __init__(self, where: str, value: float) -> None:
+        super().__init__(f"{where} is {value}: JSON has no such number; send None or a text instead")
+        self.where, self.value = where, value
+
+
 class AppClosed(ClientError):
     """The App was closed while the call was under way, or before it began."""
 

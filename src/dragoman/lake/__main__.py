@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 
-from dragoman import limits
+from dragoman import limits, log_lines
 from dragoman.lake.process import Options, run
 from dragoman.lake.writer import BODIES
 
@@ -23,7 +22,5 @@ def options(arguments: list[str]) -> Options:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(
-        format="%(asctime)s %(levelname)s sealer: %(message)s", level=logging.WARNING, stream=sys.stderr
-    )
+    log_lines.configure("WARNING", "%(asctime)s %(levelname)s sealer: %(message)s")
     sys.exit(run(options(sys.argv[1:])))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 
+from dragoman import log_lines
 from dragoman.otel.process import Options, run
 
 
@@ -25,7 +25,5 @@ def options(arguments: list[str]) -> Options:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(
-        format="%(asctime)s %(levelname)s exporter: %(message)s", level=logging.WARNING, stream=sys.stderr
-    )
+    log_lines.configure("WARNING", "%(asctime)s %(levelname)s exporter: %(message)s")
     sys.exit(run(options(sys.argv[1:])))

@@ -21,7 +21,8 @@ import msgspec
 import structlog
 
 from dragoman.errors import DragomanError
-from dragoman.limits import ADMIN_CONNECTIONS_MAX, ADMIN_REQUEST_SIZE_MAX, ADMIN_STREAM_SIZE_MAX
+from dragoman.limits import ADMIN_CONNECTIONS_MAX, ADMIN_REQUEST_SIZE_MAX, ADMIN_STREAM_SIZE_MAX, ERROR_TEXT_SIZE_MAX
+from dragoman.printable import cut, error_text
 from dragoman.runtime.operations import OPERATIONS, BrokerFace, OperationRefused, Stream
 from dragoman.runtime.unix_path import bind_private
 
@@ -126,7 +127,7 @@ class AdminServer:
         except Exception as error:
             # Our own fault, but one question's: the broker and the other askers must not pay for it.
             log.exception("an admin operation failed", op=request.op)
-            return _refusal(request.id, "INTERNAL", f"{type(error).__name__}: {error}")
+            return _refusal(request.id, "INTERNAL", f"{type(error).__name__}: {error_text(error)}")
 
     async def _stream(
         self, operation: Stream, request_id: int | str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -163,4 +164,4 @@ def _line(answer: dict[str, object]) -> bytes:
 
 
 def _refusal(request_id: int | str, code: str, message: str) -> bytes:
-    return _line({"id": request_id, "ok": False, "error": {"code": code, "message": message}})
+    return _line({"id": request_id, "ok": False, "error": {"code": code, "message": cut(message, ERROR_TEXT_SIZE_MAX)}})

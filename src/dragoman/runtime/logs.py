@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 from contextlib import suppress
 
 import structlog
 
+from dragoman.limits import LOG_VALUE_SIZE_MAX, LOG_VALUES_MAX
+from dragoman.printable import error_text, printable, printable_json, traceback_text
 from dragoman.runtime.config import Config
 
 
@@ -25,18 +28,51 @@ def new_logger(*_: object) -> LineLogger:
     return LineLogger()
 
 
+def json_line(logger: object, method: str, event: structlog.typing.EventDict) -> str:
+    return printable_json(json.dumps(event))
+
+
+def with_traceback(logger: object, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """`exc_info` as a bounded text under `exception`."""
+    given = event.pop("exc_info", None)
+    error = given if isinstance(given, BaseException) else sys.exception() if given is True else None
+    if isinstance(given, tuple):
+        error = given[1]
+    if error is not None:
+        event["exception"] = traceback_text(error)
+    return event
+
+
+def with_printable_values(logger: object, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Texts may be a peer's or a job's: none steers the terminal, forges a line or fills the disk."""
+    for name, value in event.items():
+        event[name] = value if name == "exception" else shown(value)
+    return event
+
+
+def shown(value: object) -> object:
+    if isinstance(value, str):
+        return printable(value, LOG_VALUE_SIZE_MAX)
+    if isinstance(value, int | float | None):
+        return value
+    if isinstance(value, list | tuple):
+        return [shown(one) for one in value[:LOG_VALUES_MAX]]
+    if isinstance(value, dict):
+        return {str(shown(str(key))): shown(one) for key, one in list(value.items())[:LOG_VALUES_MAX]}
+    return error_text(value) if isinstance(value, BaseException) else printable(str(value), LOG_VALUE_SIZE_MAX)
+
+
 def configure(config: Config) -> None:
     is_text = config.log.format == "text" or (config.log.format == "auto" and sys.stderr.isatty())
     renderer: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer(pad_event_to=32, colors=sys.stderr.isatty())
-        if is_text
-        else structlog.processors.JSONRenderer()
+        structlog.dev.ConsoleRenderer(pad_event_to=32, colors=sys.stderr.isatty()) if is_text else json_line
     )
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
+            with_traceback,
+            with_printable_values,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[config.log.level.upper()]),

@@ -8,12 +8,13 @@ from typing import Any
 
 import click
 
+from dragoman.printable import printable, printable_json
 from dragoman_spark.jobs.options import Differences, Summary
 
 
 def show_summary(summary: Summary, as_json: bool, **further: Any) -> None:
     if as_json:
-        click.echo(json.dumps(_as_document(summary) | further, indent=2, default=str))
+        click.echo(printable_json(json.dumps(_as_document(summary) | further, indent=2, default=str)))
         return
     click.echo(f"{counted(summary.facts, 'fact')} in {counted(summary.batches, 'batch')}, {pace(summary)}")
     show_rows(summary.rows_by_table)
@@ -33,7 +34,7 @@ def show_differences(found: Differences, as_json: bool) -> None:
             "facts": found.facts,
             "seconds": round(found.seconds, 3),
         }
-        click.echo(json.dumps(document, indent=2, default=str))
+        click.echo(printable_json(json.dumps(document, indent=2, default=str)))
         return
     tables = counted(len(found.rows_by_table), "table")
     if not found.rows:
@@ -69,11 +70,6 @@ def counted(number: int, noun: str) -> str:
 def spaced(number: int) -> str:
     """`12 000`: digits in groups of three."""
     return f"{number:,}".replace(",", " ")
-
-
-def printable(text: str) -> str:
-    """Queue names come from peers: no control character of theirs reaches the terminal."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _as_document(summary: Summary) -> dict[str, Any]:

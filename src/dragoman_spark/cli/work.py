@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from dragoman.errors import DragomanError, LakeEmpty, NoTables
+from dragoman.printable import traceback_text
 from dragoman_spark.cli.bars import bars
 from dragoman_spark.cli.call import Call
 from dragoman_spark.jobs.options import Progress
@@ -71,5 +71,5 @@ def traced(is_wanted: bool) -> Iterator[None]:
         yield
     except DragomanError as error:
         if is_wanted:
-            click.echo("".join(traceback.format_exception(error.__cause__ or error)), err=True)
+            click.echo(traceback_text(error.__cause__ or error), err=True)
         raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from contextlib import closing, suppress
@@ -13,10 +12,11 @@ import click
 
 from dragoman.cli.admin_client import AdminClient
 from dragoman.cli.options import data_option, json_option
-from dragoman.cli.show import WIDTH_WITHOUT_TERMINAL, print_json
+from dragoman.cli.show import WIDTH_WITHOUT_TERMINAL, print_json, print_json_line
 from dragoman.cli.top.report import report
 from dragoman.cli.top.window import Window, look
 from dragoman.errors import AdminRefused, AdminUnreachable
+from dragoman.printable import printable
 
 
 @click.command()
@@ -85,9 +85,9 @@ def print_on(watch: Watch, interval_s: float, as_json: bool) -> None:
         try:
             watch.look()
             frame = report(watch.window)
-            print(json.dumps(frame, ensure_ascii=False), flush=True) if as_json else show_once(frame, False)
+            print_json_line(frame) if as_json else show_once(frame, False)
         except (AdminUnreachable, AdminRefused) as error:
-            print(f"waiting for the broker: {error}", file=sys.stderr, flush=True)
+            print(f"waiting for the broker: {printable(str(error))}", file=sys.stderr, flush=True)
         time.sleep(interval_s)
 
 

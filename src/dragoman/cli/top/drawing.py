@@ -10,8 +10,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dragoman.cli.show import clock, printable
+from dragoman.cli.show import clock
 from dragoman.core.phrases import duration
+from dragoman.printable import printable
 
 QUEUES_SHOWN: Final = 20
 WORKERS_SHOWN: Final = 10

@@ -6,7 +6,6 @@ It ends when the pipe does, so a parent that was killed takes its children along
 from __future__ import annotations
 
 import asyncio
-import logging
 import signal
 import socket
 import sys
@@ -15,6 +14,7 @@ from typing import Any
 import msgspec
 import uvloop
 
+from dragoman import log_lines
 from dragoman.client.app import App
 from dragoman.client.worker import target
 from dragoman.client.worker.crew import LocalCrew
@@ -22,6 +22,7 @@ from dragoman.client.worker.duties import Duties
 from dragoman.client.worker.pipe import CANCEL, ENDED, HELLO, RUN, Pipe
 from dragoman.client.worker.settings import SWITCH_INTERVAL_S, WorkerSettings
 from dragoman.errors import BadTarget, NotInDialect, OperatorError
+from dragoman.printable import error_text
 
 
 class Orders(msgspec.Struct):
@@ -72,7 +73,7 @@ async def serve(app: App, sock: socket.socket, orders: Orders) -> None:
 def main() -> int:
     fd, text = sys.argv[1:]
     orders = msgspec.json.decode(text, type=Orders)
-    logging.basicConfig(level=orders.log_level, format="%(asctime)s %(levelname)s %(process)d %(message)s")
+    log_lines.configure(orders.log_level, log_lines.WORKER_FORM)
     # The terminal's ^C and a supervisor's TERM reach the whole group; the parent decides when a child ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -80,7 +81,7 @@ def main() -> int:
         app = target.load(orders.target, orders.url)
         target.check(app, orders.settings)
     except (OperatorError, NotInDialect) as error:
-        print(f"dragoman: {error} [{error.code}]", file=sys.stderr)  # noqa: T201 - a program's last word
+        print(f"dragoman: {error_text(error)} [{error.code}]", file=sys.stderr)  # noqa: T201 - a program's last word
         return error.exit_code if isinstance(error, OperatorError) else BadTarget.exit_code
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -27,6 +27,8 @@ from dragoman.client.handler import Handler
 from dragoman.client.worker.lookup import Lookup
 from dragoman.client.worker.settings import WorkerSettings
 from dragoman.client.worker.threads import Threads
+from dragoman.limits import NAME_SHOWN_SIZE_MAX
+from dragoman.printable import printable, printable_bytes, traceback_text
 
 NEWS_RUN = 0  # the run number of a handler's run: nobody waits for its end
 NEWS_MAX = 10_000  # runs of handlers begun and not ended; news beyond is dropped
@@ -109,14 +111,12 @@ class LocalCrew:
             if not topic.startswith(handler.prefix):
                 continue
             if self._news_runs >= NEWS_MAX:
-                log.warning(
-                    "news of %s dropped: %d handlers are still busy", topic.decode("utf-8", "replace"), NEWS_MAX
-                )
+                log.warning("news of %s dropped: %d handlers are still busy", shown_topic(topic), NEWS_MAX)
                 continue
             try:
                 args = handler.arguments(topic, body)
-            except Exception:
-                log.exception("news of %s cannot be read", topic.decode("utf-8", "replace"))
+            except Exception as error:
+                log.error("news of %s cannot be read\n%s", shown_topic(topic), traceback_text(error))
                 continue
             self._news_runs += 1
             if handler.is_async:
@@ -158,7 +158,9 @@ class LocalCrew:
         self._end(run_no, value)
 
     def _failed(self, function: Callable[..., Any], error: BaseException) -> bytes:
-        log.warning("%s failed", getattr(function, "__qualname__", function), exc_info=error)
+        name = printable(str(getattr(function, "__qualname__", function)), NAME_SHOWN_SIZE_MAX)
+        # Not by `exc_info`: a program's own logging would write an exception of 70 MB whole.
+        log.warning("%s failed\n%s", name, traceback_text(error))
         return failure_of(error)
 
     # -- in the jobs' loop ----------------------------------------------------------------------------------------------
@@ -220,3 +222,7 @@ class LocalCrew:
             task.cancel()
         elif any(work[0] == run_no for work in self._begun):
             self._cancelled.add(run_no)
+
+
+def shown_topic(topic: bytes) -> str:
+    return printable_bytes(topic, NAME_SHOWN_SIZE_MAX)

@@ -26,7 +26,8 @@ from dragoman.client.worker.settings import WorkerSettings
 from dragoman.dialects.emqp.client_side import MessageIds
 from dragoman.dialects.emqp.dialect import id_prefix_of
 from dragoman.dialects.emqp.worker_side import WorkerSide
-from dragoman.limits import MESSAGE_SIZE_MAX
+from dragoman.limits import MESSAGE_SIZE_MAX, NAME_SHOWN_SIZE_MAX
+from dragoman.printable import printable_bytes
 
 SWEEP_S: Final = 0.05
 VALUE_SIZE_MAX: Final = MESSAGE_SIZE_MAX - 1024  # room for the other frames of a REPLY
@@ -207,7 +208,8 @@ class Post:
         side = self._side if self._link is not None and self._has_said_ready else None
         for run_no, run in [(n, r) for n, r in self._timed.items() if r.until <= now]:
             del self._timed[run_no]
-            log.warning("run %s took longer than its %g s", run.request_id.decode("utf-8", "replace"), run.timeout_s)
+            request = printable_bytes(run.request_id, NAME_SHOWN_SIZE_MAX)
+            log.warning("run %s took longer than its %g s", request, run.timeout_s)
             self._answer(side, run, failure_of(TimeoutError(f"the job took longer than {run.timeout_s:g} s")))
             self._crew.cancel(run_no)
         self._flush()

@@ -21,6 +21,8 @@ from dragoman.client.worker.berth import Berth, Stand
 from dragoman.client.worker.post import VALUE_SIZE_MAX, Crew
 from dragoman.client.worker.settings import WorkerSettings
 from dragoman.errors import Refused
+from dragoman.limits import NAME_SHOWN_SIZE_MAX
+from dragoman.printable import printable_bytes
 
 SWEEP_S: Final = 0.05
 LOOK_S: Final = 1.0
@@ -175,7 +177,8 @@ class SidePost:
         now = self.loop.time()
         for run_no, run in [(n, r) for n, r in self._timed.items() if r.until <= now]:
             del self._timed[run_no]
-            log.warning("run %s took longer than its %g s", run.request_id.decode("utf-8", "replace"), run.timeout_s)
+            request = printable_bytes(run.request_id, NAME_SHOWN_SIZE_MAX)
+            log.warning("run %s took longer than its %g s", request, run.timeout_s)
             self._answer(run, failure_of(TimeoutError(f"the job took longer than {run.timeout_s:g} s")))
             self._crew.cancel(run_no)
         self._sweeper = self.loop.call_later(SWEEP_S, self._sweep) if self._timed else None

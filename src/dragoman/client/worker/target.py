@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-import traceback
 from pathlib import Path
 from types import TracebackType
 
@@ -13,6 +12,7 @@ from dragoman.client.app import App
 from dragoman.client.features import check_prefixes, queue_at
 from dragoman.client.worker.settings import DEFAULT_WEIGHT, WorkerSettings
 from dragoman.errors import BadTarget
+from dragoman.printable import error_text, traceback_text
 
 
 def load(target: str, url: str) -> App:
@@ -27,8 +27,10 @@ def load(target: str, url: str) -> App:
         name = error.name if isinstance(error, ModuleNotFoundError) else None
         if name is not None and (module_name == name or module_name.startswith(name + ".")):
             raise BadTarget(target, f"there is no module {name!r}") from None
-        traceback.print_exception(type(error), error, _own_frames(error.__traceback__))
-        raise BadTarget(target, f"importing {module_name!r} failed with {type(error).__name__}: {error}") from None
+        sys.stderr.write(traceback_text(error.with_traceback(_own_frames(error.__traceback__))) + "\n")
+        raise BadTarget(
+            target, f"importing {module_name!r} failed with {type(error).__name__}: {error_text(error)}"
+        ) from None
     for name in (names or "app").split("."):
         found = getattr(found, name, None)
     if not isinstance(found, App):

@@ -40,7 +40,7 @@ from dragoman.dialects.emqp.words import (
     is_failure,
 )
 from dragoman.dialects.session import Hub, ZmtpSession
-from dragoman.limits import INLINE_BODY_SIZE_MAX, NAME_SIZE_MAX
+from dragoman.limits import ERROR_TEXT_SIZE_MAX, INLINE_BODY_SIZE_MAX, NAME_SIZE_MAX
 from dragoman.model.message import Message, wire_id_of
 from dragoman.model.peer import TAKES_JSON_JOBS
 from dragoman.model.words import (
@@ -301,7 +301,7 @@ class EmqpSession(ZmtpSession):
         if message.flags & REPLY_WANTED or (self.is_req and message.flags & HANDOVER_WANTED and message.attempt == 0):
             if not is_failure(value):  # another dialect's worker said it in its own words, or nobody said anything
                 name = REASON_NAMES[reason]
-                text = value.decode("utf-8", "replace") if value else name.replace("_", " ")
+                text = value[:ERROR_TEXT_SIZE_MAX].decode("utf-8", "replace") if value else name.replace("_", " ")
                 value = jobs.error_value(name.upper(), text)
             self.tell([REPLY, self.emqp.next_id(), value, message.client_id])
 

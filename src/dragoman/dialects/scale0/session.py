@@ -32,7 +32,7 @@ from dragoman.dialects.scale0.words import (
 )
 from dragoman.dialects.session import Hub, ZmtpSession
 from dragoman.dialects.traceparent import with_traceparent
-from dragoman.limits import ID_SIZE_MAX, INLINE_BODY_SIZE_MAX
+from dragoman.limits import ERROR_TEXT_SIZE_MAX, ID_SIZE_MAX, INLINE_BODY_SIZE_MAX
 from dragoman.model.message import Message, own_wire_id
 from dragoman.model.units import MILLISECOND_NS, SECOND_NS
 from dragoman.model.words import (
@@ -296,7 +296,7 @@ class Scale0Session(ZmtpSession):
     def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
         """There will be no TASKREPLY: why, in the worker's words if it had some."""
         if not self.is_req or message.number == self.awaited:
-            said = value if value else REASON_NAMES[reason].upper().encode()
+            said = value[:ERROR_TEXT_SIZE_MAX] if value else REASON_NAMES[reason].upper().encode()
             self.tell([ERROR, error_header(NOT_ACCEPTING, said, id_token(message))])
 
     def withdraw(self, message: Message, reason: int) -> None:
