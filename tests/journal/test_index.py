@@ -212,6 +212,7 @@ def test_a_dropped_segment_takes_its_index_along_and_orphans_go(disk: FakeDisk) 
     indexed(disk)
     journal = opened(disk)
     journal.drop([1])
+    journal.upkeep(0)
     assert "0000000001.idx" not in disk.list_names(DIRECTORY)
     disk.put(f"{DIRECTORY}/0000000001.idx", b"left by somebody")
     disk.put(f"{DIRECTORY}/0000000002.idx.tmp", b"left by a killed indexer")
@@ -257,7 +258,9 @@ def test_indexes_do_not_disturb_a_start_a_backup_a_restore_or_a_salvage(tmp_path
     restore(copy, again)
     salvage(f"{data}/journal", saved)
     for directory in (f"{copy}/journal", f"{again}/journal", saved):
-        assert {Path(name).suffix for name in Disk().list_names(directory)} == {".seg"}
+        assert {Path(name).suffix for name in Disk().list_names(directory)} == {".seg", ".0"}, (
+            "segments and a superblock"
+        )
     journal = opened(Disk(), "os", f"{data}/journal")
     assert journal.next_lsn == 301
     journal.close()

@@ -80,6 +80,8 @@ def test_a_dropped_segment_is_gone_and_the_rest_starts_and_reads_on(disk: FakeDi
     size = journal.size()
     freed = journal.drop(numbers)
     assert journal.size() == size - freed
+    assert journal.wants_upkeep(0)
+    journal.upkeep(0)
     assert read_numbers(disk=disk) == [3, 4, 7, 8, 9, 10]
     journal.commit()
     disk.kill()
@@ -142,6 +144,7 @@ def test_a_power_cut_while_vouching_loses_nothing_and_frees_nothing_too_early(di
 def test_trim_drops_whole_sealed_segments_below_the_lsn(disk: FakeDisk) -> None:
     journal = rolled(disk, 6)
     assert journal.trim(6) == 2
+    journal.upkeep(0)
     assert read_numbers(disk=disk) == list(range(5, 13))
     assert journal.trim(10**9) == 2, "the checkpoint's segment and what follows stay"
     journal.close()

@@ -230,6 +230,10 @@ def test_restore_refuses_an_unfinished_backup_and_one_that_lost_its_end(tmp_path
     target = tmp_path / "backup"
     backup(str(tmp_path / "data"), str(target))
     segment(target, 3).unlink()
+    with pytest.raises(JournalDamaged, match=r"0000000003.*missing"):
+        restore(str(target), str(tmp_path / "again"))
+    for copy in (target / "journal").glob("superblock.*"):
+        copy.unlink()
     with pytest.raises(JournalMisplaced, match="promises"):
         restore(str(target), str(tmp_path / "again"))
     (target / "backup.json").unlink()

@@ -62,6 +62,7 @@ def test_a_full_disk_still_takes_facts_that_settle_work(disk: FakeDisk) -> None:
     for i in range(settled):
         append_numbers(journal, taken + 1 + i, 1, size=100, settling=True)
     assert journal.commit() == taken + settled
+    journal.upkeep(10**10)
     disk.crash(Random(1))
     assert len(replayed_numbers(opened(disk))) == taken + settled
 

@@ -19,6 +19,10 @@ def record(number: int, size: int = 40, kind: int = 1) -> bytes:
     return struct.pack("<IBQ", size, kind, number) + bytes(size - 13)
 
 
+def segment_path(segment_no: int, directory: str = DIRECTORY) -> str:
+    return f"{directory}/{segment_no:010d}.seg"
+
+
 def numbers_in(records: bytes) -> list[int]:
     """The numbers of the facts in a block; storage is passed over."""
     found, at = [], 0

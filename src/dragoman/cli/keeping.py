@@ -84,6 +84,7 @@ def verify(data: Path, as_json: bool) -> int:
     else:
         facts = f"{report.facts} facts ({report.first_lsn} to {report.last_lsn})"
         print_lines([f"{report.segments} segments, {size(report.size)}, {report.blocks} blocks, {facts}"])
+        print_lines([f"superblock: {report.superblock}"])
         for flaw in report.flaws:
             kind = "unfinished end (cut at the next start)" if flaw.is_torn_tail else "DAMAGE"
             print_lines([f"{kind}: {flaw.file} at byte {flaw.offset}, fact {flaw.lsn}: {flaw.reason}"])

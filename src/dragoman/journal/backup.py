@@ -10,6 +10,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from dragoman.errors import JournalDamaged, JournalMisplaced, JournalTooNew
+from dragoman.journal.claims import write_superblock
 from dragoman.journal.disk import Disk, DiskFace, refuse_inside
 from dragoman.journal.format import FORMAT_VERSION, block_seed, segment_name
 from dragoman.journal.scan import SegmentFile, SegmentWalk, list_segments
@@ -51,6 +52,7 @@ def backup(data_dir: str, target_dir: str, progress: Progress = no_progress, dis
         for fd in fds:
             disk.close(fd)
     report = _verified(target, disk)
+    write_superblock(disk, target)
     broker_id = (report.broker_id or b"").hex()
     numbers = (report.segments, report.size, report.first_lsn, report.last_lsn)
     manifest = Manifest(FORMAT_VERSION, broker_id, *numbers)
@@ -80,6 +82,7 @@ def restore(backup_dir: str, data_dir: str, progress: Progress = no_progress, di
     finally:
         for fd in fds:
             disk.close(fd)
+    write_superblock(disk, f"{target}.partial")
     disk.rename(f"{target}.partial", target)
     disk.sync_directory(data_dir)
     return manifest

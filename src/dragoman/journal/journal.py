@@ -12,12 +12,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Self
 
 from dragoman import limits
 from dragoman.errors import JournalFailing, JournalMisplaced, JournalUnavailable
 from dragoman.journal import retention
 from dragoman.journal.chain import block_limit
+from dragoman.journal.claims import superblock_findings
 from dragoman.journal.disk import Disk, DiskFace
 from dragoman.journal.format import (
     BLOCK_CHECKPOINT,
@@ -34,9 +36,10 @@ from dragoman.journal.format import (
 from dragoman.journal.reader import JournalReader
 from dragoman.journal.recovery import Recovered, give_back_tail, recover
 from dragoman.journal.scan import SegmentFile, SegmentWalk, read_segment_file
-from dragoman.journal.segments import SegmentInfo
+from dragoman.journal.segments import Segment, SegmentInfo
 from dragoman.journal.settings import JournalSettings
 from dragoman.journal.shelf import Shelf, shelve
+from dragoman.journal.superblock import SuperblockCopies
 from dragoman.journal.writer import Writer
 
 
@@ -50,9 +53,17 @@ class Journal:
         self.settings, self.broker_id = settings, broker_id
         self._disk, self._found, self._moves = disk, found, found.moves
         self._shelf: Shelf = shelve(disk, found.files, found.reach)
+        for segment in self._shelf.segments.values():
+            segment.synced_end = found.synced_ends.get(segment.segment_no, 0)
         self._memory_lsn = 0
         self._upkeep_ns = time_ns
         self._writer: Writer | None = None
+        self.findings = found.findings
+        self._copies: SuperblockCopies | None = None
+        self._superblock_ns, self._rolls_claimed = time_ns, 0
+        # Segments that the journal does without and whose files are still there; and those that are missing, maybe with open messages.
+        self._leaving: list[Segment] = []
+        self._lost = found.lost
         if settings.durability != "memory":
             self._writer = Writer(settings, disk, self._shelf, broker_id, found, time_ns)
             if found.has_checkpoint:
@@ -77,10 +88,14 @@ class Journal:
             _refuse_kept_facts(disk, settings.directory)
             return cls(settings, disk, fresh_id, Recovered(), now_ns)
         disk.make_directory(settings.directory)
-        found = recover(disk, settings.directory)
+        copies = SuperblockCopies(disk, settings.directory)
+        found = recover(disk, settings.directory, copies.newest)
+        found.findings += superblock_findings(copies, found.files)
         give_back_tail(disk, found)
         journal = cls(settings, disk, found.broker_id or fresh_id, found, max(now_ns, found.time_ns))
         journal._tidy()
+        journal._copies = copies
+        journal._claim()
         return journal
 
     @property
@@ -168,6 +183,8 @@ class Journal:
             return False
         # A clock that was set back makes it due too: better a sync too many than none for an hour.
         is_due = not 0 <= now_ns - self._upkeep_ns < limits.SYNC_INTERVAL_NS
+        if self._wants_claim(now_ns) or (self._leaving and (is_due or self.superblock_trouble is None)):
+            return True
         if writer.room.wants_work(self.settings.zero_fill and self.settings.durability == "disk"):
             return writer.room.error is None or is_due
         if self.settings.durability == "os" and writer.held.size >= limits.UNSYNCED_SIZE_SOON:
@@ -181,10 +198,55 @@ class Journal:
         self._upkeep_ns = now_ns
         if self._writer is None:
             return
+        self._delete_leaving()
         with suppress(JournalUnavailable):
             self._writer.make_spare()
             if self.settings.durability == "os" or self._writer.failing is not None:
                 self._writer.sync()
+        if self._wants_claim(now_ns):
+            self._superblock_ns = now_ns
+            self._claim()
+
+    @property
+    def superblock_trouble(self) -> str | None:
+        """Why the superblock cannot be written now; the journal goes on without."""
+        return self._copies.trouble if self._copies is not None else None
+
+    def _wants_claim(self, now_ns: int) -> bool:
+        """True after a roll, and at most once a second when there is more to claim."""
+        writer, copies = self._writer, self._copies
+        if writer is None or copies is None:
+            return False
+        if writer.rolls_synced != self._rolls_claimed and copies.trouble is None:
+            return True
+        is_due = not 0 <= now_ns - self._superblock_ns < limits.SYNC_INTERVAL_NS
+        return is_due and (copies.newest is None or writer.synced_block_no != copies.newest.synced_block_no)
+
+    def _claim(self, *, is_clean: bool = False) -> bool:
+        """Write the superblock; False when the disk does not let us."""
+        assert self._writer is not None
+        assert self._copies is not None
+        rolls = self._writer.rolls_synced
+        superblock = self._writer.superblock(is_clean=is_clean)
+        lost = tuple(claim for claim in self._lost if claim.segment_no < self._writer.live_no)
+        if not self._copies.write(replace(superblock, segments=lost + superblock.segments)):
+            return False
+        self._rolls_claimed = rolls
+        return True
+
+    def _delete_leaving(self) -> None:
+        """Delete what was dropped, once no superblock names it; where none can be written, once there is none."""
+        leaving, copies = list(self._leaving), self._copies
+        if not leaving or copies is None or not (self._claim() or copies.remove()):
+            return
+        for segment in leaving:
+            with suppress(OSError):  # a start passes over what was not deleted
+                self._shelf.delete(segment)
+        del self._leaving[: len(leaving)]
+
+    def forget_lost(self, live_segments: Collection[int]) -> None:
+        """Of the missing segments, those that no open message needs are a loss no longer."""
+        self._lost = [claim for claim in self._lost if claim.segment_no in live_segments]
 
     def wants_roll(self, size: int = 0) -> bool:
         """True when a block of `size` record bytes would fill the segment. Ask before `next_place`."""
@@ -257,12 +319,11 @@ class Journal:
         )
 
     def drop(self, segment_nos: Iterable[int]) -> int:
-        """Delete these segments; the bytes that came free."""
-        size = 0
-        for segment_no in segment_nos:
-            size += self._shelf.drop(segment_no)
-            self._moves.forget(segment_no)
-        return size
+        """Do without these segments; the bytes they hold, which the next `upkeep` frees."""
+        assert self._writer is not None, "nothing lives on disk in durability memory"
+        segments = [self._writer.take_off(segment_no) for segment_no in segment_nos]
+        self._leaving += segments
+        return sum(segment.end for segment in segments)
 
     def trim(self, before_lsn: int) -> int:
         """Delete sealed segments whose facts all lie below `before_lsn` and that recovery does not need; how many went. Waiting
@@ -278,7 +339,8 @@ class Journal:
     def close(self) -> None:
         """Sync and leave the directory in good order."""
         if self._writer is not None:
-            self._writer.close()
+            self._delete_leaving()
+            self._claim(is_clean=self._writer.close())
 
     def _tidy(self) -> None:
         """After a start has synced all that counts, segments of which nothing counts go."""

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from dragoman.errors import JournalDamaged
 from dragoman.journal.chain import ChainWalk, block_limit, counting, runs_of
+from dragoman.journal.claims import broker_id_of
 from dragoman.journal.disk import Disk, DiskFace
 from dragoman.journal.format import Block, split_place
-from dragoman.journal.recovery import broker_id_of
 from dragoman.journal.scan import SegmentFile, block_of, list_segments
 from dragoman.journal.segments import SegmentInfo
 from dragoman.journal.shelf import shelve

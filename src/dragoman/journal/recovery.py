@@ -4,6 +4,9 @@ The law: a block that was ever committed in `disk` is whole on disk, and a later
 (`synced_block_no`). So damage at or below the highest synced number seen anywhere is damage of kept facts: refuse, change
 nothing, name the place. Damage above it is a torn tail that nobody was told about: cut it.
 
+The superblock (`superblock`) speaks of a synced block too, and of the segments that must be there: what it names and what is missing refuses
+the start, unless it lies before the newest checkpoint. That costs at most messages that wait there, and is reported.
+
 Whole blocks above it are kept, but not trusted to be on disk: a sync may have failed just before the stop, and then the cache
 shows what the disk never got. They are written again into the segment that the start begins.
 """
@@ -13,8 +16,17 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from dragoman.errors import JournalDamaged, JournalMisplaced
+from dragoman.errors import JournalDamaged
 from dragoman.journal.chain import ChainWalk, Damage, Reach, counting, newest_checkpoint
+from dragoman.journal.claims import (
+    Finding,
+    broker_id_of,
+    hole_behind,
+    missing_damage,
+    missing_segments,
+    missing_tail,
+    replaced_segments,
+)
 from dragoman.journal.disk import DiskFace
 from dragoman.journal.format import (
     BLOCK_CHECKPOINT,
@@ -31,6 +43,7 @@ from dragoman.journal.format import (
 from dragoman.journal.held import Held, HeldBlocks
 from dragoman.journal.moves import Moves
 from dragoman.journal.scan import READ_SIZE, Found, SegmentFile, SegmentWalk, list_segments, next_whole_block
+from dragoman.journal.superblock import SegmentClaim, Superblock
 
 
 @dataclass
@@ -51,6 +64,9 @@ class Recovered:
     reach: dict[int, Reach] = field(default_factory=dict)
     moves: Moves = field(default_factory=Moves)
     unsynced: HeldBlocks = field(default_factory=HeldBlocks)
+    findings: list[Finding] = field(default_factory=list)
+    lost: list[SegmentClaim] = field(default_factory=list)
+    synced_ends: dict[int, int] = field(default_factory=dict)
 
     @property
     def gap_block_no(self) -> int:
@@ -59,14 +75,19 @@ class Recovered:
         return max((header.first_block_no for header in headers if header.flags & SEGMENT_GAP), default=0)
 
 
-def recover(disk: DiskFace, directory: str) -> Recovered:
-    """Prove every block from the newest synced checkpoint on, cut a torn tail, refuse damage of what was synced."""
+def recover(disk: DiskFace, directory: str, claims: Superblock | None = None) -> Recovered:
+    """Prove every block from the newest synced checkpoint on, cut a torn tail, refuse damage of what was synced or what `claims` says was."""
     listed = list_segments(disk, directory)
     next_segment_no = listed[-1].segment_no + 1 if listed else 1
     files = counting(_without_stillborn(disk, listed))
-    broker_id = broker_id_of(listed, directory)
+    broker_id = broker_id_of(listed, directory, claims)
     found = Recovered(files, broker_id=broker_id, next_segment_no=next_segment_no)
+    missing = missing_segments(listed, claims)
+    for damage in replaced_segments(listed, claims):
+        _refuse(damage)
     if not files:
+        if claims is not None and claims.segments:
+            _refuse(missing_damage(directory, claims.segments[0]))
         return found
     if broker_id is None:
         _refuse(Damage(files[0], 0, 1, 1, "the segment header is damaged"))
@@ -74,26 +95,32 @@ def recover(disk: DiskFace, directory: str) -> Recovered:
     while True:
         if checkpoint is None and (breach := starts_too_late(files[0])) is not None:
             _refuse(breach)
-        walk = _prove(disk, found, checkpoint or 0)
+        walk = _prove(disk, found, checkpoint or 0, claims)
         header = files[found.start].header
         if checkpoint is None or (header is not None and header.first_block_no <= walk.synced_block_no):
             break
         # Whole, but maybe never synced: its blocks are not kept, so an older one is the one to start from.
         checkpoint = newest_checkpoint(disk, files, checkpoint)
     found.has_checkpoint = checkpoint is not None
-    if walk.damage is not None:
-        if max(walk.synced_block_no, synced_behind(disk, files, walk.damage, broker_id)) >= walk.damage.block_no:
-            _refuse(walk.damage)
-        found.files = _cut(disk, directory, files, walk.damage)
+    for claim in missing:
+        if checkpoint is None or claim.segment_no >= files[checkpoint].segment_no:
+            _refuse(missing_damage(directory, claim))
+    end = walk.damage or hole_behind(disk, files[-1], walk) or missing_tail(files, walk, claims)
+    if end is not None:
+        if max(found.synced_block_no, synced_behind(disk, files, end, broker_id)) >= end.block_no:
+            _refuse(end)
+        found.files = _cut(disk, directory, found, end)
     _drop_headless(disk, found)
     for file in listed:
         if file not in files and disk.exists(file.path):
             disk.unlink(file.path)
+            found.findings.append(Finding("a segment of which no block counts was deleted", file.path, 0, 0, False))
     _moves_before(disk, found)
+    _compare(found, directory, missing, claims)
     return found
 
 
-def _prove(disk: DiskFace, found: Recovered, start: int) -> ChainWalk:
+def _prove(disk: DiskFace, found: Recovered, start: int, claims: Superblock | None) -> ChainWalk:
     """Walk from `files[start]`, noting numbers, moves and the blocks that nothing says were synced."""
     found.start, found.moves, found.unsynced = start, Moves(), HeldBlocks()
     walk = ChainWalk(disk, found.files, start)
@@ -110,6 +137,8 @@ def _prove(disk: DiskFace, found: Recovered, start: int) -> ChainWalk:
                 tail.popleft()
         if not header.flags & BLOCK_CHECKPOINT:
             tail.append((file, block))
+    if claims is not None and claims.synced_block_no >= walk.synced_block_no:
+        walk.synced_lsn, walk.synced_block_no = claims.synced_lsn, claims.synced_block_no
     for file, block in tail:
         # A later segment's header may have said more than any block.
         if block.header.block_no > walk.synced_block_no and not block.header.flags & (BLOCK_MARK | BLOCK_FILLER):
@@ -124,14 +153,6 @@ def _held(file: SegmentFile, block: Found) -> Held:
     header = block.header
     place = header.origin or place_of(file.segment_no, block.offset + BLOCK_HEADER_SIZE)
     return Held(block.records, header.facts, header.time_ns, header.first_lsn, place)
-
-
-def broker_id_of(files: list[SegmentFile], directory: str) -> bytes | None:
-    """The one broker id all headers agree on; None when there is no header to ask."""
-    ids = {file.header.broker_id for file in files if file.header is not None}
-    if len(ids) > 1:
-        raise JournalMisplaced(f"{directory} holds segments of {len(ids)} brokers; one journal belongs to one broker")
-    return next(iter(ids), None)
 
 
 def starts_too_late(first: SegmentFile) -> Damage | None:
@@ -183,8 +204,14 @@ def synced_behind(disk: DiskFace, files: list[SegmentFile], damage: Damage, brok
     return highest
 
 
-def _cut(disk: DiskFace, directory: str, files: list[SegmentFile], damage: Damage) -> list[SegmentFile]:
+def _cut(disk: DiskFace, directory: str, found: Recovered, damage: Damage) -> list[SegmentFile]:
     """Cut the journal off at the damage: later segments first, so that a crash meanwhile leaves the same question."""
+    files = found.files
+    for file in files:
+        if file.segment_no >= damage.file.segment_no:
+            offset = damage.offset if file is damage.file else 0
+            size = _used_size(disk, file, offset)
+            found.findings.append(Finding(f"a torn tail was cut off: {damage.reason}", file.path, offset, size, False))
     kept = [file for file in files if file.segment_no < damage.file.segment_no]
     for file in reversed(files[len(kept) + 1 :]):
         disk.unlink(file.path)
@@ -200,6 +227,18 @@ def _cut(disk: DiskFace, directory: str, files: list[SegmentFile], damage: Damag
         kept.append(damage.file._replace(size=damage.offset))
     disk.sync_directory(directory)
     return kept
+
+
+def _used_size(disk: DiskFace, file: SegmentFile, offset: int) -> int:
+    """Bytes from `offset` to the last one that is not zero: what lies behind was only allocated."""
+    fd, end, at = disk.open(file.path, write=False), offset, offset
+    try:
+        while data := disk.read(fd, READ_SIZE, at):
+            used = len(data.rstrip(b"\0"))
+            end, at = at + used if used else end, at + len(data)
+    finally:
+        disk.close(fd)
+    return end - offset
 
 
 def give_back_tail(disk: DiskFace, found: Recovered) -> None:
@@ -244,3 +283,21 @@ def _moves_before(disk: DiskFace, found: Recovered) -> None:
                     found.moves.add(block.header.origin, block.header.size, place)
         finally:
             disk.close(fd)
+
+
+def _compare(found: Recovered, directory: str, missing: list[SegmentClaim], claims: Superblock | None) -> None:
+    """Report what is missing before the newest checkpoint, and learn how far segments are known to be synced."""
+    for claim in missing:
+        damage = missing_damage(directory, claim)
+        found.findings.append(Finding(damage.reason, damage.file.path, 0, claim.end, True))
+        found.lost.append(claim._replace(is_lost=True))
+    ends = {claim.segment_no: claim.end for claim in claims.segments} if claims is not None else {}
+    for file in found.files:
+        end = ends.get(file.segment_no, 0)
+        reach = found.reach.get(file.segment_no)
+        if end > file.size and reach is None:
+            words = f"the segment is cut off; {end} bytes of it were written"
+            found.findings.append(Finding(words, file.path, file.size, end - file.size, True))
+        if end == 0 and reach is not None and file is not found.files[-1]:
+            end = reach.end
+        found.synced_ends[file.segment_no] = end

@@ -133,6 +133,15 @@ class Room:
                 segment.allocated = segment.end + total
                 return
 
+    def give_back(self, segment: Segment) -> None:
+        """A sealed and synced segment gives back its unused room and its file."""
+        assert segment.fd is not None
+        with suppress(OSError):  # then the room comes back when the segment is dropped
+            if segment.allocated > segment.end:
+                self._disk.truncate(segment.fd, segment.end)
+        self._disk.close(segment.fd)
+        segment.fd = None
+
     def unavailable(self, needed: int) -> JournalUnavailable:
         """What to raise about `error`."""
         if self.error is None or self.error.errno in FULL_ERRNOS:

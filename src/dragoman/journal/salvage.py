@@ -6,10 +6,12 @@ filler block of the same length stands; it allows the numbers of the block behin
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 from dragoman.errors import JournalMisplaced
 from dragoman.journal.chain import block_limit, counting, newest_checkpoint
+from dragoman.journal.claims import broker_id_of, missing_segments, replaced_segments, write_superblock
 from dragoman.journal.disk import Disk, DiskFace, refuse_inside
 from dragoman.journal.format import (
     BLOCK_CHECKPOINT_BEGIN,
@@ -28,8 +30,8 @@ from dragoman.journal.format import (
     repack_block_header,
     segment_name,
 )
-from dragoman.journal.recovery import broker_id_of
 from dragoman.journal.scan import Found, SegmentFile, SegmentWalk, block_at, list_segments, next_whole_block
+from dragoman.journal.superblock import SegmentClaim, Superblock, SuperblockCopies
 from dragoman.journal.verify import Progress, no_progress
 
 
@@ -57,15 +59,22 @@ def salvage(directory: str, target: str, progress: Progress = no_progress, disk:
     refuse_inside(target, directory)
     if disk.exists(target) and disk.list_names(target):
         raise JournalMisplaced(f"{target} is not empty; salvage writes into a fresh directory")
+    claims = SuperblockCopies(disk, directory).newest if disk.exists(directory) else None
     files = list_segments(disk, directory)
     if not files:
         raise JournalMisplaced(f"{directory} holds no journal")
-    broker_id = broker_id_of(files, directory)
+    broker_id = broker_id_of(files, directory, claims)
     if broker_id is None:
         raise JournalMisplaced(f"no segment in {directory} has a whole header; nothing can be told from anything")
     disk.make_directory(target)
+    # A file that took another's place counts as missing: its past is not this journal's.
+    foreign = {damage.file.segment_no for damage in replaced_segments(files, claims)}
+    files = [file for file in files if file.segment_no not in foreign]
+    missing = missing_segments(files, claims)
     files = counting([file if file.header is not None else _with_header(disk, file, broker_id) for file in files])
-    return _Salvager(disk, files, target, broker_id, progress).run()
+    result = _Salvager(disk, files, target, broker_id, progress).run(directory, missing, claims)
+    write_superblock(disk, target)
+    return result
 
 
 def _with_header(disk: DiskFace, file: SegmentFile, broker_id: bytes) -> SegmentFile:
@@ -98,16 +107,18 @@ class _Salvager:
         # The numbers of the next block if nothing is missing; None before the first whole thing.
         self._next: tuple[int, int] | None = None
         self._time_ns = 0
+        self._directory = ""
+        self._missing: list[SegmentClaim] = []
         # A loss at the end of a segment: what follows tells how much it was.
         self._open_loss: Loss | None = None
 
-    def run(self) -> Salvage:
+    def run(self, directory: str, missing: list[SegmentClaim], claims: Superblock | None) -> Salvage:
+        self._directory, self._missing = directory, missing
         newest = max((file.segment_no for file in self._files if file.header is not None), default=0)
         for index, file in enumerate(self._files):
             self._segment(file, block_limit(self._files, index), is_last=file.segment_no == newest)
             self._done += file.size
-        if self._open_loss is not None:
-            self._result.losses.append(self._open_loss)
+        self._end(claims.synced_lsn if claims is not None else 0)
         self._disk.sync_directory(self._target)
         self._progress(self._total, self._total)
         return self._result
@@ -132,17 +143,44 @@ class _Salvager:
     def _begin(self, file: SegmentFile, header: SegmentHeader) -> SegmentHeader:
         """The header for the copy."""
         at = (header.first_lsn, header.first_block_no)
+        has_missing = self._lose_missing(file.segment_no, header.first_lsn - 1)
         if self._next is None or at[1] > self._next[1]:
             header = header._replace(flags=header.flags | SEGMENT_GAP)
-            self._gap_before(file, header.first_lsn)
+            self._gap_before(file, header.first_lsn, has_missing)
             self._next = at
         return header
 
-    def _gap_before(self, file: SegmentFile, first_lsn: int) -> None:
+    def _lose_missing(self, segment_no: int, last_lsn: int | None) -> bool:
+        """Note the missing segments before this one; `last_lsn` is the last fact of the last of them."""
+        lost = [claim for claim in self._missing if claim.segment_no < segment_no]
+        self._missing = self._missing[len(lost) :]
+        if lost and self._open_loss is not None:
+            self._close_loss(lost[0].first_lsn)
+        for claim, after in zip_longest(lost, lost[1:]):
+            path = f"{self._directory}/{segment_name(claim.segment_no)}"
+            last = after.first_lsn - 1 if after is not None else last_lsn
+            self._result.losses.append(Loss(path, 0, claim.end, claim.first_lsn, last))
+        return bool(lost)
+
+    def _end(self, synced_lsn: int) -> None:
+        """What the superblock speaks of and did not come."""
+        next_lsn = self._next[0] if self._next is not None else 1
+        if self._missing:
+            self._lose_missing(self._missing[-1].segment_no + 1, synced_lsn)
+        elif self._open_loss is not None:
+            loss = self._open_loss
+            self._result.losses.append(loss if synced_lsn < loss.first_lsn else replace(loss, last_lsn=synced_lsn))
+        elif synced_lsn >= next_lsn:
+            newest = self._files[-1]
+            self._result.losses.append(Loss(newest.path, newest.size, 0, next_lsn, synced_lsn))
+
+    def _gap_before(self, file: SegmentFile, first_lsn: int, has_missing: bool) -> None:
         """Numbers jump at this segment: after a loss that says how much it was, before the checkpoint segments were dropped
         on purpose, anywhere else a file is gone."""
         if self._open_loss is not None:
             self._close_loss(first_lsn)
+        elif has_missing:
+            return
         elif self._next is not None and file.segment_no > self._checkpoint_no:
             self._result.losses.append(Loss(file.path, 0, 0, self._next[0], first_lsn - 1))
 
@@ -204,5 +242,5 @@ class _Salvager:
 
     def _close_loss(self, next_lsn: int) -> None:
         loss, self._open_loss = self._open_loss, None
-        if loss is not None:
+        if loss is not None and (loss.size or next_lsn > loss.first_lsn):
             self._result.losses.append(Loss(loss.file, loss.offset, loss.size, loss.first_lsn, next_lsn - 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dragoman.journal.format import FORMAT_VERSION, SEGMENT_HEADER_SIZE, SegmentHeader
+from dragoman.journal.superblock import SegmentClaim, segment_identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class Segment:
     last_lsn: int = 0
     last_time_ns: int = 0
     sealed: bool = False
+    # It is known to be synced up to here; 0 while that is not known.
+    synced_end: int = 0
     # A sync or write failed here: nothing is ever written to it or synced again.
     suspect: bool = False
     took_over: bool = False
@@ -54,6 +57,23 @@ class Segment:
             self.last_time_ns,
             self.took_over,
         )
+
+    def claim(self, broker_id: bytes) -> SegmentClaim:
+        """What the superblock says of it."""
+        identity = segment_identity(self.segment_no, self.first_lsn, self.first_block_no, self.created_ns, broker_id)
+        return SegmentClaim(self.segment_no, identity, self.synced_end, self.first_lsn)
+
+
+def claims_of(segments: list[Segment], synced_block_no: int, broker_id: bytes) -> tuple[SegmentClaim, ...]:
+    """What the superblock says of these: only of those that hold synced blocks. Any other may still go, left behind by a failed sync or
+    empty."""
+    claims: list[SegmentClaim] = []
+    limit = synced_block_no + 1
+    for segment in reversed(segments):
+        if segment.first_block_no < limit:
+            claims.append(segment.claim(broker_id))
+            limit = segment.first_block_no
+    return tuple(reversed(claims))
 
 
 def new_header(

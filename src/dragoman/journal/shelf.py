@@ -41,14 +41,21 @@ class Shelf:
     def size(self) -> int:
         return sum(segment.end for segment in self.segments.values())
 
-    def drop(self, segment_no: int) -> int:
-        """Delete the segment's file, and its index if it has one; the bytes it held."""
+    def drop(self, segment_no: int) -> None:
+        """Forget the segment and delete its files."""
+        self.delete(self.take_off(segment_no))
+
+    def take_off(self, segment_no: int) -> Segment:
+        """Forget the segment; its files are still there."""
         segment = self.segments.pop(segment_no)
         self._close(segment)
+        return segment
+
+    def delete(self, segment: Segment) -> None:
+        """Delete the segment's file, and its index if it has one."""
         self._disk.unlink(segment.path)
         with suppress(FileNotFoundError):
             self._disk.unlink(index_path(segment.path))
-        return segment.end
 
     def close(self) -> None:
         for segment in self.segments.values():

@@ -7,9 +7,18 @@ from dataclasses import dataclass, field
 
 from dragoman.errors import JournalMisplaced
 from dragoman.journal.chain import ChainWalk, Damage, counting, newest_checkpoint
+from dragoman.journal.claims import (
+    broker_id_of,
+    hole_behind,
+    missing_damage,
+    missing_segments,
+    missing_tail,
+    replaced_segments,
+)
 from dragoman.journal.disk import Disk, DiskFace
-from dragoman.journal.recovery import broker_id_of, starts_too_late, synced_behind
+from dragoman.journal.recovery import starts_too_late, synced_behind
 from dragoman.journal.scan import SegmentFile, list_segments
+from dragoman.journal.superblock import Superblock, SuperblockCopies
 
 # Called with (bytes done, bytes in all).
 Progress = Callable[[int, int], None]
@@ -44,6 +53,8 @@ class Report:
     last_lsn: int = 0
     has_checkpoint: bool = False
     flaws: list[Flaw] = field(default_factory=list)
+    # What the superblock says of the last stop: clean, running (or killed), none, damaged.
+    superblock: str = "none"
 
     @property
     def is_sound(self) -> bool:
@@ -54,11 +65,18 @@ class Report:
 def verify(directory: str, progress: Progress = no_progress, disk: DiskFace | None = None) -> Report:
     """Prove every block of the journal in `directory`; a newer format is refused with both versions named."""
     disk = disk if disk is not None else Disk()
+    # First: what is claimed before the segments are listed must be among them, whatever a broker does meanwhile.
+    copies = SuperblockCopies(disk, directory) if disk.exists(directory) else None
+    claims = copies.newest if copies is not None else None
     files = list_segments(disk, directory)
-    if not files:
+    if not files and (claims is None or not claims.segments):
         raise JournalMisplaced(f"{directory} holds no journal")
-    report = Report(broker_id_of(files, directory), segments=len(files), size=sum(file.size for file in files))
+    report = Report(broker_id_of(files, directory, claims), segments=len(files), size=sum(file.size for file in files))
+    report.superblock = _superblock_word(copies)
+    _compare(report, disk, directory, files, claims)
     files = counting(files)
+    if not files:
+        return report
     checkpoint = newest_checkpoint(disk, files)
     report.has_checkpoint = checkpoint is not None
     if checkpoint is None and (late := starts_too_late(files[0])) is not None:
@@ -73,10 +91,34 @@ def verify(directory: str, progress: Progress = no_progress, disk: DiskFace | No
             progress(done + found.end, report.size)
             _count(report, found.header.first_lsn, found.header.facts)
         done += last_file.size
-        if walk.damage is not None:
-            report.flaws.append(_flaw(disk, run, walk, walk.damage, report.broker_id, run[-1] is files[-1]))
+        is_last = run[-1] is files[-1]
+        damage = walk.damage
+        if is_last:
+            damage = damage or hole_behind(disk, files[-1], walk) or missing_tail(files, walk, claims)
+            if claims is not None:
+                walk.synced_block_no = max(walk.synced_block_no, claims.synced_block_no)
+        if damage is not None:
+            report.flaws.append(_flaw(disk, run, walk, damage, report.broker_id, is_last))
     progress(report.size, report.size)
     return report
+
+
+def _compare(
+    report: Report, disk: DiskFace, directory: str, files: list[SegmentFile], claims: Superblock | None
+) -> None:
+    """Note the segments that the superblock names and that are missing or others."""
+    missing = missing_segments(files, claims)
+    if missing:  # dropped meanwhile? The superblock says so before the file goes
+        still_named = missing_segments(files, SuperblockCopies(disk, directory).newest)
+        missing = [claim for claim in missing if claim.segment_no in {claim.segment_no for claim in still_named}]
+    for damage in [*(missing_damage(directory, claim) for claim in missing), *replaced_segments(files, claims)]:
+        report.flaws.append(Flaw(damage.file.path, damage.offset, damage.lsn, damage.reason, False))
+
+
+def _superblock_word(copies: SuperblockCopies | None) -> str:
+    if copies is None or copies.newest is None:
+        return "damaged" if copies is not None and copies.is_rebuilt else "none"
+    return "clean" if copies.newest.is_clean else "running"
 
 
 def unbroken_runs(files: list[SegmentFile], checkpoint: int) -> list[list[SegmentFile]]:

@@ -31,9 +31,10 @@ from dragoman.journal.format import (
 from dragoman.journal.held import Held
 from dragoman.journal.recovery import Recovered
 from dragoman.journal.room import FULL_ERRNOS, Room, begin_segment, publish
-from dragoman.journal.segments import Segment, new_header
+from dragoman.journal.segments import Segment, claims_of, new_header
 from dragoman.journal.settings import JournalSettings
 from dragoman.journal.shelf import Shelf
+from dragoman.journal.superblock import Superblock
 
 
 class Writer:
@@ -44,7 +45,7 @@ class Writer:
         self._moves, self.held = found.moves, found.unsynced
         self.next_lsn, self.next_block_no = found.next_lsn, found.next_block_no
         self._next_segment_no = found.next_segment_no
-        self.synced_lsn, self._synced_block_no = found.synced_lsn, found.synced_block_no
+        self.synced_lsn, self.synced_block_no = found.synced_lsn, found.synced_block_no
         self.time_ns = time_ns
         self._gap_block_no = found.gap_block_no
         self.room = Room(disk, settings.directory, settings.segment_size)
@@ -61,6 +62,7 @@ class Writer:
         # Suspect segments of which nothing counts once the one that took over is synced.
         self._outlived: list[int] = []
         self._relocations = 0
+        self.rolls_synced = 0
         self._lock, self._sync_lock = threading.Lock(), threading.Lock()
         self._live = self._first_segment()
 
@@ -124,7 +126,7 @@ class Writer:
     def _write(self, parts: list[bytes], size: int, count: int, flags: int, time_ns: int, origin: int) -> bool:
         """Write a block at the live segment's end; False when the disk failed and the segment is now suspect."""
         live, total = self._live, BLOCK_HEADER_SIZE + size
-        numbers = (self.next_block_no, self.next_lsn, self.synced_lsn, self._synced_block_no)
+        numbers = (self.next_block_no, self.next_lsn, self.synced_lsn, self.synced_block_no)
         header = pack_block_header(live.seed, parts, size, count, flags, *numbers, time_ns, origin)
         if live.end + total > live.allocated:
             self.room.extend(live, total)
@@ -185,11 +187,13 @@ class Writer:
     def _synced(
         self, upto: tuple[int, int], held_count: int, sealed: list[Segment], checkpoint: tuple[int, int] | None
     ) -> None:
-        self.synced_lsn, self._synced_block_no = upto
+        self.synced_lsn, self.synced_block_no = upto
         self.held.release(held_count)
         for segment in sealed:
             self._dirty.remove(segment)
-            self._give_back(segment)
+            self.room.give_back(segment)
+            segment.synced_end = segment.end
+            self.rolls_synced += 1
         while self._outlived:
             with suppress(OSError):  # if it cannot be deleted, recovery passes over it
                 self._shelf.drop(self._outlived.pop())
@@ -199,15 +203,6 @@ class Writer:
             self._checkpoint_synced = (checkpoint[0], self.next_block_no)
             if self._checkpoint_waiting == checkpoint:
                 self._checkpoint_waiting = None
-
-    def _give_back(self, segment: Segment) -> None:
-        """A sealed and synced segment gives back its unused room and its file."""
-        assert segment.fd is not None
-        with suppress(OSError):  # then the room comes back when the segment is dropped
-            if segment.allocated > segment.end:
-                self._disk.truncate(segment.fd, segment.end)
-        self._disk.close(segment.fd)
-        segment.fd = None
 
     def _suspect(self, error: OSError) -> None:
         self.failing = str(error)
@@ -233,9 +228,9 @@ class Writer:
     def _write_again(self, *, synced: bool) -> tuple[Segment, int]:
         """A new segment that begins with all held blocks, behind the last synced one; and the next block number."""
         flags = SEGMENT_MOVED if len(self.held) else 0
-        if self._gap_block_no > self._synced_block_no:  # it takes over from the segment that admitted a salvage's gap
-            flags, self._gap_block_no = flags | SEGMENT_GAP, self._synced_block_no + 1
-        header = self._header(flags, (self.synced_lsn + 1, self._synced_block_no + 1))
+        if self._gap_block_no > self.synced_block_no:  # it takes over from the segment that admitted a salvage's gap
+            flags, self._gap_block_no = flags | SEGMENT_GAP, self.synced_block_no + 1
+        header = self._header(flags, (self.synced_lsn + 1, self.synced_block_no + 1))
         spare = self.room.take(smaller=True)
         try:
             begin_segment(self._disk, spare, header)
@@ -273,7 +268,7 @@ class Writer:
         segment_no, self._next_segment_no = self._next_segment_no, self._next_segment_no + 1
         if self._relocations or len(self._moves):
             flags |= SEGMENT_MOVED
-        synced = (self.synced_lsn, self._synced_block_no)
+        synced = (self.synced_lsn, self.synced_block_no)
         return new_header(self._broker_id, segment_no, flags, first, synced, self.time_ns)
 
     def _first_segment(self) -> Segment:
@@ -358,18 +353,42 @@ class Writer:
                 elif self._live.fd == spare.fd:
                     self._suspect(error)
 
-    def close(self) -> None:
-        """Sync, say so in a mark, and leave the files as small as what they hold."""
+    def take_off(self, segment_no: int) -> Segment:
+        """The journal does without this segment from now on; its files are still there."""
+        with self._lock:
+            self._moves.forget(segment_no)
+            return self._shelf.take_off(segment_no)
+
+    def superblock(self, *, is_clean: bool = False) -> Superblock:
+        """What is on disk now."""
+        with self._lock:
+            claims = claims_of(list(self._shelf.segments.values()), self.synced_block_no, self._broker_id)
+            synced = (self.synced_lsn, self.synced_block_no)
+            return Superblock(self._broker_id, *synced, is_clean, self.time_ns, claims)
+
+    def close(self) -> bool:
+        """Sync, say so in a mark, and leave the files as small as what they hold; whether all of it is synced."""
+        is_synced = False
         try:
             self.sync()
-            if self._live.end > SEGMENT_HEADER_SIZE and self._write([], 0, 0, BLOCK_MARK, self.time_ns, 0):
-                self._advance(0, 0, self.time_ns)
+            if self.has_unsynced:  # in `os` a sync that failed has moved all blocks to a segment that is not synced yet
+                self.sync()
+            was_synced = not self.has_unsynced
+            if self._live.end > SEGMENT_HEADER_SIZE:
+                with suppress(JournalUnavailable):  # a full disk: the superblock says it alone
+                    if self._write([], 0, 0, BLOCK_MARK, self.time_ns, 0):
+                        self._advance(0, 0, self.time_ns)
             live = self._live
             assert live.fd is not None
             with suppress(OSError):
                 self._disk.truncate(live.fd, live.end)
                 self._disk.sync(live.fd)
+                is_synced = was_synced and not live.suspect
+            if is_synced:
+                self.synced_lsn, self.synced_block_no = self.next_lsn - 1, self.next_block_no - 1
+                live.synced_end = live.end
         finally:
             if self.room.spare is not None:
                 self.room.give_up(OSError())
             self._shelf.close()
+        return is_synced

@@ -9,7 +9,7 @@ import structlog
 from dragoman.core.core import Core
 from dragoman.core.replay import Replay
 from dragoman.core.settings import CoreSettings
-from dragoman.errors import JournalUnavailable
+from dragoman.errors import JournalDamaged, JournalUnavailable
 from dragoman.journal.disk import DiskFace
 from dragoman.journal.journal import Journal
 from dragoman.journal.settings import JournalSettings
@@ -19,7 +19,15 @@ log = structlog.get_logger("dragoman")
 
 
 def open_journal(settings: JournalSettings, disk: DiskFace | None = None) -> Journal:
-    return Journal.open(settings, disk, now_ns=time.time_ns())
+    """Open the journal, and log what an operator should know about its files."""
+    journal = Journal.open(settings, disk, now_ns=time.time_ns())
+    for finding in journal.findings:
+        where = {"file": finding.file, "offset": finding.offset, "bytes": finding.size}
+        if finding.is_loss:
+            log.error("kept facts are missing", code=JournalDamaged.code, reason=finding.words, **where)
+        else:
+            log.warning("the journal was mended at the start", reason=finding.words, **where)
+    return journal
 
 
 def recover(journal: Journal, settings: CoreSettings) -> tuple[Core, set[int]]:

@@ -46,6 +46,7 @@ class Upkeep:
         self._thread: threading.Thread | None = None
         self._checkpoint_no = journal.checkpoint_no  # the newest synced one when retention was last looked at
         self._is_over = False  # over its size, and only a newer checkpoint lets something go
+        self._superblock_trouble: str | None = None
         self._is_urgent = False  # roll and checkpoint at once
         self.is_full = False  # live messages alone fill the journal
         self.live_size = 0  # of the files that hold some; not counted, and 0, while the journal is less than half full
@@ -71,13 +72,19 @@ class Upkeep:
             log.warning("cannot begin a new segment", code=trouble.code, trouble=str(trouble))
             return False
         if checkpoint is not None:
-            self._checkpoints.append((journal.segments()[-1].segment_no, set(live_counts(self._core.state))))
+            referred = set(live_counts(self._core.state))
+            self._checkpoints.append((journal.segments()[-1].segment_no, referred))
+            journal.forget_lost(referred)
         self._next_retention_ns = 0
         return True
 
     def sweep(self, now_ns: int) -> None:
         """Ten times a second."""
         journal = self._journal
+        if self._superblock_trouble != journal.superblock_trouble:
+            self._superblock_trouble = journal.superblock_trouble
+            if self._superblock_trouble is not None:
+                log.error("the superblock cannot be written", code="JOURNAL_FAILING", trouble=self._superblock_trouble)
         has_newer = self._checkpoint_no != journal.checkpoint_no
         is_hasty = self._is_over and not has_newer and self._checkpoints[-1][0] > (self._checkpoint_no or 0)
         if (is_hasty or journal.wants_upkeep(now_ns)) and (self._thread is None or not self._thread.is_alive()):
