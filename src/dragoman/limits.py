@@ -145,6 +145,14 @@ CLOCK_STEP_NS: Final = 1_000_000_000
 STALL_NS: Final = 1_000_000_000
 # Log lines about peers' faults per second; the rest are counted and told once.
 FAULT_LOGS_PER_SECOND: Final = 10
+# Part of the connections that is guaranteed to the listeners, in equal shares, and how many each has at least: a flood on one must leave
+# the others open. Small, because a fleet of thousands of workers uses one listener. Never more than half in all.
+LISTENER_SHARES_PERCENT: Final = 10
+LISTENER_SHARE_MIN: Final = 4
+# Connections from one address. A setting (`limits.address_connections_max`): a tenth of the default of all.
+ADDRESS_CONNECTIONS_MAX: Final = 1000
+# Bits of an IPv6 address that count as one address: a host is given a network of that size.
+ADDRESS_PREFIX_V6: Final = 64
 # A peer whose first bytes are refused comes back at once, for ever (libzmq: ten times a second): its line is written this often.
 FAULT_REPEAT_NS: Final = 60_000_000_000
 # Addresses and codes whose last such line is remembered: about 200 kB. Beyond, the oldest is forgotten and may be written again.
@@ -234,6 +242,12 @@ LAKE_PARTS_MAX: Final = 720
 LAKE_DATE_OVER_S: Final = 3600.0
 # Incoming files deleted in one go, between two looks at the journal.
 LAKE_DELETES_MAX: Final = 200
+
+# The web page: requests at a time, streams (64) included; more for probes alone, so that nobody who looks, or only connects, makes a broker seem
+# dead; and connections, most of them idle browsers. Together far below the 1024 descriptors that every system gives.
+WEB_REQUESTS_MAX: Final = 256
+WEB_PROBES_MAX: Final = 32
+WEB_CONNECTIONS_MAX: Final = 512
 
 # Characters of a token for the web page: 16 random ones cannot be guessed over a network.
 TOKEN_SIZE_MIN: Final = 16

@@ -71,6 +71,14 @@ class SocketNode:
             raise AssertionError("the connection stays open") from error
         return heard
 
+    def is_answered(self) -> bool:
+        """Whether it is sent PONG for its PING; False when the connection has ended instead."""
+        try:
+            self.say("PING")
+            return self.socket.recv(1) == b"\x06"
+        except ConnectionError:
+            return False
+
     def close(self) -> None:
         self.socket.close()
 

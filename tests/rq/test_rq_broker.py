@@ -107,6 +107,7 @@ def test_a_connection_over_the_limit_is_told_server_full_and_ended(tmp_path: Pat
     broker = rq_broker(tmp_path / "data", "limits.connections_max=2", f"rq.librq_safe={setting}").start()
     try:
         others = Bystanders(broker)
+        others.notice_nothing()
         with SocketNode(broker) as late:
             assert late.hears_end() == words
         others.notice_nothing()

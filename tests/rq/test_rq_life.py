@@ -18,9 +18,24 @@ def test_ping_is_answered_with_one_pong_each() -> None:
     assert node.hears() == ["PONG", "PONG", "PONG"]
 
 
+def test_a_node_that_has_not_said_anything_yet_is_sent_ping_in_half_the_time_it_has_for_that() -> None:
+    house = House()
+    node = Node(house)
+    house.pass_time(4.8)
+    assert node.hears() == []
+    house.pass_time(0.4)
+    assert node.hears() == ["PING"]
+    assert not node.session.is_greeted
+    node.say("PONG")
+    assert node.session.is_greeted
+    house.pass_time(14.8)
+    assert node.hears() == []
+
+
 def test_a_node_not_heard_of_for_15_seconds_is_sent_one_ping_and_another_15_seconds_after_its_pong() -> None:
     house = House()
     node = Node(house)
+    node.say("NOP")
     house.pass_time(14.8)
     assert node.hears() == []
     house.pass_time(0.4)

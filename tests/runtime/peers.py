@@ -151,8 +151,10 @@ class Worker(Peer):
 class RawPeer:
     """A TCP connection that says whatever bytes it is given."""
 
-    def __init__(self, broker: Daemon, listener: str, receive_buffer: int = 0) -> None:
+    def __init__(self, broker: Daemon, listener: str, receive_buffer: int = 0, source: str = "") -> None:
         self.socket = socket.socket()
+        if source:
+            self.socket.bind((source, 0))
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(WAIT_S)

@@ -35,11 +35,11 @@ def test_few_file_descriptors_bound_the_connections_and_the_journal_keeps_its_ow
     peers = [RawPeer(broker, "emqp.client") for _ in range(60)]
     try:
         wait_for("all to be admitted or refused", lambda: broker.ask("status")["connections"] == 25)
-        for peer in peers[25:]:
-            assert peer.is_ended()
-        peers[0].greet()
-        peers[0].say(b"REQUEST", b"kept", b"jobs", b"ack-requested", b"{}")
-        peers[0].hear_text(b"ACK")
+        for peer in peers[:35]:
+            assert peer.is_ended(), "the oldest go first: none has finished its handshake"
+        peers[-1].greet()
+        peers[-1].say(b"REQUEST", b"kept", b"jobs", b"ack-requested", b"{}")
+        peers[-1].hear_text(b"ACK")
         assert broker.ask("status")["journal"]["trouble"] == ""
     finally:
         for peer in peers:

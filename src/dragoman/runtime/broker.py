@@ -20,6 +20,7 @@ from dragoman.errors import JournalFull, LegacyGreetingOff, PeerError
 from dragoman.journal.journal import Journal
 from dragoman.limits import CLOCK_STEP_NS, NEWS_BUFFER_SIZE, STALL_NS, WRITE_BUFFER_SIZE
 from dragoman.model.words import DRAINING, JOURNAL_FAILING, JOURNAL_FULL, PROTOCOL_FAULT, TAKEN
+from dragoman.runtime.admission import ADDRESS_FULL, FULL, Admission
 from dragoman.runtime.clock import Clock
 from dragoman.runtime.committer import KEPT, STARTED, Committer
 from dragoman.runtime.config import Config
@@ -62,9 +63,8 @@ class Broker:
         self.connections: dict[Session, Connection] = {}
         self.on_stop: Callable[[], None] = lambda: None
         self.is_draining = False
-        self.connections_max = 0
         self.out_buffer_max = 0
-        self._handshaking: set[Connection] = set()
+        self.admission = Admission(self._drop_unfinished)
         self._ending: set[Connection] = set()
         self._resting: list[Connection] = []  # had their share of this tick
         self._batch: list[tuple[Session, bytes]] = []  # bytes that wait for the sync under way
@@ -83,7 +83,7 @@ class Broker:
     def apply(self, config: Config) -> None:
         """Take over settings, at the start and at a reload."""
         self.config = config
-        self.connections_max = config.limits.connections_max
+        self.admission.apply(config)
         self.hub.legacy_listeners = legacy_listeners(config)
         self.memory.apply()
         # The largest message allowed must not look like a peer that does not read.
@@ -159,7 +159,7 @@ class Broker:
 
     def _end_slowly(self, connection: Connection) -> None:
         connection.end()
-        connection.opened_ns = self.core.now_ns
+        connection.ending_ns = self.core.now_ns
         self._ending.add(connection)  # until it has read its last words, or its time is up
 
     async def act(self, change: Callable[[Core], T]) -> T:
@@ -174,16 +174,28 @@ class Broker:
     # -- connections ----------------------------------------------------------------------------------------------------
 
     def admit(self, connection: Connection) -> Session | None:
-        """A session for a new connection, or None at the limit."""
+        """A session for a new connection, or None at a limit."""
         self.core.set_time(self.clock.now_ns())
-        if len(self.connections) >= self.connections_max:
-            self.faults.write("connection refused", listener=connection.listener, code="TOO_MANY_CONNECTIONS")
+        connection.opened_ns = self.core.now_ns
+        found = self.admission.admit(connection)
+        if found == FULL:
+            self._log_ended(connection, "connection refused", code="TOO_MANY_CONNECTIONS")
+            return None
+        if found == ADDRESS_FULL:
+            self._log_ended(connection, "connection refused", code="TOO_MANY_FROM_ADDRESS")
             return None
         session = self.dialects.session(connection.listener)
-        connection.opened_ns = self.core.now_ns
         self.connections[session] = connection
-        self._handshaking.add(connection)
         return session
+
+    def _drop_unfinished(self, connection: Connection) -> None:
+        self._log_ended(connection, "handshake cut short for a new connection", code="HANDSHAKE_PREEMPTED")
+        connection.abort()
+
+    def _log_ended(self, connection: Connection, event: str, code: str) -> None:
+        self.faults.write_rarely(
+            self.core.now_ns, connection.host, event, code, connection.listener, peer=connection.host
+        )
 
     def words_when_full(self, listener: str) -> bytes:
         return self.dialects.of(listener).words_when_full()
@@ -207,7 +219,7 @@ class Broker:
 
     def forget(self, connection: Connection, session: Session) -> None:
         self.connections.pop(session, None)
-        self._handshaking.discard(connection)
+        self.admission.leave(connection)
         self._ending.discard(connection)
         self.memory.forget(connection)
         session.note_unfinished(0, True, False)
@@ -234,7 +246,7 @@ class Broker:
             return
         if isinstance(fault, LegacyGreetingOff):
             about["advice"] = f"to take such peers here, add {session.listener} to security.legacy_greetings"
-        host = session.remote.rpartition(":")[0]
+        host = self.connections[session].host
         self.faults.write_rarely(self.core.now_ns, host, "peer refused by its first bytes", fault.code, **about)
 
     def balance(self, connection: Connection) -> None:
@@ -306,15 +318,11 @@ class Broker:
 
     def _end_impatiently(self, before_ns: int) -> None:
         """Cut off those that began to open, or to close, before an instant and have not finished."""
-        for connection in list(self._handshaking):
-            session = connection.session
-            if session is None or session.address:
-                self._handshaking.discard(connection)
-            elif connection.opened_ns < before_ns:
-                self.faults.write("no handshake in time", listener=connection.listener, code="HANDSHAKE_TIMEOUT")
-                connection.abort()
+        for connection in self.admission.late(before_ns):
+            self._log_ended(connection, "no handshake in time", code="HANDSHAKE_TIMEOUT")
+            connection.abort()
         for connection in list(self._ending):
-            if connection.opened_ns < before_ns:
+            if connection.ending_ns < before_ns:
                 connection.abort()
 
     def _check_trouble(self) -> None:

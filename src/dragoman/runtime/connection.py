@@ -22,7 +22,9 @@ class Connection(asyncio.Protocol):
         self.listener = listener
         self.session: Session | None = None
         self.transport: asyncio.Transport | None = None
+        self.host = ""  # the address it comes from
         self.opened_ns = 0
+        self.ending_ns = 0
         self.is_paused = False  # by backpressure
         self.is_resting = False  # until the next tick
         self.is_sender_paused = False  # memory is short, and it sends much
@@ -32,6 +34,8 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's own kind, with the same face
+        peer = transport.get_extra_info("peername")
+        self.host = peer[0] if peer else ""
         self.session = self.broker.admit(self)
         if self.session is None:
             self.transport.write(self.broker.words_when_full(self.listener))
@@ -41,7 +45,6 @@ class Connection(asyncio.Protocol):
         sock = transport.get_extra_info("socket")
         if sock is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        peer = transport.get_extra_info("peername")
         self.session.remote = f"{peer[0]}:{peer[1]}" if peer else ""
         self.session.sink = self.transport.write
         self.session.start()
@@ -92,6 +95,11 @@ class Connection(asyncio.Protocol):
         self.transport.write(data)
         if self.transport.get_write_buffer_size() > self.broker.out_buffer_max:
             self.broker.on_overflow(self)
+
+    @property
+    def is_greeted(self) -> bool:
+        """Whether its handshake is done, or it is gone."""
+        return self.session is None or self.session.is_greeted
 
     @property
     def unsent_size(self) -> int:

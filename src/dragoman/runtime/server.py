@@ -96,7 +96,7 @@ class Server:
         begin_boot(core, journal, clock.now_ns())
         self.journal, self.core = journal, core
         self.broker = Broker(self.config, journal, core, clock, Upkeep(core, journal, checkpoint_segments))
-        self.broker.connections_max = room_for_connections(self.config.limits.connections_max)
+        self.broker.admission.connections_max = room_for_connections(self.config.limits.connections_max)
         self.broker.on_stop = self.request_stop
         admin = AdminServer(self)
         links = RqLinks(self.broker)
@@ -239,7 +239,7 @@ class Server:
             raise
         self.config = changes.effective
         self.broker.apply(changes.effective)
-        self.broker.connections_max = room_for_connections(changes.effective.limits.connections_max)
+        self.broker.admission.connections_max = room_for_connections(changes.effective.limits.connections_max)
         self.journal.settings = journal_settings(changes.effective, self.home)
         logs.configure(changes.effective)
         log.info("reloaded", applied=list(changes.applied), needs_restart=list(changes.needs_restart))

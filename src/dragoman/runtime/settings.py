@@ -89,6 +89,7 @@ def apply_rq(config: Config, settings: RqSettings) -> None:
     rq = config.rq
     settings.ping_ns = ns(rq.ping_s)
     settings.pong_ns = ns(rq.pong_s)
+    settings.greeting_ns = ns(config.limits.handshake_s)
     settings.retries = rq.retries
     settings.consumer_messages_max = rq.consumer_messages_max
     settings.librq_safe = rq.librq_safe

@@ -60,6 +60,7 @@ class Webpage:
             "read_token": config.web.read_token,
             "metrics_queues_max": config.web.metrics_queues_max,
             "past_s": config.web.past_s,
+            "request_s": config.limits.handshake_s,
             "hosts": [*config.web.hosts, *([] if host in ("0.0.0.0", "::") else [host])],
             "key": secrets.token_hex(32),  # of this boot: a page that was open outlives a child
         }

@@ -13,6 +13,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from dragoman.web import actions, logging_in, metrics, showing, stream
+from dragoman.web.connections import Turnstile
 from dragoman.web.crowd import Crowd
 from dragoman.web.desk import Desk
 from dragoman.web.guard import Guard
@@ -29,6 +30,7 @@ STATIC: Final = Path(__file__).parent / "static"
 def build(data: Path, settings: WebSettings, port: int) -> Starlette:
     """The whole app for one broker."""
     link = Link(data)
+    probe_link = Link(data)  # a probe waits for no page's questions
     desk = Desk(data, link, Sampler(link, data / "journal", settings.past_s))
     seals = Seals(settings)
 
@@ -38,6 +40,7 @@ def build(data: Path, settings: WebSettings, port: int) -> Starlette:
         yield
         await desk.sampler.stop()
         link.close()
+        probe_link.close()
 
     app = Starlette(
         routes=[
@@ -53,10 +56,11 @@ def build(data: Path, settings: WebSettings, port: int) -> Starlette:
             Route("/do/{name}", actions.do, methods=["POST"]),
             Route("/{path:path}", showing.show, methods=["GET"]),
         ],
-        middleware=[Middleware(Guard, settings=settings, seals=seals, port=port)],
+        middleware=[Middleware(Turnstile), Middleware(Guard, settings=settings, seals=seals, port=port)],
         lifespan=life,
     )
     app.state.link = link
+    app.state.probe_link = probe_link
     app.state.desk = desk
     app.state.seals = seals
     app.state.settings = settings

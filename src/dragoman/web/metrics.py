@@ -27,7 +27,7 @@ async def metrics(request: Request) -> Response:
     state = request.app.state
     try:
         async with asyncio.timeout(PATIENCE_S):
-            found = list(families(await gather(state.link, state.crowd)))
+            found = list(families(await gather(state.probe_link, state.crowd)))
     except (AdminUnreachable, TimeoutError):
         found = [up(False)]
     is_openmetrics = wants_openmetrics(request.headers.get("accept", ""))
@@ -37,12 +37,12 @@ async def metrics(request: Request) -> Response:
 
 async def livez(request: Request) -> Response:
     """The page's process and the broker both answer."""
-    return answer_of(await counters(request.app.state.link), is_alive_enough=True)
+    return answer_of(await counters(request.app.state.probe_link), is_alive_enough=True)
 
 
 async def readyz(request: Request) -> Response:
     """The broker takes new work."""
-    return answer_of(await counters(request.app.state.link), is_alive_enough=False)
+    return answer_of(await counters(request.app.state.probe_link), is_alive_enough=False)
 
 
 def answer_of(counted: dict[str, Any] | None, *, is_alive_enough: bool) -> Response:

@@ -20,13 +20,12 @@ import uvicorn
 import uvloop
 
 from dragoman.web.app import build
+from dragoman.web.connections import IDLE_S, protocol_of
 from dragoman.web.settings import WebSettings
 
 NICE: Final = 10
 SETTINGS_SIZE_MAX: Final = 1 << 20
 HEAD_SIZE_MAX: Final = 32 * 1024  # a request's line and headers
-REQUESTS_MAX: Final = 256  # at once, streams included
-IDLE_S: Final = 30
 GOODBYE_S: Final = 1
 PR_SET_PDEATHSIG: Final = 1
 
@@ -59,7 +58,7 @@ async def serve(data: Path, fd: int) -> int:
     server = uvicorn.Server(
         uvicorn.Config(
             app,
-            http="h11",
+            http=protocol_of(settings.request_s),
             ws="none",
             lifespan="on",
             interface="asgi3",
@@ -68,7 +67,6 @@ async def serve(data: Path, fd: int) -> int:
             server_header=False,
             date_header=False,
             proxy_headers=False,
-            limit_concurrency=REQUESTS_MAX,
             h11_max_incomplete_event_size=HEAD_SIZE_MAX,
             timeout_keep_alive=IDLE_S,
             timeout_graceful_shutdown=GOODBYE_S,

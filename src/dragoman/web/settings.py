@@ -14,6 +14,7 @@ class WebSettings(msgspec.Struct, frozen=True):
     hosts: tuple[str, ...] = ()
     metrics_queues_max: int = 200
     past_s: float = 3600.0
+    request_s: float = 10.0
 
     @property
     def is_guarded(self) -> bool:

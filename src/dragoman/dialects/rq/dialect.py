@@ -27,6 +27,7 @@ class RqSettings:
     def __init__(self) -> None:
         self.ping_ns: int = 15 * SECOND_NS
         self.pong_ns: int = 15 * SECOND_NS
+        self.greeting_ns: int = 10 * SECOND_NS
         self.retries: int = 3
         self.consumer_messages_max: int = 10_000
         self.librq_safe: bool = False

@@ -170,7 +170,8 @@ class RqSession(RqSource):
         for consumer in self.consumers.values():
             consumer.last_sign_ns = self.last_sign_ns
         silence_ns = self.exchange.now_ns - self.last_sign_ns
-        if silence_ns < settings.ping_ns:
+        # One that has not said anything yet must do so in time; a source may have nothing to ask, but it answers.
+        if silence_ns < (settings.ping_ns if self.is_greeted else min(settings.ping_ns, settings.greeting_ns // 2)):
             return
         if not self.is_pinged:
             self.is_pinged = True

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -205,6 +206,27 @@ def zmtp_listeners() -> Kind:
 
     return Kind(
         'a list of listeners such as ["scale0.*", "pingpong.worker"]',
+        read,
+        lambda found: "[" + ", ".join(write_text(item) for item in found) + "]",
+    )
+
+
+def networks() -> Kind:
+    """IP addresses and networks; in the environment or a flag, commas separate them."""
+
+    def read(value: object, is_text: bool) -> tuple[str, ...]:
+        items = value
+        if is_text and isinstance(value, str):
+            items = json.loads(value) if value.strip().startswith("[") else value.split(",")
+        if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+            raise ValueError
+        found = tuple(item.strip() for item in items if item.strip())
+        for item in found:
+            ip_network(item)
+        return found
+
+    return Kind(
+        'a list of addresses and networks such as ["127.0.0.0/8", "10.1.2.3"]',
         read,
         lambda found: "[" + ", ".join(write_text(item) for item in found) + "]",
     )

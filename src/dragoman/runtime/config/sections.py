@@ -118,7 +118,23 @@ class LimitsConfig:
     """What peers may take from the broker; memory is bounded by these."""
 
     connections_max: int = setting(
-        10_000, kinds.integer(1), "Open connections on all listeners together.", reloadable=True
+        10_000,
+        kinds.integer(1),
+        "Open connections on all listeners together. Each listener is guaranteed an equal part of a tenth of them. When all are in use, the "
+        "oldest that has not finished its handshake goes for a new one.",
+        reloadable=True,
+    )
+    address_connections_max: int = setting(
+        limits.ADDRESS_CONNECTIONS_MAX,
+        kinds.integer(0),
+        "Open connections from one address (IPv6: from one /64). More are refused with TOO_MANY_FROM_ADDRESS. 0 = no limit.",
+        reloadable=True,
+    )
+    exempt_addresses: tuple[str, ...] = setting(
+        ("127.0.0.0/8", "::1"),
+        kinds.networks(),
+        "Addresses and networks to which address_connections_max does not apply: this machine, proxies, gateways of a whole fleet.",
+        reloadable=True,
     )
     message_size_max: int = setting(
         limits.MESSAGE_SIZE_MAX,
@@ -141,7 +157,11 @@ class LimitsConfig:
         reloadable=True,
     )
     handshake_s: float = setting(
-        10.0, kinds.seconds(more_than_zero=True), "A connection that is not ready by then is closed.", reloadable=True
+        10.0,
+        kinds.seconds(more_than_zero=True),
+        "A connection that has not finished its handshake by then is closed. rq has none: there any operation counts, and a silent node is "
+        "sent PING after half of this time. On the web page the first request must be whole by then.",
+        reloadable=True,
     )
     out_buffer_max: int = setting(
         64 * 2**20,

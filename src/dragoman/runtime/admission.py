@@ -1,0 +1,139 @@
+"""Which connections are let in. Each listener has a guaranteed share of `limits.connections_max`; what is left is common to all.
+
+listener's own share    always free for it, however many connections the others have
+common part             first come, first served; when it is used up, the oldest connection in it that has not finished its handshake
+                        is dropped for the new one. Where all have, they stay and the new one is refused
+one address             at most `limits.address_connections_max`, unless it is one of `limits.exempt_addresses`; established ones stay
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import TYPE_CHECKING, Final
+
+from dragoman.dialects.registry import RQ_LINK
+from dragoman.limits import ADDRESS_PREFIX_V6, LISTENER_SHARE_MIN, LISTENER_SHARES_PERCENT
+from dragoman.runtime.config.listeners import HTTP
+
+if TYPE_CHECKING:
+    from dragoman.runtime.config import Config
+    from dragoman.runtime.connection import Connection
+
+ADMITTED: Final = 0
+FULL: Final = 1
+ADDRESS_FULL: Final = 2
+NO_ADDRESS: Final = ""
+
+
+class Admission:
+    """The open connections of one broker by listener and address. A connection enters once and leaves once."""
+
+    def __init__(self, drop: Callable[[Connection], None]) -> None:
+        self.connections_max = 0
+        self._address_max = 0
+        self._exempt: tuple[str, ...] = ()
+        self._drop = drop  # ends a connection that has to go for another one
+        self._addresses: dict[Connection, str] = {}  # of every connection that is in
+        self._by_listener: dict[str, int] = {}
+        self._by_address: dict[str, int] = {}
+        # Those that had not finished their handshake when last looked at, the oldest first.
+        self._unfinished: dict[str, dict[Connection, None]] = {}
+
+    def apply(self, config: Config) -> None:
+        self.connections_max = config.limits.connections_max
+        self._address_max = config.limits.address_connections_max
+        self._exempt = config.limits.exempt_addresses
+        for name, listener in config.listen.items():
+            if name != HTTP and not listener.is_off:
+                self._by_listener.setdefault(name, 0)
+                self._unfinished.setdefault(name, {})
+
+    def admit(self, connection: Connection) -> int:
+        """Count a new connection in, or return which limit it meets."""
+        if connection.listener == RQ_LINK:
+            return ADMITTED  # our own, one per setting
+        address = self._counted_address(connection.host)
+        if address and self._by_address.get(address, 0) >= self._address_max:
+            return ADDRESS_FULL
+        if not self._has_capacity(connection.listener):
+            oldest = self._oldest_unfinished()
+            if oldest is None:
+                return FULL
+            self.leave(oldest)
+            self._drop(oldest)
+        self._addresses[connection] = address
+        self._by_listener[connection.listener] = self._by_listener.get(connection.listener, 0) + 1
+        self._unfinished.setdefault(connection.listener, {})[connection] = None
+        if address:
+            self._by_address[address] = self._by_address.get(address, 0) + 1
+        return ADMITTED
+
+    def leave(self, connection: Connection) -> None:
+        address = self._addresses.pop(connection, None)
+        if address is None:
+            return
+        self._by_listener[connection.listener] -= 1
+        self._unfinished[connection.listener].pop(connection, None)
+        if address:
+            self._by_address[address] -= 1
+            if not self._by_address[address]:
+                del self._by_address[address]
+
+    def late(self, before_ns: int) -> list[Connection]:
+        """Those that came before an instant and have not finished their handshake."""
+        found: list[Connection] = []
+        for waiting in self._unfinished.values():
+            for connection in list(waiting):
+                if connection.is_greeted:
+                    del waiting[connection]
+                elif connection.opened_ns < before_ns:
+                    found.append(connection)
+                else:
+                    break  # younger ones follow
+        return found
+
+    @property
+    def share(self) -> int:
+        """Connections that each listener may have whatever the others do."""
+        listeners = max(len(self._by_listener), 1)
+        wanted = max(self.connections_max * LISTENER_SHARES_PERCENT // 100 // listeners, LISTENER_SHARE_MIN)
+        return min(wanted, self.connections_max // (2 * listeners))
+
+    def _has_capacity(self, listener: str) -> bool:
+        share = self.share
+        if self._by_listener.get(listener, 0) < share:
+            return True
+        return sum(max(count, share) for count in self._by_listener.values()) < self.connections_max
+
+    def _oldest_unfinished(self) -> Connection | None:
+        """Of those in the common part."""
+        share = self.share
+        oldest: Connection | None = None
+        for listener, waiting in self._unfinished.items():
+            if self._by_listener[listener] <= share:
+                continue
+            while waiting:
+                first = next(iter(waiting))
+                if not first.is_greeted:
+                    if oldest is None or first.opened_ns < oldest.opened_ns:
+                        oldest = first
+                    break
+                del waiting[first]
+        return oldest
+
+    def _counted_address(self, host: str) -> str:
+        """What connections from a host are counted under; empty where they are not."""
+        if not self._address_max or not host:
+            return NO_ADDRESS
+        address = ip_address(host.partition("%")[0])
+        if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+            address = address.ipv4_mapped
+        if any(is_in(address, network) for network in self._exempt):
+            return NO_ADDRESS
+        # Whoever has one address of IPv6 has the whole network around it.
+        return str(address) if address.version == 4 else str(ip_network((address, ADDRESS_PREFIX_V6), strict=False))
+
+
+def is_in(address: IPv4Address | IPv6Address, network: str) -> bool:
+    return address in ip_network(network)

@@ -1,0 +1,96 @@
+"""The page's connections: a deadline for every request, an end to idle ones when there are too many, and capacity that is kept for probes.
+
+connection   its first request must be whole within `limits.handshake_s`, each later one within IDLE_S of the answer before. Beyond
+             WEB_CONNECTIONS_MAX the one that has been without a request for longest goes
+request      WEB_REQUESTS_MAX at once, streams included; beyond, 503. /livez, /readyz and /metrics have WEB_PROBES_MAX of their own
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, ClassVar, Final
+
+import h11
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from dragoman.limits import WEB_CONNECTIONS_MAX, WEB_PROBES_MAX, WEB_REQUESTS_MAX
+from dragoman.web.guard import PROBE_PATHS
+
+IDLE_S: Final = 30
+
+
+class PatientProtocol(H11Protocol):
+    """One connection. uvicorn's own timer ends with the first byte of a request; this one with its last."""
+
+    request_s: ClassVar[float] = 10.0
+    waiting: ClassVar[dict[PatientProtocol, None]] = {}  # for a request, the longest first; one process, one page
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_request(self.request_s)
+        if len(self.connections) > WEB_CONNECTIONS_MAX:
+            next(iter(self.waiting)).transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_waiting()
+        super().connection_lost(exc)
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        if self._deadline is not None and self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+            self._end_waiting()
+
+    def on_response_complete(self) -> None:
+        self._await_request(IDLE_S)
+        super().on_response_complete()
+
+    def _await_request(self, seconds: float) -> None:
+        self._end_waiting()
+        self.waiting[self] = None
+        self._deadline = self.loop.call_later(seconds, self.transport.abort)
+
+    def _end_waiting(self) -> None:
+        self.waiting.pop(self, None)
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+def protocol_of(request_s: float) -> type[PatientProtocol]:
+    """The protocol of a server whose clients have so long for their first request."""
+    return type("PatientProtocol", (PatientProtocol,), {"request_s": request_s})
+
+
+class Turnstile:
+    """Around the whole app: so many requests at once, and some more for probes."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._requests = 0
+        self._probes = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+        elif scope["path"] in PROBE_PATHS and self._probes < WEB_PROBES_MAX:
+            self._probes += 1
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                self._probes -= 1
+        elif self._requests < WEB_REQUESTS_MAX:
+            self._requests += 1
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                self._requests -= 1
+        else:
+            words = "too many requests at once; try again in a moment\n"
+            refusal = PlainTextResponse(words, status_code=503, headers={"Retry-After": "1", "Connection": "close"})
+            await refusal(scope, receive, send)

@@ -1,0 +1,122 @@
+"""Clients that connect and do not go on: they are ended in time, make way for others, and keep no probe from its answer."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from dragoman.limits import WEB_CONNECTIONS_MAX, WEB_REQUESTS_MAX
+from tests.eventmq.waiting import wait_for
+from tests.runtime.daemon import Daemon
+from tests.web.conftest import NewHouse
+from tests.web.visitor import Visitor
+
+PROBES = ("/livez", "/readyz", "/metrics")
+HALF_A_HEAD = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
+HALF_A_FORM = b"POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\ntoken="
+WAIT_S = 30.0
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def page_is_up(broker: Daemon) -> bool:
+    try:
+        return Visitor(broker).get("/livez").status == 200
+    except OSError:
+        return False
+
+
+def started(house: Daemon) -> Daemon:
+    house.start()
+    wait_for("the page", lambda: page_is_up(house), 60.0)
+    return house
+
+
+def connected(stack: ExitStack, house: Daemon, count: int, words: bytes) -> list[socket.socket]:
+    found = []
+    for _ in range(count):
+        sock = stack.enter_context(socket.create_connection(house.place("http"), WAIT_S))
+        sock.sendall(words)
+        found.append(sock)
+    return found
+
+
+def is_ended(sock: socket.socket) -> bool:
+    try:
+        return sock.recv(1000) == b""
+    except ConnectionError:
+        return True
+
+
+@pytest.mark.parametrize("words", [b"", b"G", HALF_A_HEAD], ids=["silent", "one byte", "half a head"])
+def test_hundreds_of_unfinished_requests_keep_no_probe_from_its_answer(
+    new_house: NewHouse, stack: ExitStack, words: bytes
+) -> None:
+    house = started(new_house("limits.handshake_s=600"))
+    count = 300
+    first = connected(stack, house, count, words)
+    for path in (*PROBES, "/"):
+        assert Visitor(house).get(path).status == 200
+    connected(stack, house, WEB_CONNECTIONS_MAX, words)
+    for path in (*PROBES, "/"):
+        assert Visitor(house).get(path).status == 200
+    assert all(is_ended(sock) for sock in first), "the oldest went first"
+
+
+def test_requests_at_their_bound_leave_capacity_for_probes(new_house: NewHouse, stack: ExitStack) -> None:
+    house = started(new_house("limits.handshake_s=600"))
+    connected(stack, house, WEB_REQUESTS_MAX, HALF_A_FORM)
+
+    def is_full() -> bool:
+        return Visitor(house).get("/").status == 503
+
+    wait_for("all requests to be under way", is_full, WAIT_S)
+    for path in PROBES:
+        for _ in range(3):
+            assert Visitor(house).get(path).status == 200
+    stack.close()
+    wait_for("capacity again", lambda: Visitor(house).get("/").status == 200, WAIT_S)
+
+
+@pytest.mark.parametrize("words", [b"", HALF_A_HEAD, HALF_A_FORM], ids=["silent", "half a head", "half a form"])
+def test_a_request_that_does_not_come_to_its_end_is_ended_in_time(
+    new_house: NewHouse, stack: ExitStack, words: bytes
+) -> None:
+    house = started(new_house("limits.handshake_s=2"))
+    began_s = time.monotonic()
+    (sock,) = connected(stack, house, 1, words)
+    sock.settimeout(0.2)
+    while True:  # a byte now and then must not help it
+        try:
+            if words:
+                sock.sendall(b"x")
+            if sock.recv(1000) == b"":
+                break
+        except TimeoutError:
+            assert time.monotonic() - began_s < WAIT_S, "the connection stays open"
+        except ConnectionError:
+            break
+    assert time.monotonic() - began_s > 1.5
+
+
+def test_a_browser_that_asks_again_on_the_same_connection_is_served(new_house: NewHouse, stack: ExitStack) -> None:
+    house = started(new_house("limits.handshake_s=2"))
+    (sock,) = connected(stack, house, 1, b"")
+    request = b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    for words in (request, request[:20], request[20:], request + request):
+        sock.sendall(words)
+        if words != request[:20]:
+            heard = b""
+            while heard.count(b'{"ok":true}') < (2 if words == request + request else 1):
+                data = sock.recv(4096)
+                assert data, "the connection ended"
+                heard += data
