@@ -16,7 +16,7 @@ from dragoman.core.core import Core
 from dragoman.core.timers import Timers
 from dragoman.dialects.registry import Dialects
 from dragoman.dialects.session import Hub, Session
-from dragoman.errors import JournalFull, LegacyGreetingOff, PeerError
+from dragoman.errors import JournalFull, PeerError
 from dragoman.journal.journal import Journal
 from dragoman.limits import CLOCK_STEP_NS, NEWS_BUFFER_SIZE, STALL_NS, WRITE_BUFFER_SIZE
 from dragoman.model.words import DRAINING, JOURNAL_FAILING, JOURNAL_FULL, PROTOCOL_FAULT, TAKEN
@@ -230,7 +230,7 @@ class Broker:
         if session is None:
             return
         self.core.note(session, fault.code)
-        self._log_fault(session, fault)
+        self.faults.write_fault(self.core.now_ns, connection.host, session, fault)
         session.sink(session.take_free() + fault.answer)
         session.lost(PROTOCOL_FAULT)
         self._end_slowly(connection)
@@ -238,16 +238,6 @@ class Broker:
     def on_overflow(self, connection: Connection) -> None:
         self.faults.write("peer does not read, connection ended", listener=connection.listener, code="OUT_BUFFER_FULL")
         connection.abort()
-
-    def _log_fault(self, session: Session, fault: PeerError) -> None:
-        about = {"peer": session.remote, "listener": session.listener, "fault": str(fault)}
-        if session.is_greeted:
-            self.faults.write("peer fault", code=fault.code, **about)
-            return
-        if isinstance(fault, LegacyGreetingOff):
-            about["advice"] = f"to take such peers here, add {session.listener} to security.legacy_greetings"
-        host = self.connections[session].host
-        self.faults.write_rarely(self.core.now_ns, host, "peer refused by its first bytes", fault.code, **about)
 
     def balance(self, connection: Connection) -> None:
         """A client that does not read, or every client while too much is uncommitted, is not read from; a worker always is: its

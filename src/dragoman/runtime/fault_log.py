@@ -7,6 +7,8 @@ from typing import Final
 
 import structlog
 
+from dragoman.dialects.session import Session
+from dragoman.errors import LegacyGreetingOff, PeerError
 from dragoman.limits import FAULT_ADDRESSES_MAX, FAULT_LOGS_PER_SECOND, FAULT_REPEAT_NS
 
 log = structlog.get_logger("dragoman")
@@ -43,6 +45,16 @@ class FaultLog:
         if len(self._next_ns) >= FAULT_ADDRESSES_MAX:
             del self._next_ns[next(iter(self._next_ns))]
         self._next_ns[key] = now_ns + FAULT_REPEAT_NS
+
+    def write_fault(self, now_ns: int, host: str, session: Session, fault: PeerError) -> None:
+        """A peer broke its protocol."""
+        about = {"peer": session.remote, "fault": str(fault)}
+        if session.is_greeted:
+            self.write("peer fault", code=fault.code, listener=session.listener, **about)
+            return
+        if isinstance(fault, LegacyGreetingOff):
+            about["advice"] = f"to take such peers here, add {session.listener} to security.legacy_greetings"
+        self.write_rarely(now_ns, host, "peer refused by its first bytes", fault.code, session.listener, **about)
 
     def each_second(self) -> None:
         if self._left_out:
