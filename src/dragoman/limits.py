@@ -201,6 +201,8 @@ ENDED_REMEMBERED_MAX: Final = 100_000
 OUTBOX_SIZE_KEPT: Final = 16384
 # The log of the block being filled keeps its room up to this many bytes.
 LOG_SIZE_KEPT: Final = 1024 * 1024
+# A body up to this many bytes is copied once more, so that its record's CRC is one call; a larger one costs a second call instead.
+RECORD_COPY_MAX: Final = 4096
 # How long, and for how many bytes in all, answers are kept for clients that are away: a reconnect takes seconds, not minutes.
 ANSWERS_HELD_NS: Final = 30_000_000_000
 ANSWERS_HELD_SIZE_MAX: Final = 16 * 1024 * 1024

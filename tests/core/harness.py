@@ -14,6 +14,7 @@ from dragoman.core.timers import Timers
 from dragoman.dialects.emqp.dialect import EmqpSettings
 from dragoman.dialects.registry import Dialects
 from dragoman.dialects.session import Hub
+from dragoman.errors import RecordDamaged
 from dragoman.limits import MESSAGE_SIZE_MAX
 from dragoman.model.decode import decode_block
 from dragoman.wire.zmtp.connection import ZmtpConnection
@@ -28,6 +29,7 @@ class House:
 
     def __init__(self, settings: CoreSettings | None = None, emqp_settings: EmqpSettings | None = None) -> None:
         self.records = b""  # everything written so far, as one long block
+        self.damaged: set[int] = set()  # places whose records cannot be read
         self.blocks: list[tuple[int, bytes]] = []  # (instant, records) of each commit
         self.core = Core(settings or CoreSettings(), self.load)
         self.timers = Timers(self.core)
@@ -45,7 +47,9 @@ class House:
         self.hub.boot_no = 1
         self.commit()
 
-    def load(self, place: int) -> bytes:
+    def load(self, place: int, number: int) -> bytes:
+        if place in self.damaged:
+            raise RecordDamaged("0000000001.seg", place - FIRST_PLACE, "the record's CRC does not match")
         at = place - FIRST_PLACE
         size = int.from_bytes(self.records[at : at + 4], "little")
         return self.records[at : at + size]

@@ -8,7 +8,7 @@ from dragoman.core import explain, lookup, operator, phrases, views
 from dragoman.core.settings import SECOND_NS, CoreSettings
 from dragoman.model.words import BY_OPERATOR, PROTOCOL_FAULT, PURGED, WORKER_LEFT
 from tests.core.explaining import JOB, heard, message_lines, serve
-from tests.core.harness import START_NS, Client, House
+from tests.core.harness import FIRST_PLACE, START_NS, Client, House
 from tests.core.replaying import check_replay, replayed, restart
 from tests.rq.nodes import consumer
 
@@ -329,6 +329,26 @@ def test_what_a_worker_gave_back_says_so(house: House) -> None:
     assert node.hears()
     node.say("CLEAR ID=0 UNDELIVERED")
     assert message_lines(house, job)[0].endswith("attempt 2 is next: before, the worker gave it back)")
+
+
+def test_a_message_whose_record_is_damaged_says_where() -> None:
+    settings = CoreSettings()
+    settings.head_max = 1
+    house = House(settings)
+    client = house.client()
+    for _ in range(2):
+        job = client.request(b"mail")
+    waiting = lookup.find_message(house.core, job.decode())
+    assert waiting is not None
+    house.damaged.add(waiting.place)
+    serve(house, b"mail", 2)
+    [m] = house.core.state.quarantine.values()
+    at, number = m.place - FIRST_PLACE, phrases.number_text(m.number)
+    assert heard(explain.explain_message(house.core, m)) == [
+        f"quarantined: its record in the journal is damaged (0000000001.seg at byte {at}: the record's CRC does not match)",
+        f"`dragoman quarantine retry {number}` reads it again, `dragoman quarantine drop {number}` ends it",
+    ]
+    check_replay(house)
 
 
 def test_a_message_let_out_of_quarantine_says_that_it_was_there(house: House) -> None:

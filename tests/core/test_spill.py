@@ -153,7 +153,7 @@ def test_carrying_moves_records_and_nothing_else() -> None:
     counts = live_counts(house.core.state)
     assert sum(counts.values()) == 6
     (segment,) = counts
-    carrier = Carrier(house.core.state, house.core.log, segment)
+    carrier = Carrier(house.core.state, house.core.log, house.core.quarantine, segment)
     while carrier.step(2):
         pass
     assert house.core.log.count == 0, "a carried record is storage, not a fact"

@@ -75,7 +75,7 @@ def look_at(specimen: Specimen) -> Sound:
     lsns = _lsns(blocks)
     tokens: dict[int, bytes] = {}
     for number, place in open_messages(stage.core).items():
-        record, (name, start) = stage.core.load(place), _where(place)
+        record, (name, start) = stage.core.load(place, number), _where(place)
         token = tokens[number] = _token(record)
         sound.bodies.add(accepted_body(record[carried_at(record) :]))
         around = next(((f.offset, f.end) for n, f in blocks if n == name and f.offset <= start < f.end), (start, start))

@@ -242,11 +242,11 @@ def test_a_newer_format_is_refused_with_both_versions_named(disk: FakeDisk) -> N
     opened(disk).close()
     path = f"{DIRECTORY}/0000000001.seg"
     content = disk.content(path)
-    disk.put(path, content[:8] + (2).to_bytes(4, "little") + content[12:])
+    disk.put(path, content[:8] + (FORMAT_VERSION + 1).to_bytes(4, "little") + content[12:])
     with pytest.raises(JournalTooNew) as caught:
         opened(disk)
-    assert (caught.value.version, caught.value.version_known) == (2, FORMAT_VERSION)
-    assert "version 2" in str(caught.value)
+    assert (caught.value.version, caught.value.version_known) == (FORMAT_VERSION + 1, FORMAT_VERSION)
+    assert f"version {FORMAT_VERSION + 1}" in str(caught.value)
     assert f"up to {FORMAT_VERSION}" in str(caught.value)
 
 

@@ -245,8 +245,8 @@ def test_restore_refuses_a_backup_of_a_newer_format(tmp_path: Path) -> None:
     written(tmp_path / "data").close()
     backup(str(tmp_path / "data"), str(tmp_path / "backup"))
     path = tmp_path / "backup" / "backup.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format_version": 2}))
-    with pytest.raises(JournalTooNew, match="version 2"):
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format_version": 3}))
+    with pytest.raises(JournalTooNew, match="version 3"):
         restore(str(tmp_path / "backup"), str(tmp_path / "again"))
 
 

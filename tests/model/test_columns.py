@@ -13,7 +13,8 @@ from dragoman.model import records, words
 from dragoman.model.columns import BODIES_FULL, BODIES_HASH, BODIES_NONE, NO_BYTE, NO_INT, NO_LONG, FactColumns
 from dragoman.model.decode import FLAG_NAMES, OUTCOME_NAMES, decode_block
 from dragoman.model.message import Message
-from dragoman.model.records import FACT_NAMES, FactLog, fired_text, schedule_text
+from dragoman.model.records import FACT_NAMES, FactLog
+from dragoman.model.texts import fired_text, schedule_text
 
 NOW_NS = 1_700_000_000_123_456_789
 # Column → its struct code and what stands for "not said" there.
@@ -119,7 +120,7 @@ def every_fact() -> bytes:
     plain.number, plain.queue_no, plain.retries_left = 78, 1, -1
     log.accepted(m)
     log.accepted(plain)
-    log.carried(b"".join([(20).to_bytes(4, "little"), b"\x05", bytes(15)]), 5)
+    log.carried(b"".join([(63).to_bytes(4, "little"), b"\x05", bytes(58)]), 5)
     log.leased(m, 9)
     log.released(m, 9, words.RQ, 3, 500_000, words.WORKER_LOST, True)
     log.released(m, 9, records.NO_DIALECT, -1, 0, words.BROKER_STARTED, False)

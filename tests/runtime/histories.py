@@ -9,7 +9,7 @@ from dragoman.errors import JournalUnavailable
 from dragoman.journal import Journal, JournalSettings
 from dragoman.journal.indexer import Indexer
 from dragoman.journal.stretches import stretches
-from dragoman.model import records, words
+from dragoman.model import records, texts, words
 from dragoman.model.message import Message, own_wire_id
 from dragoman.model.records import FactLog
 from dragoman.runtime.lives import Gathering, Life
@@ -70,7 +70,7 @@ class History:
         m.number, m.queue_no = self.number(), self.chance.choice([1, 2, 3])
         if self.chance.random() < 0.1:
             m.client_id, m.schedule_no = b"", 5
-            text = records.fired_text(m.number, START_NS, -1)
+            text = texts.fired_text(m.number, START_NS, -1)
             self.log.numbered(records.FIRED, 5, START_NS, text)
         self.log.accepted(m)
         self.messages = [*self.messages[-60:], m]
@@ -111,7 +111,7 @@ class History:
             log.accepted(m)
             self.log.carried(log.take(), START_NS)
         else:  # a due instant that was skipped
-            self.log.numbered(records.FIRED, 5, START_NS, records.fired_text(0, START_NS, -1))
+            self.log.numbered(records.FIRED, 5, START_NS, texts.fired_text(0, START_NS, -1))
 
     def keep(self) -> None:
         self.time_ns += 1_000_000

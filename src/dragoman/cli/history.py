@@ -166,7 +166,7 @@ def note(fact: dict[str, Any]) -> str:
         times = f"; waited {duration(waited)}, last attempt {duration(worked)}" if worked or waited else ""
         return f"{fact['outcome']}: {fact['reason']}{times}, answer {size(fact['reply_size'])}"
     if name == "quarantined":
-        return str(fact["reason"])
+        return f"{fact['reason']}: {fact['damage']}" if "damage" in fact else str(fact["reason"])
     if name == "started":
         return f"the broker started again (boot {fact['boot_no']}): the lease ended"
     if name == "fired":

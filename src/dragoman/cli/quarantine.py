@@ -1,4 +1,4 @@
-"""`dragoman quarantine`: messages that were set aside because they seem to kill whoever takes them."""
+"""`dragoman quarantine`: messages that were set aside: they seem to kill their workers, their retries are used up, or their records are damaged."""
 
 from __future__ import annotations
 
@@ -41,6 +41,11 @@ def which_options(command: F) -> F:
     return click.argument("ids", nargs=-1, metavar="[ID]...")(filter_options(command))
 
 
+def evidence(message: dict[str, Any]) -> str:
+    died_with = message["died_with"]
+    return f"died with {', '.join(died_with)}" if died_with else str(message.get("damage", ""))
+
+
 @click.group()
 def quarantine() -> None:
     """Show, retry or drop messages that were set aside."""
@@ -64,13 +69,13 @@ def list_(limit: int, offset: int, data: Path, as_json: bool, **which: Any) -> N
             message["queue"],
             message["last_reason"],
             message["attempt"],
-            ", ".join(message["died_with"]),
+            evidence(message),
             clock(message["accepted_ns"]),
             size(message["body_size"]),
         )
         for message in found["messages"]
     ]
-    columns = ["id", "client id", "queue", "reason", ">attempts", "died with", "accepted", ">body"]
+    columns = ["id", "client id", "queue", "reason", ">attempts", "evidence", "accepted", ">body"]
     print_table("", columns, rows)
     print_lines(more_line(len(rows), offset, found["total"], "messages"))
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from dragoman.core.quarantine import Quarantine
 from dragoman.core.state import State
 from dragoman.core.tail import Tail
+from dragoman.errors import RecordDamaged
 from dragoman.model.message import Message
 from dragoman.model.records import FactLog, carried_at
 
@@ -27,6 +29,15 @@ def live_counts(state: State) -> dict[int, int]:
                 if line.tail.live > 0:
                     count_tail(line.tail, counts)
     return counts
+
+
+def carriable_counts(state: State, counts: dict[int, int]) -> dict[int, int]:
+    """The same without those whose records are damaged: they stay where they are until an operator ends them."""
+    left = counts.copy()
+    for m in state.quarantine.values():
+        if m.damage:
+            left[m.place >> PLACE_SHIFT] -= 1
+    return left
 
 
 def count_tail(tail: Tail, counts: dict[int, int]) -> None:
@@ -53,11 +64,14 @@ def count_tail(tail: Tail, counts: dict[int, int]) -> None:
 class Carrier:
     """Carries the live messages of one segment, some at a time."""
 
-    def __init__(self, state: State, log: FactLog, segment_no: int) -> None:
+    def __init__(self, state: State, log: FactLog, quarantine: Quarantine, segment_no: int) -> None:
         self.state = state
         self.log = log
+        self.quarantine = quarantine
         self.segment_no = segment_no
-        self.messages: list[Message] = [m for m in state.messages.values() if m.place >> PLACE_SHIFT == segment_no]
+        self.messages: list[Message] = [
+            m for m in state.messages.values() if m.place >> PLACE_SHIFT == segment_no and not m.damage
+        ]
         self.rows: list[tuple[Tail, int]] = []  # tail and message number: indexes move
         for queue in state.queues.values():
             for lane in queue.lanes:
@@ -71,21 +85,29 @@ class Carrier:
         """Carry up to `most`; False when all are done."""
         while most > 0 and self.messages:
             m = self.messages.pop()
-            if m.number in self.state.messages and m.place >> PLACE_SHIFT == self.segment_no:
-                m.place = self.carry(m.place, m.accepted_ns)
+            if m.number in self.state.messages:
+                self.carry_message(m)
             most -= 1
         while most > 0 and self.rows:
             tail, number = self.rows.pop()
             at = tail.find(number)
+            revived = self.state.messages.get(number)
             if at >= 0:
-                tail.places[at] = self.carry(tail.places[at], tail.accepted[at])
-            else:
-                revived = self.state.messages.get(number)
-                if revived is not None and revived.place >> PLACE_SHIFT == self.segment_no:
-                    revived.place = self.carry(revived.place, revived.accepted_ns)
+                tail.places[at] = self.carry(tail.places[at], number, tail.accepted[at])
+            elif revived is not None:
+                self.carry_message(revived)
             most -= 1
         return bool(self.messages) or bool(self.rows)
 
-    def carry(self, place: int, accepted_ns: int) -> int:
-        record = self.state.load(place)
+    def carry_message(self, m: Message) -> None:
+        if m.place >> PLACE_SHIFT == self.segment_no and not m.damage:
+            m.place = self.carry(m.place, m.number, m.accepted_ns)
+
+    def carry(self, place: int, number: int, accepted_ns: int) -> int:
+        """The new place of a record. One that is damaged stays where it is, as evidence; a waiting message of it is set aside."""
+        try:
+            record = self.state.kept.load(place, number)
+        except RecordDamaged:
+            self.quarantine.check(number)
+            return place
         return self.log.carried(record[carried_at(record) :], accepted_ns)

@@ -6,7 +6,8 @@ A checkpoint is a run of chunks, each `u8 section, …` (little endian), in one 
     QUEUE     i32 queue_no, u8 1 paused, 2 draining, i64 accepted, done, failed, released, wait_ns, wait_max_ns, name (the rest)
     KEYS      i32 queue_no, then per dedupe key: i64 message_no, i64 until_ns, u8 n, key (n)
     SCHEDULE  i64 schedule_no, i64 next_due_ns, i64 last_due_ns, i64 fired, i64 runs_left, text of its scheduled fact
-    MESSAGE   one that something has happened to: see `write_message`
+    MESSAGE   one that something has happened to: see `write_message`; section 5, of version 1, ends before its `i64 number` and goes
+              on with the workers
     HOLDERS   per leased message: i64 message_no, i64 worker_no
     SERVES    i64 worker_no, then per queue it serves: i32 queue_no
     LEFT      per queue that a worker left: i32 queue_no, i64 when, u8 reason
@@ -26,7 +27,7 @@ from librt.strings import BytesWriter, write_i32_le, write_i64_le
 
 from dragoman.core.attendance import Attendance
 from dragoman.core.held import held_messages
-from dragoman.core.lifecycle import WAITING
+from dragoman.core.lifecycle import QUARANTINED, WAITING
 from dragoman.core.lines import line_key
 from dragoman.core.queue import Queue
 from dragoman.core.schedule import Schedule
@@ -34,17 +35,19 @@ from dragoman.core.state import State
 from dragoman.core.tail import Tail, id_hash
 from dragoman.limits import CHECKPOINT_ROWS_MAX
 from dragoman.model.message import Message
-from dragoman.model.records import CHECKPOINT, schedule_text
+from dragoman.model.records import CHECKPOINT
+from dragoman.model.texts import schedule_text
 
 COUNTERS: Final = 1
 QUEUE: Final = 2
 KEYS: Final = 3
 SCHEDULE: Final = 4
-MESSAGE: Final = 5
+MESSAGE_V1: Final = 5
 LINE: Final = 6
 HOLDERS: Final = 7
 SERVES: Final = 8
 LEFT: Final = 9
+MESSAGE: Final = 10
 
 
 def estimated_size(state: State) -> int:
@@ -138,7 +141,8 @@ def write_schedule(schedule: Schedule, chunks: list[bytes]) -> None:
 
 def write_message(m: Message, moved_place: Callable[[int], int] | None, chunks: list[bytes]) -> None:
     """`i64 place, i32 queue_no, u8 state, u8 last_reason, u8 is_answerable, u8 has_due, i32 attempt, i32 retries_left, i64
-    due_ns, i64 accepted_ns, i64 first_leased_ns, i64 leased_ns, i64 worker_no of each worker that died with it`"""
+    due_ns, i64 accepted_ns, i64 first_leased_ns, i64 leased_ns, i64 number, i64 expires_ns, u8 priority, u8 n, damage (n),
+    i64 worker_no of each worker that died with it`. What the record at its place knows, too, is for when that is damaged."""
     out = chunk(MESSAGE)
     write_i64_le(out, m.place if moved_place is None else moved_place(m.place))
     write_i32_le(out, m.queue_no)
@@ -152,6 +156,12 @@ def write_message(m: Message, moved_place: Callable[[int], int] | None, chunks: 
     write_i64_le(out, m.accepted_ns)
     write_i64_le(out, m.first_leased_ns)
     write_i64_le(out, m.leased_ns)
+    write_i64_le(out, m.number)
+    write_i64_le(out, m.expires_ns)
+    out.append(m.priority)
+    damage = m.damage if m.state == QUARANTINED else b""
+    out.append(len(damage))
+    out.write(damage)
     if m.died_with is not None:
         for worker_no in m.died_with:
             write_i64_le(out, worker_no)

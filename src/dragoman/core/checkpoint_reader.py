@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from array import array
-from typing import final
+from typing import Final, final
 
 from librt.strings import read_i32_le, read_i64_le
 from mypy_extensions import i64
 
-from dragoman.core.checkpoint import COUNTERS, HOLDERS, KEYS, LEFT, LINE, MESSAGE, QUEUE, SCHEDULE, SERVES
+from dragoman.core.checkpoint import COUNTERS, HOLDERS, KEYS, LEFT, LINE, MESSAGE, MESSAGE_V1, QUEUE, SCHEDULE, SERVES
 from dragoman.core.lifecycle import LEASED, QUARANTINED
 from dragoman.core.lines import line_code
 from dragoman.core.queue import Queue
 from dragoman.core.schedule import Schedule
-from dragoman.core.state import State
+from dragoman.core.state import BOOT_SHIFT, State
 from dragoman.model.message import Message
-from dragoman.model.records import carried_at, read_accepted
+from dragoman.model.records import ANY_MESSAGE, read_accepted
+
+# Counted on from here, in the numbers of the boot that wrote the checkpoint: half of them, more than any boot has used.
+NAMELESS: Final = 1 << BOOT_SHIFT - 1
 
 
 @final
@@ -24,6 +27,7 @@ class CheckpointReader:
 
     def __init__(self, state: State) -> None:
         self.state = state
+        self.nameless: int = 0
         self.segments: set[int] = set()  # journal segments the checkpoint refers to: they stay while it is the newest
 
     def chunk(self, data: bytes) -> None:
@@ -40,8 +44,8 @@ class CheckpointReader:
             self.keys(data)
         elif section == SCHEDULE:
             self.schedule(data)
-        elif section == MESSAGE:
-            self.message(data)
+        elif section == MESSAGE or section == MESSAGE_V1:
+            self.message(data, section == MESSAGE_V1)
         elif section == HOLDERS:
             self.holders(data)
         elif section == SERVES:
@@ -80,14 +84,12 @@ class CheckpointReader:
         self.state.schedules[schedule.number] = schedule
         self.state.schedules_by_key[schedule.template.dedupe] = schedule
 
-    def message(self, data: bytes) -> None:
+    def message(self, data: bytes, is_old: bool) -> None:
         state = self.state
         queue = state.queues_by_no[read_i32_le(data, 9)]
         place: int = read_i64_le(data, 1)
         self.segments.add(place >> 32)
-        record = state.load(place)
-        m = read_accepted(record, carried_at(record), queue.name, False)
-        m.place = place
+        m = self.load_old(queue, place) if is_old else self.load(queue, place, data)
         m.last_reason = data[14]
         m.is_answerable = data[15] == 1
         m.attempt = read_i32_le(data, 17)
@@ -97,16 +99,38 @@ class CheckpointReader:
         m.first_leased_ns = read_i64_le(data, 41)
         m.leased_ns = read_i64_le(data, 49)
         at: i64 = 57
+        if not is_old:
+            at = 75 + i64(data[74])
         while at < len(data):
             state.count_death(m, read_i64_le(data, at))
             at += 8
         state.index(m)
         self.put(m, queue, data[13])
 
+    def load(self, queue: Queue, place: int, data: bytes) -> Message:
+        """The message of a chunk; one whose record is damaged as far as the chunk knows it. What made it quarantined stays known."""
+        m = self.state.kept.read(queue, read_i64_le(data, 57), place, False)
+        if m.is_bare:
+            m.expires_ns = read_i64_le(data, 65)
+            m.priority = data[73]
+        if data[74] != 0:
+            m.damage = data[75 : 75 + i64(data[74])]
+        return m
+
+    def load_old(self, queue: Queue, place: int) -> Message:
+        """Version 1 does not name the message: one whose record is damaged gets a number that no message has."""
+        m = self.state.kept.read(queue, ANY_MESSAGE, place, False)
+        if m.is_bare:
+            self.nameless += 1
+            m.number = (self.state.boot_no << BOOT_SHIFT | NAMELESS) + self.nameless
+        return m
+
     def holders(self, data: bytes) -> None:
         at: i64 = 1
         while at < len(data):
-            self.state.messages[read_i64_le(data, at)].worker_no = read_i64_le(data, at + 8)
+            m = self.state.messages.get(read_i64_le(data, at))
+            if m is not None:
+                m.worker_no = read_i64_le(data, at + 8)
             at += 16
 
     def serves(self, data: bytes) -> None:
@@ -187,7 +211,7 @@ def schedule_queue_no(text: bytes) -> int:
 
 
 def read_schedule(state: State, number: int, text: bytes) -> Schedule:
-    """The schedule of a scheduled fact's text (model/records.schedule_text)."""
+    """The schedule of a scheduled fact's text (model/texts.schedule_text)."""
     interval_ns: int = read_i64_le(text, 0)
     runs: int = read_i32_le(text, 8)
     length = i64(read_i32_le(text, 12))

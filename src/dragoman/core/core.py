@@ -14,6 +14,7 @@ from dragoman.core.dispatch import Dispatch
 from dragoman.core.held import held_messages
 from dragoman.core.lifecycle import ANSWER, CANCEL, LEASED, QUARANTINED, REJECT, STATE_NAMES
 from dragoman.core.peek import peek_by_id
+from dragoman.core.quarantine import Quarantine
 from dragoman.core.queue import Queue
 from dragoman.core.retries import backoff_ns
 from dragoman.core.roster import Roster
@@ -29,17 +30,8 @@ from dragoman.limits import SCHEDULES_MAX as SCHEDULES_COUNT_MAX
 from dragoman.model.exchange import Exchange, QueueCount
 from dragoman.model.message import NOWHERE, Message, wire_id_of
 from dragoman.model.peer import TAKES_ANYTHING, Peer
-from dragoman.model.records import (
-    DELIVERED,
-    LATE,
-    NO_DIALECT,
-    QUEUE_NAMED,
-    SCHEDULED,
-    STARTED,
-    UNSCHEDULED,
-    FactLog,
-    schedule_text,
-)
+from dragoman.model.records import DELIVERED, LATE, NO_DIALECT, QUEUE_NAMED, SCHEDULED, STARTED, UNSCHEDULED, FactLog
+from dragoman.model.texts import schedule_text
 from dragoman.model.words import (
     ANSWERED,
     ANSWERED_LATE,
@@ -72,14 +64,15 @@ from dragoman.model.words import (
 class Core(Exchange):
     """One broker's mind."""
 
-    def __init__(self, settings: CoreSettings, load: Callable[[int], bytes]) -> None:
+    def __init__(self, settings: CoreSettings, load: Callable[[int, int], bytes]) -> None:
         self.settings = settings
         self.log = FactLog()
         self.load_kept = load
         self.state = State(settings, self.load)
         self.routes = Routes()
         self.tallies = Tallies()
-        self.dispatch = Dispatch(self.state, self.log, self.routes, self.tallies)
+        self.quarantine = Quarantine(self.state, self.log, self.routes)
+        self.dispatch = Dispatch(self.state, self.log, self.routes, self.tallies, self.quarantine)
         self.settling = Settling(self.state, self.log, self.routes, self.dispatch, self.tallies)
         self.roster = Roster(self.state, self.log, self.dispatch, self.settling)
         self.workers = self.roster.workers
@@ -89,10 +82,10 @@ class Core(Exchange):
         self.now_ns = 0
         self.wall_ahead_ns: int = 0  # of `now_ns`: cron goes by the wall clock, all else by the clock that never jumps
 
-    def load(self, place: int) -> bytes:
-        """The record at a place, whether the journal has it already or not."""
+    def load(self, place: int, number: int) -> bytes:
+        """The record of a message at its place, whether the journal has it already or not."""
         record = self.log.find(place)
-        return record if record else self.load_kept(place)
+        return record if record else self.load_kept(place, number)
 
     def set_time(self, now_ns: int) -> None:
         """One clock read per tick; never backwards, and still while a block fills: its facts share one instant."""
@@ -110,6 +103,7 @@ class Core(Exchange):
         for queue in state.queues.values():
             self.log.numbered(QUEUE_NAMED, queue.number, 0, queue.name)
         state.on_started(boot_no)
+        self.quarantine.put_all_damaged()
 
     # -- clients --------------------------------------------------------------------------------------------------------
 
@@ -185,6 +179,7 @@ class Core(Exchange):
         return self.state.take(number)
 
     def body_of(self, message: Message) -> bytes:
+        """Empty where its record is damaged."""
         self.state.ensure_body(message)
         return message.body
 

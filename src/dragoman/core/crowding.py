@@ -49,7 +49,8 @@ def refill(state: State, queue: Queue, lane: Lane, line: Line) -> None:
         at = tail.pop()
         if at < 0:
             break
-        m = state.revive(queue, tail.places[at], tail.accepted[at], True)
+        m = state.kept.read_row(queue, lane, line, at, True)
+        state.index(m)
         line.size -= 1
         line.push_head(m)
         count -= 1

@@ -12,6 +12,7 @@ from typing import final
 
 from dragoman.core.crowding import lighten, refill
 from dragoman.core.lines import Lane
+from dragoman.core.quarantine import Quarantine
 from dragoman.core.queue import Queue
 from dragoman.core.routes import Routes
 from dragoman.core.state import State
@@ -28,8 +29,9 @@ from dragoman.model.words import HANDOVER_WANTED, REPLY_WANTED
 class Dispatch:
     """Leases, and nothing else."""
 
-    def __init__(self, state: State, log: FactLog, routes: Routes, tallies: Tallies) -> None:
+    def __init__(self, state: State, log: FactLog, routes: Routes, tallies: Tallies, quarantine: Quarantine) -> None:
         self.state = state
+        self.quarantine = quarantine
         self.log = log
         self.routes = routes
         self.tallies = tallies
@@ -97,11 +99,21 @@ class Dispatch:
         return best
 
     def offer(self, m: Message, queue: Queue) -> bool:
-        """Lease a message that is in no line to an idle worker, if there is one that takes it."""
+        """Lease a message that is in no line to an idle worker, if there is one that takes it. True when it needs no line: it is
+        leased, or its record turned out to be damaged."""
         if queue.is_paused or self.is_stopped:
             return False
-        if not m.is_loaded:
-            self.state.ensure_body(m)  # a worker may want to look at it
+        if m.is_loaded:
+            return self.offer_loaded(m, queue)
+        if not self.state.ensure_body(m):
+            self.quarantine.put_damaged(m, queue)
+            return True
+        is_leased = self.offer_loaded(m, queue)
+        if not is_leased:
+            self.state.unload(m)
+        return is_leased
+
+    def offer_loaded(self, m: Message, queue: Queue) -> bool:
         for rank in queue.idle_lines:
             idle = rank.line
             if queue.chosen_by_load > 0 and len(idle) > 1:
@@ -189,16 +201,18 @@ class Dispatch:
         kind = peer.pickiness
         while True:
             m = self.pop_lanes(queue, best_lanes(queue, kind) if queue.unfit else queue.lanes)
-            if m is None or kind == TAKES_ANYTHING:
-                return m
-            if self.is_fit(m, peer):
+            if m is None:
+                return None
+            if not m.is_loaded and not self.state.ensure_body(m):
+                self.quarantine.put_damaged(m, queue)
+                continue
+            if kind == TAKES_ANYTHING or self.is_fit(m, peer):
                 return m
             self.state.enqueue_returned(m, queue)
 
     def is_fit(self, m: Message, peer: Peer) -> bool:
-        """Whether this worker can be sent the body, decided before every lease: the body of a message that waited (delayed, returned,
-        requeued) may be on disk only, and a worker must not judge the empty bytes in its place."""
-        self.state.ensure_body(m)
+        """Whether this worker can be sent the body, decided before every lease."""
+        assert m.is_loaded, "a worker must not judge the empty bytes in the place of a body that is on disk only"
         if peer.accepts(m):
             return True
         assert m.unfit & peer.pickiness, "a worker that turns a message down says so on it"
@@ -223,8 +237,7 @@ class Dispatch:
         """Put a message that is in no line into a worker's hands."""
         state = self.state
         assert m.where == NOWHERE
-        if not m.is_loaded:
-            state.ensure_body(m)
+        assert m.is_loaded, "what is leased was read before a worker was chosen"
         state.on_leased(m, queue, peer.number)
         self.log.leased(m, peer.number)
         if m.attempt == 1:

@@ -10,6 +10,7 @@ import heapq
 from array import array
 from typing import Final, final
 
+from dragoman.core.tail import Tail
 from dragoman.limits import STALE_ENTRIES_MAX
 
 STEP_NS: Final = 100_000_000
@@ -90,6 +91,13 @@ class Expiries:
                 continue
             heapq.heappop(steps)
         return found
+
+    def watch_tail(self, tail: Tail, code: int) -> None:
+        """Watch what still waits in a tail."""
+        for at in range(tail.head, len(tail.numbers)):
+            if tail.expires[at] > 0 and tail.numbers[at] > 0:
+                self.watch(tail.numbers[at], tail.expires[at])
+                self.watch_far(tail.numbers[at], code, tail.expires[at])
 
     def next_ns(self) -> int:
         """When the next time comes; 0: never."""

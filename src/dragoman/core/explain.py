@@ -20,6 +20,7 @@ from dragoman.model.words import (
     BROKER_STARTED,
     BY_OPERATOR,
     CONNECTION_ENDED,
+    DAMAGED,
     FAILED,
     HEARTBEAT_LOST,
     PROTOCOL_FAULT,
@@ -189,6 +190,11 @@ def explain_quarantined(core: Core, m: Message) -> list[str]:
         names = ", ".join([f"w{number_text(worker_no)}" for worker_no in m.died_with])
         died = f"{count_of(len(m.died_with), 'worker')} died holding it ({names})"
         line = f"quarantined: {died}"
+    elif m.last_reason == DAMAGED:
+        return [
+            f"quarantined: its record in the journal is damaged ({shown(m.damage)})",
+            f"`dragoman quarantine retry {number}` reads it again, `dragoman quarantine drop {number}` ends it",
+        ]
     else:
         line = (
             f"quarantined: it is guaranteed and its retries are used up "

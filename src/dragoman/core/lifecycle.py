@@ -7,7 +7,7 @@
               │ │ └─ expire ► EXPIRED ◄─┘ │
               │ └─── cancel ► CANCELLED ◄─┤
               ▲                           │
-              └── requeue ─ QUARANTINED ◄─┘ quarantine
+              └── requeue ─ QUARANTINED ◄─┘ quarantine (from WAITING too, where its record is damaged)
 
 Every id is in exactly one state; an unknown id is "unknown", never "pending". A message may be answered while it waits:
 an earlier holder's reply that names it still counts (the first answer wins). QUARANTINED is open: its body is kept until the
@@ -44,7 +44,7 @@ NO: Final = -1
 # Every legal move of a message; nothing else moves one.
 NEXT: Final[list[int]] = [
     # LEASE  RELEASE  ANSWER  REJECT    EXPIRE   CANCEL     QUARANTINE   REQUEUE
-    LEASED,  NO,      DONE,   REJECTED, EXPIRED, CANCELLED, NO,          NO,       # WAITING
+    LEASED,  NO,      DONE,   REJECTED, EXPIRED, CANCELLED, QUARANTINED, NO,       # WAITING
     NO,      WAITING, DONE,   REJECTED, EXPIRED, CANCELLED, QUARANTINED, NO,       # LEASED
     NO,      NO,      DONE,   NO,       NO,      CANCELLED, NO,          WAITING,  # QUARANTINED
     NO,      NO,      NO,     NO,       NO,      NO,        NO,          NO,       # DONE

@@ -40,7 +40,7 @@ from dragoman.model.records import (
     WORKER_LEFT,
     read_accepted,
 )
-from dragoman.model.words import BROKER_STARTED, DRAINS
+from dragoman.model.words import BROKER_STARTED, DAMAGED, DRAINS
 
 
 @final
@@ -139,7 +139,7 @@ class Replay:
             if m is not None:
                 state.on_delivered(m)
         elif kind == QUARANTINED or kind == REQUEUED:
-            m = state.take(number)
+            m = state.take_bare(number) if kind == QUARANTINED and small == DAMAGED else state.take(number)
             if m is not None:
                 self.isolated(m, kind, small, text)
         elif kind == PAUSED or kind == RESUMED:
@@ -158,9 +158,10 @@ class Replay:
     def isolated(self, m: Message, kind: i64, reason: int, text: bytes) -> None:
         queue = self.state.queues_by_no[m.queue_no]
         if kind == QUARANTINED:
-            if m.state != IS_LEASED:
+            if m.state != IS_LEASED and reason != DAMAGED:
                 self.lease_unseen(m, queue)
-            self.state.on_quarantined(m, queue, reason, int(text.split()[0]))
+            damage = text.split(b" ", 7)[7] if reason == DAMAGED else b""
+            self.state.on_quarantined(m, queue, reason, int(text.split()[0]), damage)
         elif m.state == IS_LEASED:
             self.bring_back(m, queue)
         else:

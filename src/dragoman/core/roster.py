@@ -12,9 +12,10 @@ from dragoman.core.state import State
 from dragoman.limits import NAME_SIZE_MAX, SERVED_MAX
 from dragoman.limits import QUEUES_MAX as QUEUES_COUNT_MAX
 from dragoman.model.peer import Peer
-from dragoman.model.records import QUEUE_NAMED, WORKER_JOINED, FactLog, worker_text
+from dragoman.model.records import QUEUE_NAMED, WORKER_JOINED, FactLog
 from dragoman.model.records import WORKER_LEFT as WORKER_LEFT_FACT
 from dragoman.model.serving import RANK_NORMAL, Serving
+from dragoman.model.texts import worker_text
 from dragoman.model.words import (
     BY_OPERATOR,
     CONNECTION_ENDED,

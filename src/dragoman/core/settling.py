@@ -67,11 +67,7 @@ class Settling:
             state.on_released(message, queue, verdict.retries_left, due_ns, reason, died_with)
             self.dispatch.drain(queue)
             return
-        client = self.routes.client_of(message) if message.is_answerable else None
-        self.log.quarantined(message, peer.number, peer.dialect, verdict.reason, died_with)
-        state.on_quarantined(message, queue, verdict.reason, died_with)
-        if client is not None:
-            client.failed_for_good(message, message.state, verdict.reason, b"")
+        self.dispatch.quarantine.put(message, queue, peer.number, peer.dialect, verdict.reason, died_with)
 
     def close(self, message: Message, move: int, reason: int, value: bytes, by: Peer | None) -> None:
         """Settle a message: the fact carries its whole timing; the client is told what it asked to know."""

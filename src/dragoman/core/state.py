@@ -11,12 +11,11 @@ import heapq
 from collections.abc import Callable
 from typing import Final, final
 
-from mypy_extensions import i64
-
 from dragoman.core.attendance import Attendance
 from dragoman.core.crowding import is_crowded, lighten
 from dragoman.core.expiries import Expiries
 from dragoman.core.held import held_messages
+from dragoman.core.kept import Kept, TailRow, find_row
 from dragoman.core.lifecycle import (
     FIRST_END,
     LEASE,
@@ -34,7 +33,6 @@ from dragoman.core.schedule import Schedule
 from dragoman.core.settings import CoreSettings
 from dragoman.limits import STALE_ENTRIES_MAX
 from dragoman.model.message import IN_DELAYED, NOWHERE, Message, own_number
-from dragoman.model.records import accepted_body, carried_at, read_accepted
 from dragoman.model.words import EMQP, HANDOVER_WANTED
 
 BOOT_SHIFT: Final = 40  # message_no = boot_no << 40 | counter: numbers never repeat
@@ -44,9 +42,9 @@ BOOT_SHIFT: Final = 40  # message_no = boot_no << 40 | counter: numbers never re
 class State:
     """All durable state, and the in-memory index of it."""
 
-    def __init__(self, settings: CoreSettings, load: Callable[[int], bytes]) -> None:
+    def __init__(self, settings: CoreSettings, load: Callable[[int, int], bytes]) -> None:
         self.settings = settings
-        self.load = load  # place → the record kept there
+        self.kept = Kept(load)
         self.now_ns: int = 0
         self.boot_no: int = 0
         self.started_ns: int = 0  # when this boot began: what came due before was missed
@@ -163,13 +161,18 @@ class State:
         else:
             queue.failed += 1
 
-    def on_quarantined(self, m: Message, queue: Queue, reason: int, died_with: int) -> None:
+    def on_quarantined(self, m: Message, queue: Queue, reason: int, died_with: int, damage: bytes) -> None:
+        """`damage`: why its record cannot be read; empty where that is not the reason."""
+        if m.state == LEASED:
+            queue.leased -= 1
+        elif m.where != NOWHERE:
+            self.unline(m, queue)
         m.state = moved(m.state, QUARANTINE)
         m.last_reason = reason
+        m.damage = damage
         if died_with != 0:
             self.count_death(m, died_with)
         m.is_answerable = False
-        queue.leased -= 1
         queue.quarantined += 1
         self.quarantine[m.number] = m
         self.unload(m)
@@ -181,6 +184,8 @@ class State:
             m.died_with = None
             del self.quarantine[m.number]
             queue.quarantined -= 1
+            if m.damage and self.ensure_body(m):
+                self.unload(m)
         else:
             self.unline(m, queue)
             m.due_ns = 0
@@ -268,30 +273,13 @@ class State:
         m = self.messages.get(entry[1])
         return m is not None and m.where == IN_DELAYED and m.due_ns == entry[0]
 
-    def revive(self, queue: Queue, place: int, accepted_ns: int, with_body: bool) -> Message:
-        """Rebuild a message nothing has happened to since it was accepted."""
-        record = self.load(place)
-        at: i64 = carried_at(record)
-        m = read_accepted(record, at, queue.name, with_body)
-        m.place = place
-        m.accepted_ns = accepted_ns
-        m.state = WAITING
-        self.index(m)
-        return m
-
     def take(self, number: int) -> Message | None:
         """The open message of this number; one from a tail is brought into memory, at the returned end of its line."""
         m = self.messages.get(number)
         if m is not None:
             return m
-        for queue in self.queues.values():
-            for lane in queue.lanes:
-                for line in lane.lines.values():
-                    if line.tail.live > 0:
-                        at = line.tail.find(number)
-                        if at >= 0:
-                            return self.take_from_tail(queue, line, at)
-        return None
+        row = find_row(self.queues, number)
+        return self.take_row(row) if row is not None else None
 
     def take_at(self, number: int, code: int) -> Message | None:
         """The open message of this number, if it is in memory or in the tail of the line that a `line_code` names."""
@@ -299,11 +287,20 @@ class State:
         if m is not None or code < 0:
             return m
         queue = self.queues_by_no[code >> 24]
-        line = queue.lane(code >> 16 & 0xFF).lines.get((code & 0xFFFF).to_bytes(2, "big"))
+        lane = queue.lane(code >> 16 & 0xFF)
+        line = lane.lines.get((code & 0xFFFF).to_bytes(2, "big"))
         if line is None:
             return None
         at = line.tail.find(number) if line.tail.live > 0 else -1
-        return self.take_from_tail(queue, line, at) if at >= 0 else None
+        return self.take_row(TailRow(queue, lane, line, at)) if at >= 0 else None
+
+    def take_bare(self, number: int) -> Message | None:
+        """The open message of this number, which was found to be damaged: its record is not asked, whatever it is like now."""
+        m = self.messages.get(number)
+        if m is not None:
+            return m
+        row = find_row(self.queues, number)
+        return self.take_out(row.line, row.at, self.kept.bare_row(row)) if row is not None else None
 
     def move(self, number: int, place: int) -> None:
         """A message's record lies elsewhere now."""
@@ -311,18 +308,17 @@ class State:
         if m is not None:
             m.place = place
             return
-        for queue in self.queues.values():
-            for lane in queue.lanes:
-                for line in lane.lines.values():
-                    at = line.tail.find(number) if line.tail.live > 0 else -1
-                    if at >= 0:
-                        line.tail.places[at] = place
-                        return
+        row = find_row(self.queues, number)
+        if row is not None:
+            row.line.tail.places[row.at] = place
 
-    def take_from_tail(self, queue: Queue, line: Line, at: int) -> Message:
-        tail = line.tail
-        m = self.revive(queue, tail.places[at], tail.accepted[at], False)
-        tail.remove(at)
+    def take_row(self, row: TailRow) -> Message:
+        return self.take_out(row.line, row.at, self.kept.read_row(row.queue, row.lane, row.line, row.at, False))
+
+    def take_out(self, line: Line, at: int, m: Message) -> Message:
+        """A message of a tail is in memory now."""
+        self.index(m)
+        line.tail.remove(at)
         line.size -= 1
         line.push_returned(m)
         return m
@@ -365,14 +361,18 @@ class State:
             m.is_loaded = False
             self.bodies_size -= m.body_size
 
-    def ensure_body(self, m: Message) -> None:
-        if not m.is_loaded:
-            record = self.load(m.place)
-            at = carried_at(record)
-            m.body = accepted_body(record if at == 0 else record[at:])
-            m.is_loaded = True
-            if m.number in self.messages:  # one that just ended may still be asked for its body
-                self.bodies_size += m.body_size
+    def ensure_body(self, m: Message) -> bool:
+        """False when its record is damaged: `m.damage` says how."""
+        if m.is_loaded:
+            return True
+        was_bare = m.is_bare
+        if not self.kept.load_body(m):
+            return False
+        if was_bare:
+            self.index(m)
+        elif m.number in self.messages:  # one that just ended may still be asked for its body
+            self.bodies_size += m.body_size
+        return True
 
     def watch_again(self) -> None:
         """Watch just what is open: most of what was watched is settled by now."""
@@ -384,11 +384,7 @@ class State:
         for queue in self.queues.values():
             for lane in queue.lanes:
                 for line in lane.lines.values():
-                    tail = line.tail
-                    for at in range(tail.head, len(tail.numbers)):
-                        if tail.expires[at] > 0 and tail.numbers[at] > 0:
-                            expiries.watch(tail.numbers[at], tail.expires[at])
-                            expiries.watch_far(tail.numbers[at], line_code(queue.number, lane, line), tail.expires[at])
+                    expiries.watch_tail(line.tail, line_code(queue.number, lane, line))
 
     def count_death(self, m: Message, worker_no: int) -> None:
         if m.died_with is None:

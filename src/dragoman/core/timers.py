@@ -15,7 +15,8 @@ from dragoman.core.schedule import Schedule, latest_due, next_due, rewind
 from dragoman.core.settings import CATCH_UP_ALL, CATCH_UP_NONE
 from dragoman.limits import REWINDS_PER_SWEEP_MAX
 from dragoman.model.message import Message
-from dragoman.model.records import CLOCK_STEPPED, FIRED, NOTED, PUBLISHED, UNSCHEDULED, fired_text
+from dragoman.model.records import CLOCK_STEPPED, FIRED, NOTED, PUBLISHED, UNSCHEDULED
+from dragoman.model.texts import fired_text
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EXPIRES_HELD, INTERNAL, NO_REASON, PAST_EXPIRY, TAKEN, TIMED_OUT
 

@@ -238,6 +238,7 @@ def listed_view(core: Core, m: Message) -> dict[str, object]:
         "expires_ns": m.expires_ns,
         "last_reason": REASON_NAMES[m.last_reason],
         "died_with": died_with,
+        "damage": shown(m.damage),
         "schedule": "s" + number_text(m.schedule_no) if m.schedule_no != 0 else "",
         "dedupe": shown(m.dedupe),
     }

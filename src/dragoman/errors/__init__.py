@@ -56,6 +56,7 @@ from dragoman.errors.operators import (
     JournalUnavailable,
     ListenerTaken,
     NoListener,
+    RecordDamaged,
 )
 from dragoman.errors.peers import (
     BadCommand,
@@ -161,6 +162,7 @@ __all__ = [
     "PeerRefused",
     "PipelineFailed",
     "PyarrowMissing",
+    "RecordDamaged",
     "Refused",
     "RepeatedTooOften",
     "SealerBusy",

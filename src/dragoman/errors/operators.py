@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from dragoman.errors.kinds import DragomanError, OperatorError
+
+EVIDENCE_SIZE_MAX: Final = 255  # a checkpoint gives its size one byte
 
 
 class ConfigError(OperatorError):
@@ -83,6 +87,19 @@ class JournalDamaged(OperatorError):
             f"`dragoman journal verify` lists the damage; `dragoman journal salvage` copies all that is intact"
         )
         self.file, self.offset, self.lsn, self.reason = file, offset, lsn, reason
+
+
+class RecordDamaged(OperatorError):
+    """The bytes a message's body should be read from cannot be read, or are not what was written: that message is quarantined."""
+
+    code = "RECORD_DAMAGED"
+    exit_code = 5
+
+    def __init__(self, file: str, offset: int, reason: str) -> None:
+        super().__init__(f"the record of this message is damaged: {file} at byte {offset}: {reason}")
+        self.file, self.offset, self.reason = file, offset, reason
+        # Kept with the message in its quarantined fact and in checkpoints.
+        self.evidence = f"{file.rpartition('/')[2]} at byte {offset}: {reason}".encode()[:EVIDENCE_SIZE_MAX]
 
 
 class JournalTooNew(OperatorError):

@@ -9,11 +9,13 @@ body can pass for a block of this one.
 from __future__ import annotations
 
 import struct
-import zlib
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-FORMAT_VERSION: Final = 1
+from dragoman.crc import crc32
+
+# 2: an accepted record has a CRC of its own, a checkpoint names the message of each record that it refers to. 1 is read.
+FORMAT_VERSION: Final = 2
 
 SEGMENT_MAGIC: Final = b"dragoman"
 SEGMENT_SUFFIX: Final = ".seg"
@@ -139,7 +141,7 @@ def split_place(place: int) -> tuple[int, int]:
 
 def block_seed(broker_id: bytes, segment_no: int) -> int:
     """Where the CRC of every block of one segment starts from."""
-    return zlib.crc32(broker_id + segment_no.to_bytes(8, "little"))
+    return crc32(broker_id + segment_no.to_bytes(8, "little"))
 
 
 def pack_segment_header(header: SegmentHeader) -> bytes:
@@ -155,7 +157,7 @@ def pack_segment_header(header: SegmentHeader) -> bytes:
         header.broker_id,
     )
     blank = _SEGMENT.pack(SEGMENT_MAGIC, header.version, 0, *fields).ljust(SEGMENT_HEADER_SIZE, b"\0")
-    crc = zlib.crc32(blank)
+    crc = crc32(blank)
     return blank[:_SEGMENT_CRC_AT] + crc.to_bytes(4, "little") + blank[_SEGMENT_CRC_AT + 4 :]
 
 
@@ -174,7 +176,7 @@ def unpack_segment_header(data: bytes) -> SegmentHeader | None:
     head = data[:SEGMENT_HEADER_SIZE]
     blank = head[:_SEGMENT_CRC_AT] + b"\0\0\0\0" + head[_SEGMENT_CRC_AT + 4 :]
     magic, version, crc, flags, _reserved, *rest = _SEGMENT.unpack_from(head)
-    if magic != SEGMENT_MAGIC or crc != zlib.crc32(blank):
+    if magic != SEGMENT_MAGIC or crc != crc32(blank):
         return None
     return SegmentHeader._make((version, flags, *rest))
 
@@ -194,9 +196,9 @@ def pack_block_header(
 ) -> bytes:
     """The 72 bytes that go before `parts`, whose sizes sum up to `size`; the records themselves are not copied."""
     rest = _BLOCK_REST.pack(size, count, flags, 0, block_no, first_lsn, synced_lsn, synced_block_no, time_ns, origin)
-    crc = zlib.crc32(rest, seed)
+    crc = crc32(rest, seed)
     for part in parts:
-        crc = zlib.crc32(part, crc)
+        crc = crc32(part, crc)
     return _BLOCK_LEAD.pack(BLOCK_MAGIC, crc) + rest
 
 
@@ -212,4 +214,4 @@ def unpack_block_header(data: bytes | memoryview, offset: int) -> BlockHeader:
 
 def block_is_whole(data: memoryview, offset: int, size: int, crc: int, seed: int) -> bool:
     """True when the block of `size` record bytes at `offset` of `data` has the CRC its header claims."""
-    return zlib.crc32(data[offset + _BLOCK_LEAD.size : offset + BLOCK_HEADER_SIZE + size], seed) == crc
+    return crc32(data[offset + _BLOCK_LEAD.size : offset + BLOCK_HEADER_SIZE + size], seed) == crc

@@ -13,7 +13,6 @@ when it is whole; a sealed segment's index is one run.
 from __future__ import annotations
 
 import struct
-import zlib
 from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -21,6 +20,7 @@ from typing import Final, NamedTuple
 from librt.vecs import vec
 from mypy_extensions import i64
 
+from dragoman.crc import crc32
 from dragoman.journal.disk import DiskFace
 from dragoman.journal.format import SEGMENT_HEADER_SIZE, index_path, pack_segment_header
 from dragoman.journal.scan import SegmentFile
@@ -130,9 +130,9 @@ def read_index(disk: DiskFace, file: SegmentFile) -> SegmentIndex | None:
 def pack_header(file: SegmentFile) -> bytes:
     """The one header that an index of this segment can have: any other is damaged, foreign, stale, or of another version."""
     assert file.header is not None, "a segment without a header has no index"
-    segment_crc = zlib.crc32(pack_segment_header(file.header))
+    segment_crc = crc32(pack_segment_header(file.header))
     rest = _REST.pack(file.segment_no, segment_crc, 0, file.header.broker_id)
-    crc = zlib.crc32(rest, zlib.crc32(_LEAD.pack(INDEX_MAGIC, INDEX_VERSION, 0)))
+    crc = crc32(rest, crc32(_LEAD.pack(INDEX_MAGIC, INDEX_VERSION, 0)))
     return (_LEAD.pack(INDEX_MAGIC, INDEX_VERSION, crc) + rest).ljust(HEADER_SIZE, b"\0")
 
 
@@ -141,10 +141,10 @@ def pack_run(covered: Covered, entries: vec[i64]) -> bytes:
     pages = packed(entries)
     begins = range(0, len(pages), PAGE_SIZE)
     firsts = [int.from_bytes(pages[at : at + ENTRY_SIZE], "little") for at in begins]
-    crcs = [zlib.crc32(pages[at : at + PAGE_SIZE]) for at in begins]
+    crcs = [crc32(pages[at : at + PAGE_SIZE]) for at in begins]
     rest = _RUN_REST.pack(*covered, len(pages) // ENTRY_SIZE, len(begins))
     directory = struct.pack(f"<{len(firsts)}Q{len(crcs)}I", *firsts, *crcs)
-    crc = zlib.crc32(directory, zlib.crc32(rest))
+    crc = crc32(directory, crc32(rest))
     return _RUN_LEAD.pack(RUN_MAGIC, crc) + rest + directory + pages
 
 
@@ -171,7 +171,7 @@ def _read_run(disk: DiskFace, fd: int, at: int, size: int) -> Run | None:
     if not is_sane:
         return None
     directory = disk.read(fd, pages * DIRECTORY_ROW_SIZE, at + RUN_HEADER_SIZE)
-    if zlib.crc32(directory, zlib.crc32(head[_RUN_LEAD.size :])) != crc:
+    if crc32(directory, crc32(head[_RUN_LEAD.size :])) != crc:
         return None
     firsts = struct.unpack_from(f"<{pages}Q", directory)
     crcs = struct.unpack_from(f"<{pages}I", directory, pages * ENTRY_SIZE)
@@ -181,6 +181,6 @@ def _read_run(disk: DiskFace, fd: int, at: int, size: int) -> Run | None:
 def _page(disk: DiskFace, fd: int, run: Run, number: int) -> bytes:
     count = min(PAGE_ENTRIES, run.entry_count - number * PAGE_ENTRIES)
     data = disk.read(fd, count * ENTRY_SIZE, run.pages_at + number * PAGE_SIZE)
-    if len(data) != count * ENTRY_SIZE or zlib.crc32(data) != run.crcs[number]:
+    if len(data) != count * ENTRY_SIZE or crc32(data) != run.crcs[number]:
         raise IndexUntrue
     return data

@@ -41,6 +41,7 @@ from dragoman.journal.settings import JournalSettings
 from dragoman.journal.shelf import Shelf, shelve
 from dragoman.journal.superblock import SuperblockCopies
 from dragoman.journal.writer import Writer
+from dragoman.model.records import ANY_RECORD
 
 
 class Journal:
@@ -279,13 +280,20 @@ class Journal:
         """Where a record lies whose place was promised; another one only after a sync failed."""
         return self._moves.translate(place) if len(self._moves) else place
 
-    def read_record(self, place: int) -> bytes:
-        """The one record at `place`, by the place it was promised or the place replay gave it."""
+    def read_record(self, place: int, message_no: int = ANY_RECORD) -> bytes:
+        """The record of a message at `place`, by the place it was promised or the place replay gave it, proved by a CRC.
+        Raises `RecordDamaged`, and nothing else, when it cannot be read or is not what was written."""
         assert self._writer is not None, "nothing lives on disk in durability memory"
         place = self.place_now(place)
         if self._writer.failing is not None and (record := self._writer.held.record(place)) is not None:
             return record
-        return self._shelf.read_record(*split_place(place))
+        return self._shelf.read_record(*split_place(place), message_no)
+
+    def prepare_reads(self, segment_nos: Iterable[int]) -> None:
+        """At the start, before there is a loop to hold up: know the blocks of those segments whose records have no CRC of their own."""
+        old = {file.segment_no for file in self._found.files if file.header is not None and file.header.version < 2}
+        for segment_no in sorted(old.intersection(segment_nos)):
+            self._shelf.prepare(segment_no)
 
     def read(self, from_lsn: int) -> Iterator[Block]:
         """Blocks with facts from `from_lsn` on, as far as they are written."""

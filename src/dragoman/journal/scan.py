@@ -5,6 +5,8 @@ A walk never decides what a bad block means; it says where it stopped and why. `
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -140,6 +142,36 @@ def block_at(disk: DiskFace, fd: int, seed: int, offset: int) -> Found | None:
     if not block_is_whole(memoryview(data), 0, header.size, header.crc, seed):
         return None
     return Found(offset, header, data[BLOCK_HEADER_SIZE:])
+
+
+class BlockOffsets:
+    """Where the whole blocks of a segment begin, those behind damaged bytes too."""
+
+    def __init__(self) -> None:
+        self._offsets: array[int] = array("q")
+        self._end, self._block_no = SEGMENT_HEADER_SIZE, 0
+        self.is_all = False  # no more will be written there
+
+    def read_on(self, disk: DiskFace, fd: int, seed: int) -> None:
+        """Look for blocks behind those that are known."""
+        at: int | None = self._end
+        while at is not None:
+            walk = SegmentWalk(disk, fd, seed, at)
+            for found in walk:
+                self._offsets.append(found.offset)
+                self._block_no = found.header.block_no
+            self._end = walk.end
+            further = next_whole_block(disk, fd, seed, walk.end, self._block_no + 1)
+            at = further.offset if further is not None else None
+
+    def reaches(self, offset: int) -> bool:
+        """Whether the bytes before `offset` have been looked at."""
+        return offset < self._end
+
+    def start_of(self, offset: int) -> int:
+        """Where the last block begins that begins before `offset`; 0 when there is none."""
+        at = bisect_right(self._offsets, offset)
+        return self._offsets[at - 1] if at else 0
 
 
 def block_of(file: SegmentFile, found: Found) -> Block:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from contextlib import suppress
+from errno import ENOENT
 
 from dragoman import limits
-from dragoman.errors import JournalDamaged
+from dragoman.errors import RecordDamaged
 from dragoman.journal.chain import Reach
 from dragoman.journal.disk import DiskFace
 from dragoman.journal.format import (
@@ -16,9 +17,11 @@ from dragoman.journal.format import (
     SEGMENT_MOVED,
     block_seed,
     index_path,
+    segment_name,
 )
-from dragoman.journal.scan import SegmentFile, SegmentWalk, unpack_block_header_at
+from dragoman.journal.scan import BlockOffsets, SegmentFile, SegmentWalk, block_at, unpack_block_header_at
 from dragoman.journal.segments import Segment, SegmentInfo
+from dragoman.model.records import flaw_of, has_crc
 
 # Most records are smaller than this, so that one read fetches them whole.
 _READ_GUESS = 1024
@@ -31,6 +34,11 @@ class Shelf:
         self._disk = disk
         self.segments: dict[int, Segment] = {}
         self._readers: OrderedDict[int, int] = OrderedDict()
+        # For records that have no CRC of their own: where the blocks of their segments begin, and the last block read.
+        self._blocks: dict[int, BlockOffsets] = {}
+        self._block = b""
+        self._block_no = 0
+        self._block_offset = 0
 
     def add(self, segment: Segment) -> None:
         self.segments[segment.segment_no] = segment
@@ -48,6 +56,7 @@ class Shelf:
     def take_off(self, segment_no: int) -> Segment:
         """Forget the segment; its files are still there."""
         segment = self.segments.pop(segment_no)
+        self._blocks.pop(segment_no, None)
         self._close(segment)
         return segment
 
@@ -61,26 +70,77 @@ class Shelf:
         for segment in self.segments.values():
             self._close(segment)
 
-    def read_record(self, segment_no: int, offset: int) -> bytes:
-        """The record at `offset`; its head must be sane, for a waiting body has no other proof of its own."""
-        fd = self._readers.get(segment_no)
-        if fd is None:
-            fd = self._open(segment_no)
+    def read_record(self, segment_no: int, offset: int, message_no: int) -> bytes:
+        """The record at `offset`, proved to be that of a message (or ANY_RECORD) by its own CRC, or by its block's where it has none.
+        Whatever is wrong, the disk's own failure included, is a `RecordDamaged`."""
+        try:
+            data = self._read(segment_no, offset)
+            if has_crc(data):
+                flaw = flaw_of(data, message_no, False)
+            else:
+                data = self._read_in_block(segment_no, offset)
+                flaw = flaw_of(data, message_no, True)
+        except OSError as error:
+            raise RecordDamaged(self._path(segment_no), offset, error.strerror or type(error).__name__) from error
+        if flaw:
+            raise RecordDamaged(self._path(segment_no), offset, flaw)
+        return data
+
+    def prepare(self, segment_no: int) -> None:
+        """Know the blocks of a segment before a record in it is asked for: finding them takes a walk over the file."""
+        if segment_no in self.segments:
+            with suppress(OSError):
+                self._blocks_of(segment_no, 0)
+
+    def _read(self, segment_no: int, offset: int) -> bytes:
+        """The bytes of one record, not yet proved."""
+        fd = self._open_reader(segment_no)
         data = self._disk.read(fd, _READ_GUESS, offset)
         size = int.from_bytes(data[:4], "little")
-        if not RECORD_HEAD_SIZE <= size <= limits.BLOCK_SIZE_MAX or data[4] == 0:
-            path = self.segments[segment_no].path
-            raise JournalDamaged(path, offset, 0, "no record begins here")
         if size <= len(data):
+            if size < RECORD_HEAD_SIZE:
+                raise RecordDamaged(self._path(segment_no), offset, "no record begins here")
             return data[:size]
-        data += self._disk.read(fd, size - len(data), offset + len(data))
-        if len(data) < size:
-            raise JournalDamaged(self.segments[segment_no].path, offset, 0, "the file ends inside a record")
-        return data
+        if size > limits.BLOCK_SIZE_MAX or offset + size > self._disk.size(fd):
+            raise RecordDamaged(self._path(segment_no), offset, "the file ends inside the record")
+        return data + self._disk.read(fd, size - len(data), offset + len(data))
+
+    def _read_in_block(self, segment_no: int, offset: int) -> bytes:
+        """A record out of its block, which is proved first. The last block stays at hand: records are asked for in their order."""
+        if self._block_no != segment_no or not 0 <= offset - self._block_offset < len(self._block):
+            self._block_no = 0
+            start = self._blocks_of(segment_no, offset).start_of(offset)
+            found = block_at(self._disk, self._open_reader(segment_no), self.segments[segment_no].seed, start)
+            if found is None or not 0 <= offset - found.offset - BLOCK_HEADER_SIZE < len(found.records):
+                raise RecordDamaged(self._path(segment_no), offset, "the CRC of its block does not match")
+            self._block_no, self._block_offset = segment_no, found.offset + BLOCK_HEADER_SIZE
+            self._block = found.records
+        at = offset - self._block_offset
+        size = int.from_bytes(self._block[at : at + 4], "little")
+        if not RECORD_HEAD_SIZE <= size <= len(self._block) - at:
+            raise RecordDamaged(self._path(segment_no), offset, "no record begins here")
+        return self._block[at : at + size]
+
+    def _blocks_of(self, segment_no: int, offset: int) -> BlockOffsets:
+        blocks, segment = self._blocks.get(segment_no), self.segments[segment_no]
+        if blocks is None or not (blocks.is_all or blocks.reaches(offset)):
+            blocks = self._blocks.setdefault(segment_no, BlockOffsets())
+            blocks.is_all = segment.sealed
+            blocks.read_on(self._disk, self._open_reader(segment_no), segment.seed)
+        return blocks
+
+    def _open_reader(self, segment_no: int) -> int:
+        fd = self._readers.get(segment_no)
+        return fd if fd is not None else self._open(segment_no)
+
+    def _path(self, segment_no: int) -> str:
+        segment = self.segments.get(segment_no)
+        return segment.path if segment is not None else segment_name(segment_no)
 
     def _open(self, segment_no: int) -> int:
         segment = self.segments.get(segment_no)
-        assert segment is not None, f"segment {segment_no} was dropped while a place in it was live"
+        if segment is None:
+            raise FileNotFoundError(ENOENT, "the segment is missing")
         if len(self._readers) >= limits.OPEN_SEGMENTS_MAX:
             _, oldest = self._readers.popitem(last=False)
             self._disk.close(oldest)

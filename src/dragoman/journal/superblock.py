@@ -11,11 +11,11 @@ name it is kept. docs/reference/journal.md draws the bytes.
 from __future__ import annotations
 
 import struct
-import zlib
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from dragoman.crc import crc32
 from dragoman.errors import JournalTooNew
 from dragoman.journal.disk import DiskFace
 
@@ -60,7 +60,7 @@ class Superblock:
 
 def segment_identity(segment_no: int, first_lsn: int, first_block_no: int, created_ns: int, broker_id: bytes) -> int:
     """What stays the same of a segment's header in every version of the format."""
-    return zlib.crc32(_IDENTITY.pack(segment_no, first_lsn, first_block_no, created_ns, broker_id))
+    return crc32(_IDENTITY.pack(segment_no, first_lsn, first_block_no, created_ns, broker_id))
 
 
 def pack_superblock(superblock: Superblock) -> bytes:
@@ -81,7 +81,7 @@ def pack_superblock(superblock: Superblock) -> bytes:
         for claim in superblock.segments
     ]
     data = head + b"".join(claims)
-    return data[:_CRC_AT] + zlib.crc32(data).to_bytes(4, "little") + data[_CRC_AT + 4 :]
+    return data[:_CRC_AT] + crc32(data).to_bytes(4, "little") + data[_CRC_AT + 4 :]
 
 
 def unpack_superblock(data: bytes, path: str) -> Superblock | None:
@@ -92,7 +92,7 @@ def unpack_superblock(data: bytes, path: str) -> Superblock | None:
     size = _HEAD.size + count * _SEGMENT.size
     if magic != _MAGIC or size > len(data):
         return None
-    if zlib.crc32(data[:_CRC_AT] + bytes(4) + data[_CRC_AT + 4 : size]) != crc:
+    if crc32(data[:_CRC_AT] + bytes(4) + data[_CRC_AT + 4 : size]) != crc:
         return None
     if version > SUPERBLOCK_VERSION:
         raise JournalTooNew(path, version, SUPERBLOCK_VERSION)

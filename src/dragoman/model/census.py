@@ -18,7 +18,7 @@ from mypy_extensions import i64
 from dragoman.limits import ASIDE_MAX
 from dragoman.model.buckets import BUCKETS, bucket_of
 from dragoman.model.records import ACCEPTED, CLOSED, LEASED, QUARANTINED, RELEASED, REQUEUED
-from dragoman.model.words import DIALECT_NAMES, DROPPED
+from dragoman.model.words import DAMAGED, DIALECT_NAMES, DROPPED
 
 
 @final
@@ -77,7 +77,10 @@ class Census:
                 self.leased -= 1
                 self._delay(at_ns, read_i64_le(records, at + 29), 1)
             elif kind == QUARANTINED:
-                self.leased -= 1
+                if read_i64_le(records, at + 13) == DAMAGED:  # it waited
+                    self.waiting -= 1
+                else:
+                    self.leased -= 1
                 set_aside(self.aside, read_i64_le(records, at + 5))
             elif kind == REQUEUED:
                 self.aside.discard(read_i64_le(records, at + 5))

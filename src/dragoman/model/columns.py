@@ -36,6 +36,8 @@ from dragoman.model.records import (
     UNSCHEDULED,
     WORKER_JOINED,
     WORKER_LEFT,
+    body_at,
+    body_end,
 )
 from dragoman.model.words import RQ
 
@@ -141,7 +143,7 @@ class FactColumns:
         elif kind == CLOSED:
             self._add_closed(records, at, size)
         elif kind == ACCEPTED:
-            self._add_accepted(records, at, size)
+            self._add_accepted(records, at)
             return
         elif kind == RELEASED:
             self._add_released(records, at, size)
@@ -150,17 +152,15 @@ class FactColumns:
             return
         self._texts(b"", b"")
 
-    def _add_accepted(self, records: bytes, at: i64, size: i64) -> None:
+    def _add_accepted(self, records: bytes, at: i64) -> None:
         dialect: u8 = records[at + 5]
         n1: i64 = records[at + 56]
-        n2: i64 = records[at + 57]
-        n3: i64 = records[at + 58]
         id_at = at + ACCEPTED_FIXED
-        body_at = id_at + n1 + n2 + n3 + i64(read_i32_le(records, at + 59))
-        end = at + size
+        start = body_at(records, at)
+        end = body_end(records, at)
         body_hash: i64 = NO_LONG
         if self.bodies != BODIES_NONE:
-            body = records[body_at:end]
+            body = records[start:end]
             body_hash = read_i64_le(blake2b(body, digest_size=HASH_SIZE).digest(), 0)
         self._row(
             message_no=read_i64_le(records, at + 8),
@@ -173,15 +173,15 @@ class FactColumns:
             timeout_ns=read_i64_le(records, at + 24),
             expires_ns=read_i64_le(records, at + 32),
             due_ns=read_i64_le(records, at + 40),
-            body_size=i32(end - body_at),
+            body_size=i32(end - start),
             body_hash=body_hash,
         )
         client_id = records[id_at : id_at + n1]
         if dialect == RQ and n1 == 4:
             client_id = b"%d" % int.from_bytes(client_id, "big")  # as decode.client_id_text
         if self.bodies == BODIES_FULL:
-            self._texts(client_id, b"", i32(end - body_at))
-            self.body.write(records[body_at:end])
+            self._texts(client_id, b"", i32(end - start))
+            self.body.write(records[start:end])
         else:
             self._texts(client_id, b"")
 

@@ -36,10 +36,10 @@ from dragoman.model.records import (
     UNSCHEDULED,
     WORKER_JOINED,
     WORKER_LEFT,
-    claims_of,
     read_accepted,
 )
-from dragoman.model.words import DIALECT_NAMES, DRAINS, REASON_NAMES, RQ
+from dragoman.model.texts import claims_of
+from dragoman.model.words import DAMAGED, DIALECT_NAMES, DRAINS, REASON_NAMES, RQ
 
 # Sizes of records as older journals have them: what came later is not there.
 RELEASED_SHORT: Final = 39
@@ -220,7 +220,7 @@ def decode_rarer(records: bytes, at: i64, kind: i64) -> dict[str, object]:
 
 
 def decode_joined(number: int, dialect: int, text: bytes) -> dict[str, object]:
-    """The text is listener, remote, identity in hex, then a `weight queue` each, tab separated (records.worker_text)."""
+    """The text is listener, remote, identity in hex, then a `weight queue` each, tab separated (texts.worker_text)."""
     parts = text.split(b"\t", 3)
     return {
         "fact": "worker_joined",
@@ -264,6 +264,8 @@ def decode_quarantined(number: int, reason: int, text: bytes) -> dict[str, objec
         fields["queue_no"] = int(parts[4])
         fields["dialect"] = word(DIALECT_NAMES, int(parts[5]))
         fields["worker_dialect"] = word(DIALECT_NAMES, int(parts[6]))
+    if reason == DAMAGED:
+        fields["damage"] = shown(text.split(b" ", 7)[7])
     return fields
 
 

@@ -10,12 +10,12 @@ start of the broker is number 0. A client's id, and the id that a late answer na
 from __future__ import annotations
 
 from typing import Final
-from zlib import crc32
 
 from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i64_le
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
+from dragoman.crc import crc32
 from dragoman.model.decode import CARRIED_AT, shown
 from dragoman.model.records import (
     ACCEPTED,

@@ -45,6 +45,12 @@ class Message:
         self.is_named: bool = False  # `Exchange.find` knows it by its client's id
         self.place: int = 0  # where the journal keeps its record; 0: nowhere
         self.is_loaded: bool = True  # False: the body is on disk only
+        self.damage: bytes = (
+            b""  # why its record cannot be read (`RecordDamaged.evidence`); empty: nobody knows of any damage
+        )
+        self.is_bare: bool = (
+            False  # nothing but its number, queue, priority and instants is known: the record told the rest
+        )
         self.fit: int = 0  # kinds of picky workers that can take it, by their bit (`Peer.pickiness`)
         self.unfit: int = 0  # and those that cannot
 

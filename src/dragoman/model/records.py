@@ -4,8 +4,9 @@ A record is `u32 size, u8 kind, …`, little endian, size counting the whole rec
 docs/reference/facts.md draws every record; the numbers below are kept in journals for ever: add, never renumber.
 
     accepted   u8 dialect, u8 flags, u8 priority, i64 message_no, i32 queue_no, i32 retries_left, i64 timeout_ns,
-               i64 expires_ns, i64 due_ns, i64 schedule_no, u8 n1, u8 n2, u8 n3, i32 n4,
-               client id (n1), address (n2), dedupe key (n3), headers (n4), body (the rest)
+               i64 expires_ns, i64 due_ns, i64 schedule_no, u8 n1, u8 n2, u8 n3, u24 n4, u8 n5,
+               client id (n1), address (n2), dedupe key (n3), headers (n4), body (the rest),
+               u32 CRC of all bytes before it (n5 = 4; in journals of version 1 and in templates of schedules n5 = 0: none)
     leased     i64 message_no, i64 worker_no, i32 attempt
     released   i64 message_no, i64 worker_no, i32 attempt, i32 retries_left, i64 due_ns, u8 reason, u8 is_death,
                i64 leased_ns, i32 queue_no, u8 client dialect, u8 worker dialect
@@ -23,9 +24,10 @@ from typing import Final, final
 from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, write_i64_le
 from mypy_extensions import i64
 
-from dragoman.limits import LOG_SIZE_KEPT
+from dragoman.crc import crc32
+from dragoman.limits import LOG_SIZE_KEPT, RECORD_COPY_MAX
 from dragoman.model.message import Message
-from dragoman.model.peer import Peer
+from dragoman.model.words import DAMAGED
 
 STARTED: Final = 1
 QUEUE_NAMED: Final = 2
@@ -78,6 +80,13 @@ CHECKPOINT: Final = 200
 CARRIED: Final = 201
 
 ACCEPTED_FIXED: Final = 63  # bytes of an accepted record before its variable part
+CRC_SIZE_AT: Final = 62
+CRC_SIZE: Final = 4
+HEADERS_MASK: Final = 0xFFFFFF  # headers are at most limits.HEADERS_SIZE_MAX
+CARRIED_FIXED: Final = 13  # bytes of a carried record before the accepted one it wraps
+ANY_RECORD: Final = 0
+ANY_MESSAGE: Final = -1
+CRC_RESIDUE: Final = 0x2144DF1C  # the CRC-32 of any bytes followed by their own CRC-32
 
 
 @final
@@ -86,6 +95,7 @@ class FactLog:
 
     def __init__(self) -> None:
         self.out = BytesWriter()
+        self.scratch = BytesWriter()
         self.count: int = 0
         self.base_place: int = 0  # where the journal will put this block's first record; 0: nowhere
         self.taken: bytes = b""  # the block before, which the journal may not have yet
@@ -123,7 +133,18 @@ class FactLog:
         out = self.out
         if self.base_place != 0:
             m.place = self.base_place + len(out)
-        write_accepted(out, m)
+        body = m.body
+        is_small = len(body) <= RECORD_COPY_MAX
+        scratch = self.scratch
+        write_accepted(scratch, m, CRC_SIZE, is_small)
+        head = scratch.getvalue()
+        scratch.truncate(0)
+        crc: int = crc32(head)
+        out.write(head)
+        if not is_small:
+            crc = crc32(body, crc)
+            out.write(body)
+        write_u32_le(out, crc)
         self.count += 1
 
     def leased(self, m: Message, worker_no: int) -> None:
@@ -196,16 +217,17 @@ class FactLog:
         self.count += 1
 
     def quarantined(self, m: Message, worker_no: int, worker_dialect: int, reason: int, died_with: int) -> None:
+        """Where the reason is damage it ends no attempt, and the evidence (`RecordDamaged.evidence`) follows the numbers."""
         text = b"%d %d %d %d %d %d %d" % (
             died_with,
             worker_no,
             m.attempt,
-            m.leased_ns,
+            m.leased_ns if reason != DAMAGED else 0,
             m.queue_no,
             m.dialect,
             worker_dialect,
         )
-        self.numbered(QUARANTINED, m.number, reason, text)
+        self.numbered(QUARANTINED, m.number, reason, text if reason != DAMAGED else text + b" " + m.damage)
 
     def requeued(self, m: Message, is_in_line: bool) -> None:
         """`is_in_line`: it was not set aside, only told to wait."""
@@ -215,7 +237,8 @@ class FactLog:
         """Copy an accepted record forward: storage, not a fact. Returns its new place."""
         out = self.out
         place = self.base_place + len(out)
-        write_i32_le(out, 13 + len(accepted))
+        accepted = with_crc(accepted)
+        write_i32_le(out, CARRIED_FIXED + len(accepted))
         out.append(CARRIED)
         write_i64_le(out, accepted_ns)
         out.write(accepted)
@@ -236,10 +259,15 @@ def record_at(records: bytes, at: int) -> bytes:
     return records[at : at + read_i32_le(records, at)]
 
 
-def write_accepted(out: BytesWriter, m: Message) -> None:
-    """Pack an accepted record; a schedule's template is kept in the same shape."""
+def write_u32_le(out: BytesWriter, value: int) -> None:
+    write_i32_le(out, value - (value >> 31 << 32))
+
+
+def write_accepted(out: BytesWriter, m: Message, crc_size: int, with_body: bool) -> None:
+    """Pack an accepted record, whose CRC the caller adds. A schedule's template is kept in the same shape, without one."""
     headers = m.headers
-    write_i32_le(out, ACCEPTED_FIXED + len(m.client_id) + len(m.address) + len(m.dedupe) + len(headers) + len(m.body))
+    variable = len(m.client_id) + len(m.address) + len(m.dedupe) + len(headers) + len(m.body)
+    write_i32_le(out, ACCEPTED_FIXED + variable + crc_size)
     out.append(ACCEPTED)
     out.append(m.dialect)
     out.append(m.flags)
@@ -254,22 +282,39 @@ def write_accepted(out: BytesWriter, m: Message) -> None:
     out.append(len(m.client_id))
     out.append(len(m.address))
     out.append(len(m.dedupe))
-    write_i32_le(out, len(headers))
+    write_i32_le(out, len(headers) | crc_size << 24)
     out.write(m.client_id)
     out.write(m.address)
     out.write(m.dedupe)
     out.write(headers)
-    out.write(m.body)
+    if with_body:
+        out.write(m.body)
+
+
+def body_at(data: bytes, at: i64) -> i64:
+    """Where the body of the accepted record at `at` begins."""
+    n1: i64 = data[at + 56]
+    n2: i64 = data[at + 57]
+    n3: i64 = data[at + 58]
+    return at + ACCEPTED_FIXED + n1 + n2 + n3 + headers_size(data, at)
+
+
+def headers_size(data: bytes, at: i64) -> i64:
+    return i64(read_i32_le(data, at + 59)) & HEADERS_MASK
+
+
+def body_end(data: bytes, at: i64) -> i64:
+    """Where the body of the accepted record at `at` ends."""
+    crc_size: i64 = data[at + CRC_SIZE_AT]
+    return at + i64(read_i32_le(data, at)) - crc_size
 
 
 def read_accepted(data: bytes, at: i64, queue: bytes, with_body: bool) -> Message:
     """Rebuild the message of an accepted record that starts at `at`."""
-    size = i64(read_i32_le(data, at))
-    end = at + size
+    end = body_end(data, at)
     n1: i64 = data[at + 56]
     n2: i64 = data[at + 57]
     n3: i64 = data[at + 58]
-    n4 = i64(read_i32_le(data, at + 59))
     pos = at + ACCEPTED_FIXED
     client_id = data[pos : pos + n1]
     pos += n1
@@ -277,6 +322,7 @@ def read_accepted(data: bytes, at: i64, queue: bytes, with_body: bool) -> Messag
     pos += n2
     dedupe = data[pos : pos + n3]
     pos += n3
+    n4 = headers_size(data, at)
     headers = data[pos : pos + n4]
     pos += n4
     m = Message(data[at + 5], queue, client_id, data[pos:end] if with_body else b"")
@@ -300,52 +346,49 @@ def read_accepted(data: bytes, at: i64, queue: bytes, with_body: bool) -> Messag
 
 def accepted_body(record: bytes) -> bytes:
     """Just the body of an accepted record."""
-    pos = i64(ACCEPTED_FIXED + record[56] + record[57] + record[58]) + i64(read_i32_le(record, 59))
-    return record[pos:]
+    return record[body_at(record, 0) : body_end(record, 0)]
 
 
-def worker_text(peer: Peer, queues: list[bytes]) -> bytes:
-    """What a worker_joined fact says of a worker: listener, remote, identity (hex), then its `weight queue`s, tab separated."""
-    return b"\t".join([peer.listener.encode(), peer.remote.encode(), peer.identity.hex().encode(), *queues])
+def with_crc(accepted: bytes) -> bytes:
+    """An accepted record as this version writes it: one of version 1 gets its CRC."""
+    if accepted[CRC_SIZE_AT] != 0:
+        return accepted
+    size = (len(accepted) + CRC_SIZE).to_bytes(4, "little")
+    sized = b"".join([size, accepted[4:CRC_SIZE_AT], b"\x04", accepted[ACCEPTED_FIXED:]])
+    crc: int = crc32(sized)
+    return sized + crc.to_bytes(4, "little")
 
 
-def claims_of(text: bytes) -> list[tuple[int, bytes]]:
-    """Weight and name of the queues in such a text. A name is whatever a peer chose, tabs too: what begins with no weight and a space
-    belongs to the name before."""
-    claims: list[tuple[int, bytes]] = []
-    for item in text.split(b"\t")[3:]:
-        weight, space, name = item.partition(b" ")
-        if space and weight.removeprefix(b"-").isdigit():
-            claims.append((int(weight), name))
-        elif claims:
-            claims[-1] = (claims[-1][0], claims[-1][1] + b"\t" + item)
-    return claims
+def has_crc(record: bytes) -> bool:
+    """Whether a record claims to be an accepted or carried one with a CRC of its own."""
+    at: i64 = CARRIED_FIXED if record[4] == CARRIED else 0
+    return len(record) > at + CRC_SIZE_AT and record[at + 4] == ACCEPTED and record[at + CRC_SIZE_AT] != 0
 
 
-def schedule_text(template: Message, interval_ns: int, cron: str, runs: int) -> bytes:
-    """What a scheduled fact keeps: `i64 interval_ns, i32 runs, i32 n, cron (n)`, then the template as an accepted record."""
-    out = BytesWriter()
-    expression = cron.encode()
-    write_i64_le(out, interval_ns)
-    write_i32_le(out, runs)
-    write_i32_le(out, len(expression))
-    out.write(expression)
-    write_accepted(out, template)
-    return out.getvalue()
-
-
-def fired_text(message_no: int, next_due_ns: int, runs_left: int) -> bytes:
-    """What a fired fact keeps beside the schedule's number and the due instant: `i64 message_no, i64 next_due_ns, i64 runs_left`."""
-    out = BytesWriter()
-    write_i64_le(out, message_no)
-    write_i64_le(out, next_due_ns)
-    write_i64_le(out, runs_left)
-    return out.getvalue()
+def flaw_of(record: bytes, number: int, is_proved: bool) -> str:
+    """Why the bytes at a place are not the accepted (or carried) record of message `number`; empty when they are.
+    `number` ANY_RECORD: no question; ANY_MESSAGE: of any.
+    `is_proved`: their block's CRC has been checked, so their own need not be."""
+    if is_proved and number == ANY_RECORD:
+        return ""
+    at: i64 = CARRIED_FIXED if record[4] == CARRIED else 0
+    if len(record) < at + ACCEPTED_FIXED + (0 if is_proved else CRC_SIZE) or record[at + 4] != ACCEPTED:
+        return "no message begins here"
+    if not is_proved:
+        crc: int = crc32(record if at == 0 else record[at:])
+        if record[at + CRC_SIZE_AT] != CRC_SIZE or crc != CRC_RESIDUE:
+            return "the record's CRC does not match"
+    if i64(read_i32_le(record, at)) != len(record) - at or body_at(record, at) > body_end(record, at):
+        return "the record's sizes do not add up"
+    found: int = read_i64_le(record, at + 8)
+    if number > 0 and found != number:
+        return "the record of another message is here"
+    return ""
 
 
 def carried_at(record: bytes) -> int:
     """Where the accepted record begins inside a record: a carried one wraps it (size, kind, accepted instant)."""
     if record[4] == CARRIED:
-        return 13
+        return CARRIED_FIXED
     assert record[4] == ACCEPTED, f"a record of kind {record[4]} where a message was expected"
     return 0

@@ -22,6 +22,7 @@ from dragoman.model.records import (
     RELEASED,
     REQUEUED,
     WORKER_JOINED,
+    headers_size,
 )
 from dragoman.model.words import EMQP, INTERNAL, SCALE0
 
@@ -69,7 +70,7 @@ def is_traced(number: i64, samples: i64, known: Container[int]) -> bool:
 def has_traceparent(records: bytes, at: i64) -> bool:
     """Whether an accepted record's headers may hold one; a closer look is the reader's affair."""
     dialect: i64 = records[at + 5]
-    size = i64(read_i32_le(records, at + 59))
+    size = headers_size(records, at)
     if size < TRACEPARENT_SIZE_MIN or (dialect != EMQP and dialect != INTERNAL and dialect != SCALE0):
         return False
     n1: i64 = records[at + 56]

@@ -14,6 +14,7 @@ from mypy_extensions import i64
 
 from dragoman.model.census import first_due, is_in_line, set_aside, was_aside, was_held
 from dragoman.model.records import ACCEPTED, CLOSED, QUARANTINED, RELEASED, REQUEUED
+from dragoman.model.words import DAMAGED
 
 
 @final
@@ -66,7 +67,7 @@ class Steps:
             elif kind == RELEASED:
                 self._add_released(records, at, at_ns)
             elif kind == QUARANTINED:
-                self._add_quarantined(records, at)
+                self._add_quarantined(records, at, at_ns)
             elif kind == REQUEUED:
                 self.aside.discard(read_i64_le(records, at + 5))
                 if not is_in_line(records, at):
@@ -118,7 +119,7 @@ class Steps:
             self._end_lease(read_i64_le(records, at + 5), one, read_i64_le(records, at + 39))
             self._wait(one, later(at_ns, read_i64_le(records, at + 29)), 1)
 
-    def _add_quarantined(self, records: bytes, at: i64) -> None:
+    def _add_quarantined(self, records: bytes, at: i64, at_ns: i64) -> None:
         number: int = read_i64_le(records, at + 5)
         parts = records[at + 21 : at + i64(read_i32_le(records, at))].split()
         if len(parts) < 7:  # of an older journal
@@ -126,7 +127,10 @@ class Steps:
         one = self.queues.get(int(parts[4]))
         if one is not None:
             set_aside(self.aside, number)
-            self._end_lease(number, one, i64(int(parts[3])))
+            if read_i64_le(records, at + 13) == DAMAGED:
+                self._wait(one, at_ns, -1)
+            else:
+                self._end_lease(number, one, i64(int(parts[3])))
 
     def _end_lease(self, number: int, one: QueueSteps, leased_ns: i64) -> None:
         if self.held and number in self.held and self.held[number][1] == leased_ns:

@@ -57,6 +57,7 @@ ANSWERED_LATE: Final = 19  # answered by an earlier holder while another one hel
 DROPPED: Final = 20
 SUPERSEDED: Final = 21
 BROKER_STOPPED: Final = 22
+DAMAGED: Final = 23  # its record cannot be read from the journal, or is not what was written
 REASON_NAMES: Final = [
     "none",
     "answered",
@@ -81,6 +82,7 @@ REASON_NAMES: Final = [
     "dropped",
     "superseded",
     "broker_stopped",
+    "damaged",
 ]
 
 # The `small` of a resumed fact: the queue gives out what waits, and takes nothing new until it is resumed once more.

@@ -36,6 +36,7 @@ def recover(journal: Journal, settings: CoreSettings) -> tuple[Core, set[int]]:
     replay = Replay(core)
     for block in journal.replay():
         replay.block(block.records, block.place, block.time_ns)
+    journal.prepare_reads(replay.checkpoint.segments)
     return core, replay.checkpoint.segments
 
 

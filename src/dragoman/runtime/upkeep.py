@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from dragoman.core.carry import Carrier, live_counts
+from dragoman.core.carry import Carrier, carriable_counts, live_counts
 from dragoman.core.checkpoint import encode, estimated_size
 from dragoman.errors import JournalUnavailable
 from dragoman.limits import CARRY_STEP_COUNT, LAKE_PATIENCE, RETENTION_INTERVAL_NS
@@ -95,7 +95,7 @@ class Upkeep:
                 self._carrier = None
                 self._next_retention_ns = 0
         elif self._carry_list:
-            self._carrier = Carrier(self._core.state, self._core.log, self._carry_list.pop(0))
+            self._carrier = Carrier(self._core.state, self._core.log, self._core.quarantine, self._carry_list.pop(0))
         elif now_ns >= self._next_retention_ns or (self._is_over and has_newer):
             self._next_retention_ns = now_ns + RETENTION_INTERVAL_NS
             self._retain(now_ns)
@@ -117,8 +117,10 @@ class Upkeep:
         if dropped:
             freed = journal.drop(dropped)
             log.info("segments dropped", count=len(dropped), bytes=freed)
+        carriable = carriable_counts(self._core.state, counts)
         sizes = {
-            s.segment_no: counts.get(s.segment_no, 0) * _message_size(s.size, s.first_lsn, s.last_lsn) for s in segments
+            s.segment_no: carriable.get(s.segment_no, 0) * _message_size(s.size, s.first_lsn, s.last_lsn)
+            for s in segments
         }
         self._carry_list = journal.worth_carrying(sizes)
         was_full = self.is_full

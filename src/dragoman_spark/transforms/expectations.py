@@ -24,6 +24,7 @@ from dragoman_spark.transforms.kinds import (
     WORKER_LEFT,
 )
 
+_DAMAGED: Final = next(number for number, word in REASONS.items() if word == "damaged")  # ends no attempt
 _ENDS: Final = ("done", "rejected", "expired", "cancelled")
 
 
@@ -91,11 +92,11 @@ OF_FACTS: Final = (
     ),
     Expectation(
         "attempt_without_begin", "A fact that ends an attempt says when it began (old journals do not).", False,
-        f"{_in('kind', (RELEASED, QUARANTINED))} and leased_at is null",
+        f"(kind = {RELEASED} or (kind = {QUARANTINED} and coalesce(reason, 0) <> {_DAMAGED})) and leased_at is null",
     ),
     Expectation(
         "attempt_zero", "Attempts are counted from 1.", True,
-        f"attempt < 1 and ({_in('kind', (LEASED, RELEASED, QUARANTINED))} or leased_at is not null)",
+        f"attempt < 1 and ({_in('kind', (LEASED, RELEASED))} or leased_at is not null)",
     ),
     Expectation(
         "ended_before_begun", "Nothing ends before it began.", True,

@@ -63,5 +63,5 @@ class House:
         return peer
 
 
-def nothing_is_on_disk(place: int) -> bytes:
+def nothing_is_on_disk(place: int, number: int) -> bytes:
     raise AssertionError(f"a record was looked for at {place}, and there is no journal")

@@ -69,7 +69,7 @@ def put_past(core: Core, number: int, past: dict[str, Any]) -> None:
         if attempt == attempts - 1 and "quarantined" in past:
             reason = REASON_NAMES.index(past["quarantined"])
             core.log.quarantined(m, worker_no, NO_DIALECT, reason, worker_no if is_death else 0)
-            core.state.on_quarantined(m, queue, reason, worker_no if is_death else 0)
+            core.state.on_quarantined(m, queue, reason, worker_no if is_death else 0, b"")
             return
         reason = WORKER_LOST if is_death else TIMED_OUT
         core.log.released(m, worker_no, NO_DIALECT, past["retries_left"], due_ns, reason, is_death)
@@ -86,6 +86,7 @@ def give(core: Core, number: int, worker_no: int) -> None:
     queue = core.state.queues_by_no[m.queue_no]
     if m.where != NOWHERE:
         core.state.unline(m, queue)
+    core.state.ensure_body(m)
     core.dispatch.lease(m, queue, peer)
 
 

@@ -151,7 +151,7 @@ class Chronicle:
         life.state = WAITING
 
     def _on_quarantined(self, fact: dict[str, object]) -> None:
-        self._moved(fact, LEASED).state = QUARANTINED
+        self._moved(fact, WAITING if fact["reason"] == "damaged" else LEASED).state = QUARANTINED
 
     def _on_requeued(self, fact: dict[str, object]) -> None:
         self._moved(fact, QUARANTINED, WAITING).state = WAITING

@@ -166,7 +166,7 @@ class Scene(World):
         """The open message with this in its body."""
         for number in self.chronicle.open:
             message = core.state.take(number)
-            if message is not None and body in core.load(message.place):
+            if message is not None and body in core.load(message.place, number):
                 return message
         raise AssertionError(f"no open message has {body!r} in its body")
 

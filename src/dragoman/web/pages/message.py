@@ -179,7 +179,7 @@ def sentence(fact: Fact) -> str:
         answer = f", answer of {size(fact['reply_size'])}" if fact["worker_no"] else ""
         return f"{fact['outcome']}: {plain(fact['reason'])}{answer}"
     if name == "quarantined":
-        return f"set aside: {plain(fact['reason'])}"
+        return f"set aside: {plain(fact['reason'])}" + (f" ({fact['damage']})" if "damage" in fact else "")
     if name == "requeued":
         return "an operator let it try again"
     if name == "started":
