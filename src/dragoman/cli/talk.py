@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -33,7 +34,8 @@ class Talk:
 
     def __init__(self, address: Address, role: str, socket_type: bytes = b"DEALER") -> None:
         self._address = address
-        self._zmtp = ZmtpConnection(socket_type, False)
+        # Always with an identity: libzmq makes up a binary one for who says none, and EventMQ's router ends on that.
+        self._zmtp = ZmtpConnection(socket_type, False, str(uuid.uuid4()).encode())
         self._heard: list[list[bytes]] = []
         self._socket = self._connect(role)
         self.ids = MessageIds(id_prefix_of(os.urandom(10)))

@@ -105,6 +105,7 @@ class ClientSide:
     """One client connection."""
 
     def __init__(self, identity: bytes, message_size_max: int) -> None:
+        assert identity, "EventMQ's router ends on a peer without an identity"
         self.zmtp = ZmtpConnection(b"DEALER", False, identity, message_size_max)
 
     def receive(self, data: bytes) -> list[tuple[int, bytes, bytes]]:

@@ -37,6 +37,7 @@ class WorkerSide:
     """One worker connection. What is to be sent gathers until `take_out`."""
 
     def __init__(self, identity: bytes, message_size_max: int, ids: MessageIds) -> None:
+        assert identity, "EventMQ's router ends on a peer without an identity"
         self.zmtp = ZmtpConnection(b"DEALER", False, identity, message_size_max)
         self.ids = ids
         self.inform_id = b""
