@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_network
@@ -23,6 +24,7 @@ from dragoman.errors import BadDocument
 from dragoman.runtime.config.listeners import LISTENERS
 
 UNITS: Final = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+HOST: Final = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
 BINARY_UNITS: Final = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
 
 
@@ -169,23 +171,40 @@ def secret(least: int) -> Kind:
     )
 
 
-def names() -> Kind:
-    """Host names without ports; in the environment or a flag, commas separate them."""
+def a_list(expected: str, read_item: Callable[[str], str]) -> Kind:
+    """Texts, each read by `read_item`. In the environment and in a flag the list stands as in the file (`["a", "b"]`), or with commas
+    alone (`a, b`). Empty items are passed over."""
 
     def read(value: object, is_text: bool) -> tuple[str, ...]:
-        items = value.split(",") if is_text and isinstance(value, str) else value
+        items = list_in(value) if is_text and isinstance(value, str) else value
         if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
             raise ValueError
-        found = tuple(item.strip().lower() for item in items if item.strip() and item.strip() != "[]")
-        if not all(re.fullmatch(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]", item) for item in found):
-            raise ValueError
-        return found
+        return tuple(read_item(item.strip()) for item in items if item.strip())
 
-    return Kind(
-        'a list of host names such as ["broker.example"]',
-        read,
-        lambda found: "[" + ", ".join(write_text(item) for item in found) + "]",
-    )
+    return Kind(expected, read, lambda found: "[" + ", ".join(map(write_text, found)) + "]")
+
+
+def list_in(text: str) -> object:
+    """A TOML array (JSON's are such), else what stands between commas: `[::1]:13700` is no array, though it begins like one."""
+    if text.strip().startswith("["):
+        try:
+            table = tomllib.loads(f"items = {text.strip()}")
+        except tomllib.TOMLDecodeError:
+            pass
+        else:
+            return table["items"] if len(table) == 1 else None
+    return text.split(",")
+
+
+def names() -> Kind:
+    """Host names without ports."""
+
+    def read_item(item: str) -> str:
+        if not HOST.fullmatch(item):
+            raise ValueError
+        return item.lower()
+
+    return a_list('a list of host names such as ["broker.example"]', read_item)
 
 
 def zmtp_listeners() -> Kind:
@@ -193,22 +212,12 @@ def zmtp_listeners() -> Kind:
     known = {name for name in LISTENERS if "." in name}
     known |= {name.partition(".")[0] + ".*" for name in known}
 
-    def read(value: object, is_text: bool) -> tuple[str, ...]:
-        items = value
-        if is_text and isinstance(value, str):
-            items = json.loads(value) if value.strip().startswith("[") else value.split(",")
-        if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+    def read_item(item: str) -> str:
+        if item not in known:
             raise ValueError
-        found = tuple(item.strip() for item in items if item.strip())
-        if not known.issuperset(found):
-            raise ValueError
-        return found
+        return item
 
-    return Kind(
-        'a list of listeners such as ["scale0.*", "pingpong.worker"]',
-        read,
-        lambda found: "[" + ", ".join(write_text(item) for item in found) + "]",
-    )
+    return a_list('a list of listeners such as ["scale0.*", "pingpong.worker"]', read_item)
 
 
 def networks() -> Kind:
@@ -284,31 +293,18 @@ def secret_headers() -> Kind:
 
 
 def places(port: int) -> Kind:
-    """Other programs' addresses, `host` or `host:port`; in the environment or a flag, commas separate them. `[]` says "none"."""
-
-    def read(value: object, is_text: bool) -> tuple[str, ...]:
-        items = value
-        if is_text and isinstance(value, str):
-            items = [] if value.strip() == "[]" else value.split(",")
-        if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-            raise ValueError
-        return tuple(place(item.strip(), port) for item in items if item.strip())
-
-    return Kind(
-        f'a list such as ["a.example:{port}", "b.example"]',
-        read,
-        lambda found: "[" + ", ".join(write_text(item) for item in found) + "]",
-    )
+    """Other programs' addresses, `host` or `host:port`; an empty list says "none"."""
+    return a_list(f'a list such as ["a.example:{port}", "b.example"]', lambda item: place(item, port))
 
 
 def place(text: str, port: int) -> str:
     """`host:port`, with the port filled in where it is left out; an IPv6 host stands in brackets."""
     host, colon, digits = text.rpartition(":")
     if not colon or text.endswith("]"):
-        return f"{text}:{port}"
-    if not host or not digits.isdigit() or not 0 < int(digits) < 65536:
+        host, digits = text, str(port)
+    if not HOST.fullmatch(host) or not digits.isdecimal() or not 0 < int(digits) < 65536:
         raise ValueError
-    return text
+    return f"{host}:{digits}"
 
 
 def timezone() -> Kind:
