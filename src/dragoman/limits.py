@@ -227,6 +227,9 @@ SCALE0_PHRASES_MAX: Final = 1024
 # Bytes of pingpong results that wait for an earlier one of the same client, all clients together: beyond, new orders are refused.
 EARLY_ANSWERS_SIZE_MAX: Final = 64 * 1024 * 1024
 
+# Permissions of the lake's files and directories, whatever the umask: read by the group, for a Spark of another user. Settings.
+LAKE_FILE_MODE: Final = 0o640
+LAKE_DIRECTORY_MODE: Final = 0o750
 # Rows of one incoming file of the lake: about 5 MB, and half a second of a broker at full load.
 LAKE_FILE_ROWS: Final = 250_000
 # Bytes of texts and bodies gathered for one file before it is written, however few rows they are.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +59,8 @@ def seal(root: str | None, bodies: str, compact: bool, data: Path, as_json: bool
     from dragoman.errors import JournalMisplaced
     from dragoman.journal import JournalReader
     from dragoman.lake.sealer import Sealer, sealing_alone
-    from dragoman.lake.store import Lake
+    from dragoman.lake.store import Lake, Modes
+    from dragoman.runtime.config import load
 
     directory = data / JOURNAL
     reader = JournalReader(str(directory))
@@ -66,7 +68,8 @@ def seal(root: str | None, bodies: str, compact: bool, data: Path, as_json: bool
     if broker_id is None:
         raise JournalMisplaced(f"{directory} holds no journal")
     with sealing_alone(str(directory)):
-        lake = Lake(root or str(data / LAKE))
+        wanted = load(None, os.environ).lake
+        lake = Lake(root or str(data / LAKE), modes=Modes(wanted.file_mode, wanted.directory_mode))
         sealer = Sealer(reader, broker_id, lake, cast("Bodies", bodies))
         with progress_bar("sealing", as_json) as progress:
             sealed = seal_all(sealer, reader.synced_lsn(), progress)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
 import click
+
+OWN_USER_ONLY: Final = 0o077
 
 
 @click.command()
@@ -39,4 +42,5 @@ def up(
     def read_settings() -> Config:
         return load(config_file, os.environ, flags)
 
+    os.umask(OWN_USER_ONLY)  # for its children, too; the lake has modes of its own
     return run(read_settings(), read_settings)

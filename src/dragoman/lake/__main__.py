@@ -10,6 +10,10 @@ from dragoman.lake.process import Options, run
 from dragoman.lake.writer import BODIES
 
 
+def octal(text: str) -> int:
+    return int(text, 8)
+
+
 def options(arguments: list[str]) -> Options:
     parser = argparse.ArgumentParser(prog="python -m dragoman.lake", description="Seal a journal into a lake.")
     parser.add_argument("--journal", required=True, metavar="DIR", help="the journal's directory")
@@ -18,6 +22,8 @@ def options(arguments: list[str]) -> Options:
     parser.add_argument("--interval-s", type=float, default=limits.LAKE_INTERVAL_S, metavar="S")
     parser.add_argument("--rows-max", type=int, default=limits.LAKE_FILE_ROWS, metavar="N")
     parser.add_argument("--incoming-keep-s", type=float, default=limits.LAKE_INCOMING_KEEP_S, metavar="S")
+    parser.add_argument("--file-mode", type=octal, default=limits.LAKE_FILE_MODE, metavar="OCTAL")
+    parser.add_argument("--directory-mode", type=octal, default=limits.LAKE_DIRECTORY_MODE, metavar="OCTAL")
     return Options(**vars(parser.parse_args(arguments)))
 
 

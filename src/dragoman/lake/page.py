@@ -30,6 +30,8 @@ This page is made from the code: `make docs` rewrites it.
 `<broker>` is the column `broker_id` as 16 hex digits, each lsn has 20 decimal digits. The root is `DATA/lake`, or `lake.root`: a
 directory, or an address that pyarrow's file systems take (`s3://`, `gs://`, `abfs://`, `hdfs://`). Several brokers may share a lake.
 
+- Files have the mode `lake.file_mode` (0640) and directories `lake.directory_mode` (0750), whatever the broker's umask is: a program of
+  another user of the broker's group reads the lake and nothing else. Directories that were there before keep their mode.
 - A file is **dense**: it holds every fact of its broker from its first lsn to its last, in order. So its name tells its rows.
 - All its facts happened on its **date** (UTC, of the column `at`).
 - A file is there **whole or not at all**: it is written under a name that begins with `_tmp-`, synced and renamed; in an object store,

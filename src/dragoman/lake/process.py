@@ -17,7 +17,7 @@ from dragoman.journal import JournalReader
 from dragoman.journal.beside import Loop, Parent, live_beside
 from dragoman.lake.compact import Compactor
 from dragoman.lake.sealer import Sealer, sealing_alone
-from dragoman.lake.store import Lake
+from dragoman.lake.store import Lake, Modes
 from dragoman.lake.writer import Bodies, Written
 
 RETRY_S: Final = 5.0  # after trouble with the store
@@ -34,6 +34,8 @@ class Options:
     interval_s: float = limits.LAKE_INTERVAL_S
     rows_max: int = limits.LAKE_FILE_ROWS
     incoming_keep_s: float = limits.LAKE_INCOMING_KEEP_S
+    file_mode: int = limits.LAKE_FILE_MODE
+    directory_mode: int = limits.LAKE_DIRECTORY_MODE
 
 
 class SealingLoop(Loop):
@@ -84,7 +86,8 @@ class SealingLoop(Loop):
         broker_id = reader.broker_id()
         if broker_id is None or self.synced_lsn == 0:
             return None
-        lake = Lake(self._options.root)
+        options = self._options
+        lake = Lake(options.root, modes=Modes(options.file_mode, options.directory_mode))
         sealer = Sealer(reader, broker_id, lake, self._options.bodies, self._options.rows_max)
         sealer.check_journal_end(self.synced_lsn)
         self._compactor = Compactor(lake, sealer.broker, self._options.incoming_keep_s)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dragoman.errors import LakeDamaged, LakeTooNew, LakeUnreachable, PyarrowMissing
 from dragoman.lake import layout, schema
 from dragoman.lake.layout import HISTORY, INCOMING, Part, Share, Shelf
+from dragoman.limits import LAKE_DIRECTORY_MODE, LAKE_FILE_MODE
 
 if TYPE_CHECKING:
     import pyarrow
@@ -41,12 +42,22 @@ class Stored:
     modified_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Modes:
+    """Permissions of what a lake in a local directory consists of."""
+
+    file: int = LAKE_FILE_MODE
+    directory: int = LAKE_DIRECTORY_MODE
+
+
 class Lake:
     """One lake by its root. Every failure of the store is LAKE_UNREACHABLE with the store's own words."""
 
-    def __init__(self, root: str, filesystem: fs.FileSystem | None = None) -> None:
-        """`filesystem`: one made elsewhere (with credentials of its own, say), for which `root` is a path."""
+    def __init__(self, root: str, filesystem: fs.FileSystem | None = None, modes: Modes | None = None) -> None:
+        """`filesystem`: one made elsewhere (with credentials of its own, say), for which `root` is a path. `modes`: of what is written, where
+        the file system is the machine's own; None: the umask decides."""
         self.root = root
+        self._modes = modes
         self.foreign_names = 0  # of files met by the latest listing that are nobody's
         try:
             from pyarrow import fs
@@ -107,13 +118,15 @@ class Lake:
         target = self.path(part, shelf)
         directory = target.rpartition("/")[0]
         try:
-            self._fs.create_dir(directory, recursive=True)
+            self._make_directory(directory)
             if self._fs.type_name in _OBJECT_STORES:
                 self._write(target, data)
                 return
             temporary = f"{directory}/{layout.TEMPORARY}{part.name}"
             self._write(temporary, data)
             if self.is_local:
+                if self._modes is not None:
+                    Path(temporary).chmod(self._modes.file)
                 _sync(temporary)
             self._fs.move(temporary, target)
             if self.is_local:
@@ -199,6 +212,18 @@ class Lake:
             if "thrift" in str(error).lower():  # a footer of other bytes, which Arrow takes for a failing disk
                 raise LakeDamaged(path, _words(error)) from error
             raise LakeUnreachable(self.root, _words(error)) from error
+
+    def _make_directory(self, path: str) -> None:
+        """With all that is above it; the root and what is inside it get the lake's own mode, when they are made here."""
+        if not self.is_local or self._modes is None:
+            self._fs.create_dir(path, recursive=True)
+            return
+        Path(self._base).parent.mkdir(parents=True, exist_ok=True)
+        wanted, root = Path(path), Path(self._base)
+        for made in reversed([one for one in (wanted, *wanted.parents) if one.is_relative_to(root)]):
+            with suppress(FileExistsError):
+                made.mkdir(0o700)
+                made.chmod(self._modes.directory)  # not by `mkdir`: the umask would take bits away
 
     def _infos(self, shelf: Shelf) -> list[Any]:
         try:

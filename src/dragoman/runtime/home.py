@@ -16,6 +16,8 @@ from dragoman.version import VERSION
 
 # Bytes held for broker.json before anything else takes them: one block of most file systems.
 CARD_SIZE: Final = 4096
+# The data directory's mode when it is made: what is inside is for its own user alone, but for the lake.
+PASSED_BY_GROUP: Final = 0o710
 
 
 class Home:
@@ -33,7 +35,7 @@ class Home:
     def enter(self) -> None:
         try:
             check_name(self.path)
-            self.path.mkdir(parents=True, exist_ok=True)
+            self._make()
             self._lock_fd = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise DataDirectoryUnusable(self.path, error) from error
@@ -43,6 +45,15 @@ class Home:
             os.close(self._lock_fd)
             raise DataDirectoryBusy(self.path) from error
         self._reserve_card()
+
+    def _make(self) -> None:
+        """For its own user, and passed through by the group: on the way to the lake."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            self.path.mkdir(mode=0o700)
+            self.path.chmod(PASSED_BY_GROUP)
+        if not self.path.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
 
     def _reserve_card(self) -> None:
         """A killed predecessor's card goes, but not its room: the journal may take the last of a full disk before `announce`."""
@@ -57,7 +68,7 @@ class Home:
         """Write broker.json, whole: who reads it can connect."""
         card = {"pid": os.getpid(), "version": VERSION, "listeners": listeners}
         text = msgspec.json.format(msgspec.json.encode(card)) + b"\n"
-        with os.fdopen(os.open(self._fresh, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), "wb") as file:
+        with os.fdopen(os.open(self._fresh, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as file:
             file.write(text)
             file.truncate()
         self._fresh.rename(self._card)

@@ -57,6 +57,8 @@ class Sealing:
             "--interval-s", str(config.lake.interval_s),
             "--rows-max", str(config.lake.rows_max),
             "--incoming-keep-s", str(config.lake.incoming_keep_s),
+            "--file-mode", f"{config.lake.file_mode:o}",
+            "--directory-mode", f"{config.lake.directory_mode:o}",
         ]  # fmt: skip
         self._follower = Follower(Child("sealer", "dragoman.lake", arguments, self._hear, self.trouble.fail), journal)
 

@@ -137,6 +137,22 @@ def switch() -> Kind:
     return Kind("true or false", read, lambda value: "true" if value else "false")
 
 
+def mode(least: int) -> Kind:
+    """Permissions of a file, in octal; its owner must have at least those."""
+
+    def read(value: object, is_text: bool) -> int:
+        number = value
+        if isinstance(value, str):
+            number = int(value, 8) if re.fullmatch(r"(0o?)?[0-7]{3}", value) else -1
+        if type(number) is not int or not 0 <= number <= 0o777 or number & least != least:
+            raise ValueError
+        return number
+
+    return Kind(
+        f'permissions in octal such as "0640", at least "{least:04o}"', read, lambda value: write_text(f"{value:04o}")
+    )
+
+
 def name() -> Kind:
     def read(value: object, is_text: bool) -> str:
         if not isinstance(value, str) or not value or not value.isprintable():

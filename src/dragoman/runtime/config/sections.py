@@ -77,6 +77,17 @@ class LakeConfig:
         kinds.seconds(),
         "How long files that were compacted into `history` stay in `incoming`, for streams that are behind.",
     )
+    file_mode: int = setting(
+        limits.LAKE_FILE_MODE,
+        kinds.mode(0o600),
+        "Permissions of the lake's files in a local directory, whatever the umask is. Everything else that the broker writes is for its own user "
+        "alone.",
+    )
+    directory_mode: int = setting(
+        limits.LAKE_DIRECTORY_MODE,
+        kinds.mode(0o700),
+        "Permissions of the lake's directories that the broker makes. With the default a Spark of another user of the group reads it.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
