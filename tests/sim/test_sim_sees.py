@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
+from dragoman.model.records import NOTED
 from dragoman.runtime.broker import Broker
 from dragoman.runtime.committer import Committer
 from dragoman.runtime.connection import Connection
@@ -65,6 +66,22 @@ def tells_one_what_is_meant_for_another(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Connection, "connection_made", mixed_up)
 
 
+def never_ends_a_greeting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Broker, "_end_impatiently", lambda self, before_ns: None)
+
+
+def makes_a_thousand_facts_in_one_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    sweep = Broker._sweep
+
+    def busy(self: Broker) -> None:
+        if self.core.log.count == 0:
+            for number in range(1001):
+                self.core.log.numbered(NOTED, number, 0, b"BUSY")
+        sweep(self)
+
+    monkeypatch.setattr(Broker, "_sweep", busy)
+
+
 def has_a_disk_that_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeDisk, "sync", lambda self, fd: None)
 
@@ -78,8 +95,10 @@ def has_a_disk_that_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         (never_feeds_a_worker_that_reads_again, "in no idle line|beside a free worker|is not lost"),
         (
             tells_one_what_is_meant_for_another,
-            "never asked|meant for|was answered with|DELIVERED|CONSUM|not consume|for ever",
+            "never asked|meant for|was answered with|DELIVERED|CONSUM|not consume|not answered|for ever",
         ),
+        (never_ends_a_greeting, "still connected"),
+        (makes_a_thousand_facts_in_one_sweep, "units of work in one callback"),
         (has_a_disk_that_keeps_nothing, "lost|JournalDamaged|never made"),
     ],
 )

@@ -81,7 +81,7 @@ class SimClient:
         assert self.wire is not None
         chance = self.world.chance
         if dice < 0.85:
-            for _ in range(chance.choice((1, 1, 1, 2, 8))):
+            for _ in range(chance.choice(self.world.plan.bursts)):
                 self.request()
         elif dice < 0.89 and self._said:
             self.say_request(*chance.choice(self._said))

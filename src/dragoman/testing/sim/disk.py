@@ -19,6 +19,9 @@ class SimDisk(FakeDisk):
         super().__init__()
         self._left: int | None = None
         self.is_cut = False
+        self.operations = 0
+        self.moved_size = 0  # bytes written and read
+        self.pause_ms = 0  # what a slow disk adds to every piece of work of a thread
 
     def cut_after(self, operations: int) -> None:
         self._left = operations
@@ -37,6 +40,7 @@ class SimDisk(FakeDisk):
             self._left = left
 
     def _use(self) -> None:
+        self.operations += 1
         if self._left is not None:
             self._left -= 1
             self.is_cut = self.is_cut or self._left < 0
@@ -49,7 +53,14 @@ class SimDisk(FakeDisk):
 
     def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
         self._use()
+        self.moved_size += sum(map(len, parts))
         super().write(fd, parts, offset)
+
+    def read(self, fd: int, size: int, offset: int) -> bytes:
+        data = super().read(fd, size, offset)
+        self.operations += 1
+        self.moved_size += len(data)
+        return data
 
     def sync(self, fd: int) -> None:
         self._use()

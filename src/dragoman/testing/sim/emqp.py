@@ -69,7 +69,7 @@ class EmqpClient(SimClient):
         )
         is_cron = chance.random() < 0.3
         interval = b"-1" if is_cron else chance.choice((b"0.5", b"1", b"3"))
-        cron = chance.choice((b"* * * * *", b"*/5 * * * *", b"no cron")) if is_cron else b""
+        cron = chance.choice((b"* * * * *", b"* * * * * *", b"*/5 * * * *", b"no cron")) if is_cron else b""
         command = b"SCHEDULE" if chance.random() < 0.7 else b"UNSCHEDULE"
         rid = f"{self.name}-s{self._schedules:03d}".encode()
         queue = chance.choice(self.world.plan.queues)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from dragoman.testing.sim.surroundings import Surroundings
 
 
+PIECE_SIZE = 65_536  # written or read: as much work as one fact
+
+
 class WatchedJournal(Journal):
     """Tells the chronicle of every block it took; `tried` is the one it was about to take when the power went."""
 
@@ -79,12 +82,18 @@ class Life:
         self.journal.chronicle = world.chronicle
         clock = SimClock(world, self.core.now_ns)
         begin_boot(self.core, self.journal, clock.now_ns())
-        thread = SimThread(self.loop, lambda: chance.choice(plan.sync_ms) * MS_NS)
+        thread = SimThread(self.loop, lambda: (chance.choice(plan.sync_ms) + world.disk.pause_ms) * MS_NS)
         commit_thread = thread if plan.durability == "disk" else None
         outside = Outside(self.loop.face(), commit_thread, chance.randbytes(10))
         upkeep = Upkeep(self.core, self.journal, segments, thread.new_thread)
         self.broker = Broker(plan.config, self.journal, self.core, clock, upkeep, outside)
+        self.loop.work = self.work
         self.broker.start()
+
+    def work(self) -> int:
+        """Units of work so far: facts made, operations of the disk, pieces of 64 KiB read and written."""
+        disk = self.world.disk
+        return self.world.chronicle.next_lsn + self.core.log.count + disk.operations + disk.moved_size // PIECE_SIZE
 
     @property
     def is_settled(self) -> bool:

@@ -8,10 +8,13 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from functools import partial
 from typing import Any, cast
 
 SECOND_NS = 1_000_000_000
 MS_NS = 1_000_000
+# What one callback may do: facts made, operations of the disk, and pieces of 64 KiB that it reads or writes.
+WORK_UNITS_MAX = 1000
 
 
 class Timeline:
@@ -44,20 +47,22 @@ class SimLoop:
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.is_alive = True
+        self.work: Callable[[], int] = int  # units of work done so far: see `Life`
+        self._counted = 0
         self._ready: deque[Callable[[], object]] = deque()
 
     def face(self) -> asyncio.AbstractEventLoop:
         return cast(asyncio.AbstractEventLoop, self)
 
     def call_soon(self, callback: Callable[..., object], *args: Any, context: object = None) -> None:
-        self._ready.append(lambda: callback(*args))
+        self._ready.append(partial(callback, *args))
 
     def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> None:
         self.call_soon(callback, *args)
 
     def call_later(self, delay_s: float, callback: Callable[..., object], *args: Any) -> Timer:
-        timer = Timer(lambda: callback(*args))
-        self.timeline.after(max(int(delay_s * SECOND_NS), 0), lambda: timer.fire() if self.is_alive else None)
+        timer = Timer(partial(callback, *args))
+        self.timeline.after(max(int(delay_s * SECOND_NS), 0), lambda: timer.fire(self) if self.is_alive else None)
         return timer
 
     def create_future(self) -> asyncio.Future[None]:
@@ -69,16 +74,27 @@ class SimLoop:
     def run_ready(self) -> None:
         """What a real loop does between two polls."""
         while self.is_alive and self._ready:
-            self._ready.popleft()()
+            self.run(self._ready.popleft())
+
+    def run(self, callback: Callable[[], object]) -> None:
+        """One callback: while it runs nobody else is served, so what it does is bounded, however much is kept."""
+        before, inner = self.work(), self._counted
+        callback()
+        units = self.work() - before
+        self._counted, units = (
+            inner + units,
+            units - (self._counted - inner),
+        )  # reads that are caught up are callbacks of their own
+        assert units <= WORK_UNITS_MAX, f"{units} units of work in one callback: {callback}"
 
 
 class Timer:
     def __init__(self, event: Callable[[], object]) -> None:
         self._event: Callable[[], object] | None = event
 
-    def fire(self) -> None:
+    def fire(self, loop: SimLoop) -> None:
         if self._event is not None:
-            self._event()
+            loop.run(self._event)
 
     def cancel(self) -> None:
         self._event = None

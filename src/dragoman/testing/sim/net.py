@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from dragoman.errors import PeerError
 from dragoman.runtime.connection import Connection
+from dragoman.testing.sim.legacy import LegacyEnd
 from dragoman.testing.sim.loop import MS_NS
 from dragoman.testing.sim.risp import RispEnd
 from dragoman.wire.zmtp.connection import ZmtpConnection
@@ -73,6 +75,18 @@ class BareEnd:
         return [[data]]
 
 
+End = ZmtpEnd | RispEnd | BareEnd | LegacyEnd
+
+
+def version_of(world: Surroundings, listener: str, socket_type: bytes) -> int:
+    """What ZMTP a peer speaks: a share of them is old, and at scale0 some of those speak 1.0, which cannot name a REQ socket."""
+    share = world.plan.legacy_share
+    if not share or world.chance.random() >= share:
+        return 3
+    may_be_first = listener.startswith("scale0.") and socket_type != b"REQ"
+    return 1 if may_be_first and world.chance.random() < 0.5 else 2
+
+
 class Wire:
     """One connection, seen from the far end."""
 
@@ -85,7 +99,9 @@ class Wire:
         socket_type: bytes = b"DEALER",
         *,
         is_bare: bool = False,
+        version: int = 0,
     ) -> None:
+        """`version` of ZMTP: 1, 2 or 3; 0: as the plan's share of old peers has it."""
         self.world, self.far, self.listener, self.identity, self.socket_type = (
             world,
             far,
@@ -97,11 +113,13 @@ class Wire:
         self.is_up = True
         self.is_stalled = False
         self.unread = 0
-        self._end: ZmtpEnd | RispEnd | BareEnd = ZmtpEnd(socket_type, identity)
         if is_bare:
-            self._end = BareEnd()
+            self._end: End = BareEnd()
         elif listener == "rq":
             self._end = RispEnd()
+        else:
+            version = version or version_of(world, listener, socket_type)
+            self._end = (ZmtpEnd if version == 3 else partial(LegacyEnd, version))(socket_type, identity)
         self._early: list[list[bytes]] = []
         self._closes_early = False
         self._coming: deque[bytes | None] = deque()  # on the way to the broker; None: the end
@@ -173,9 +191,9 @@ class Wire:
         while self._arrived and not self.transport.is_reading_paused and not self.transport.is_gone:
             piece = self._arrived.popleft()
             if piece is None:
-                self.transport.lose()
+                self.life.loop.run(self.transport.lose)
             elif not self.transport.is_ending:
-                self.connection.data_received(piece)
+                self.life.loop.run(partial(self.connection.data_received, piece))
 
     # From the broker.
 

@@ -44,6 +44,9 @@ class Plan:
     crashes: int
     troubles: int  # full disks, failing syncs, clock jumps
     sync_ms: tuple[int, ...]
+    legacy_share: float = 0.0  # of connections over ZMTP 2.0 or 1.0
+    garbage: int = 0  # peers that speak no protocol
+    bursts: tuple[int, ...] = (1, 1, 1, 2, 8)  # requests that a client sends at once
 
     @property
     def remembers_keys(self) -> bool:
@@ -72,6 +75,7 @@ def plan_of(chance: Random) -> Plan:
     dialects = dialects_of(chance)
     if "pingpong" in dialects:
         queues += (PINGPONG_QUEUE,)
+    is_flood = chance.random() < 0.03
     tempers = ("good", "good", "moody", "dying")
     return Plan(
         durability=durability,
@@ -81,7 +85,7 @@ def plan_of(chance: Random) -> Plan:
         fills=chance.choice(((0,), (0, 50), (200, 2000), (0, 0, 20_000))),
         unfit_share=chance.choice((0.0, 0.0, 0.3)),
         seconds=chance.randint(3, 10),
-        requests_max=chance.choice((20, 50, 120, 200)),
+        requests_max=2000 if is_flood else chance.choice((20, 50, 120, 200)),
         clients=tuple(a_kind(chance, dialects, CLIENT_KINDS) for _ in range(chance.randint(1, 5))),
         workers=tuple(
             (*a_kind(chance, dialects, WORKER_KINDS), chance.choice(tempers), chance.choice((1, 2, 10)))
@@ -91,6 +95,9 @@ def plan_of(chance: Random) -> Plan:
         crashes=0 if durability == "memory" else chance.choice((0, 1, 1, 2, 4)),
         troubles=0 if durability == "memory" else chance.choice((0, 0, 1, 2)),
         sync_ms=chance.choice(((1,), (1, 5, 30), (2, 400))),
+        legacy_share=chance.choice((0.0, 0.0, 0.3)),
+        garbage=chance.choice((0, 0, 0, 1, 2)),
+        bursts=(8, 100, 300) if is_flood else (1, 1, 1, 2, 8),
     )
 
 
@@ -113,6 +120,7 @@ def config_of(chance: Random) -> Config:
         queue_messages_max=chance.choice((0, 0, 0, 15)),
         uncommitted_max=chance.choice((64 << 20, 4096)),
         out_buffer_max=chance.choice((64 << 20, 16_384)),
+        handshake_s=chance.choice((2.0, 10.0)),
     )
     emqp = replace(
         config.emqp,

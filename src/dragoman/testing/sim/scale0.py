@@ -34,7 +34,7 @@ def heard(frames: list[bytes]) -> tuple[bytes, dict[str, object], bytes]:
 def now_s(world: World) -> float:
     """A peer's clock. It is right, except when a seed says otherwise."""
     wrong_s = 100.0 if not world.is_healing and world.chance.random() < 0.01 else 0.0
-    return world.broker_now_ns() / SECOND_NS + wrong_s
+    return world.wall_ns() / SECOND_NS + wrong_s
 
 
 class Scale0Client(SimClient):

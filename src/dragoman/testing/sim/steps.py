@@ -3,7 +3,7 @@
 A seed means another run whenever the simulator grows; a list of steps means the same for ever. A step is a tuple, its first word the
 name of a method of `Scene`:
 
-    ("connect", peer, listener, identity, socket_type)   the last two may be left out; the ZMTP handshake is done
+    ("connect", peer, listener, identity, socket_type, version)   with the ZMTP handshake; the last three may be left out
     ("open", peer, listener)                             a bare connection: no greeting, nothing is decoded
     ("send", peer, frame, …)                             one message (rq: pieces of RISP, see `risp`)
     ("bytes", peer, data)                                bytes as they are
@@ -95,10 +95,12 @@ class Scene(World):
 
     # -- peers ----------------------------------------------------------------------------------------------------------
 
-    def on_connect(self, peer: str, listener: str, identity: bytes = b"", socket_type: bytes = b"DEALER") -> None:
+    def on_connect(
+        self, peer: str, listener: str, identity: bytes = b"", socket_type: bytes = b"DEALER", version: int = 3
+    ) -> None:
         known = self.peers.setdefault(peer, StepPeer(peer))
         known.is_lost = False
-        known.wire = StillWire(self, known, listener, identity, socket_type)
+        known.wire = StillWire(self, known, listener, identity, socket_type, version=version)
 
     def on_open(self, peer: str, listener: str) -> None:
         known = self.peers.setdefault(peer, StepPeer(peer, is_rude=True))

@@ -1,4 +1,4 @@
-"""What goes wrong, and when: crashes at any instant and any disk operation, full and failing disks, clocks that jump."""
+"""What goes wrong, and when: crashes at any instant and any disk operation, full, slow and failing disks, clocks that jump."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dragoman.testing.sim.loop import MS_NS, SECOND_NS
 if TYPE_CHECKING:
     from dragoman.testing.sim.world import World
 
-MINUTE_NS = 60 * SECOND_NS
+HOUR_S = 3600
+DAY_S = 24 * HOUR_S
 
 
 def plan_troubles(world: World, end_ns: int) -> None:
@@ -26,7 +27,7 @@ def plan_troubles(world: World, end_ns: int) -> None:
         else:
             world.timeline.at(at_ns, world.stop_in_order)
     for _ in range(world.plan.troubles):
-        trouble = chance.choice((fill_disk, fail_syncs, fail_writes, jump_clock, jump_clock))
+        trouble = chance.choice((fill_disk, fail_syncs, fail_writes, slow_disk, jump_clock, jump_clock))
         world.timeline.at(chance.randint(0, end_ns), lambda trouble=trouble: trouble(world))  # type: ignore[misc]
 
 
@@ -56,6 +57,21 @@ def fail_writes(world: World) -> None:
         world.disk.fail_writes(world.chance.choice((1, 1, 2, 5)))
 
 
+def slow_disk(world: World) -> None:
+    """Every sync takes seconds for a while."""
+    if not world.is_healing:
+        world.disk.pause_ms = world.chance.choice((300, 1000, 3000))
+        world.say(f"the disk takes {world.disk.pause_ms} ms longer")
+        world.timeline.after(world.chance.randint(500, 6000) * MS_NS, world.clear_disk)
+
+
 def jump_clock(world: World) -> None:
-    world.set_clock(world.chance.choice((-90, -3, 3, 65, 300)) * SECOND_NS)
+    """Small corrections, and clocks that are altogether wrong for a while."""
+    chance = world.chance
+    by_s = chance.choice((-90, -3, 3, 65, 300, HOUR_S, -HOUR_S, 2 * DAY_S, -2 * DAY_S))
+    if by_s > HOUR_S and world.plan.config.schedules.catch_up == "all":
+        by_s = HOUR_S // 60  # else the schedules make a message for every instant of two days
+    world.set_clock(by_s * SECOND_NS)
     world.say(f"the wall clock jumps to {world.wall_jump_ns / SECOND_NS:+.0f} s")
+    if abs(by_s) >= HOUR_S and chance.random() < 0.7:
+        world.timeline.after(chance.randint(200, 5000) * MS_NS, lambda: world.set_clock(-by_s * SECOND_NS))
