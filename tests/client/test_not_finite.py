@@ -47,6 +47,7 @@ PLAIN, STARRED = Arguments(example, "m", "example"), Arguments(starred, "m", "st
         ({"rates": {"eur": [1.5, INF]}}, "the result['rates']['eur'][1] is inf"),
         (Order([Price(1.0), Price(NAN, "x")]), "the result['prices'][1]['amount'] is nan"),
         ((1, {"a": -INF}), "the result[1]['a'] is -inf"),
+        ([{"x": None, "y": 0.5}] * 1000 + [{"y": NAN}], "the result[1000]['y'] is nan"),
     ],
 )
 def test_a_result_that_is_not_finite_names_the_value(value: Any, words: str) -> None:

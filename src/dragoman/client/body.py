@@ -25,6 +25,9 @@ from dragoman.model.words import REFUSAL_CODES
 from dragoman.printable import cut
 
 encode: Final = msgspec.json.Encoder().encode
+# Raises ValueError for a float that is not finite: the quickest look at many of them.
+_encode_strictly: Final = json.JSONEncoder(allow_nan=False, check_circular=False).encode
+WALKED_SIZE_MAX: Final = 2048  # in bytes of JSON; beyond, the look in C is quicker
 REFUSALS: Final = frozenset(REFUSAL_CODES)
 # How EventMQ's own worker says that a job ran out of time; anything else it answers is a value.
 TIMEOUT_VALUE: Final = "TimeoutError"
@@ -70,15 +73,31 @@ def encode_finite(value: object, what: str) -> bytes:
     """JSON of a value; raises TypeError for what JSON cannot carry, and NotFinite for the floats among it. The encoder writes those as null,
     so only a text with a null in it is looked at again."""
     data = encode(value)
-    if NULL in data:
+    if NULL in data and value is not None:
         plain = msgspec.to_builtins(value, str_keys=True)
-        try:
-            json.dumps(plain, allow_nan=False)  # the quickest look at every float
-        except ValueError:
-            where = not_finite_in(plain, what)
-            assert where is not None, "nothing else is no JSON once it was encoded"
-            raise where from None
+        if not (is_finite(plain) if len(data) < WALKED_SIZE_MAX else _is_finite_large(plain)):
+            error = not_finite_in(plain, what)
+            assert error is not None, "nothing else is no JSON once it was encoded"
+            raise error
     return data
+
+
+def is_finite(value: Any) -> bool:
+    """Whether every float in a value of lists, dicts and scalars is a number."""
+    kind = type(value)
+    if kind is float:
+        return math.isfinite(value)
+    if kind is dict:
+        return all(map(is_finite, value.values()))
+    return all(map(is_finite, value)) if kind is list or kind is tuple else True
+
+
+def _is_finite_large(value: Any) -> bool:
+    try:
+        _encode_strictly(value)
+    except ValueError:
+        return False
+    return True
 
 
 def not_finite_in(value: object, path: str) -> NotFinite | None:
