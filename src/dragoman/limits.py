@@ -65,6 +65,11 @@ SEGMENT_SIZE: Final = 64 * 1024 * 1024
 SEGMENT_SIZE_MIN: Final = 64 * 1024
 # All journal files together. A setting (`journal.size_max`).
 JOURNAL_SIZE_MAX: Final = 10 * 1024 * 1024 * 1024
+# Bytes that the journal leaves free on its disk, by letting settled history go. A setting (`journal.free_min`): a spare segment, a
+# checkpoint, and what the lake writes until it has caught up.
+JOURNAL_FREE_MIN: Final = 256 * 1024 * 1024
+# On a nearly full disk the spare segment may be smaller, down to this part of a segment: 8 MiB settle some 80 000 leases.
+SPARE_SHARE_MIN: Final = 8
 # Records in one block; its size field has 32 bits and one tick never gathers more than the uncommitted bound and one message.
 BLOCK_SIZE_MAX: Final = 1024 * 1024 * 1024
 # Bytes appended and not yet synced; they are held in memory too, for a sync that fails.
@@ -137,6 +142,8 @@ TURN_SIZE: Final = 128 * 1024
 CARRY_STEP_COUNT: Final = 1000
 # The journal may take so many times its size while the lake cannot take its facts; then the oldest go all the same.
 LAKE_PATIENCE: Final = 2
+# On a full disk the lake is given this long to take what is to go; new work is refused meanwhile.
+LAKE_FULL_PATIENCE_NS: Final = 10_000_000_000
 # How often retention is looked at when nothing rolls (age, a full journal).
 RETENTION_INTERVAL_NS: Final = 5_000_000_000
 # The wall clock moved by more than this against the monotonic one: a fact.

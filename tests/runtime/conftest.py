@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from tests.runtime.daemon import Daemon
 
 NewBroker = Callable[..., Daemon]
+DISK_SIZE = 2 * 2**20
 
 
 @pytest.fixture
@@ -40,3 +42,21 @@ def common(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     broker = Daemon(tmp_path_factory.mktemp("common") / "data").start()
     yield broker
     broker.kill()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MiB, in a mount namespace that a process of ours holds open."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    script = f'mount -t tmpfs -o size={DISK_SIZE} none "$0" && echo mounted && exec sleep 600'
+    holder = subprocess.Popen(["unshare", "-rm", "sh", "-c", script, place], stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    try:
+        if holder.stdout.readline() != b"mounted\n":
+            pytest.skip("this machine lets nobody mount a tmpfs of their own")
+        yield Path(f"/proc/{holder.pid}/root{place}")
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()

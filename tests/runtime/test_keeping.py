@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.eventmq.waiting import wait_for
-from tests.runtime.conftest import NewBroker
+from tests.runtime.conftest import DISK_SIZE, NewBroker
 from tests.runtime.daemon import Daemon
 from tests.runtime.peers import Client, Worker, error_of, exchange
-
-DISK_SIZE = 2 * 2**20
 
 
 @pytest.mark.parametrize("durability", ["disk", "os"])
@@ -65,24 +61,6 @@ def test_memory_is_refused_where_a_kept_journal_lies(broker: Daemon) -> None:
     broker.launch()
     assert broker.exit_code() == 5
     assert "[JOURNAL_MISPLACED]" in broker.process.log()
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 2 MiB, in a mount namespace that a process of ours holds open."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    script = f'mount -t tmpfs -o size={DISK_SIZE} none "$0" && echo mounted && exec sleep 600'
-    holder = subprocess.Popen(["unshare", "-rm", "sh", "-c", script, place], stdout=subprocess.PIPE)
-    assert holder.stdout is not None
-    try:
-        if holder.stdout.readline() != b"mounted\n":
-            pytest.skip("this machine lets nobody mount a tmpfs of their own")
-        yield Path(f"/proc/{holder.pid}/root{place}")
-    finally:
-        holder.kill()
-        holder.wait()
-        holder.stdout.close()
 
 
 @pytest.mark.parametrize("durability", ["disk", "os"])

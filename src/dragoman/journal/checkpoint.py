@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.journal.format import BLOCK_CHECKPOINT, BLOCK_CHECKPOINT_BEGIN, BLOCK_CHECKPOINT_END
+from dragoman import limits
+from dragoman.journal.format import BLOCK_CHECKPOINT, BLOCK_CHECKPOINT_BEGIN, BLOCK_CHECKPOINT_END, BLOCK_HEADER_SIZE
 
 # Small chunks share a block of about this size.
 CHECKPOINT_BLOCK_SIZE: Final = 1024 * 1024
@@ -24,3 +25,8 @@ def checkpoint_blocks(chunks: list[bytes]) -> list[tuple[int, list[bytes]]]:
     flags[0] |= BLOCK_CHECKPOINT_BEGIN
     flags[-1] |= BLOCK_CHECKPOINT_END
     return list(zip(flags, groups, strict=True))
+
+
+def checkpoint_room(chunks: list[bytes]) -> int:
+    """Bytes that a segment needs for a checkpoint and some facts behind it."""
+    return sum(map(len, chunks)) + BLOCK_HEADER_SIZE * (1 + len(chunks)) + limits.SEGMENT_SIZE_MIN // 4

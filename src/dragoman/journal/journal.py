@@ -12,7 +12,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Self
 
 from dragoman import limits
@@ -36,10 +35,11 @@ from dragoman.journal.format import (
 from dragoman.journal.reader import JournalReader
 from dragoman.journal.recovery import Recovered, give_back_tail, recover
 from dragoman.journal.scan import SegmentFile, SegmentWalk, read_segment_file
-from dragoman.journal.segments import Segment, SegmentInfo
+from dragoman.journal.segments import SegmentInfo
 from dragoman.journal.settings import JournalSettings
 from dragoman.journal.shelf import Shelf, shelve
 from dragoman.journal.superblock import SuperblockCopies
+from dragoman.journal.superblock_writer import SuperblockWriter
 from dragoman.journal.writer import Writer
 from dragoman.model.records import ANY_RECORD
 
@@ -60,11 +60,7 @@ class Journal:
         self._upkeep_ns = time_ns
         self._writer: Writer | None = None
         self.findings = found.findings
-        self._copies: SuperblockCopies | None = None
-        self._superblock_ns, self._rolls_claimed = time_ns, 0
-        # Segments that the journal does without and whose files are still there; and those that are missing, maybe with open messages.
-        self._leaving: list[Segment] = []
-        self._lost = found.lost
+        self._superblock: SuperblockWriter | None = None
         if settings.durability != "memory":
             self._writer = Writer(settings, disk, self._shelf, broker_id, found, time_ns)
             if found.has_checkpoint:
@@ -95,8 +91,9 @@ class Journal:
         give_back_tail(disk, found)
         journal = cls(settings, disk, found.broker_id or fresh_id, found, max(now_ns, found.time_ns))
         journal._tidy()
-        journal._copies = copies
-        journal._claim()
+        assert journal._writer is not None, "only `memory` has none"
+        journal._superblock = SuperblockWriter(copies, journal._writer, journal._shelf, found.lost, now_ns)
+        journal._superblock.write()
         return journal
 
     @property
@@ -184,7 +181,7 @@ class Journal:
             return False
         # A clock that was set back makes it due too: better a sync too many than none for an hour.
         is_due = not 0 <= now_ns - self._upkeep_ns < limits.SYNC_INTERVAL_NS
-        if self._wants_claim(now_ns) or (self._leaving and (is_due or self.superblock_trouble is None)):
+        if self._superblock is not None and self._superblock.wants_work(now_ns):
             return True
         if writer.room.wants_work(self.settings.zero_fill and self.settings.durability == "disk"):
             return writer.room.error is None or is_due
@@ -199,55 +196,23 @@ class Journal:
         self._upkeep_ns = now_ns
         if self._writer is None:
             return
-        self._delete_leaving()
+        assert self._superblock is not None, "made by `open`"
+        self._superblock.delete_dropped(now_ns)
         with suppress(JournalUnavailable):
             self._writer.make_spare()
             if self.settings.durability == "os" or self._writer.failing is not None:
                 self._writer.sync()
-        if self._wants_claim(now_ns):
-            self._superblock_ns = now_ns
-            self._claim()
+        self._superblock.write_due(now_ns)
 
     @property
     def superblock_trouble(self) -> str | None:
         """Why the superblock cannot be written now; the journal goes on without."""
-        return self._copies.trouble if self._copies is not None else None
-
-    def _wants_claim(self, now_ns: int) -> bool:
-        """True after a roll, and at most once a second when there is more to claim."""
-        writer, copies = self._writer, self._copies
-        if writer is None or copies is None:
-            return False
-        if writer.rolls_synced != self._rolls_claimed and copies.trouble is None:
-            return True
-        is_due = not 0 <= now_ns - self._superblock_ns < limits.SYNC_INTERVAL_NS
-        return is_due and (copies.newest is None or writer.synced_block_no != copies.newest.synced_block_no)
-
-    def _claim(self, *, is_clean: bool = False) -> bool:
-        """Write the superblock; False when the disk does not let us."""
-        assert self._writer is not None
-        assert self._copies is not None
-        rolls = self._writer.rolls_synced
-        superblock = self._writer.superblock(is_clean=is_clean)
-        lost = tuple(claim for claim in self._lost if claim.segment_no < self._writer.live_no)
-        if not self._copies.write(replace(superblock, segments=lost + superblock.segments)):
-            return False
-        self._rolls_claimed = rolls
-        return True
-
-    def _delete_leaving(self) -> None:
-        """Delete what was dropped, once no superblock names it; where none can be written, once there is none."""
-        leaving, copies = list(self._leaving), self._copies
-        if not leaving or copies is None or not (self._claim() or copies.remove()):
-            return
-        for segment in leaving:
-            with suppress(OSError):  # a start passes over what was not deleted
-                self._shelf.delete(segment)
-        del self._leaving[: len(leaving)]
+        return self._superblock.trouble if self._superblock is not None else None
 
     def forget_lost(self, live_segments: Collection[int]) -> None:
-        """Of the missing segments, those that no open message needs are a loss no longer."""
-        self._lost = [claim for claim in self._lost if claim.segment_no in live_segments]
+        """Of the segments that a start found missing, those that no open message needs are a loss no longer."""
+        if self._superblock is not None:
+            self._superblock.forget_lost(live_segments)
 
     def wants_roll(self, size: int = 0) -> bool:
         """True when a block of `size` record bytes would fill the segment. Ask before `next_place`."""
@@ -308,30 +273,47 @@ class Journal:
         """Used bytes of all segments."""
         return self._shelf.size()
 
-    def droppable(self, live_segments: Collection[int], now_ns: int, copied_lsn: int | None = None) -> list[int]:
-        """Segments that should go now by size or age; see `retention.droppable`."""
+    @property
+    def is_disk_full(self) -> bool:
+        return self._writer is not None and self._writer.room.is_full
+
+    def size_bound(self) -> int:
+        """Bytes that the segments may take now: `size_max`, or less where the disk would else have less than `free_min` left."""
+        if self._writer is None:
+            return self.settings.size_max
+        try:
+            free = self._disk.free_space(self.settings.directory)
+        except OSError:
+            return self.settings.size_max
+        if self._writer.room.spare is None:
+            free -= self.settings.segment_size
+        return min(self.settings.size_max, self.size() + free - self.settings.free_min)
+
+    def droppable(
+        self, live_segments: Collection[int], now_ns: int, copied_lsn: int | None = None, size_max: int | None = None
+    ) -> list[int]:
+        """Segments that should go now by size or age; see `retention.droppable`. `size_max`: the setting, or what `size_bound` found."""
         return retention.droppable(
             self.segments(),
             self.checkpoint_no,
             {*live_segments, *self._moves.segments_behind(live_segments)},
-            size_max=self.settings.size_max,
+            size_max=self.settings.size_max if size_max is None else size_max,
             age_max_ns=self.settings.age_max_s * 1_000_000_000,
             now_ns=now_ns,
             copied_lsn=copied_lsn,
         )
 
-    def worth_carrying(self, live_sizes: Mapping[int, int]) -> list[int]:
-        """Segments whose few live records should be appended again (as kind 201), given live bytes by segment number."""
-        return retention.worth_carrying(
-            self.segments(), self.checkpoint_no, live_sizes, size_max=self.settings.size_max
-        )
+    def worth_carrying(self, live_sizes: Mapping[int, int], size_max: int) -> list[int]:
+        """Segments whose few live records should be appended again (as kind 201), given live bytes by segment number. On a full disk none:
+        the reserve is for settling."""
+        if self.is_disk_full:
+            return []
+        return retention.worth_carrying(self.segments(), self.checkpoint_no, live_sizes, size_max=size_max)
 
     def drop(self, segment_nos: Iterable[int]) -> int:
         """Do without these segments; the bytes they hold, which the next `upkeep` frees."""
-        assert self._writer is not None, "nothing lives on disk in durability memory"
-        segments = [self._writer.take_off(segment_no) for segment_no in segment_nos]
-        self._leaving += segments
-        return sum(segment.end for segment in segments)
+        assert self._superblock is not None, "nothing lives on disk in durability memory"
+        return self._superblock.drop(list(segment_nos))
 
     def trim(self, before_lsn: int) -> int:
         """Delete sealed segments whose facts all lie below `before_lsn` and that recovery does not need; how many went. Waiting
@@ -346,9 +328,9 @@ class Journal:
 
     def close(self) -> None:
         """Sync and leave the directory in good order."""
-        if self._writer is not None:
-            self._delete_leaving()
-            self._claim(is_clean=self._writer.close())
+        if self._writer is not None and self._superblock is not None:
+            self._superblock.delete_dropped(self._upkeep_ns)
+            self._superblock.write(is_clean=self._writer.close())
 
     def _tidy(self) -> None:
         """After a start has synced all that counts, segments of which nothing counts go."""

@@ -43,8 +43,21 @@ class Room:
         self.error: OSError | None = None
 
     def make(self) -> bool:
-        """Have a spare, over whatever an earlier run left of one; True when there is one now."""
-        return self.spare is not None or self._make(self._segment_size)
+        """Have a spare, over whatever an earlier run left of one; True when there is one now. A nearly full disk may have room for a
+        smaller one only."""
+        if self.spare is not None:
+            return True
+        least = max(limits.SEGMENT_SIZE_MIN, self._segment_size // limits.SPARE_SHARE_MIN)
+        return self._make_largest(least)
+
+    def _make_largest(self, least: int) -> bool:
+        """The largest spare there is room for, from a whole segment by halves down to `least` bytes."""
+        size = self._segment_size
+        while size > least:
+            if self._make(size):
+                return True
+            size //= 2
+        return self._make(least)
 
     def _make(self, size: int) -> bool:
         """Indexes go before the journal does without room: they can be made again."""
@@ -86,14 +99,38 @@ class Room:
     def take(self, *, smaller: bool = False) -> Spare:
         """The spare, to become a segment. `smaller`: if need be one of less than a segment's size, so that a broker starts
         and settles even on a full disk."""
-        if not self.make():
-            size = self._segment_size // 2
-            while smaller and size >= limits.SEGMENT_SIZE_MIN // 4 and not self._make(size):
-                size //= 2
+        if not self.make() and smaller:
+            self._make_largest(limits.SEGMENT_SIZE_MIN // 4)
+        return self._taken()
+
+    def take_behind(self, live: Segment, least: int) -> Spare:
+        """For a checkpoint on a full disk: a segment of at least so many bytes, if need be out of the room behind the end of the live
+        segment, which is sealed then."""
+        if not self.make() and not self._make_largest(least):
+            assert live.fd is not None
+            with suppress(OSError):
+                self._disk.truncate(live.fd, live.end)
+                live.allocated = live.end
+            self._make_largest(least)
+        return self._taken()
+
+    def is_enough_for(self, needed: int) -> bool:
+        """Whether a checkpoint may be written: a small one fits into the spare, a larger one must leave room for two more. On a full disk it
+        may always be tried."""
+        if self.is_full or needed <= self._segment_size // 2:
+            return True
+        return self.error is None and self._disk.free_space(self._directory) >= needed + 2 * self._segment_size
+
+    def _taken(self) -> Spare:
         if self.spare is None:
             raise self.unavailable(self._segment_size)
         spare, self.spare = self.spare, None
         return spare
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no spare can be had because the disk is full."""
+        return self.error is not None and self.error.errno in FULL_ERRNOS
 
     def give_up(self, error: OSError) -> bool:
         """Delete the spare so that something dearer finds room; False when there was none."""

@@ -13,13 +13,15 @@ DURABILITIES: Final = ("memory", "os", "disk")
 
 @dataclass(frozen=True, slots=True)
 class JournalSettings:
-    """`directory` is the journal's own, `<data>/journal`; `age_max_s` 0 keeps history until `size_max` asks for room."""
+    """`directory` is the journal's own, `<data>/journal`; `age_max_s` 0 keeps history until `size_max` or `free_min`
+    asks for room."""
 
     directory: str
     durability: Durability = "disk"
     segment_size: int = limits.SEGMENT_SIZE
     size_max: int = limits.JOURNAL_SIZE_MAX
     age_max_s: int = 0
+    free_min: int = limits.JOURNAL_FREE_MIN
     # Write zeros over the spare segment ahead of time: a sync then has no extent to convert and takes about a third less.
     zero_fill: bool = True
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from dragoman import limits
 from dragoman.errors import JournalFailing, JournalUnavailable
-from dragoman.journal.checkpoint import checkpoint_blocks
+from dragoman.journal.checkpoint import checkpoint_blocks, checkpoint_room
 from dragoman.journal.disk import DiskFace
 from dragoman.journal.format import (
     BLOCK_HEADER_SIZE,
@@ -92,7 +92,7 @@ class Writer:
         live = self._live
         if live.suspect or live.end == SEGMENT_HEADER_SIZE or (self.room.spare is None and self.room.error is not None):
             return False
-        return live.end + BLOCK_HEADER_SIZE + size >= self._settings.segment_size
+        return live.end + BLOCK_HEADER_SIZE + size >= min(self._settings.segment_size, live.allocated)
 
     def append(self, records: bytes, count: int, time_ns: int, settling: bool, place: int | None) -> int:
         """Write one block; the lsn of its last fact. In `os` a broken segment is left at once, for written is the promise;
@@ -285,9 +285,13 @@ class Writer:
             if self._live.suspect:
                 self._relocate()
                 return
-            if checkpoint is not None and not self._has_room_for(checkpoint):
+            if checkpoint is not None and not self.room.is_enough_for(checkpoint_room(checkpoint)):
                 checkpoint = None
-            spare = self.room.take()
+            # On a full disk a checkpoint is what lets settled segments go: it may take what is left.
+            if checkpoint is not None and self.room.is_full:
+                spare = self.room.take_behind(self._live, checkpoint_room(checkpoint))
+            else:
+                spare = self.room.take()
             flags = SEGMENT_CHECKPOINT if checkpoint is not None else 0
             header = self._header(flags, (self.next_lsn, self.next_block_no))
             try:
@@ -328,10 +332,6 @@ class Writer:
             self._advance(0, 0, self.time_ns)
             self._promised = None
             return True
-
-    def _has_room_for(self, checkpoint: list[bytes]) -> bool:
-        needed = sum(map(len, checkpoint)) + 2 * self._settings.segment_size
-        return self.room.error is None and self._disk.free_space(self._settings.directory) >= needed
 
     def make_spare(self) -> None:
         """Have a spare again, and in `disk` write zeros over it ahead of time. For a thread of its own."""

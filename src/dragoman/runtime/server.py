@@ -279,6 +279,7 @@ def journal_settings(config: Config, home: Home) -> JournalSettings:
         segment_size=journal.segment_size,
         size_max=journal.size_max,
         age_max_s=int(journal.age_max_s),
+        free_min=journal.free_min,
     )
 
 

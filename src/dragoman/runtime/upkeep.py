@@ -16,7 +16,14 @@ import structlog
 from dragoman.core.carry import Carrier, carriable_counts, live_counts
 from dragoman.core.checkpoint import encode, estimated_size
 from dragoman.errors import JournalUnavailable
-from dragoman.limits import CARRY_STEP_COUNT, LAKE_PATIENCE, RETENTION_INTERVAL_NS
+from dragoman.limits import (
+    CARRY_STEP_COUNT,
+    LAKE_FULL_PATIENCE_NS,
+    LAKE_PATIENCE,
+    RETENTION_INTERVAL_NS,
+    SEGMENT_SIZE_MIN,
+    SYNC_INTERVAL_NS,
+)
 
 if TYPE_CHECKING:
     from dragoman.core.core import Core
@@ -45,6 +52,7 @@ class Upkeep:
         self._next_retention_ns = 0
         self._thread: threading.Thread | None = None
         self._checkpoint_no = journal.checkpoint_no  # the newest synced one when retention was last looked at
+        self._full_since_ns = 0  # since when the disk is full; 0: it is not
         self._is_over = False  # over its size, and only a newer checkpoint lets something go
         self._superblock_trouble: str | None = None
         self._is_urgent = False  # roll and checkpoint at once
@@ -85,6 +93,7 @@ class Upkeep:
             self._superblock_trouble = journal.superblock_trouble
             if self._superblock_trouble is not None:
                 log.error("the superblock cannot be written", code="JOURNAL_FAILING", trouble=self._superblock_trouble)
+        self._watch_disk(now_ns)
         has_newer = self._checkpoint_no != journal.checkpoint_no
         is_hasty = self._is_over and not has_newer and self._checkpoints[-1][0] > (self._checkpoint_no or 0)
         if (is_hasty or journal.wants_upkeep(now_ns)) and (self._thread is None or not self._thread.is_alive()):
@@ -97,15 +106,25 @@ class Upkeep:
         elif self._carry_list:
             self._carrier = Carrier(self._core.state, self._core.log, self._core.quarantine, self._carry_list.pop(0))
         elif now_ns >= self._next_retention_ns or (self._is_over and has_newer):
-            self._next_retention_ns = now_ns + RETENTION_INTERVAL_NS
+            self._next_retention_ns = now_ns + (SYNC_INTERVAL_NS if self._full_since_ns else RETENTION_INTERVAL_NS)
             self._retain(now_ns)
+
+    def _watch_disk(self, now_ns: int) -> None:
+        """A disk that runs full is looked at now, not at the next interval."""
+        if not self._journal.is_disk_full:
+            self._full_since_ns = 0
+        elif not self._full_since_ns:
+            self._full_since_ns = now_ns
+            self._next_retention_ns = 0
+            log.warning("the disk is full: settled segments go", size=self._journal.size())
 
     def _retain(self, now_ns: int) -> None:
         journal = self._journal
         segments = journal.segments()
+        bound = journal.size_bound()
         self._checkpoint_no = journal.checkpoint_no
         # Looking through ten million waiting messages takes half a second: not while there is nothing to gain.
-        if journal.size() * 2 <= journal.settings.size_max and not journal.settings.age_max_s:
+        if journal.size() * 2 <= bound and not journal.settings.age_max_s and not self._full_since_ns:
             self.is_full = self._is_over = False
             self.live_size = 0
             return
@@ -113,7 +132,7 @@ class Upkeep:
         synced_no = self._checkpoint_no or 0
         self._checkpoints = [pair for pair in self._checkpoints if pair[0] >= synced_no] or self._checkpoints[-1:]
         needed = set(counts).union(*(referred for _, referred in self._checkpoints))
-        dropped = journal.droppable(needed, now_ns, self._copied_lsn())
+        dropped = journal.droppable(needed, now_ns, self._copied_lsn(now_ns), bound)
         if dropped:
             freed = journal.drop(dropped)
             log.info("segments dropped", count=len(dropped), bytes=freed)
@@ -122,25 +141,29 @@ class Upkeep:
             s.segment_no: carriable.get(s.segment_no, 0) * _message_size(s.size, s.first_lsn, s.last_lsn)
             for s in segments
         }
-        self._carry_list = journal.worth_carrying(sizes)
+        self._carry_list = journal.worth_carrying(sizes, bound)
         was_full = self.is_full
         size_max = journal.settings.size_max
-        self._is_over = journal.size() > size_max and not self._carry_list and not dropped
+        self._is_over = (journal.size() > bound or self._full_since_ns > 0) and not self._carry_list and not dropped
         self.live_size = sum(s.size for s in journal.segments() if not s.sealed or s.segment_no in counts)
         self.is_full = self._is_over and self.live_size > size_max
         # What only an older checkpoint still refers to goes with a newer one; a quiet journal rolls to none by itself.
         newest_no, referred = self._checkpoints[-1]
         self._is_urgent = self._is_over and any(
-            s.sealed and s.segment_no not in counts and (s.segment_no >= newest_no or s.segment_no in referred)
+            (s.sealed or (self._full_since_ns and s.size > SEGMENT_SIZE_MIN))
+            and s.segment_no not in counts
+            and (s.segment_no >= newest_no or s.segment_no in referred)
             for s in segments
         )
         if self.is_full and not was_full:
             log.error("the journal is full: new work is refused", code="JOURNAL_FULL", size=journal.size())
 
-    def _copied_lsn(self) -> int | None:
-        """A lake that cannot be written may cost the journal's size once more, not the disk."""
+    def _copied_lsn(self, now_ns: int) -> int | None:
+        """A lake that cannot be written may cost the journal's size once more, not the disk, and not the work of a full one for long."""
         journal = self._journal
-        if self.copied_lsn is not None and journal.size() > LAKE_PATIENCE * journal.settings.size_max:
+        is_over = journal.size() > LAKE_PATIENCE * journal.settings.size_max
+        is_out_of_patience = self._full_since_ns and now_ns - self._full_since_ns >= LAKE_FULL_PATIENCE_NS
+        if self.copied_lsn is not None and (is_over or is_out_of_patience):
             log.error("segments go before the lake has them", code="LAKE_BEHIND", sealed_lsn=self.copied_lsn)
             return None
         return self.copied_lsn

@@ -40,6 +40,13 @@ class JournalConfig:
     age_max_s: float = setting(
         0.0, kinds.seconds(), "Settled journal files older than this go. 0 = kept until size_max.", reloadable=True
     )
+    free_min: int = setting(
+        limits.JOURNAL_FREE_MIN,
+        kinds.size(0),
+        "Bytes that stay free on the journal's disk: with less, the oldest settled journal files go, once the lake has them. New work is "
+        "refused only when no room is left at all.",
+        reloadable=True,
+    )
     index: Literal["auto", "off"] = setting(
         "auto",
         kinds.one_of("auto", "off"),
