@@ -33,6 +33,13 @@ QUEUES_MAX: Final = 100_000
 SERVED_MAX: Final = 1000
 # Bytes of the queue list of one INFORM: 1000 names of 250 bytes.
 SERVED_TEXT_SIZE_MAX: Final = 256 * 1024
+# Idle queues are looked for this many at a time, ten times a second: some tenths of a millisecond; and this many are forgotten at most.
+QUEUES_LOOKED_AT_STEP: Final = 1000
+QUEUES_FORGOTTEN_STEP: Final = 200
+# No queue is forgotten this soon after a start by itself: its workers may still be on their way back.
+FORGET_AFTER_START_NS: Final = 3_600_000_000_000
+# The largest number of a queue: facts have 4 bytes for it.
+QUEUE_NO_MAX: Final = 2**31 - 1
 # Durable schedules; each is checked when it is due and written whole into every checkpoint.
 SCHEDULES_MAX: Final = 10_000
 # Slots one worker may hold open: READYs beyond are counted, not served, so a flood of READY cannot claim a whole queue.

@@ -132,6 +132,7 @@ def every_fact() -> bytes:
     log.requeued(m, False)
     log.numbered(records.STARTED, 3, 0, b"1.2.3")
     log.numbered(records.QUEUE_NAMED, 3, 0, "pošta".encode())
+    log.numbered(records.QUEUE_FORGOTTEN, 3, words.BY_OPERATOR, "pošta".encode())
     log.numbered(records.WORKER_LEFT, 9, words.HEARTBEAT_LOST, b"")
     log.numbered(records.DELIVERED, m.number, 9, b"")
     log.numbered(records.SCHEDULED, 14, 600_000, schedule_text(m, 1000, "*/5 * * * *", -1))

@@ -157,6 +157,13 @@ def test_records_of_older_journals_are_read_as_far_as_they_go() -> None:
     [
         (records.STARTED, 3, 0, b"0.1.0", {"boot_no": 3, "version": "0.1.0"}),
         (records.QUEUE_NAMED, 2, 0, b"mail\xff", {"queue_no": 2, "queue": "mail\\xff"}),
+        (
+            records.QUEUE_FORGOTTEN,
+            2,
+            words.BY_OPERATOR,
+            b"mail\xff",
+            {"queue_no": 2, "queue": "mail\\xff", "reason": "by_operator"},
+        ),
         (records.WORKER_LEFT, 8, words.HEARTBEAT_LOST, b"", {"worker_no": 8, "reason": "heartbeat_lost"}),
         (records.DELIVERED, 77, 8, b"", {"message_no": 77, "worker_no": 8}),
         (

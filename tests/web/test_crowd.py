@@ -107,3 +107,11 @@ def test_a_family_without_series_is_not_announced() -> None:
 )
 def test_the_format_is_the_one_that_is_liked_better(accept: str, is_wanted: bool) -> None:
     assert wants_openmetrics(accept) is is_wanted
+
+
+def test_a_queue_that_was_forgotten_gives_its_place_and_its_name_back() -> None:
+    crowd = Crowd(1)
+    assert [view["queue_no"] for view in crowd.choose([queue(1, 5)])] == [1]
+    assert crowd.missing([queue(2, 9)]) == ["q1"]
+    again = queue(7, 1) | {"queue": "q1"}
+    assert [view["queue_no"] for view in crowd.choose([again])] == [7], "the same name, made anew"

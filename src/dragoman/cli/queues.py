@@ -20,7 +20,7 @@ from dragoman.core.phrases import count_of, duration
 @json_option
 @click.pass_context
 def queues(context: click.Context, prefix: str, limit: int, offset: int, data: Path, as_json: bool) -> None:
-    """Show queues; pause, drain, resume or purge one."""
+    """Show queues; pause, drain, resume, purge or forget one."""
     if context.invoked_subcommand is not None:
         return
     found = ask(data, "queues", prefix=prefix, limit=limit, offset=offset)
@@ -101,3 +101,28 @@ def purge(queue: str, delayed: bool, yes: bool, data: Path, as_json: bool) -> No
     with progress_bar("purging", as_json) as progress:
         answer = ask(data, "purge", progress, queue=queue, delayed=delayed)
     print_json(answer) if as_json else print_lines([f"{count_of(answer['purged'], 'message')} of {queue} cancelled"])
+
+
+@queues.command()
+@click.argument("queue", required=False, default="")
+@click.option("--prefix", default="", help="All queues whose names begin so and that nothing refers to.")
+@click.option("--all", "all_", is_flag=True, help="All queues that nothing refers to.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@data_option
+@json_option
+def forget(queue: str, prefix: str, all_: bool, yes: bool, data: Path, as_json: bool) -> None:
+    """Forget QUEUE, its counts and its name; who names it again makes a new one.
+
+    Refused while anything refers to it: a message, a worker, a schedule, a dedupe key that still counts, a pause. The broker does the same by
+    itself with queues that were not used for `queues.forget_s`.
+    """
+    if bool(queue) + bool(prefix) + all_ != 1:
+        raise click.UsageError("name a QUEUE, or give --prefix or --all")
+    if not queue and not yes:
+        which = f"that begins with {prefix}" if prefix else "there is"
+        click.confirm(f"Forget every queue {which} and that nothing refers to?", abort=True, err=True)
+    with progress_bar("forgetting", as_json) as progress:
+        answer = ask(data, "forget", progress, queue=queue, prefix=prefix, all=all_)
+    kept = f", {count_of(answer['kept'], 'queue')} in use" if answer["kept"] else ""
+    line = f"{queue} is forgotten" if queue else f"{count_of(answer['forgotten'], 'queue')} forgotten{kept}"
+    print_json(answer) if as_json else print_lines([line])

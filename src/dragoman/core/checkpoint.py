@@ -2,7 +2,8 @@
 
 A checkpoint is a run of chunks, each `u8 section, …` (little endian), in one fixed order:
 
-    COUNTERS  i64 boot_no, i64 next_number, i64 accepted, i64 settled
+    COUNTERS  i64 boot_no, i64 next_number, i64 accepted, i64 settled, i64 next_queue_no, and of forgotten queues i64 done, failed, released
+              (checkpoints of older journals end after settled)
     QUEUE     i32 queue_no, u8 1 paused, 2 draining, i64 accepted, done, failed, released, wait_ns, wait_max_ns, name (the rest)
     KEYS      i32 queue_no, then per dedupe key: i64 message_no, i64 until_ns, u8 n, key (n)
     SCHEDULE  i64 schedule_no, i64 next_due_ns, i64 last_due_ns, i64 fired, i64 runs_left, text of its scheduled fact
@@ -11,6 +12,7 @@ A checkpoint is a run of chunks, each `u8 section, …` (little endian), in one 
     HOLDERS   per leased message: i64 message_no, i64 worker_no
     SERVES    i64 worker_no, then per queue it serves: i32 queue_no
     LEFT      per queue that a worker left: i32 queue_no, i64 when, u8 reason
+    USED      per queue: i32 queue_no, i64 when it was last used
     LINE      i32 queue_no, u8 priority, u8 n, key of the line (n), i32 count, then five columns of i64: number, place, accepted_ns,
               expires_ns, id hash: messages that have only waited, in order
 
@@ -48,6 +50,7 @@ HOLDERS: Final = 7
 SERVES: Final = 8
 LEFT: Final = 9
 MESSAGE: Final = 10
+USED: Final = 11
 
 
 def estimated_size(state: State) -> int:
@@ -66,6 +69,10 @@ def encode(state: State, moved_place: Callable[[int], int] | None) -> list[bytes
     write_i64_le(out, state.next_number)
     write_i64_le(out, state.accepted)
     write_i64_le(out, state.settled)
+    write_i64_le(out, state.next_queue_no)
+    write_i64_le(out, state.forgotten.done)
+    write_i64_le(out, state.forgotten.failed)
+    write_i64_le(out, state.forgotten.released)
     finish(out, chunks)
     for queue in state.queues_by_no.values():
         write_queue(queue, chunks)
@@ -84,6 +91,7 @@ def encode(state: State, moved_place: Callable[[int], int] | None) -> list[bytes
             write_message(m, moved_place, chunks)
     write_holders(held_messages(state.messages), chunks)
     write_attendance(state.attendance, chunks)
+    write_used(state, chunks)
     tails = all_tails(state)
     for key in sorted(set(pristine) | set(tails)):
         write_line(key, pristine.get(key, []), tails.get(key), moved_place, chunks)
@@ -193,6 +201,16 @@ def write_attendance(attendance: Attendance, chunks: list[bytes]) -> None:
             write_i64_le(out, left[0])
             out.append(left[1])
         finish(out, chunks)
+
+
+def write_used(state: State, chunks: list[bytes]) -> None:
+    if not state.queues_by_no:
+        return
+    out = chunk(USED)
+    for queue in state.queues_by_no.values():
+        write_i32_le(out, queue.number)
+        write_i64_le(out, queue.used_ns)
+    finish(out, chunks)
 
 
 def all_tails(state: State) -> dict[tuple[int, int, bytes], Tail]:

@@ -8,7 +8,19 @@ from typing import Final, final
 from librt.strings import read_i32_le, read_i64_le
 from mypy_extensions import i64
 
-from dragoman.core.checkpoint import COUNTERS, HOLDERS, KEYS, LEFT, LINE, MESSAGE, MESSAGE_V1, QUEUE, SCHEDULE, SERVES
+from dragoman.core.checkpoint import (
+    COUNTERS,
+    HOLDERS,
+    KEYS,
+    LEFT,
+    LINE,
+    MESSAGE,
+    MESSAGE_V1,
+    QUEUE,
+    SCHEDULE,
+    SERVES,
+    USED,
+)
 from dragoman.core.lifecycle import LEASED, QUARANTINED
 from dragoman.core.lines import line_code
 from dragoman.core.queue import Queue
@@ -38,6 +50,11 @@ class CheckpointReader:
             state.next_number = read_i64_le(data, 9)
             state.accepted = read_i64_le(data, 17)
             state.settled = read_i64_le(data, 25)
+            if len(data) > 33:
+                state.next_queue_no = read_i64_le(data, 33)
+                state.forgotten.done = read_i64_le(data, 41)
+                state.forgotten.failed = read_i64_le(data, 49)
+                state.forgotten.released = read_i64_le(data, 57)
         elif section == QUEUE:
             self.queue(data)
         elif section == KEYS:
@@ -52,6 +69,8 @@ class CheckpointReader:
             self.serves(data)
         elif section == LEFT:
             self.left(data)
+        elif section == USED:
+            self.used(data)
         elif section == LINE:
             self.line(data)
 
@@ -81,8 +100,7 @@ class CheckpointReader:
         schedule.last_due_ns = read_i64_le(data, 17)
         schedule.fired = read_i64_le(data, 25)
         schedule.runs_left = read_i64_le(data, 33)
-        self.state.schedules[schedule.number] = schedule
-        self.state.schedules_by_key[schedule.template.dedupe] = schedule
+        self.state.add_schedule(schedule)
 
     def message(self, data: bytes, is_old: bool) -> None:
         state = self.state
@@ -146,6 +164,12 @@ class CheckpointReader:
         while at < len(data):
             self.state.attendance.left[read_i32_le(data, at)] = (read_i64_le(data, at + 4), data[at + 12])
             at += 13
+
+    def used(self, data: bytes) -> None:
+        at: i64 = 1
+        while at < len(data):
+            self.state.queues_by_no[read_i32_le(data, at)].used_ns = read_i64_le(data, at + 4)
+            at += 12
 
     def put(self, m: Message, queue: Queue, kind: int) -> None:
         m.state = kind

@@ -11,6 +11,7 @@ from typing import final
 
 from dragoman.core.crowding import memory_size
 from dragoman.core.dispatch import Dispatch
+from dragoman.core.forgetting import Forgetting
 from dragoman.core.held import held_messages
 from dragoman.core.lifecycle import ANSWER, CANCEL, LEASED, QUARANTINED, REJECT, STATE_NAMES
 from dragoman.core.peek import peek_by_id
@@ -76,6 +77,7 @@ class Core(Exchange):
         self.settling = Settling(self.state, self.log, self.routes, self.dispatch, self.tallies)
         self.roster = Roster(self.state, self.log, self.dispatch, self.settling)
         self.workers = self.roster.workers
+        self.forgetting = Forgetting(self.state, self.log, self.tallies)
         self.topics = Topics()
         self.notes: dict[str, int] = {}
         self.refusing: int = TAKEN  # why new work is refused at the moment

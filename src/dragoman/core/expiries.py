@@ -10,8 +10,11 @@ import heapq
 from array import array
 from typing import Final, final
 
+from dragoman.core.lines import line_code
+from dragoman.core.queue import Queue
 from dragoman.core.tail import Tail
 from dragoman.limits import STALE_ENTRIES_MAX
+from dragoman.model.message import Message
 
 STEP_NS: Final = 100_000_000
 TAKEN_MAX: Final = 10_000  # per sweep: a million that expire at one instant must not stop the loop
@@ -62,6 +65,17 @@ class Expiries:
         self.steps = []
         self.watched = 0
         self.expiring = 0
+
+    def watch_again(self, messages: dict[int, Message], queues: dict[bytes, Queue]) -> None:
+        """Watch just what is open: most of what was watched is settled by now."""
+        self.clear()
+        for m in messages.values():
+            if m.expires_ns != 0:
+                self.watch(m.number, m.expires_ns)
+        for queue in queues.values():
+            for lane in queue.lanes:
+                for line in lane.lines.values():
+                    self.watch_tail(line.tail, line_code(queue.number, lane, line))
 
     def take(self, now_ns: int) -> list[int]:
         """Those whose time has come, a bounded number of them: number, line (-1: in memory), and so on. They are watched no more."""

@@ -34,6 +34,16 @@ class IdleLine:
 
 
 @final
+class ForgottenCounts:
+    """What queues that were forgotten had counted: the broker's sums never fall."""
+
+    def __init__(self) -> None:
+        self.done: int = 0
+        self.failed: int = 0
+        self.released: int = 0
+
+
+@final
 class Queue:
     """Lanes by priority (highest first), the workers with a free slot by rank (highest first), and counts."""
 
@@ -46,6 +56,7 @@ class Queue:
         self.delayed: int = 0
         self.leased: int = 0
         self.quarantined: int = 0
+        self.schedules: int = 0  # that make messages for it
         self.is_paused: bool = False  # it takes messages and gives none out
         self.is_draining: bool = False  # it gives messages out and takes none
         self.servings: list[Serving] = []
@@ -57,6 +68,7 @@ class Queue:
         # Dedupe keys, oldest first: key → (message number, until when it counts).
         self.dedupe: dict[bytes, tuple[int, int]] = {}
 
+        self.used_ns: int = 0  # when it was named, or a message of its came or ended last
         self.accepted: int = 0
         self.done: int = 0
         self.failed: int = 0  # ended otherwise than done

@@ -14,6 +14,7 @@ from mypy_extensions import i64
 
 from dragoman.core.checkpoint_reader import CheckpointReader, read_schedule, schedule_queue_no
 from dragoman.core.core import Core
+from dragoman.core.forgetting import on_queue_forgotten
 from dragoman.core.lifecycle import LEASED as IS_LEASED
 from dragoman.core.lifecycle import QUARANTINED as IS_QUARANTINED
 from dragoman.core.lifecycle import WAITING as IS_WAITING
@@ -29,6 +30,7 @@ from dragoman.model.records import (
     LEASED,
     PAUSED,
     QUARANTINED,
+    QUEUE_FORGOTTEN,
     QUEUE_NAMED,
     RELEASED,
     REQUEUED,
@@ -128,12 +130,16 @@ class Replay:
             state.on_started(number)
         elif kind == QUEUE_NAMED:
             self.queue_named(number, text)
+        elif kind == QUEUE_FORGOTTEN:
+            queue = state.queues_by_no.get(number)
+            if queue is not None:
+                on_queue_forgotten(state, queue)
         elif kind == WORKER_JOINED:
             if number >= state.next_number:
                 state.next_number = number + 1
-            state.attendance.on_joined(number, text, state.queues, state.now_ns)
+            state.attendance.on_joined(number, text, state.queues, state.queues_by_no, state.now_ns)
         elif kind == WORKER_LEFT:
-            state.attendance.on_left(number, small, state.now_ns)
+            state.attendance.on_left(number, small, state.queues_by_no, state.now_ns)
         elif kind == DELIVERED:
             m = state.take(number)
             if m is not None:

@@ -9,7 +9,7 @@ from dragoman.core.dispatch import Dispatch
 from dragoman.core.queue import Queue
 from dragoman.core.settling import Settling
 from dragoman.core.state import State
-from dragoman.limits import NAME_SIZE_MAX, SERVED_MAX
+from dragoman.limits import NAME_SIZE_MAX, QUEUE_NO_MAX, SERVED_MAX
 from dragoman.limits import QUEUES_MAX as QUEUES_COUNT_MAX
 from dragoman.model.peer import Peer
 from dragoman.model.records import QUEUE_NAMED, WORKER_JOINED, FactLog
@@ -48,12 +48,11 @@ class Roster:
         """Whether a queue of this name may be made."""
         if len(name) > NAME_SIZE_MAX:
             return TOO_LONG
-        return QUEUES_MAX if len(self.state.queues) >= QUEUES_COUNT_MAX else TAKEN
+        is_full = len(self.state.queues) >= QUEUES_COUNT_MAX or self.state.next_queue_no + SERVED_MAX > QUEUE_NO_MAX
+        return QUEUES_MAX if is_full else TAKEN
 
     def name_queue(self, name: bytes) -> Queue:
-        number = len(self.state.queues) + 1
-        while number in self.state.queues_by_no:  # a salvage lost the names of lower ones
-            number += 1
+        number = self.state.next_queue_no
         self.log.numbered(QUEUE_NAMED, number, 0, name)
         return self.state.on_queue_named(number, name)
 
@@ -106,7 +105,8 @@ class Roster:
     def note_joined(self, peer: Peer, claims: list[bytes]) -> None:
         text = worker_text(peer, claims)
         self.log.numbered(WORKER_JOINED, peer.number, peer.dialect, text)
-        self.state.attendance.on_joined(peer.number, text, self.state.queues, self.state.now_ns)
+        state = self.state
+        state.attendance.on_joined(peer.number, text, state.queues, state.queues_by_no, state.now_ns)
 
     def claims_anew(self, peer: Peer, queue: Queue, rank: int, is_exclusive: bool) -> bool:
         """One that says its claim again, no more and no less exclusive than before, keeps its place; False for any other."""
@@ -184,7 +184,7 @@ class Roster:
         peer.slots = 0
         del self.workers[peer.number]
         self.log.numbered(WORKER_LEFT_FACT, peer.number, reason, b"")
-        self.state.attendance.on_left(peer.number, reason, self.state.now_ns)
+        self.state.attendance.on_left(peer.number, reason, self.state.queues_by_no, self.state.now_ns)
         if peer.is_dismissed:
             peer.claims = []
             self.dismissals.departed(peer, self.state.now_ns, self.state.settings.dismissed_ns)

@@ -34,6 +34,7 @@ class CoreSettings:
         self.large_bodies_max: int = NO_BOUND  # the same for bodies that are large: they leave memory first
         self.objects_max: int = NO_BOUND  # messages in memory: beyond, waiting ones are 40 bytes each
         self.messages_size_max: int = NO_BOUND  # what all messages may take of memory: beyond, new ones are refused
+        self.forget_ns: int = 0  # an empty, unserved queue unused for so long is forgotten; 0: never
         self.timezone: str = "UTC"
         self.dismissed_ns: int = (
             86_400 * SECOND_NS

@@ -28,7 +28,7 @@ from dragoman.core.lifecycle import (
     moved,
 )
 from dragoman.core.lines import Line, line_code
-from dragoman.core.queue import Queue
+from dragoman.core.queue import ForgottenCounts, Queue
 from dragoman.core.schedule import Schedule
 from dragoman.core.settings import CoreSettings
 from dragoman.limits import STALE_ENTRIES_MAX
@@ -62,6 +62,8 @@ class State:
         self.attendance = Attendance()
         self.settled: int = 0
         self.accepted: int = 0
+        self.next_queue_no: int = 1  # numbers of queues are never used again
+        self.forgotten = ForgottenCounts()
         self.bodies_size: int = 0  # bytes of the bodies that open messages have in memory
 
     def take_number(self) -> int:
@@ -90,6 +92,8 @@ class State:
         if number in self.queues_by_no:
             return self.queues_by_no[number]  # each boot names them all again
         queue = Queue(number, name)
+        queue.used_ns = self.now_ns
+        self.next_queue_no = max(self.next_queue_no, number + 1)
         self.queues[name] = queue
         self.queues_by_no[number] = queue
         return queue
@@ -103,6 +107,7 @@ class State:
         self.index(m)
         self.accepted += 1
         queue.accepted += 1
+        queue.used_ns = self.now_ns
         if m.dedupe:
             until_ns = self.now_ns + self.settings.dedupe_window_ns
             queue.remember_key(m.dedupe, m.number, until_ns, self.settings.dedupe_keys_max)
@@ -152,10 +157,11 @@ class State:
             self.unline(m, queue)
         assert outcome >= FIRST_END
         m.state = outcome
+        queue.used_ns = self.now_ns
         self.unindex(m)
         self.settled += 1
         if m.expires_ns != 0 and self.expiries.settled(self.accepted - self.settled):
-            self.watch_again()
+            self.expiries.watch_again(self.messages, self.queues)
         if outcome == FIRST_END:
             queue.done += 1
         else:
@@ -198,14 +204,19 @@ class State:
     def on_scheduled(self, schedule: Schedule) -> None:
         earlier = self.schedules_by_key.get(schedule.template.dedupe)
         if earlier is not None:
-            del self.schedules[earlier.number]
+            self.on_unscheduled(earlier)
         if schedule.number >= self.next_number:
             self.next_number = schedule.number + 1
+        self.add_schedule(schedule)
+
+    def add_schedule(self, schedule: Schedule) -> None:
         self.schedules[schedule.number] = schedule
         self.schedules_by_key[schedule.template.dedupe] = schedule
+        self.queues_by_no[schedule.template.queue_no].schedules += 1
 
     def on_unscheduled(self, schedule: Schedule) -> None:
         del self.schedules[schedule.number]
+        self.queues_by_no[schedule.template.queue_no].schedules -= 1
         if self.schedules_by_key.get(schedule.template.dedupe) is schedule:
             del self.schedules_by_key[schedule.template.dedupe]
 
@@ -286,7 +297,9 @@ class State:
         m = self.messages.get(number)
         if m is not None or code < 0:
             return m
-        queue = self.queues_by_no[code >> 24]
+        queue = self.queues_by_no.get(code >> 24)
+        if queue is None:  # forgotten: what was watched there has long ended
+            return None
         lane = queue.lane(code >> 16 & 0xFF)
         line = lane.lines.get((code & 0xFFFF).to_bytes(2, "big"))
         if line is None:
@@ -373,18 +386,6 @@ class State:
         elif m.number in self.messages:  # one that just ended may still be asked for its body
             self.bodies_size += m.body_size
         return True
-
-    def watch_again(self) -> None:
-        """Watch just what is open: most of what was watched is settled by now."""
-        expiries = self.expiries
-        expiries.clear()
-        for m in self.messages.values():
-            if m.expires_ns != 0:
-                expiries.watch(m.number, m.expires_ns)
-        for queue in self.queues.values():
-            for lane in queue.lanes:
-                for line in lane.lines.values():
-                    expiries.watch_tail(line.tail, line_code(queue.number, lane, line))
 
     def count_death(self, m: Message, worker_no: int) -> None:
         if m.died_with is None:

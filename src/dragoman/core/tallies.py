@@ -56,6 +56,14 @@ class Tallies:
         queue.spans = spans
         return spans
 
+    def forget(self, queue: Queue) -> None:
+        """What was counted with a queue of its own is counted with all others."""
+        spans = queue.spans
+        if spans is not None and spans is not self.other_spans:
+            self.own_spans.remove(spans)
+            self.other_spans.wait.take_over(spans.wait)
+            self.other_spans.total.take_over(spans.total)
+
     def all_spans(self) -> list[Spans]:
         return [*self.own_spans, self.other_spans]
 

@@ -57,6 +57,7 @@ class Timers:
             self.next_count_ns = now_ns + SECOND_NS
             self.write_counts()
             self.core.settling.leftovers.sweep(now_ns)
+        self.core.forgetting.sweep(now_ns)
 
     def when_next(self) -> int:
         """The next instant at which `sweep` has something to do."""

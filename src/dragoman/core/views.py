@@ -27,9 +27,9 @@ def counters(core: Core) -> dict[str, object]:
     waiting = 0
     delayed = 0
     leased = 0
-    done = 0
-    failed = 0
-    released = 0
+    done = state.forgotten.done
+    failed = state.forgotten.failed
+    released = state.forgotten.released
     for queue in state.queues.values():
         waiting += queue.waiting
         delayed += queue.delayed

@@ -66,6 +66,7 @@ WHY: Final[Says] = {"reason": word("reason", REASONS)}
 FIELDS: Final[dict[str, Says]] = {
     "started": {"boot_no": number("count"), "version": text("text")},
     "queue_named": {"queue_no": number("queue_no"), "queue": text("text")},
+    "queue_forgotten": {"queue_no": number("queue_no"), "queue": text("text")} | WHY,
     "accepted": MESSAGE | QUEUE | {
         "flags": flags,
         "priority": number("priority"),

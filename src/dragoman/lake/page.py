@@ -71,6 +71,7 @@ Besides `broker_id`, `lsn`, `kind` and `at`, which every row has:
 |---|---|
 | `started` | count (boot_no), text (version) |
 | `queue_named` | queue_no, text (name). Each start names all queues again |
+| `queue_forgotten` | queue_no, text (name), reason. The number is never used again |
 | `worker_joined` | worker_no, worker_dialect, text |
 | `worker_left` | worker_no, reason |
 | `accepted` | message_no, queue_no, schedule_no, client_dialect, retries_left, priority, flags, timeout_us, expires_at, due_at, body_size, body_hash, body, client_id |

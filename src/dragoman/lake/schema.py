@@ -70,7 +70,7 @@ COLUMNS: Final = (
     Column(
         "text",
         "string",
-        "started: version; queue_named: the name; worker_joined: listener, remote, identity in hex, then `weight queue` each, tab "
+        "started: version; queue_named, queue_forgotten: the name; worker_joined: listener, remote, identity in hex, then `weight queue` each, tab "
         "separated; published: topic; late: the id it named; noted: the code; scheduled: cron expression",
     ),
 )  # fmt: skip

@@ -27,6 +27,7 @@ from dragoman.model.records import (
     PAUSED,
     PUBLISHED,
     QUARANTINED,
+    QUEUE_FORGOTTEN,
     QUEUE_NAMED,
     RELEASED,
     REQUEUED,
@@ -229,6 +230,8 @@ class FactColumns:
         text = records[at + 21 : at + size]
         if kind == QUEUE_NAMED:
             self._row(queue_no=i32(number))
+        elif kind == QUEUE_FORGOTTEN:
+            self._row(queue_no=i32(number), reason=u8(small))
         elif kind == WORKER_JOINED or kind == LATE:
             self._row(worker_no=number, worker_dialect=u8(small))
         elif kind == PUBLISHED or kind == NOTED or kind == STARTED:

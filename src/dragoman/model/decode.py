@@ -27,6 +27,7 @@ from dragoman.model.records import (
     PAUSED,
     PUBLISHED,
     QUARANTINED,
+    QUEUE_FORGOTTEN,
     QUEUE_NAMED,
     RELEASED,
     REQUEUED,
@@ -177,6 +178,8 @@ def decode_rarer(records: bytes, at: i64, kind: i64) -> dict[str, object]:
         return {"fact": name, "boot_no": number, "version": shown(text)}
     if kind == QUEUE_NAMED:
         return {"fact": name, "queue_no": number, "queue": shown(text)}
+    if kind == QUEUE_FORGOTTEN:
+        return {"fact": name, "queue_no": number, "queue": shown(text), "reason": word(REASON_NAMES, small)}
     if kind == WORKER_JOINED:
         return decode_joined(number, small, text)
     if kind == WORKER_LEFT:

@@ -34,6 +34,17 @@ class Histogram:
             self.used.append(bucket)
         cell.count += 1
 
+    def take_over(self, other: Histogram) -> None:
+        for bucket in other.used:
+            cell = other.cells[bucket]
+            if cell is not None:
+                mine = self.cells[bucket]
+                if mine is None:
+                    mine = Cell()
+                    self.cells[bucket] = mine
+                    self.used.append(bucket)
+                mine.count += cell.count
+
     def add_to(self, counts: list[int]) -> None:
         """Add every bucket's count to those of others; `counts` has one for each bucket."""
         for bucket in self.used:

@@ -49,6 +49,7 @@ PUBLISHED: Final = 17
 CLOCK_STEPPED: Final = 18
 LATE: Final = 19
 NOTED: Final = 20
+QUEUE_FORGOTTEN: Final = 21
 FACT_NAMES: Final = [
     "",
     "started",
@@ -71,6 +72,7 @@ FACT_NAMES: Final = [
     "clock_stepped",
     "late",
     "noted",
+    "queue_forgotten",
 ]
 
 NO_DIALECT: Final = 255  # of a worker that is known by its number only

@@ -18,6 +18,7 @@ from dragoman.model.records import (
     CLOSED,
     DELIVERED,
     QUARANTINED,
+    QUEUE_FORGOTTEN,
     QUEUE_NAMED,
     RELEASED,
     REQUEUED,
@@ -60,7 +61,7 @@ def is_wanted(records: bytes, at: i64, kind: i64, samples: i64, known: Container
         return is_traced(read_i64_le(records, at + 5), samples, known)
     if kind == ACCEPTED:
         return is_sampled(read_i64_le(records, at + 8), samples) or has_traceparent(records, at)
-    return kind == QUEUE_NAMED or kind == WORKER_JOINED
+    return kind == QUEUE_NAMED or kind == QUEUE_FORGOTTEN or kind == WORKER_JOINED
 
 
 def is_traced(number: i64, samples: i64, known: Container[int]) -> bool:

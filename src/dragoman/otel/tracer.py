@@ -69,6 +69,8 @@ class Tracer:
     def _name(self, fact: Fact) -> None:
         if fact["fact"] == "queue_named":
             self.queues[fact["queue_no"]] = fact["queue"]
+        elif fact["fact"] == "queue_forgotten":
+            self.queues.pop(fact["queue_no"], None)
         else:
             self.name_worker(fact["worker_no"], fact["identity"] or fact["remote"])
 

@@ -32,6 +32,7 @@ def apply_core(config: Config, settings: CoreSettings) -> None:
     settings.timeout_ns = ns(queues.timeout_s)
     settings.dedupe_window_ns = ns(queues.dedupe_window_s)
     settings.dedupe_keys_max = queues.dedupe_keys_max
+    settings.forget_ns = ns(queues.forget_s)
     settings.catch_up = CATCH_UPS[config.schedules.catch_up]
     settings.timezone = config.schedules.timezone
     settings.dismissed_ns = ns(config.workers.dismissed_s)

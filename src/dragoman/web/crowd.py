@@ -1,7 +1,7 @@
 """Which queues have series of their own: names come from peers, and a label that they can fill without bound would be theirs to abuse.
 
-The busiest ones are chosen, up to a limit, and stay chosen while this process lives: a queue that came and went would look like a counter
-that jumps. All others are added up under one name, as what the broker counted in all without the chosen ones; these sums never fall
+The busiest ones are chosen, up to a limit, and stay chosen while this process lives and the broker has them: a queue that came and went
+would look like a counter that jumps. All others are added up under one name, as what the broker counted in all without the chosen ones; these sums never fall
 while the broker runs.
 """
 
@@ -44,6 +44,9 @@ class Crowd:
 
     def choose(self, queues: list[View]) -> list[View]:
         """Those of them that are shown, in the order they were named."""
+        there = {view["queue_no"] for view in queues}
+        for number in [number for number in self._chosen if number not in there]:
+            self._names.discard(self._chosen.pop(number))  # forgotten, all of those that are there were asked for
         for view in sorted(queues, key=lambda view: -view["accepted"]):
             if len(self._chosen) >= self._chosen_max:
                 break

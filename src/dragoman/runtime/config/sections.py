@@ -231,6 +231,13 @@ class QueuesConfig:
     dedupe_window_s: float = setting(
         600.0, kinds.seconds(), "How long a dedupe key is remembered, also over restarts.", reloadable=True
     )
+    forget_s: float = setting(
+        604_800.0,
+        kinds.seconds(),
+        "A queue that has no message, no worker, no schedule, no dedupe key and no pause, and was not used for so long, is forgotten (and is made "
+        "anew when somebody names it). Not within the first hour after a start, unless this is shorter. 0 = never.",
+        reloadable=True,
+    )
     dedupe_keys_max: int = setting(
         100_000, kinds.integer(0), "Dedupe keys remembered per queue; the oldest goes first.", reloadable=True
     )

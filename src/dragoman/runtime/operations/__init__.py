@@ -33,6 +33,7 @@ OPERATIONS: Final[dict[str, type[Operation]]] = {
     "drain_queue": changes.DrainQueue,
     "resume": changes.Resume,
     "purge": changes.Purge,
+    "forget": changes.Forget,
     "config": questions.ConfigShow,
     "backup": changes.Backup,
     "stop": changes.Stop,

@@ -215,6 +215,40 @@ class Purge(Operation):
         return {"queue": self.queue, "purged": done}
 
 
+class Forget(Operation):
+    """Forget queues that nothing refers to: one by its name, those whose names begin with a prefix, or all."""
+
+    queue: str = ""
+    prefix: str = ""
+    all: bool = False
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        if bool(self.queue) + bool(self.prefix) + self.all != 1:
+            raise OperationRefused("BAD_ARGUMENT", "say which: a queue, a prefix or all (one of these)")
+        if self.queue:
+            name = known_queue(face.core, self.queue).name
+            use = await act(face, partial(_forget, name))
+            if use:
+                raise OperationRefused("WRONG_STATE", f"{self.queue} is in use: {use}")
+            return {"forgotten": 1, "kept": 0}
+        start = self.prefix.encode("utf-8", "surrogateescape")
+        names = [name for name in face.core.state.queues if name.startswith(start)]
+        forgotten = 0
+        for at in range(0, len(names), ADMIN_STEP_COUNT):
+            part = names[at : at + ADMIN_STEP_COUNT]
+            forgotten += await act(face, partial(_forget_some, part))
+            tell(at + len(part), len(names))
+        return {"forgotten": forgotten, "kept": len(names) - forgotten}
+
+
+def _forget(name: bytes, core: Core) -> str:
+    return core.forgetting.forget_by_operator(name) if name in core.state.queues else ""
+
+
+def _forget_some(names: list[bytes], core: Core) -> int:
+    return sum(name in core.state.queues and not core.forgetting.forget_by_operator(name) for name in names)
+
+
 def _purge_waiting(name: bytes, most: int, core: Core) -> int:
     return operator.purge(core, name, most)
 
