@@ -20,10 +20,11 @@ def join_twice_ns(count: int) -> int:
     queues = {b"q%d" % no: Queue(no, b"q%d" % no) for no in range(1, count + 1)}
     text = b"\t".join([b"emqp.worker", b"", b"", *(b"10 %s" % name for name in queues)])
     half = b"\t".join([b"emqp.worker", b"", b"", *(b"10 %s" % name for name in list(queues)[::2])])
+    by_no = {queue.number: queue for queue in queues.values()}
     attendance = Attendance()
     began_ns = time.thread_time_ns()
-    attendance.on_joined(1, text, queues, 1)
-    attendance.on_joined(1, half, queues, 2)
+    attendance.on_joined(1, text, queues, by_no, 1)
+    attendance.on_joined(1, half, queues, by_no, 2)
     took_ns = time.thread_time_ns() - began_ns
     assert attendance.serves[1] == list(range(1, count + 1, 2))
     assert attendance.left == dict.fromkeys(range(2, count + 1, 2), (2, SUPERSEDED))

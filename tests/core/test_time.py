@@ -114,7 +114,7 @@ def test_watching_again_forgets_nobody_not_even_those_on_disk() -> None:
     client = house.client()
     for _ in range(5):
         client.request(b"mail", headers=b"expires:50")
-    house.core.state.watch_again()
+    house.core.state.expiries.watch_again(house.core.state.messages, house.core.state.queues)
     assert house.core.state.expiries.watched == house.core.state.expiries.expiring == 5
     house.pass_time(51)
     assert len(house.facts("closed")) == 5
