@@ -213,6 +213,12 @@ NEWS_SIZE_MAX: Final = 16 * 1024 * 1024
 ENDED_REMEMBERED_MAX: Final = 100_000
 # A connection's outbox up to this many bytes keeps its room from tick to tick; a larger one gives it back.
 OUTBOX_SIZE_KEPT: Final = 16384
+# The background scrub of the journal: 10 GiB in an hour and a half, once a day, for about 1 % of a processor meanwhile.
+SCRUB_RATE: Final = 2 * 1024 * 1024
+SCRUB_INTERVAL_S: Final = 86_400
+# Records read, and rows of waiting messages looked at, in one step (a tenth of a second) after the scrub has found damage.
+DAMAGE_CHECK_READS: Final = 100
+DAMAGE_CHECK_ROWS: Final = 50_000
 # The log of the block being filled keeps its room up to this many bytes.
 LOG_SIZE_KEPT: Final = 1024 * 1024
 # A body up to this many bytes is copied once more, so that its record's CRC is one call; a larger one costs a second call instead.

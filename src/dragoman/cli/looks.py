@@ -62,6 +62,8 @@ def print_status(found: dict[str, Any]) -> None:
         rows.append(("PAUSED", paused_line(found["memory"])))
     if counters["refusing"]:
         rows.append(("REFUSING", f"new work is refused: {counters['refusing']}"))
+    if journal["damaged_blocks"]:
+        rows.append(("DAMAGE", f"in {journal['damaged_blocks']} places of the journal: the log has files and offsets"))
     if journal["trouble"]:
         rows.append(("TROUBLE", journal["trouble"]))
     for part, name in BESIDE.items():

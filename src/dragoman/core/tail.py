@@ -65,18 +65,21 @@ class Tail:
 
     def find(self, number: int) -> int:
         """Index of a number that still waits here, or -1."""
+        at = self.after(number - 1)
+        return at if at < len(self.numbers) and self.numbers[at] == number else -1
+
+    def after(self, number: int) -> int:
+        """Index of the first entry, waiting or gone, of a higher number; behind the last where there is none."""
         low: i64 = self.head
         high: i64 = len(self.numbers)
         numbers = self.numbers
         while low < high:
             mid = (low + high) // 2
-            if abs(numbers[mid]) < number:
+            if abs(numbers[mid]) <= number:
                 low = mid + 1
             else:
                 high = mid
-        if low < len(numbers) and numbers[low] == number:
-            return low
-        return -1
+        return low
 
     def live_numbers(self) -> list[int]:
         return [number for number in self.numbers[self.head :] if number > 0]

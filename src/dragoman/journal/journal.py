@@ -35,6 +35,7 @@ from dragoman.journal.format import (
 from dragoman.journal.reader import JournalReader
 from dragoman.journal.recovery import Recovered, give_back_tail, recover
 from dragoman.journal.scan import SegmentFile, SegmentWalk, read_segment_file
+from dragoman.journal.scrub import Scrub
 from dragoman.journal.segments import SegmentInfo
 from dragoman.journal.settings import JournalSettings
 from dragoman.journal.shelf import Shelf, shelve
@@ -59,6 +60,7 @@ class Journal:
         self._memory_lsn = 0
         self._upkeep_ns = time_ns
         self._writer: Writer | None = None
+        self.scrub = Scrub(disk, self._shelf, settings.scrub_rate, settings.scrub_interval_s * 1_000_000_000)
         self.findings = found.findings
         self._superblock: SuperblockWriter | None = None
         if settings.durability != "memory":

@@ -22,6 +22,9 @@ class JournalSettings:
     size_max: int = limits.JOURNAL_SIZE_MAX
     age_max_s: int = 0
     free_min: int = limits.JOURNAL_FREE_MIN
+    # Bytes a second that are proved again in the background; 0: none. And how often all of them are.
+    scrub_rate: int = limits.SCRUB_RATE
+    scrub_interval_s: int = limits.SCRUB_INTERVAL_S
     # Write zeros over the spare segment ahead of time: a sync then has no extent to convert and takes about a third less.
     zero_fill: bool = True
 

@@ -280,6 +280,8 @@ def journal_settings(config: Config, home: Home) -> JournalSettings:
         size_max=journal.size_max,
         age_max_s=int(journal.age_max_s),
         free_min=journal.free_min,
+        scrub_rate=journal.scrub_rate,
+        scrub_interval_s=int(journal.scrub_interval_s),
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from dragoman.core.phrases import duration, instant, number_text
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, JournalDamaged
 from dragoman.journal.stretches import Stretch, stretches
 from dragoman.runtime.lives import Gathering, Life
 from dragoman.runtime.search import Search, find_names
@@ -35,10 +35,10 @@ def find_lives(
     """Every life of the journal in `directory` that answers to `key`, oldest first.
 
     `lake`: the root of the lake that has what the journal no longer keeps, or who knows it, asked only if it is needed; empty: there is
-    none. What could not be read of it is a sentence in `notes`."""
+    none. What could not be read of it, or of the journal, is a sentence in `notes`."""
     segments = stretches(directory)
     gathering = Gathering(key)
-    lives = look_through(segments, gathering, progress)
+    lives = look_through(segments, gathering, progress, notes)
     if not is_trimmed(segments) or (lives and all(life.is_whole for life in lives)):
         return lives
     root = lake() if callable(lake) else lake
@@ -52,15 +52,26 @@ def find_lives(
         return lives
 
 
-def look_through(segments: list[Stretch], gathering: Gathering, progress: Progress = no_progress) -> list[Life]:
-    """The lives that a journal tells of, added to what was gathered before."""
+def look_through(
+    segments: list[Stretch], gathering: Gathering, progress: Progress = no_progress, notes: list[str] | None = None
+) -> list[Life]:
+    """The lives that a journal tells of, added to what was gathered before. With `notes` damage is a sentence there and the other segments
+    are read; without, it is raised."""
     search = Search(gathering.client_id, gathering.numbers)
     total, done = sum(stretch.file.size for stretch in segments), 0
     for stretch in segments:
         search.know(gathering.numbers, gathering.wire_ids)
-        with suppress(FileNotFoundError):  # trimmed under our feet
+        try:
             for block in search.blocks(stretch):
                 gathering.block(block.records, block.first_lsn, block.time_ns)
+        except FileNotFoundError:
+            pass  # trimmed under our feet
+        except JournalDamaged as damage:
+            if notes is None:
+                raise
+            notes.append(
+                f"{damage.file} is damaged at byte {damage.offset} ({damage.reason}): what it tells behind that is left out"
+            )
         done += stretch.file.size
         progress(done, total)
     lives = gathering.lives()

@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from dragoman.core.carry import Carrier, carriable_counts, live_counts
+from dragoman.core.carry import PLACE_SHIFT, Carrier, carriable_counts, live_counts
 from dragoman.core.checkpoint import encode, estimated_size
+from dragoman.core.damage_check import DamageCheck
 from dragoman.errors import JournalUnavailable
 from dragoman.limits import (
     CARRY_STEP_COUNT,
+    DAMAGE_CHECK_READS,
+    DAMAGE_CHECK_ROWS,
     LAKE_FULL_PATIENCE_NS,
     LAKE_PATIENCE,
     RETENTION_INTERVAL_NS,
@@ -48,6 +51,7 @@ class Upkeep:
         # Of every checkpoint that a start may still begin with: its own segment, and those it refers to.
         self._checkpoints = [(journal.checkpoint_no or 0, checkpoint_segments)]
         self._carrier: Carrier | None = None
+        self._damage_check: DamageCheck | None = None
         self._carry_list: list[int] = []
         self._next_retention_ns = 0
         self._thread: threading.Thread | None = None
@@ -96,9 +100,12 @@ class Upkeep:
         self._watch_disk(now_ns)
         has_newer = self._checkpoint_no != journal.checkpoint_no
         is_hasty = self._is_over and not has_newer and self._checkpoints[-1][0] > (self._checkpoint_no or 0)
-        if (is_hasty or journal.wants_upkeep(now_ns)) and (self._thread is None or not self._thread.is_alive()):
-            self._thread = self._new_thread(target=journal.upkeep, args=(now_ns,), name="upkeep", daemon=True)
-            self._thread.start()
+        if self._thread is None or not self._thread.is_alive():
+            if is_hasty or journal.wants_upkeep(now_ns):
+                self._begin(journal.upkeep, now_ns)
+            elif journal.scrub.wants_step(now_ns):
+                self._begin(journal.scrub.step, now_ns)
+        self._check_damage()
         if self._carrier is not None:
             if not self._carrier.step(CARRY_STEP_COUNT):
                 self._carrier = None
@@ -117,6 +124,33 @@ class Upkeep:
             self._full_since_ns = now_ns
             self._next_retention_ns = 0
             log.warning("the disk is full: settled segments go", size=self._journal.size())
+
+    def _begin(self, work: Callable[[int], None], now_ns: int) -> None:
+        """Do something that waits for the disk beside the loop."""
+        self._thread = self._new_thread(target=work, args=(now_ns,), name="upkeep", daemon=True)
+        self._thread.start()
+
+    def _check_damage(self) -> None:
+        """Quarantine what waits in a range that the scrub has found damaged, before a worker asks for it."""
+        check = self._damage_check
+        if check is not None:
+            if check.step(DAMAGE_CHECK_READS, DAMAGE_CHECK_ROWS):
+                return
+            self._damage_check = None
+            if check.count:
+                log.error(
+                    "waiting messages are quarantined: their records are damaged",
+                    code="RECORD_DAMAGED",
+                    count=check.count,
+                )
+        if self._journal.scrub.found:
+            damage = self._journal.scrub.found.popleft()
+            where = {"file": damage.path, "offset": damage.begin, "bytes": damage.end - damage.begin}
+            log.error("the journal is damaged", code="JOURNAL_DAMAGED", **where, reason=damage.reason)
+            base = damage.segment_no << PLACE_SHIFT
+            self._damage_check = DamageCheck(
+                self._core.state, self._core.quarantine, base + damage.begin, base + damage.end
+            )
 
     def _retain(self, now_ns: int) -> None:
         journal = self._journal

@@ -157,6 +157,11 @@ def _keeping(status: dict[str, Any]) -> Iterator[Family]:
         journal["live_size"],
     )
     yield _one("dragoman_journal_segments", "Files of the journal.", journal["segments"])
+    yield _one(
+        "dragoman_journal_damaged_blocks",
+        "Damaged places in kept files, found by the scrub.",
+        journal["damaged_blocks"],
+    )
     yield _one("dragoman_journal_uncommitted_bytes", "Bytes of facts not yet committed.", journal["uncommitted_size"])
     lag = max(journal["next_lsn"] - 1 - journal["synced_lsn"], 0)
     yield _one("dragoman_journal_unsynced_facts", "Facts that a power loss would take away.", lag)

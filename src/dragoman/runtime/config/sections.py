@@ -47,6 +47,15 @@ class JournalConfig:
         "refused only when no room is left at all.",
         reloadable=True,
     )
+    scrub_rate: int = setting(
+        limits.SCRUB_RATE,
+        kinds.size(0),
+        "Bytes a second of sealed journal files that are proved again in the background, so that damage is found before somebody needs "
+        "them. 0 = never.",
+    )
+    scrub_interval_s: float = setting(
+        float(limits.SCRUB_INTERVAL_S), kinds.seconds(1.0), "How often all of them are proved, at most."
+    )
     index: Literal["auto", "off"] = setting(
         "auto",
         kinds.one_of("auto", "off"),

@@ -44,6 +44,8 @@ class Status(Operation):
                 "next_lsn": journal.next_lsn,
                 "synced_lsn": journal.synced_lsn,
                 "uncommitted_size": journal.uncommitted_size,
+                "damaged_blocks": journal.scrub.damaged_blocks,
+                "proved_ns": journal.scrub.proved_ns,
                 "trouble": str(trouble) if trouble is not None else "",
             },
             "index": face.indexing.view() if face.indexing is not None else None,
