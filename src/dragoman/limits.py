@@ -109,6 +109,8 @@ CRON_SIZE_MAX: Final = 1024
 SCHEDULE_INTERVAL_NS_MIN: Final = 100_000_000
 # A worker's weight for a queue, up or down: weights are compared, never added, so this is room for any taste.
 WEIGHT_MAX: Final = 1_000_000_000
+# Delays, expiries and leases that are over, each, in one sweep: one may cost a read from disk. The rest is due in the next sweep, at once.
+DUE_PER_SWEEP_MAX: Final = 200
 # Cron schedules whose next instant is found anew in one sweep after the wall clock was set back: 60 to 500 microseconds each, so that no
 # sweep takes longer than 20 ms.
 REWINDS_PER_SWEEP_MAX: Final = 40

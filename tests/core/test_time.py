@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dragoman.core.settings import CoreSettings
-from dragoman.limits import STALE_ENTRIES_MAX
+from dragoman.core.settings import SECOND_NS, CoreSettings
+from dragoman.limits import DUE_PER_SWEEP_MAX, STALE_ENTRIES_MAX
 from dragoman.model.words import BY_OPERATOR, JOURNAL_FULL
 from dragoman.testing.sim.recount import check_bounds, recount
 from tests.core.harness import House, Worker
@@ -165,3 +165,32 @@ def test_a_due_schedule_that_may_not_fire_does_not_keep_the_broker_awake() -> No
     house.core.refusing = 0
     house.pass_time(0.2)
     assert len(house.facts("fired")) == 1
+
+
+def test_what_is_over_at_once_is_ended_a_few_in_each_sweep_and_without_a_pause() -> None:
+    """Delays, expiries and leases: no sweep takes longer because more of them are due."""
+    house = House()
+    client, worker = house.client(), house.worker()
+    worker.inform((10, b"leased"))
+    count = 3 * DUE_PER_SWEEP_MAX
+    worker.ready(count)
+    for _ in range(count):
+        client.request(b"leased", headers=b"timeout:1")
+        client.request(b"expires", headers=b"expires:1")
+        client.request(b"delayed", headers=b"delay:1")
+    house.commit()
+    house.now_ns += 30 * SECOND_NS
+    ends, sweeps = 0, 0
+    while True:
+        sweeps += 1
+        house.core.set_time(house.now_ns)
+        house.timers.sweep(house.now_ns, house.now_ns)
+        found = len(house.facts("closed", "released"))
+        assert found - ends <= 2 * DUE_PER_SWEEP_MAX
+        ends = found
+        if house.timers.when_next() > house.core.now_ns:
+            break
+    assert sweeps == 4
+    assert ends == 2 * count
+    assert house.core.state.queues[b"delayed"].waiting == count
+    recount(house.core)

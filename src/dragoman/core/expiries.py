@@ -17,7 +17,6 @@ from dragoman.limits import STALE_ENTRIES_MAX
 from dragoman.model.message import Message
 
 STEP_NS: Final = 100_000_000
-TAKEN_MAX: Final = 10_000  # per sweep: a million that expire at one instant must not stop the loop
 
 
 @final
@@ -77,12 +76,12 @@ class Expiries:
                 for line in lane.lines.values():
                     self.watch_tail(line.tail, line_code(queue.number, lane, line))
 
-    def take(self, now_ns: int) -> list[int]:
+    def take(self, now_ns: int, count_max: int) -> list[int]:
         """Those whose time has come, a bounded number of them: number, line (-1: in memory), and so on. They are watched no more."""
         steps = self.steps
         found: list[int] = []
         while steps and steps[0] * STEP_NS <= now_ns:
-            room = TAKEN_MAX - len(found) // 2
+            room = count_max - len(found) // 2
             if room <= 0:
                 break
             step = steps[0]

@@ -13,7 +13,7 @@ from dragoman.core.core import Core
 from dragoman.core.lifecycle import EXPIRE, LEASED, WAITING
 from dragoman.core.schedule import Schedule, latest_due, next_due, rewind
 from dragoman.core.settings import CATCH_UP_ALL, CATCH_UP_NONE
-from dragoman.limits import REWINDS_PER_SWEEP_MAX
+from dragoman.limits import DUE_PER_SWEEP_MAX, REWINDS_PER_SWEEP_MAX
 from dragoman.model.message import Message
 from dragoman.model.records import CLOCK_STEPPED, FIRED, NOTED, PUBLISHED, UNSCHEDULED
 from dragoman.model.texts import fired_text
@@ -82,7 +82,9 @@ class Timers:
     def sweep_delayed(self, now_ns: int) -> None:
         state = self.core.state
         delayed = state.delayed
-        while delayed and delayed[0][0] <= now_ns:
+        left = DUE_PER_SWEEP_MAX
+        while delayed and delayed[0][0] <= now_ns and left > 0:
+            left -= 1
             entry = heapq.heappop(delayed)
             if not state.is_delayed(entry):  # it was cancelled or answered meanwhile
                 state.delayed_stale -= 1
@@ -98,7 +100,7 @@ class Timers:
 
     def sweep_expiries(self, now_ns: int) -> None:
         state = self.core.state
-        due = state.expiries.take(now_ns)
+        due = state.expiries.take(now_ns, DUE_PER_SWEEP_MAX)
         for at in range(0, len(due), 2):
             m = state.take_at(due[at], due[at + 1])
             if m is not None and (m.state == WAITING or (m.state == LEASED and expires_held(m))):
@@ -111,7 +113,9 @@ class Timers:
                 for m in peer.held.values():
                     if m.lease_until_ns != 0 and m.lease_until_ns <= now_ns:
                         overdue.append(m)
-        for m in overdue:
+        if len(overdue) > DUE_PER_SWEEP_MAX:
+            self.next_lease_sweep_ns = now_ns
+        for m in overdue[:DUE_PER_SWEEP_MAX]:
             holder = m.worker
             if holder is not None:
                 holder.withdraw(m, TIMED_OUT)

@@ -13,6 +13,8 @@ from typing import Any, cast
 
 SECOND_NS = 1_000_000_000
 MS_NS = 1_000_000
+# What all sockets together give before the loop gets to what it has planned; each of them gives a quarter of it at once.
+READ_SIZE_MAX = 1 << 18
 # What one callback may do: facts made, operations of the disk, and pieces of 64 KiB that it reads or writes.
 WORK_UNITS_MAX = 1000
 
@@ -48,6 +50,7 @@ class SimLoop:
         self.timeline = timeline
         self.is_alive = True
         self.work: Callable[[], int] = int  # units of work done so far: see `Life`
+        self.read_size = 0  # bytes that sockets gave since the last turn
         self._counted = 0
         self._ready: deque[Callable[[], object]] = deque()
 
@@ -71,8 +74,14 @@ class SimLoop:
     def get_debug(self) -> bool:
         return False
 
+    @property
+    def is_sated(self) -> bool:
+        """Enough was read for one turn."""
+        return self.read_size > READ_SIZE_MAX
+
     def run_ready(self) -> None:
         """What a real loop does between two polls."""
+        self.read_size = 0
         while self.is_alive and self._ready:
             self.run(self._ready.popleft())
 

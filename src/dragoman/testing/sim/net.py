@@ -189,11 +189,19 @@ class Wire:
 
     def pump(self) -> None:
         while self._arrived and not self.transport.is_reading_paused and not self.transport.is_gone:
+            if self.life.loop.is_sated:
+                self.life.loop.call_soon(self._pump_more)
+                return
             piece = self._arrived.popleft()
             if piece is None:
                 self.life.loop.run(self.transport.lose)
             elif not self.transport.is_ending:
+                self.life.loop.read_size += len(piece)
                 self.life.loop.run(partial(self.connection.data_received, piece))
+
+    def _pump_more(self) -> None:
+        self.life.loop.read_size = 0
+        self.pump()
 
     # From the broker.
 

@@ -8,7 +8,10 @@ from dragoman.core.lines import Lane, Line
 from dragoman.core.queue import Queue
 from dragoman.model.message import IN_DELAYED, IN_FRESH, NOWHERE, Message, wire_id_of
 from dragoman.model.peer import Peer
+from dragoman.runtime.memory import MemoryBudget
 from dragoman.testing.sim.facts import Chronicle
+
+MEMORY_SLACK_PART = 4
 
 
 def recount(core: Core) -> None:
@@ -143,6 +146,13 @@ def agree(core: Core, chronicle: Chronicle) -> None:
     assert {q.number for q in state.queues.values() if q.is_draining} == chronicle.draining
     assert state.accepted == len(chronicle.open) + len(chronicle.closed)
     assert state.settled == len(chronicle.closed)
+
+
+def check_memory(budget: MemoryBudget) -> None:
+    """What is kept for peers is within the budget, but for what came between two looks at it."""
+    sizes = budget.sizes()
+    used, most = sum(sizes.values()), budget.size_max + budget.size_max // MEMORY_SLACK_PART
+    assert used <= most, f"{used} bytes are kept, and the budget is {budget.size_max}: {sizes}"
 
 
 def check_bounds(core: Core) -> None:

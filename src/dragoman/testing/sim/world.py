@@ -16,7 +16,7 @@ from dragoman.testing.sim.life import Life, WatchedJournal
 from dragoman.testing.sim.loop import MS_NS, SECOND_NS, Timeline
 from dragoman.testing.sim.operator import SimOperator
 from dragoman.testing.sim.plan import Plan, plan_of
-from dragoman.testing.sim.recount import agree, check_bounds, recount
+from dragoman.testing.sim.recount import agree, check_bounds, check_memory, recount
 from dragoman.testing.sim.replica import check_replica
 from dragoman.testing.sim.rude import Probe, RudePeer
 from dragoman.testing.sim.troubles import plan_troubles
@@ -105,6 +105,8 @@ class World:
         """All that arrives in one instant meets one tick, mostly."""
         self.timeline.take()()
         while self.timeline.next_ns() == self.timeline.now_ns and self.chance.random() < 0.8:
+            if self.life is not None and self.life.loop.is_sated:
+                self.life.loop.run_ready()
             self.timeline.take()()
         if self.life is not None:
             self.life.loop.run_ready()
@@ -216,6 +218,7 @@ class World:
         assert self.life is not None
         recount(self.life.core)
         self._check_signs(self.life)
+        check_memory(self.life.broker.memory)
         if self.life.is_settled:
             agree(self.life.core, self.chronicle)
             if self.chance.random() < 0.05:
