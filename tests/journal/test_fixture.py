@@ -62,7 +62,7 @@ def test_verify_finds_only_the_torn_tail_of_version_1() -> None:
 def test_version_3_is_refused_with_both_versions_named(directory: str) -> None:
     path = Path(directory) / "0000000002.seg"
     content = path.read_bytes()
-    path.write_bytes(content[:8] + (3).to_bytes(4, "little") + content[12:])
+    path.write_bytes(content[:8] + (3).to_bytes(4, "little") + b"crc3" + content[16:])
     for act in (lambda: opened(Disk(), "disk", directory), lambda: verify(directory)):
         with pytest.raises(JournalTooNew, match=r"version 3.*versions up to 2"):
             act()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.errors import JournalMisplaced, JournalTooNew
+from dragoman.errors import JournalDamaged, JournalMisplaced, JournalTooNew
 from dragoman.journal import Disk, Journal
 from dragoman.journal.format import BLOCK_HEADER_SIZE, FORMAT_VERSION
 from dragoman.journal.settings import Durability
@@ -242,12 +242,21 @@ def test_a_newer_format_is_refused_with_both_versions_named(disk: FakeDisk) -> N
     opened(disk).close()
     path = f"{DIRECTORY}/0000000001.seg"
     content = disk.content(path)
-    disk.put(path, content[:8] + (FORMAT_VERSION + 1).to_bytes(4, "little") + content[12:])
+    disk.put(path, content[:8] + (FORMAT_VERSION + 1).to_bytes(4, "little") + b"crc+" + content[16:])
     with pytest.raises(JournalTooNew) as caught:
         opened(disk)
     assert (caught.value.version, caught.value.version_known) == (FORMAT_VERSION + 1, FORMAT_VERSION)
     assert f"version {FORMAT_VERSION + 1}" in str(caught.value)
     assert f"up to {FORMAT_VERSION}" in str(caught.value)
+
+
+def test_a_damaged_version_is_damage_and_no_newer_format(disk: FakeDisk) -> None:
+    journal = opened(disk)
+    append_numbers(journal, 1, 1)
+    journal.close()
+    disk.damage(f"{DIRECTORY}/0000000001.seg", 9)
+    with pytest.raises(JournalDamaged, match="header is damaged"):
+        opened(disk)
 
 
 def test_reading_begins_at_the_block_that_holds_the_lsn(disk: FakeDisk) -> None:

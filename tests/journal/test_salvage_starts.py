@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 
+from dragoman.core.checkpoint import encode
+from dragoman.core.settings import CoreSettings
 from dragoman.journal import Journal
 from dragoman.journal.reader import JournalReader
 from dragoman.journal.salvage import Salvage, salvage
 from dragoman.journal.scan import list_segments
 from dragoman.journal.verify import verify
+from dragoman.runtime.recovery import recover
+from dragoman.runtime.settings import apply_core
 from dragoman.testing.disk import FakeDisk
+from dragoman.testing.sim.world import World
 from tests.journal.writing import DIRECTORY, append_numbers, opened, read_numbers, record, replayed_numbers
 
 SAVED = "/saved/journal"
@@ -48,9 +54,11 @@ def spoil(disk: FakeDisk, rng: Random) -> None:
     for _ in range(rng.choice((1, 1, 2, 4))):
         path = f"{DIRECTORY}/{rng.choice(names)}"
         used = len(disk.content(path).rstrip(b"\0"))
-        if used <= 16:
+        if not used:
             continue
-        at, kind = rng.randrange(16, used), rng.random()
+        at, kind = rng.randrange(used), rng.random()
+        if 8 <= at < 12:
+            at = 16  # with more damage beside it, a damaged version cannot be told from a newer one
         if kind < 0.7:
             disk.damage(path, at, rng.randint(1, 255))
         elif kind < 0.85:
@@ -106,6 +114,42 @@ def first_replayed(journal: Journal) -> int:
     """Behind the newest checkpoint, or from the first fact."""
     checkpoints = [block for block in journal.replay() if block.is_checkpoint]
     return checkpoints[-1].first_lsn if checkpoints else 1
+
+
+@pytest.mark.parametrize("seed", [2, 6, 50, 55])
+def test_a_broker_starts_on_what_is_saved_of_a_real_load(seed: int) -> None:
+    """The simulator's broker made these journals; a core reads what is saved of each, and a second one the same again."""
+    world = World(seed)
+    world.run()
+    assert world.life is not None
+    if seed % 2 == 0:
+        world.life.journal.close()
+    names = [f"{DIRECTORY}/{name}" for name in world.disk.list_names(DIRECTORY)]
+    facts = {block.first_lsn: block.records for block in JournalReader(DIRECTORY, world.disk).read(1)}
+    for trial in range(25):
+        rng, disk = Random(1000 * seed + trial), FakeDisk()
+        for name in names:
+            disk.put(name, world.disk.content(name))
+        spoil(disk, rng)
+        try:
+            lost = lost_numbers(salvage(DIRECTORY, SAVED, disk=disk), max(facts))
+            for block in JournalReader(SAVED, disk).read(1):
+                assert facts[block.first_lsn] == block.records
+                assert not lost & set(range(block.first_lsn, block.first_lsn + block.count))
+            encodings = [started(world, disk) for _ in range(2)]
+            assert encodings[0] == encodings[1]
+        except Exception as error:
+            raise AssertionError(f"seed {seed}, trial {trial}") from error
+
+
+def started(world: World, disk: FakeDisk) -> list[bytes]:
+    """What a core makes of the saved journal: its state, without the places."""
+    settings = CoreSettings()
+    apply_core(world.plan.config, settings)
+    journal = Journal.open(replace(world.plan.journal, directory=SAVED), disk, now_ns=world.wall_ns())
+    core, _ = recover(journal, settings)
+    disk.kill()
+    return encode(core.state, lambda place: 0)
 
 
 def test_the_last_facts_flipped_after_a_clean_stop_are_lost_and_the_rest_starts(disk: FakeDisk) -> None:

@@ -169,6 +169,12 @@ def segment_version(data: bytes) -> int | None:
     return int(version) if magic == SEGMENT_MAGIC else None
 
 
+def is_version_damaged(data: bytes) -> bool:
+    """Whether these bytes are a whole header of a known version but for the version itself."""
+    known = [version.to_bytes(4, "little") for version in range(1, FORMAT_VERSION + 1)]
+    return any(unpack_segment_header(data[:8] + version + data[12:]) is not None for version in known)
+
+
 def unpack_segment_header(data: bytes) -> SegmentHeader | None:
     """The header, or None when its bytes are short, foreign or damaged."""
     if len(data) < SEGMENT_HEADER_SIZE:

@@ -144,7 +144,7 @@ class _Salvager:
         """The header for the copy."""
         at = (header.first_lsn, header.first_block_no)
         has_missing = self._lose_missing(file.segment_no, header.first_lsn - 1)
-        if self._next is None or at[1] > self._next[1]:
+        if self._next is None or at[1] > self._next[1] or at[0] > self._next[0]:
             header = header._replace(flags=header.flags | SEGMENT_GAP)
             self._gap_before(file, header.first_lsn, has_missing)
             self._next = at

@@ -23,6 +23,7 @@ from dragoman.journal.format import (
     BlockHeader,
     SegmentHeader,
     block_is_whole,
+    is_version_damaged,
     place_of,
     segment_name,
     segment_no_of,
@@ -190,7 +191,7 @@ def read_segment_file(disk: DiskFace, directory: str, segment_no: int) -> Segmen
         disk.close(fd)
     header = unpack_segment_header(data)
     version = segment_version(data)
-    if version is not None and version > FORMAT_VERSION:
+    if version is not None and version > FORMAT_VERSION and not is_version_damaged(data):
         raise JournalTooNew(path, version, FORMAT_VERSION)
     if header is not None and header.segment_no != segment_no:
         raise JournalMisplaced(f"{path} was written as segment {header.segment_no}; it does not belong here")
