@@ -7,7 +7,7 @@ from pathlib import Path
 from dragoman.core.phrases import number_text
 from dragoman.journal import Journal, JournalSettings
 from dragoman.model import records, texts, words
-from dragoman.model.message import Message, own_wire_id
+from dragoman.model.message import Message, fact_id
 from dragoman.model.records import FactLog
 from dragoman.runtime.trace import Life, end_line, trace
 
@@ -74,7 +74,7 @@ def test_a_message_of_a_schedule_is_found_by_number_and_by_its_wire_id(tmp_path:
     number = 1 << 40 | 7
     scribe.log.numbered(records.FIRED, 3, START_NS, texts.fired_text(number, START_NS + 5, -1))
     scribe.accept(number)
-    for key in (str(number), number_text(number), own_wire_id(number).decode()):
+    for key in (str(number), number_text(number), fact_id(number).decode()):
         [life] = scribe.trace(key)
         assert names(life) == ["fired", "accepted"]
 

@@ -43,7 +43,7 @@ class House:
         self.now_ns = START_NS
         self.core.set_time(START_NS)
         self.core.log.base_place = FIRST_PLACE
-        self.core.start(1, b"0.1.0")
+        self.core.start(1, b"0.1.0", bytes(16))
         self.hub.boot_no = 1
         self.commit()
 

@@ -68,7 +68,7 @@ def restart(house: House, *, by_checkpoint: bool) -> House:
     after.ids, after.now_ns = house.ids, house.now_ns
     core.set_time(house.now_ns)
     core.log.base_place = FIRST_PLACE + len(after.records)
-    core.start(house.core.state.boot_no + 1, b"0.1.0")
+    core.start(house.core.state.boot_no + 1, b"0.1.0", bytes(16))
     after.hub.boot_no = core.state.boot_no
     after.commit()
     return after

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.core import lookup, phrases
-from dragoman.model.message import Message, wire_id_of
+from dragoman.model.message import Message
 from dragoman.model.words import EMQP
 from tests.core.explaining import serve
 from tests.core.harness import House
@@ -18,7 +18,11 @@ def test_a_message_is_found_by_number_in_both_forms_and_by_its_own_wire_id(house
     second = lookup.find_message(house.core, str(m.number + 1))
     assert second is not None
     assert second is lookup.find_message(house.core, phrases.number_text(m.number + 1))
-    assert second is lookup.find_message(house.core, wire_id_of(second).decode())
+    assert second is lookup.find_message(house.core, house.core.ids.of(second).decode())
+    digits = house.core.ids.digits(second.number).decode()
+    assert second is lookup.find_message(house.core, digits)
+    assert second is lookup.find_message(house.core, f"{digits}.origin.client's id")
+    assert lookup.find_message(house.core, f"{digits}and more") is None
     assert lookup.find_message(house.core, "nobody") is None
     assert lookup.find_message(house.core, "99.99") is None
 

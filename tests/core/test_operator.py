@@ -144,7 +144,7 @@ def test_a_restart_releases_leases_without_counting_them() -> None:
     job = house.client().request(b"mail", headers=b"retry-count:0")
     served(house)
     for core in (replayed(house), from_checkpoint(house)):
-        core.start(2, b"0.1.0")
+        core.start(2, b"0.1.0", bytes(16))
         message = core.state.by_wire_id[job]
         assert (message.retries_left, message.died_with, message.attempt) == (0, None, 1)
         assert (core.state.queues[b"mail"].waiting, core.state.queues[b"mail"].leased) == (1, 0)
@@ -156,7 +156,7 @@ def test_numbers_never_repeat_over_boots() -> None:
     house.client().request(b"mail")
     core = replayed(house)
     before = core.state.next_number
-    core.start(2, b"0.1.0")
+    core.start(2, b"0.1.0", bytes(16))
     assert core.state.next_number == (2 << 40) + 1 > before
 
 

@@ -70,7 +70,7 @@ def test_a_later_boot_gives_the_queue_its_name_back() -> None:
     house.client(b"late").request(b"mail", b"{}")
     house.commit()
     index = next(i for i, (_, records) in enumerate(house.blocks) if b"mail" in records)
-    house.core.start(2, b"0.1.0")
+    house.core.start(2, b"0.1.0", bytes(16))
     house.commit()
     core = replayed_without(house, index)
     (queue,) = core.state.queues.values()

@@ -109,7 +109,7 @@ def test_a_due_instant_that_was_fired_before_a_restart_is_not_fired_after_it() -
     house = scheduled()
     house.pass_time(20.05)
     core = replayed(house)
-    core.start(2, b"0.1.0")
+    core.start(2, b"0.1.0", bytes(16))
     core.log.take()
     Timers(core).sweep(house.now_ns, house.now_ns)
     assert core.log.count == 0

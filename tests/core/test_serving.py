@@ -83,7 +83,7 @@ class Room:
         self.timers = Timers(self.core)
         self.now_ns = 1_700_000_000 * SECOND_NS
         self.core.set_time(self.now_ns)
-        self.core.start(1, b"test")
+        self.core.start(1, b"test", bytes(16))
         self.records = b""
 
     def somebody(self, name: bytes) -> Somebody:

@@ -118,7 +118,7 @@ def test_an_answer_to_one_that_was_leased_before_a_restart_finds_it() -> None:
     _, ids = filled(house, 4)
     served(house, 2)
     core = replayed(house)
-    core.start(2, b"0.1.0")
+    core.start(2, b"0.1.0", bytes(16))
     assert core.find(ids[0]) is not None
     assert core.find(ids[1]) is not None
     assert core.state.queues[b"mail"].leased == 0

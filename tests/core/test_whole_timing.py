@@ -25,7 +25,7 @@ def held_by_one_worker() -> tuple[House, int]:
 
 def facts_of_a_start(core: Core, now_ns: int) -> list[dict[str, object]]:
     core.set_time(now_ns)
-    core.start(core.state.boot_no + 1, b"0.1.0")
+    core.start(core.state.boot_no + 1, b"0.1.0", bytes(16))
     return decode_block(core.log.take())
 
 
@@ -50,7 +50,7 @@ def test_a_checkpoint_remembers_who_has_what() -> None:
 def test_a_replay_does_what_started_says_once() -> None:
     house, _ = held_by_one_worker()
     house.core.set_time(house.now_ns + SECOND_NS)
-    house.core.start(2, b"0.1.0")
+    house.core.start(2, b"0.1.0", bytes(16))
     house.commit()
     core = replayed(house)
     queue = core.state.queues[b"mail"]

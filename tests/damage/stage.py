@@ -55,7 +55,7 @@ class Stage:
         apply_core(CONFIG, settings)
         self.core, segments = recover(self.journal, settings)
         clock = SimClock(self, self.core.now_ns)
-        begin_boot(self.core, self.journal, clock.now_ns())
+        begin_boot(self.core, self.journal, clock.now_ns(), bytes(16))
         thread = SimThread(self.loop, lambda: MS_NS)
         upkeep = Upkeep(self.core, self.journal, segments, thread.new_thread)
         self.broker = Broker(CONFIG, self.journal, self.core, clock, upkeep, Outside(self.loop.face(), None, bytes(10)))

@@ -68,7 +68,7 @@ class Hall(House):
         after.dialects = Dialects(after.hub, b"\x08" * 10)
         after.core.set_time(after.now_ns)
         after.core.log.base_place = place
-        after.core.start(2, b"0.1.0")
+        after.core.start(2, b"0.1.0", bytes(16))
         after.commit()
         after.ebus.listening()
         return after

@@ -10,7 +10,7 @@ from dragoman.journal import Journal, JournalSettings
 from dragoman.journal.indexer import Indexer
 from dragoman.journal.stretches import stretches
 from dragoman.model import records, texts, words
-from dragoman.model.message import Message, own_wire_id
+from dragoman.model.message import Message, fact_id
 from dragoman.model.records import FactLog
 from dragoman.runtime.lives import Gathering, Life
 from dragoman.runtime.trace import look_through
@@ -74,7 +74,7 @@ class History:
             self.log.numbered(records.FIRED, 5, START_NS, text)
         self.log.accepted(m)
         self.messages = [*self.messages[-60:], m]
-        self.keys |= {str(m.number), own_wire_id(m.number).decode()}
+        self.keys |= {str(m.number), fact_id(m.number).decode()}
         if m.client_id:
             self.keys.add(m.client_id.decode("utf-8", "surrogateescape"))
 
@@ -99,7 +99,7 @@ class History:
     def rarer(self) -> None:
         if self.messages and self.chance.random() < 0.7:
             m = self.chance.choice(self.messages)
-            named = self.chance.choice([own_wire_id(m.number), m.client_id or b"nobody", b"\\xff\\xfe", b"\xff\xfe"])
+            named = self.chance.choice([fact_id(m.number), m.client_id or b"nobody", b"\\xff\\xfe", b"\xff\xfe"])
             self.log.numbered(records.LATE, self.chance.choice(self.workers), words.EMQP, named)
         elif self.messages:
             m, log = self.chance.choice(self.messages), FactLog()

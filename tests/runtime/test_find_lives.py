@@ -11,7 +11,7 @@ from dragoman.core.phrases import number_text
 from dragoman.journal import Journal, JournalReader, JournalSettings
 from dragoman.journal.indexer import Indexer
 from dragoman.model.decode import decode_block
-from dragoman.model.message import own_wire_id
+from dragoman.model.message import fact_id
 from dragoman.runtime.trace import find_lives, trace
 from dragoman.testing.generate.plan import Plan
 from dragoman.testing.generate.world import World
@@ -75,7 +75,7 @@ def test_every_message_of_a_generated_world_is_found_by_number_and_by_id(world: 
     for fact in accepted[:: len(accepted) // 25]:
         number = int(str(fact["message_no"]))
         scanned = trace(str(world), str(number))
-        keys = [str(number), number_text(number), own_wire_id(number).decode()]
+        keys = [str(number), number_text(number), fact_id(number).decode()]
         assert [find_lives(str(world), key) for key in keys] == [scanned] * 3
         assert scanned[0].number == number
         client_id = str(fact["client_id"])

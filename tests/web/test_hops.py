@@ -37,8 +37,11 @@ def test_every_dialect_has_frames_for_each_of_its_hops(dialect: str) -> None:
     request = accepted(dialect)
     said = hops.asked(request, "mail")
     assert any("3 bytes" in text for _, text in said)
-    told = hops.told(request, "mail", dialect)
-    assert any("3 bytes" in text for _, text in told)
+    for digits in ("8c6fa548454e028b", ""):
+        told = hops.told(request, "mail", dialect, digits)
+        assert any("3 bytes" in text for _, text in told)
+        if dialect in ("scale0", "ebus"):
+            assert any((digits or "an id of the broker's own") in text for _, text in told)
     assert hops.answered(dialect, 9)[1][1] == "(9 bytes, not kept)"
 
 

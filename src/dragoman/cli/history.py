@@ -28,7 +28,7 @@ LAKE = "lake"
 @data_option
 @json_option
 def trace(id_: str, lake: str | None, data: Path, as_json: bool) -> None:
-    """Print the whole life of message ID: its client's id, or its number in either form.
+    """Print the whole life of message ID: its client's id, its number in either form, or the id that a worker was given.
 
     Reads the journal's files: works beside a running broker and without one. What the journal no longer keeps is read from the
     lake. An id that was used several times has several lives.
@@ -94,6 +94,7 @@ def life_view(life: Life) -> dict[str, Any]:
         "number": life.number,
         "id": number_text(life.number),
         "client_id": life.client_id,
+        "worker_id": life.worker_id,
         "queue": life.queue,
         "is_complete": life.is_begun,
         "is_settled": life.end is not None,

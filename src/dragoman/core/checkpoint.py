@@ -3,7 +3,7 @@
 A checkpoint is a run of chunks, each `u8 section, …` (little endian), in one fixed order:
 
     COUNTERS  i64 boot_no, i64 next_number, i64 accepted, i64 settled, i64 next_queue_no, and of forgotten queues i64 done, failed, released
-              (checkpoints of older journals end after settled)
+              (checkpoints of older journals end after settled); and, where there is a key of ids (model/wire_ids), i64 first, key (16)
     QUEUE     i32 queue_no, u8 1 paused, 2 draining, i64 accepted, done, failed, released, wait_ns, wait_max_ns, name (the rest)
     KEYS      i32 queue_no, then per dedupe key: i64 message_no, i64 until_ns, u8 n, key (n)
     SCHEDULE  i64 schedule_no, i64 next_due_ns, i64 last_due_ns, i64 fired, i64 runs_left, text of its scheduled fact
@@ -73,6 +73,9 @@ def encode(state: State, moved_place: Callable[[int], int] | None) -> list[bytes
     write_i64_le(out, state.forgotten.done)
     write_i64_le(out, state.forgotten.failed)
     write_i64_le(out, state.forgotten.released)
+    if state.ids.key:
+        write_i64_le(out, state.ids.first)
+        out.write(state.ids.key)
     finish(out, chunks)
     for queue in state.queues_by_no.values():
         write_queue(queue, chunks)

@@ -28,7 +28,12 @@ from dragoman.core.schedule import Schedule
 from dragoman.core.state import BOOT_SHIFT, State
 from dragoman.model.message import Message
 from dragoman.model.records import ANY_MESSAGE, read_accepted
+from dragoman.model.wire_ids import KEY_SIZE, WireIds
 
+# In the COUNTERS, behind its section byte.
+KEY_FIRST_AT: Final = 65
+KEY_AT: Final = 73
+CHUNK_AT: Final = 5  # where a chunk begins in its record
 # Counted on from here, in the numbers of the boot that wrote the checkpoint: half of them, more than any boot has used.
 NAMELESS: Final = 1 << BOOT_SHIFT - 1
 
@@ -55,6 +60,8 @@ class CheckpointReader:
                 state.forgotten.done = read_i64_le(data, 41)
                 state.forgotten.failed = read_i64_le(data, 49)
                 state.forgotten.released = read_i64_le(data, 57)
+            if len(data) > KEY_FIRST_AT:
+                state.ids.set_key(data[KEY_AT : KEY_AT + KEY_SIZE], read_i64_le(data, KEY_FIRST_AT))
         elif section == QUEUE:
             self.queue(data)
         elif section == KEYS:
@@ -232,6 +239,14 @@ def queue_names(records: bytes, names: dict[int, bytes]) -> bool:
 def schedule_queue_no(text: bytes) -> int:
     """The queue that the schedule of a fact's text feeds."""
     return read_i32_le(text, 16 + i64(read_i32_le(text, 12)) + 16)
+
+
+def read_key(records: bytes, ids: WireIds) -> None:
+    """Take the key of ids out of the first block of a checkpoint, which begins with the counters; an older one has none."""
+    size = i64(read_i32_le(records, 0))
+    at: i64 = CHUNK_AT + KEY_AT
+    if size >= at + KEY_SIZE and records[CHUNK_AT] == COUNTERS:
+        ids.set_key(records[at : at + KEY_SIZE], read_i64_le(records, CHUNK_AT + KEY_FIRST_AT))
 
 
 def read_schedule(state: State, number: int, text: bytes) -> Schedule:

@@ -29,8 +29,8 @@ from dragoman.core.topics import Topics
 from dragoman.limits import HEADERS_SIZE_MAX, ID_SIZE_MAX, NOTES_MAX
 from dragoman.limits import SCHEDULES_MAX as SCHEDULES_COUNT_MAX
 from dragoman.model.exchange import Exchange, QueueCount
-from dragoman.model.message import NOWHERE, Message, wire_id_of
-from dragoman.model.peer import TAKES_ANYTHING, Peer
+from dragoman.model.message import NOWHERE, Message, fact_id_of
+from dragoman.model.peer import Peer
 from dragoman.model.records import DELIVERED, LATE, NO_DIALECT, QUEUE_NAMED, SCHEDULED, STARTED, UNSCHEDULED, FactLog
 from dragoman.model.texts import schedule_text
 from dragoman.model.words import (
@@ -70,6 +70,7 @@ class Core(Exchange):
         self.log = FactLog()
         self.load_kept = load
         self.state = State(settings, self.load)
+        self.ids = self.state.ids
         self.routes = Routes()
         self.tallies = Tallies()
         self.quarantine = Quarantine(self.state, self.log, self.routes)
@@ -95,10 +96,14 @@ class Core(Exchange):
             self.now_ns = now_ns
             self.state.now_ns = now_ns
 
-    def start(self, boot_no: int, version: bytes) -> None:
-        """A new boot: its number is kept before anything is numbered by it."""
+    def start(self, boot_no: int, version: bytes, id_key: bytes = b"") -> None:
+        """A new boot: its number is kept before anything is numbered by it. `id_key` is for the first one, which has none yet; empty: the
+        ids that leave are numbers as they are."""
         state = self.state
         self.log.numbered(STARTED, boot_no, 0, version)
+        state.ids.begin(id_key, boot_no)
+        if state.ids.key:
+            state.ids.write_key(self.log.out)
         # Said one by one for readers who know no state before this boot; replay has it all from `started`.
         for m in held_messages(state.messages):
             self.log.released(m, m.worker_no, NO_DIALECT, m.retries_left, m.due_ns, BROKER_STARTED, False)
@@ -152,7 +157,7 @@ class Core(Exchange):
         most = self.settings.queue_messages_max
         if most != 0 and queue.waiting + queue.delayed >= most:
             return QUEUE_FULL
-        if queue.strict > 0 and queue.strict == len(queue.servings) and not is_expressible(message, queue):
+        if queue.strict > 0 and queue.strict == len(queue.servings) and not queue.is_expressible(message):
             return INEXPRESSIBLE
         if message.dedupe:
             if len(message.dedupe) > ID_SIZE_MAX:
@@ -173,6 +178,9 @@ class Core(Exchange):
 
     def find(self, wire_id: bytes) -> Message | None:
         return self.state.find(wire_id)
+
+    def by_digits(self, peer: Peer, text: bytes, at: int) -> Message | None:
+        return self.ids.find(self.state.messages, text, at, peer)
 
     def by_number(self, number: int) -> Message | None:
         return self.state.messages.get(number)
@@ -238,7 +246,7 @@ class Core(Exchange):
         held has no answer: this one is to an earlier message of the same id."""
         holder = message.worker
         if message.attempt == 0 or (is_failure and holder is not peer):
-            self.late(peer, wire_id_of(message))
+            self.late(peer, fact_id_of(message))
             return
         if is_failure:
             peer.failed += 1
@@ -260,14 +268,14 @@ class Core(Exchange):
 
     def reject(self, peer: Peer, message: Message, value: bytes) -> None:
         if message.attempt == 0 or message.state == QUARANTINED:
-            self.late(peer, wire_id_of(message))
+            self.late(peer, fact_id_of(message))
             return
         peer.failed += 1
         self.settling.close(message, REJECT, REFUSED_BY_WORKER, value, peer)
 
     def give_back(self, peer: Peer, message: Message) -> None:
         if message.worker is not peer:
-            self.late(peer, wire_id_of(message))
+            self.late(peer, fact_id_of(message))
             return
         peer.failed += 1
         queue = self.state.queues_by_no[message.queue_no]
@@ -388,8 +396,3 @@ class Core(Exchange):
 
     def all_workers(self) -> list[Peer]:
         return list(self.workers.values())
-
-
-def is_expressible(message: Message, queue: Queue) -> bool:
-    """Whether any worker of a queue can be told this body."""
-    return any(s.peer.pickiness == TAKES_ANYTHING or s.peer.accepts(message) for s in queue.servings)

@@ -20,7 +20,7 @@ NUMBER_FORM: Final = "number:"
 
 
 def find_message(core: Core, key: str) -> Message | None:
-    """An open message by its client's id, its id towards workers, or its number; one that is on disk only comes as a copy.
+    """An open message by its client's id, its id towards workers in any dialect's shape, or its number; one that is on disk only comes as a copy.
 
     A client may choose an id that looks like a number, so a plain number is looked for last, after all there are; whoever knows the number says
     `number:1.17`, and has it at once.
@@ -40,6 +40,10 @@ def find_message(core: Core, key: str) -> Message | None:
     m = peek_by_id(state, text)
     if m is not None:
         return m
+    for number in state.ids.numbers_of(key):
+        m = state.messages.get(number) or peek_by_number(state, number)
+        if m is not None:
+            return m
     return find_number(core, key)
 
 

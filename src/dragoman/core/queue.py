@@ -12,6 +12,7 @@ from typing import final
 from dragoman.core.lines import Lane
 from dragoman.model.histogram import Spans
 from dragoman.model.message import Message
+from dragoman.model.peer import TAKES_ANYTHING
 from dragoman.model.serving import RANK_NONE, Serving
 
 
@@ -168,6 +169,10 @@ class Queue:
                 if line.rank == serving.rank:
                     line.line.remove(serving)
                     return
+
+    def is_expressible(self, message: Message) -> bool:
+        """Whether any of its workers can be told this body."""
+        return any(s.peer.pickiness == TAKES_ANYTHING or s.peer.accepts(message) for s in self.servings)
 
     def count_wait(self, m: Message) -> None:
         wait_ns = m.first_leased_ns - m.accepted_ns

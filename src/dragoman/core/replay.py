@@ -27,6 +27,7 @@ from dragoman.model.records import (
     CLOSED,
     DELIVERED,
     FIRED,
+    KEYED,
     LEASED,
     PAUSED,
     QUARANTINED,
@@ -76,6 +77,8 @@ class Replay:
                 self.checkpoint.chunk(records[at + 5 : at + size])
             elif kind == CARRIED:
                 self.carried(records, at, place)
+            elif kind == KEYED:
+                self.state.ids.set_key(records[at + 13 : at + size], read_i64_le(records, at + 5))
             else:
                 self.rare(records, at, size, kind)
             if kind < CHECKPOINT:

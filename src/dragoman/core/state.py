@@ -32,7 +32,8 @@ from dragoman.core.queue import ForgottenCounts, Queue
 from dragoman.core.schedule import Schedule
 from dragoman.core.settings import CoreSettings
 from dragoman.limits import STALE_ENTRIES_MAX
-from dragoman.model.message import IN_DELAYED, NOWHERE, Message, own_number
+from dragoman.model.message import IN_DELAYED, NOWHERE, Message, own_digits
+from dragoman.model.wire_ids import WireIds
 from dragoman.model.words import EMQP, HANDOVER_WANTED
 
 BOOT_SHIFT: Final = 40  # message_no = boot_no << 40 | counter: numbers never repeat
@@ -51,6 +52,7 @@ class State:
         self.next_number: int = 1  # of messages, workers and schedules alike: one counter, one kind of id
         self.queues: dict[bytes, Queue] = {}
         self.queues_by_no: dict[int, Queue] = {}
+        self.ids = WireIds()
         self.messages: dict[int, Message] = {}  # open and in memory
         self.by_wire_id: dict[bytes, Message] = {}
         self.quarantine: dict[int, Message] = {}
@@ -343,7 +345,7 @@ class State:
         self.messages[m.number] = m
         if m.is_loaded:
             self.bodies_size += m.body_size
-        if m.dialect == EMQP and m.client_id and own_number(m.client_id) < 0:
+        if m.dialect == EMQP and m.client_id and not own_digits(m.client_id):
             if self.by_wire_id.setdefault(m.client_id, m) is m:
                 m.wire_id = m.client_id
                 m.is_named = True
@@ -360,11 +362,9 @@ class State:
         """The open message in memory that workers know by this id."""
         m = self.by_wire_id.get(wire_id)
         if m is None:
-            number = own_number(wire_id)
-            if number >= 0:
-                m = self.messages.get(number)
-                if m is not None and m.is_named:
-                    return None  # it goes by its client's id
+            m = self.ids.find(self.messages, own_digits(wire_id), 0, None)
+            if m is not None and m.is_named:
+                return None  # it goes by its client's id
         return m
 
     def unload(self, m: Message) -> None:

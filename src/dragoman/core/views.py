@@ -15,7 +15,7 @@ from dragoman.core.queue import Queue
 from dragoman.core.schedule import Schedule
 from dragoman.limits import KEPT_OUT_SHOWN_MAX
 from dragoman.model.decode import client_id_text, flag_words
-from dragoman.model.message import IN_DELAYED, NOWHERE, Message, wire_id_of
+from dragoman.model.message import IN_DELAYED, NOWHERE, Message
 from dragoman.model.peer import Peer
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DIALECT_NAMES, REASON_NAMES, REFUSAL_CODES
@@ -216,7 +216,7 @@ def listed_view(core: Core, m: Message) -> dict[str, object]:
         "number": m.number,
         "id": number_text(m.number),
         "client_id": client_id_text(m.dialect, m.client_id),
-        "wire_id": shown(wire_id_of(m)),
+        "wire_id": shown(core.ids.of(m)),
         "queue": shown(queue.name),
         "state": STATE_NAMES[m.state],
         "is_delayed": m.where == IN_DELAYED,

@@ -15,7 +15,7 @@ from dragoman.lake.schema import DIALECTS, KINDS, OUTCOMES, REASONS
 from dragoman.lake.store import Lake
 from dragoman.model.decode import decode_joined, flag_words, shown
 from dragoman.model.index import NUMBER_MAX
-from dragoman.model.message import own_wire_id
+from dragoman.model.message import fact_id
 from dragoman.model.records import ACCEPTED, LATE, QUEUE_NAMED, STARTED, WORKER_JOINED
 
 Fact = dict[str, Any]
@@ -125,7 +125,7 @@ def facts_of(root: str, broker_id: bytes | None, client_id: bytes, numbers: set[
 
 def others_needed(rows: list[Row]) -> list[dict[str, set[Any]]]:
     """What facts of no message the lives in these rows need: starts, late answers to them, names."""
-    ids = {row["client_id"] for row in rows} | {own_wire_id(row["message_no"]).decode() for row in rows}
+    ids = {row["client_id"] for row in rows} | {fact_id(row["message_no"]).decode() for row in rows}
     return [
         {"kind": {STARTED}},
         {"kind": {LATE}, "text": ids - {None}},

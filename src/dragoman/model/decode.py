@@ -20,6 +20,7 @@ from dragoman.model.records import (
     DELIVERED,
     FACT_NAMES,
     FIRED,
+    KEYED,
     LATE,
     LEASED,
     NO_DIALECT,
@@ -79,6 +80,8 @@ def decode(records: bytes, at: i64, with_body: bool = False) -> dict[str, object
         return decode_closed(records, at)
     if kind == CHECKPOINT:
         return {"fact": "checkpoint", "size": read_i32_le(records, at)}
+    if kind == KEYED:
+        return {"fact": "keyed"}  # and no word of the key
     if kind == CARRIED:
         fields = decode_accepted(records, at + CARRIED_AT, with_body)
         fields["fact"] = "carried"
@@ -88,11 +91,12 @@ def decode(records: bytes, at: i64, with_body: bool = False) -> dict[str, object
 
 
 def decode_block(records: bytes, with_body: bool = False) -> list[dict[str, object]]:
-    """Every record of a block, in order."""
+    """Every record of a block but the key of ids, in order."""
     found: list[dict[str, object]] = []
     at: i64 = 0
     while at < len(records):
-        found.append(decode(records, at, with_body))
+        if records[at + 4] != KEYED:
+            found.append(decode(records, at, with_body))
         at += i64(read_i32_le(records, at))
     return found
 

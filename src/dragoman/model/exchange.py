@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, final
 if TYPE_CHECKING:
     from dragoman.model.message import Message
     from dragoman.model.peer import Peer
+    from dragoman.model.wire_ids import WireIds
 
 
 class Exchange:
     """The core's face towards dialects."""
 
     now_ns: int
+    ids: WireIds
 
     def hello(self, peer: Peer) -> None:
         """A peer with an address arrived: answers to what that address asked before a restart may go to it."""
@@ -31,6 +33,12 @@ class Exchange:
 
     def find(self, wire_id: bytes) -> Message | None:
         """The open message known to workers by this id."""
+        raise NotImplementedError
+
+    def by_digits(self, peer: Peer, text: bytes, at: int) -> Message | None:
+        """The open message in memory that a worker answers, by the sixteen digits (`WireIds`) that stand at an offset. Whoever presents
+        them was given them once, be it in another life of the broker or on another connection. Digits from before there was a key can be
+        guessed: they count unless another worker holds the message."""
         raise NotImplementedError
 
     def by_number(self, number: int) -> Message | None:
@@ -99,7 +107,7 @@ class Exchange:
         raise NotImplementedError
 
     def late(self, peer: Peer, wire_id: bytes) -> None:
-        """A worker's answer to something settled already, or never asked: recorded, dropped."""
+        """A worker's answer to something settled already, or never asked: recorded under this id (`WireIds.fact_id`), dropped."""
         raise NotImplementedError
 
     def leave(self, peer: Peer) -> None:

@@ -41,7 +41,7 @@ class Message:
 
         self.number: int = 0
         self.queue_no: int = 0
-        self.wire_id: bytes = b""  # its id towards workers, unique among the open ones; ask `wire_id_of` for it
+        self.wire_id: bytes = b""  # its id towards workers, unique among the open ones; ask `WireIds.of` for it
         self.is_named: bool = False  # `Exchange.find` knows it by its client's id
         self.place: int = 0  # where the journal keeps its record; 0: nowhere
         self.is_loaded: bool = True  # False: the body is on disk only
@@ -72,25 +72,25 @@ class Message:
         self.is_answerable: bool = True  # False once the client has had its one answer
 
 
-def wire_id_of(m: Message) -> bytes:
-    """Its id towards workers that are told one as text: its client's own where that is unique, else made from its number."""
-    if not m.wire_id:
-        m.wire_id = own_wire_id(m.number)
-    return m.wire_id
+OWN_SHAPE: Final = b"00000000-0000-0000-"  # how ids of the broker's own begin
 
 
-def own_wire_id(number: int) -> bytes:
-    """An id of the broker's own, in the shape of a uuid: some workers insist on text of that length."""
-    digits = b"%032x" % number
-    return b"-".join([digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]])
+def in_own_shape(digits: bytes) -> bytes:
+    """Sixteen digits in the shape of a uuid: some workers insist on text of that length."""
+    return b"%s%s-%s" % (OWN_SHAPE, digits[:4], digits[4:])
 
 
-def own_number(wire_id: bytes) -> int:
-    """The number in an id of the broker's own; -1 for any other id."""
-    if len(wire_id) != 36 or not wire_id.startswith(b"00000000-0000-0000-"):
-        return -1
-    try:
-        number = int(wire_id[19:23] + wire_id[24:], 16)
-    except ValueError:
-        return -1
-    return number if own_wire_id(number) == wire_id else -1
+def own_digits(wire_id: bytes) -> bytes:
+    """The sixteen digits of an id of the broker's own; empty for any other."""
+    if len(wire_id) != 36 or not wire_id.startswith(OWN_SHAPE) or wire_id[23] != 45:
+        return b""
+    return wire_id[19:23] + wire_id[24:]
+
+
+def fact_id(number: int) -> bytes:
+    """How facts name a message that its client's id does not name: its number, in the same shape. No worker is told it."""
+    return in_own_shape(b"%016x" % number)
+
+
+def fact_id_of(m: Message) -> bytes:
+    return m.wire_id if m.is_named else fact_id(m.number)

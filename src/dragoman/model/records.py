@@ -80,6 +80,7 @@ NO_DIALECT: Final = 255  # of a worker that is known by its number only
 # Storage, never facts: they take no lsn and never reach the lake.
 CHECKPOINT: Final = 200
 CARRIED: Final = 201
+KEYED: Final = 202
 
 ACCEPTED_FIXED: Final = 63  # bytes of an accepted record before its variable part
 CRC_SIZE_AT: Final = 62

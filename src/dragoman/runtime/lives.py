@@ -13,7 +13,8 @@ from typing import Any, Final
 from dragoman.core.phrases import read_number
 from dragoman.model.decode import decode
 from dragoman.model.mentions import find_mentions
-from dragoman.model.message import own_wire_id
+from dragoman.model.message import fact_id
+from dragoman.model.wire_ids import WireIds
 
 # Workers remembered while reading, so that leases can name them; the oldest go first.
 WORKERS_REMEMBERED_MAX: Final = 100_000
@@ -37,6 +38,7 @@ class Life:
     queue: str = ""  # empty when no kept fact names it
     client_id: str = ""
     is_leased: bool = False
+    worker_id: str = ""  # the digits of the id that workers know it by; empty: the journal keeps no key to tell
 
     @property
     def is_begun(self) -> bool:
@@ -81,10 +83,12 @@ class Names:
 class Gathering:
     """Takes blocks in order and keeps the facts that tell of the messages that answer to a key."""
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, ids: WireIds | None = None) -> None:
         number = read_number(key)
         self.client_id = key.encode("utf-8", "surrogateescape")
         self.numbers: set[int] = {number} if number > 0 else set()
+        self.ids = ids if ids is not None else WireIds()
+        self.numbers.update(self.ids.numbers_of(key))
         self.wire_ids: set[str] = set()  # by which late answers may name them
         self.names = Names()
         self.facts: list[Fact] = []
@@ -118,6 +122,9 @@ class Gathering:
         teller = _Teller()
         for fact in sorted(told, key=lambda fact: int(fact["lsn"])):
             teller.take(fact)
+        if self.ids.key:
+            for life in teller.lives.values():
+                life.worker_id = self.ids.digits(life.number).decode()
         return [life for _, life in sorted(teller.lives.items())]
 
 
@@ -161,5 +168,5 @@ class _Teller:
 
 def wire_ids_of(number: int, client_id: str) -> list[str]:
     """The ids by which a late answer may name a message."""
-    own = own_wire_id(number).decode()
+    own = fact_id(number).decode()
     return [own, client_id] if client_id else [own]

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
+from librt.strings import read_i32_le, read_i64_le
+
 from dragoman import limits
-from dragoman.core.checkpoint_reader import queue_names
+from dragoman.core.checkpoint_reader import queue_names, read_key
+from dragoman.errors import JournalDamaged
 from dragoman.journal.format import Block
 from dragoman.journal.stretches import Stretch
 from dragoman.model.decode import shown
-from dragoman.runtime.search import blocks_with, name_facts, number_keys
+from dragoman.model.records import KEYED
+from dragoman.model.wire_ids import WireIds
+from dragoman.runtime.search import START_KEY, blocks_with, name_facts, number_keys
 
 
 class Naming:
@@ -78,6 +83,34 @@ def kept_queue_names(segments: list[Stretch]) -> dict[int, str]:
         if names:
             break
     return {number: shown(name) for number, name in names.items()}
+
+
+def kept_ids(segments: list[Stretch]) -> WireIds:
+    """How a journal's broker makes ids of numbers: the key is in every checkpoint, and beside every start of the broker."""
+    ids = WireIds()
+    for stretch in reversed(segments):
+        with suppress(
+            FileNotFoundError, JournalDamaged
+        ):  # trimmed under our feet, or damaged: other segments have it, too
+            for records in stretch.checkpoint():
+                read_key(records, ids)
+                break
+            if not ids.key:
+                for block in blocks_with(stretch, {START_KEY}):
+                    read_start(block.records, ids)
+        if ids.key:
+            break
+    return ids
+
+
+def read_start(records: bytes, ids: WireIds) -> None:
+    """Take the key out of a block with a start of the broker."""
+    at = 0
+    while at < len(records):
+        size = read_i32_le(records, at)
+        if records[at + 4] == KEYED:
+            ids.set_key(records[at + 13 : at + size], read_i64_le(records, at + 5))
+        at += size
 
 
 def naming_blocks(stretch: Stretch, numbers: set[int]) -> Iterable[Block]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 
 import structlog
@@ -13,6 +14,7 @@ from dragoman.errors import JournalDamaged, JournalUnavailable
 from dragoman.journal.disk import DiskFace
 from dragoman.journal.journal import Journal
 from dragoman.journal.settings import JournalSettings
+from dragoman.model.wire_ids import KEY_SIZE
 from dragoman.version import VERSION
 
 log = structlog.get_logger("dragoman")
@@ -40,12 +42,13 @@ def recover(journal: Journal, settings: CoreSettings) -> tuple[Core, set[int]]:
     return core, replay.checkpoint.segments
 
 
-def begin_boot(core: Core, journal: Journal, now_ns: int) -> None:
-    """Number this boot and keep the number before anything is numbered by it."""
+def begin_boot(core: Core, journal: Journal, now_ns: int, id_key: bytes = b"") -> None:
+    """Number this boot and keep the number before anything is numbered by it. `id_key` is for a journal that has no key of ids yet;
+    empty: one is made."""
     core.set_time(now_ns)
     is_kept = journal.settings.durability != "memory"
     core.log.base_place = journal.next_place() if is_kept else 0
-    core.start(core.state.boot_no + 1, VERSION.encode())
+    core.start(core.state.boot_no + 1, VERSION.encode(), id_key or secrets.token_bytes(KEY_SIZE))
     count = core.log.count
     try:
         # `settling`: a broker must start on a full disk too, or what waits there could never be done.

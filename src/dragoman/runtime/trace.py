@@ -1,7 +1,7 @@
 """The whole life of a message, read from the journal's files; a running broker is not disturbed, a stopped one not needed.
 
 A message is looked for by its client's id (there may have been several with it: each is a life of its own), by its number in
-either form, or by the id the broker gave it towards workers. Indexes say which blocks to read, and what they do not cover is read
+either form, or by the id the broker gave it towards workers, in any dialect's shape (the journal keeps the key of those). Indexes say which blocks to read, and what they do not cover is read
 whole: the answer is the same with and without them. What the journal no longer keeps is asked of the lake.
 """
 
@@ -9,14 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Final
 
 from dragoman.core.phrases import duration, instant, number_text
 from dragoman.errors import DragomanError, JournalDamaged
 from dragoman.journal.stretches import Stretch, stretches
+from dragoman.model.wire_ids import WireIds, digits_in
 from dragoman.runtime.lives import Gathering, Life
+from dragoman.runtime.naming import kept_ids
 from dragoman.runtime.search import Search, find_names
 
 __all__ = ["Life", "end_line", "find_lives", "trace"]
+
+# What an id means that only the key can tell; the lake has none.
+KEYLESS: Final = "an id that the broker gave to workers is read with the key in its journal, and this one has none: ask by the number"
 
 Progress = Callable[[int, int], None]  # bytes looked through, bytes in all
 
@@ -37,15 +43,30 @@ def find_lives(
     `lake`: the root of the lake that has what the journal no longer keeps, or who knows it, asked only if it is needed; empty: there is
     none. What could not be read of it, or of the journal, is a sentence in `notes`."""
     segments = stretches(directory)
-    gathering = Gathering(key)
-    lives = look_through(segments, gathering, progress, notes)
+    ids = kept_ids(segments)
+    lives = look_through(segments, Gathering(key, ids), progress, notes)
+    lives = with_lake(segments, key, ids, lives, lake, notes)
+    if not lives and not ids.key and digits_in(key) and notes is not None:
+        notes.append(KEYLESS)
+    return lives
+
+
+def with_lake(
+    segments: list[Stretch],
+    key: str,
+    ids: WireIds,
+    lives: list[Life],
+    lake: str | Callable[[], str],
+    notes: list[str] | None,
+) -> list[Life]:
+    """The same lives, and more of them, with what the lake knows where the journal does not keep everything."""
     if not is_trimmed(segments) or (lives and all(life.is_whole for life in lives)):
         return lives
     root = lake() if callable(lake) else lake
     if not root:
         return lives
     try:
-        return look_further(segments, key, lives, root)
+        return look_further(segments, key, ids, lives, root)
     except DragomanError as error:
         if notes is not None:
             notes.append(f"the lake could not be asked for what the journal no longer keeps: {error}")
@@ -89,11 +110,11 @@ def is_trimmed(segments: list[Stretch]) -> bool:
     return not headers or headers[0].first_lsn > 1 or numbers[-1] - numbers[0] >= len(numbers)
 
 
-def look_further(segments: list[Stretch], key: str, lives: list[Life], lake: str) -> list[Life]:
+def look_further(segments: list[Stretch], key: str, ids: WireIds, lives: list[Life], lake: str) -> list[Life]:
     """The same with what the lake knows, which may lead to more in the journal."""
     from dragoman.lake.lookup import facts_of
 
-    gathering = Gathering(key)
+    gathering = Gathering(key, ids)
     gathering.numbers.update(life.number for life in lives)
     # By an id every file of the lake is looked through: only where the journal does not tell whose it was.
     client_id = b"" if lives and all(life.is_begun for life in lives) else gathering.client_id
@@ -108,7 +129,7 @@ def trace(directory: str, key: str, progress: Progress = no_progress) -> list[Li
     segments = stretches(directory)
     for stretch in segments:
         stretch.index = None
-    return look_through(segments, Gathering(key), progress)
+    return look_through(segments, Gathering(key, kept_ids(segments)), progress)
 
 
 def end_line(life: Life) -> str:

@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from dragoman.model.message import own_wire_id
+from dragoman.model.message import in_own_shape
 
 Frame = tuple[str, str]  # what it is, what it says
 Fact = dict[str, Any]
 
 EMQP_VERSION: Final = "eMQP/1.0"
 BODY: Final = "body"
+UNKNOWN_ID: Final = "(an id of the broker's own)"
 
 
 def asked(fact: Fact, queue: str) -> list[Frame]:
@@ -21,10 +22,10 @@ def asked(fact: Fact, queue: str) -> list[Frame]:
     return make(fact, queue, fact["client_id"]) if make is not None else []
 
 
-def told(fact: Fact, queue: str, worker_dialect: str) -> list[Frame]:
-    """What a worker of that dialect is told when it gets the message."""
+def told(fact: Fact, queue: str, worker_dialect: str, digits: str) -> list[Frame]:
+    """What a worker of that dialect is told when it gets the message; `digits`: of the broker's own id for it."""
     make = WORKERS.get(worker_dialect)
-    return make(fact, queue, wire_id(fact, worker_dialect)) if make is not None else []
+    return make(fact, queue, wire_id(fact, worker_dialect, digits)) if make is not None else []
 
 
 def answered(worker_dialect: str, reply_size: int) -> list[Frame]:
@@ -32,14 +33,15 @@ def answered(worker_dialect: str, reply_size: int) -> list[Frame]:
     return [("command", words), ("answer", f"({reply_size} bytes, not kept)")] if words is not None else []
 
 
-def wire_id(fact: Fact, worker_dialect: str) -> str:
-    """The id towards a worker: the client's own where that is safe, else one of the broker's."""
-    own = own_wire_id(fact["message_no"]).decode()
-    if worker_dialect == "scale0":
-        return f"{fact['message_no']:016x}.….{fact['client_id']}"
+def wire_id(fact: Fact, worker_dialect: str, digits: str) -> str:
+    """The id towards a worker: the client's own where that is safe, else one of the broker's, by its digits."""
     if worker_dialect == "emqp" and fact["dialect"] == "emqp" and fact["client_id"]:
         return str(fact["client_id"])
-    return own
+    if not digits:
+        return UNKNOWN_ID
+    if worker_dialect == "scale0":
+        return f"{digits}.….{fact['client_id']}"
+    return in_own_shape(digits.encode()).decode() if worker_dialect == "emqp" else digits
 
 
 def _body(fact: Fact) -> Frame:

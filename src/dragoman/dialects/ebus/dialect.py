@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from librt.strings import BytesWriter
+
 from dragoman.dialects.contract import Dialect
 from dragoman.dialects.ebus.data import pack
 from dragoman.dialects.ebus.requests import Requests
@@ -12,11 +14,12 @@ from dragoman.dialects.ebus.stales import StalesMeanings
 from dragoman.dialects.ebus.words import SHUTDOWN_CHANNEL, STARTED_CHANNEL, WORKERS_CHANNEL
 from dragoman.dialects.session import Hub
 from dragoman.model.units import SECOND_NS
+from dragoman.model.wire_ids import DIGITS
 from dragoman.model.words import EBUS
+from dragoman.wire.zmtp.frames import MORE, write_frame
 
 # `ebus/started` is told this long after the ports opened: subscribers of the broker before us need a moment to come back.
 STARTED_AFTER_NS: Final = SECOND_NS
-HEX_PAIRS: Final[list[bytes]] = [b"%02x" % low for low in range(256)]
 
 
 @final
@@ -44,8 +47,6 @@ class EbusDialect(Dialect):
         self.settings = settings
         self.stales = StalesMeanings()
         self.requests = Requests(hub.exchange)
-        self.rid_high: int = -1
-        self.rid_block: bytes = b""  # the digits that 256 rids in a row share
         self.started_due_ns: int = 0  # when `ebus/started` is to be told; 0: it was, or is not to be
         self.workers_mark: int = 0  # changes with the set of workers
         self.last_roll: Roll | None = None
@@ -64,11 +65,18 @@ class EbusDialect(Dialect):
 
     def rid_of(self, number: int) -> bytes:
         """A message's rid towards workers: the broker's own, for two clients may use one rid, and workers remember rids."""
-        high = number >> 8
-        if high != self.rid_high:
-            self.rid_high = high
-            self.rid_block = b"%x" % high
-        return self.rid_block + HEX_PAIRS[number & 255]
+        ids = self.exchange.ids
+        return ids.digits(number) if number >= ids.first else b"%x" % number
+
+    def write_rid(self, out: BytesWriter, number: int) -> None:
+        """The same as a frame that is not the last."""
+        ids = self.exchange.ids
+        if number >= ids.first:
+            out.append(MORE)
+            out.append(DIGITS)
+            ids.write(out, number)
+        else:
+            write_frame(out, self.rid_of(number), True)
 
     def listening(self) -> None:
         self.requests.load()

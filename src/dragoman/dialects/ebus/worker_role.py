@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
-
 from dragoman.dialects.ebus.client_role import ClientRole
 from dragoman.dialects.ebus.dialect import EbusDialect
 from dragoman.dialects.ebus.stales import in_ms
@@ -30,6 +28,7 @@ from dragoman.dialects.ebus.words import (
 )
 from dragoman.dialects.session import Hub
 from dragoman.model.message import Message
+from dragoman.model.wire_ids import DIGITS
 from dragoman.model.words import EBUS, HEARTBEAT_LOST, PROTOCOL_FAULT, REFUSAL_TEXTS, TAKEN
 from dragoman.wire.zmtp.frames import write_frame
 
@@ -81,15 +80,15 @@ class WorkerRole(ClientRole):
             return
         rid = frames[at]
         value = frames[at + 1] if len(frames) > at + 1 else NULL
-        number = number_of(rid)
-        m = self.held.get(number)
-        has_it = m is not None
-        if m is None:
-            m = self.exchange.by_number(number)  # an answer counts from whoever held it
-            if m is not None and m.queue not in self.services:
-                m = None  # it cannot have held what it does not serve
+        digits = rid
+        if len(rid) != DIGITS:  # those from before there was a key are shorter
+            digits = rid.rjust(DIGITS, b"0") if len(rid) < DIGITS else b""
+        m = self.exchange.by_digits(self, digits, 0)  # whoever knows the rid holds it, or held it
+        has_it = m is not None and m.worker is self
+        if m is not None and not has_it and m.queue not in self.services:
+            m = None  # it cannot have held what it does not serve
         if m is None or m.attempt == 0:
-            self.exchange.late(self, rid)
+            self.exchange.late(self, self.exchange.ids.fact_id(digits, 0, rid))
         elif word == REPLY:
             self.exchange.reply(self, m, value, False)
         else:
@@ -128,7 +127,6 @@ class WorkerRole(ClientRole):
     # -- the core's verbs -----------------------------------------------------------------------------------------------
 
     def deliver(self, message: Message) -> None:
-        rid = self.ebus.rid_of(message.number)
         now_ns = self.exchange.now_ns
         if message.dialect == EBUS and message.accepted_ns == now_ns:
             stales = message.headers
@@ -141,12 +139,12 @@ class WorkerRole(ClientRole):
         if self.is_plain_worker:
             out = self.held_out
             out.write(REQ_OPENING)
-            write_frame(out, rid, True)
+            self.ebus.write_rid(out, message.number)
             self.write_body(out, message.body, True)
             write_frame(self.held_out, stales, False)
             self.touch()
         else:
-            self.tell_worker([REQ, rid, message.body, stales])
+            self.tell_worker([REQ, self.ebus.rid_of(message.number), message.body, stales])
 
     def withdraw(self, message: Message, reason: int) -> None:
         """It need not go on. Its room is free at once: the bound is on what it has to do, and that is one less."""
@@ -198,21 +196,3 @@ class WorkerRole(ClientRole):
 
     def tell_worker_now(self, frames: list[bytes]) -> None:
         self.say_now([b""] * self.worker_envelope + [CLIENT, *frames])
-
-
-def number_of(rid: bytes) -> int:
-    """The number in a rid of the broker's own; -1 for any other."""
-    if not 2 <= len(rid) <= 16:
-        return -1
-    number: i64 = 0
-    at: i64 = 0
-    while at < len(rid):
-        digit: i64 = rid[at]
-        at += 1
-        if 48 <= digit <= 57:
-            number = number << 4 | (digit - 48)
-        elif 97 <= digit <= 102:
-            number = number << 4 | (digit - 87)
-        else:
-            return -1
-    return int(number)

@@ -10,7 +10,7 @@ from librt.strings import BytesWriter, write_i64_be
 from dragoman.dialects.emqp.dialect import EmqpSettings
 from dragoman.dialects.traceparent import MARK, traceparent_of
 from dragoman.limits import WEIGHT_MAX
-from dragoman.model.message import Message, wire_id_of
+from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EMQP, INTERNAL
 from dragoman.wire.zmtp.frames import LONG
@@ -42,7 +42,7 @@ def read_queues(frame: bytes, settings: EmqpSettings) -> list[tuple[int, bytes]]
 def is_original_job(m: Message) -> bool:
     """Whether the original's worker can take it: all frames UTF-8, the body a JSON list of two or more. Else it resets itself."""
     try:
-        wire_id_of(m).decode()
+        m.wire_id.decode()  # one of our own is ASCII
         m.queue.decode()
         if m.dialect == EMQP or m.dialect == INTERNAL:  # a schedule's headers are eMQP's, too
             m.headers.decode()

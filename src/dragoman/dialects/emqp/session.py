@@ -41,7 +41,7 @@ from dragoman.dialects.emqp.words import (
 )
 from dragoman.dialects.session import Hub, ZmtpSession
 from dragoman.limits import ERROR_TEXT_SIZE_MAX, INLINE_BODY_SIZE_MAX, NAME_SIZE_MAX
-from dragoman.model.message import Message, wire_id_of
+from dragoman.model.message import Message, own_digits
 from dragoman.model.peer import TAKES_JSON_JOBS
 from dragoman.model.words import (
     BAD_HEADER,
@@ -198,9 +198,10 @@ class EmqpSession(ZmtpSession):
             self.exchange.note(self, "EMQP_SHORT_MESSAGE")
             return
         value = frames[at + 1]
-        m = self.exchange.find(frames[at + 2])
+        wire_id = frames[at + 2]
+        m = self.exchange.find(wire_id)
         if m is None:
-            self.exchange.late(self, frames[at + 2])
+            self.exchange.late(self, self.exchange.ids.fact_id(own_digits(wire_id), 0, wire_id))
             return
         self.exchange.reply(self, m, value, is_failure(value))
 
@@ -253,7 +254,7 @@ class EmqpSession(ZmtpSession):
         is_ours = message.dialect == EMQP or message.dialect == INTERNAL
         headers = self.emqp.meanings.of(message.headers if is_ours else jobs.headers_of(message))
         text = headers.to_original if self.informed == ORIGINAL else headers.to_worker
-        wire_id = wire_id_of(message)
+        wire_id = self.exchange.ids.of(message)
         if not self.is_plain:
             self.tell([REQUEST, wire_id, message.queue, text, message.body])
             return

@@ -9,7 +9,7 @@ from mypy_extensions import i64
 from dragoman.dialects.rq.consumer import RqConsumer, is_noreply
 from dragoman.errors import TooManyConsumers
 from dragoman.limits import RQ_QUEUES_MAX
-from dragoman.model.message import Message, own_wire_id
+from dragoman.model.message import Message, fact_id
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import (
     EXPIRES_HELD,
@@ -216,7 +216,7 @@ class RqInbound(RispHandler):
                 self.hands.take_away(m, stale.consumer, is_noreply(m))
             self.exchange.reply(stale.consumer, m, body, False)
         else:
-            self.exchange.late(stale.consumer, own_wire_id(stale.number))
+            self.exchange.late(stale.consumer, fact_id(stale.number))
         stale.consumer.has_answered()
 
     def on_unknown_id(self) -> None:

@@ -41,7 +41,7 @@ class Scale0Dialect(Dialect):
         super().__init__(hub)
         self.settings = settings
         self.documents = Documents(settings.tree, settings.heartbeat_ns / SECOND_NS)
-        self.phrases = Phrases(self.documents.version.encode())
+        self.phrases = Phrases(self.documents.version.encode(), self.exchange.ids)
         self.speakers: dict[int, Scale0Session] = {}  # sessions of the ROUTER ports, by connection number
         self.listeners: dict[int, Scale0Subscriber] = {}  # of the PUB port
         self.bans: dict[bytes, int] = {}  # host and identity: until when
@@ -57,7 +57,7 @@ class Scale0Dialect(Dialect):
             if not fellow.is_live:
                 documents.lose(fellow.address)
         self.documents = documents
-        self.phrases = Phrases(documents.version.encode())
+        self.phrases = Phrases(documents.version.encode(), self.exchange.ids)
         for session in list(self.speakers.values()):
             session.push_config()
 

@@ -1,10 +1,10 @@
 """Words that many messages share, kept ready: what follows the id in a header holds for a whole tick.
 
-    TASK       {"id":"<number>.<origin>.<client's id>","traceparent":…,"service":…,"time":…,"config_version":…}
+    TASK       {"id":"<digits>.<origin>.<client's id>","traceparent":…,"service":…,"time":…,"config_version":…}
     TASKREPLY  {"id":<as the client wrote it>,"time":…,"config_version":…}
     PONG       {"time":…,"config_version":…}
 
-The number (16 hex digits) finds the message again; origin and client's id are there for people. `traceparent` is there where the
+The digits (`WireIds`) find the message again; origin and client's id are there for people. `traceparent` is there where the
 client told one.
 """
 
@@ -13,26 +13,25 @@ from __future__ import annotations
 from typing import Final, final
 
 from librt.strings import BytesWriter
-from mypy_extensions import i64
 
 from dragoman.dialects.scale0.headers import is_plain, token_of
 from dragoman.dialects.scale0.words import PONG
 from dragoman.dialects.traceparent import traceparent_of, without_traceparent
 from dragoman.limits import SCALE0_PHRASES_MAX
 from dragoman.model.message import Message
+from dragoman.model.wire_ids import DIGITS, WireIds
 from dragoman.model.words import SCALE0
 from dragoman.wire.zmtp.frames import LONG, MORE, SHORT_BODY_SIZE_MAX, encode_message
 
-HEX_PAIRS: Final[list[bytes]] = [b"%02x" % low for low in range(256)]
 ORIGIN_SIZE_MAX: Final = 64
-NUMBER_SIZE: Final = 16
 
 
 @final
 class Phrases:
     """For one version of the configuration."""
 
-    def __init__(self, version: bytes) -> None:
+    def __init__(self, version: bytes, ids: WireIds) -> None:
+        self.ids = ids
         self.version = version
         self.version_token: bytes = b'"%s"' % version
         self.now_ns: int = -1
@@ -41,8 +40,6 @@ class Phrases:
         self.pong: bytes = b""  # the whole message, as ZMTP 2.0 and later write it
         self.tails: dict[bytes, bytes] = {}  # of a TASK, by service
         self.origins: dict[bytes, bytes] = {}  # by address
-        self.block_no: int = -1
-        self.block: bytes = b""  # the first 14 digits, shared by 256 numbers in a row
 
     def at(self, now_ns: int) -> None:
         """The tick's instant: what holds only for one of them is made anew."""
@@ -80,24 +77,15 @@ class Phrases:
             self.origins[address] = origin
         return origin
 
-    def digits_of(self, number: int) -> bytes:
-        """The number but for its last two digits."""
-        block_no = number >> 8
-        if block_no != self.block_no:
-            self.block_no = block_no
-            self.block = b"%014x" % block_no
-        return self.block
-
     def write_task_header(self, out: BytesWriter, m: Message) -> None:
         """The header frame of a TASK, with MORE."""
         origin = self.origin_of(m.address)
         client_id = readable_id(m)
         trace = trace_part(m)
         tail = self.tail_for(m.queue)
-        write_head(out, 7 + NUMBER_SIZE + len(origin) + len(client_id) + len(trace) + len(tail))
+        write_head(out, 7 + DIGITS + len(origin) + len(client_id) + len(trace) + len(tail))
         out.write(b'{"id":"')
-        out.write(self.digits_of(m.number))
-        out.write(HEX_PAIRS[m.number & 255])
+        self.ids.write(out, m.number)
         out.write(origin)
         out.write(client_id)
         if trace:
@@ -110,7 +98,7 @@ class Phrases:
 
     def task_id(self, m: Message) -> bytes:
         """Its id towards workers."""
-        return b"%016x%s%s" % (m.number, self.origin_of(m.address), readable_id(m))
+        return b"%s%s%s" % (self.ids.digits(m.number), self.origin_of(m.address), readable_id(m))
 
     def write_reply_header(self, out: BytesWriter, m: Message) -> None:
         """The header frame of a TASKREPLY to a client, with MORE."""
@@ -165,23 +153,3 @@ def trace_part(m: Message) -> bytes:
     """What stands between the id of a TASK, whose quote is open, and its tail."""
     traceparent = traceparent_of(m)
     return b'","traceparent":"%s' % traceparent if traceparent else b""
-
-
-def number_in(text: bytes, at: i64, end: i64) -> int:
-    """The number in a TASKREPLY's id, whose token stands there; -1 when there is none."""
-    if end - at < NUMBER_SIZE + 2:
-        return -1
-    number: i64 = 0
-    at += 1
-    end = at + NUMBER_SIZE
-    while at < end:
-        char: i64 = text[at]
-        if 0x30 <= char <= 0x39:
-            char -= 0x30
-        elif 0x61 <= char <= 0x66:
-            char -= 0x57
-        else:
-            return -1
-        number = number << 4 | char
-        at += 1
-    return int(number) if number >= 0 else -1

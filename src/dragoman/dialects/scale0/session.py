@@ -14,7 +14,7 @@ from dragoman.dialects.scale0 import complaints, legacy, negotiation
 from dragoman.dialects.scale0.complaints import error_header
 from dragoman.dialects.scale0.dialect import Scale0Dialect
 from dragoman.dialects.scale0.headers import Header, Memory, names_of, read_header, text_of
-from dragoman.dialects.scale0.phrases import id_token, number_in, write_size
+from dragoman.dialects.scale0.phrases import id_token, write_size
 from dragoman.dialects.scale0.words import (
     CONNECT,
     ERROR,
@@ -33,8 +33,9 @@ from dragoman.dialects.scale0.words import (
 from dragoman.dialects.session import Hub, ZmtpSession
 from dragoman.dialects.traceparent import with_traceparent
 from dragoman.limits import ERROR_TEXT_SIZE_MAX, ID_SIZE_MAX, INLINE_BODY_SIZE_MAX
-from dragoman.model.message import Message, own_wire_id
+from dragoman.model.message import Message
 from dragoman.model.units import MILLISECOND_NS, SECOND_NS
+from dragoman.model.wire_ids import DIGITS
 from dragoman.model.words import (
     HEARTBEAT_LOST,
     PROTOCOL_FAULT,
@@ -167,11 +168,11 @@ class Scale0Session(ZmtpSession):
         if h.problem or not self.is_on_worker_port:
             complaints.misunderstood(self, h.problem or "only a worker sends TASKREPLY, on its own port", h.id_token())
             return
-        number = number_in(text, h.id_at, h.id_end) if h.has_plain_id else -1
-        m = self.exchange.by_number(number) if number > 0 else None
+        digits_at: int = h.id_at + 1 if h.has_plain_id and h.id_end - h.id_at >= DIGITS + 2 else -1
+        m = self.exchange.by_digits(self, text, digits_at)  # whoever knows the digits holds it, or held it
         if m is None or (m.worker is not self and h.id_token() != b'"%s"' % self.scale0.phrases.task_id(m)):
             # By the name under which a trace of the message looks for it.
-            self.exchange.late(self, own_wire_id(number) if number > 0 else text_of(h.id_token()))
+            self.exchange.late(self, self.exchange.ids.fact_id(text, digits_at, text_of(h.id_token())))
         else:
             self.exchange.reply(self, m, body, False)  # whatever it says: its content is the client's business
         # The work is done, so it counts; then the worker is judged.

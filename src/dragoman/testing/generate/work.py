@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.core.lifecycle import QUARANTINED
-from dragoman.model.message import Message, wire_id_of
+from dragoman.model.message import Message, fact_id_of
 from dragoman.model.quiet_peer import QuietPeer
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import PINGPONG, RQ
@@ -87,7 +87,7 @@ class Work:
         elif m.state <= QUARANTINED and worker.dialect != PINGPONG:
             core.reply(peer, m, self.wishes.piece(30), False)  # the first answer wins, if late
         elif self.house.chance.unit() > STOPS_ODDS:
-            core.late(peer, wire_id_of(m))
+            core.late(peer, fact_id_of(m))
         if not peer.is_leaving:
             core.ready(peer, 1)
         elif not peer.held:

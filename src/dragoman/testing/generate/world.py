@@ -97,7 +97,7 @@ class World:
 
     def _boot(self) -> None:
         self.house.boot_no += 1
-        self.house.core.start(self.house.boot_no, VERSION.encode())
+        self.house.core.start(self.house.boot_no, VERSION.encode(), b"generated id key")
 
     def _note_schedules(self) -> None:
         """When the next schedule is due."""

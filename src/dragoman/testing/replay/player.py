@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 from dragoman.core.core import Core
-from dragoman.model.message import wire_id_of
 from dragoman.testing.replay import desk
 from dragoman.testing.replay.clients import CLIENTS, ReplayClient
 from dragoman.testing.replay.notebook import Notebook
@@ -251,7 +250,7 @@ class Player:
         if found is None:
             raise Stumble("it is not open")
         stranger = StillWire(self.stage, _Stranger(), "emqp.worker", b"stranger")
-        stranger.say([b"", VERSION, b"REPLY", b"re", VALUE, wire_id_of(found)])
+        stranger.say([b"", VERSION, b"REPLY", b"re", VALUE, self.stage.core.ids.of(found)])
         stranger.close()
         self.stage.settle()
 

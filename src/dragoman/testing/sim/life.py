@@ -81,7 +81,7 @@ class Life:
         agree(self.core, world.chronicle)
         self.journal.chronicle = world.chronicle
         clock = SimClock(world, self.core.now_ns)
-        begin_boot(self.core, self.journal, clock.now_ns())
+        begin_boot(self.core, self.journal, clock.now_ns(), b"simulated id key")
         thread = SimThread(self.loop, lambda: (chance.choice(plan.sync_ms) + world.disk.pause_ms) * MS_NS)
         commit_thread = thread if plan.durability == "disk" else None
         outside = Outside(self.loop.face(), commit_thread, chance.randbytes(10))

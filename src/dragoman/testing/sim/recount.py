@@ -6,7 +6,7 @@ from dragoman.core.core import Core
 from dragoman.core.lifecycle import LEASED, QUARANTINED, STATE_NAMES, WAITING
 from dragoman.core.lines import Lane, Line
 from dragoman.core.queue import Queue
-from dragoman.model.message import IN_DELAYED, IN_FRESH, NOWHERE, Message, wire_id_of
+from dragoman.model.message import IN_DELAYED, IN_FRESH, NOWHERE, Message
 from dragoman.model.peer import Peer
 from dragoman.runtime.memory import MemoryBudget
 from dragoman.testing.sim.facts import Chronicle
@@ -65,7 +65,7 @@ def count_line(line: Line, in_lines: dict[int, Message]) -> int:
 
 def check_message(core: Core, number: int, m: Message, in_lines: dict[int, Message]) -> None:
     assert m.number == number
-    assert core.state.find(wire_id_of(m)) is m, "a worker's answer would miss it"
+    assert core.state.find(core.ids.of(m)) is m, "a worker's answer would miss it"
     name = STATE_NAMES[m.state]
     if m.state == WAITING:
         assert (m.where == IN_DELAYED) != (in_lines.get(number) is m), f"{number} waits nowhere, or twice"

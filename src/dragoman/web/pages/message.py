@@ -128,7 +128,7 @@ def told(life: Life, facts: list[Fact], holder_dialect: str) -> list[Context]:
                 "words": sentence(fact),
                 "worker": f"w{number_text(fact['worker_no'])}" if fact.get("worker_no") else "",
                 "worker_name": fact.get("worker", ""),
-                "frames": frames(fact, life.queue, facts[at + 1 :], begin, holder_dialect),
+                "frames": frames(fact, life, facts[at + 1 :], begin, holder_dialect),
                 "lsn": fact["lsn"],
             }
         )
@@ -136,12 +136,12 @@ def told(life: Life, facts: list[Fact], holder_dialect: str) -> list[Context]:
     return found
 
 
-def frames(fact: Fact, queue: str, later: list[Fact], begin: Fact | None, holder_dialect: str) -> list[hops.Frame]:
+def frames(fact: Fact, life: Life, later: list[Fact], begin: Fact | None, holder_dialect: str) -> list[hops.Frame]:
     name = fact["fact"]
     if name in ("accepted", "carried"):
-        return hops.asked(fact, queue)
+        return hops.asked(fact, life.queue)
     if name == "leased" and begin is not None:
-        return hops.told(begin, queue, dialect_of(later, fact["attempt"]) or holder_dialect)
+        return hops.told(begin, life.queue, dialect_of(later, fact["attempt"]) or holder_dialect, life.worker_id)
     if name == "closed" and fact["reason"] in ("answered", "answered_late", "failed", "refused_by_worker"):
         return hops.answered(fact["worker_dialect"], fact["reply_size"])
     return []
