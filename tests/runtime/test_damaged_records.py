@@ -300,3 +300,21 @@ def test_a_message_that_was_tried_before_is_quarantined_at_the_start() -> None:
     assert path.rpartition("/")[2].encode() in m.damage
     assert sorted(bodies(house.serve())) == sorted(NEIGHBOURS)
     check_replica(house)
+
+
+def test_a_message_that_was_carried_forward_needs_nothing_of_its_old_segment() -> None:
+    """The checkpoint still names the old place; the carried record behind it has all there is to know."""
+    house = filled()
+    assert bodies(house.serve(slots=COUNT)) == BODIES
+    house.checkpoint()
+    carrier = Carrier(house.core.state, house.core.log, house.core.quarantine, 1)
+    while carrier.step(2):
+        pass
+    house.commit()
+    house.journal.close()
+    house.disk.unlink(house.segment(1))
+    house = KeptHouse(house.disk, house.directory, house.now_ns)
+    assert house.core.state.quarantine == {}
+    assert find_message(house.core, f"job-{VICTIM}") is not None
+    assert sorted(bodies(house.serve())) == sorted(BODIES)
+    recount(house.core)

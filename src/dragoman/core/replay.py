@@ -15,6 +15,7 @@ from mypy_extensions import i64
 from dragoman.core.checkpoint_reader import CheckpointReader, read_schedule, schedule_queue_no
 from dragoman.core.core import Core
 from dragoman.core.forgetting import on_queue_forgotten
+from dragoman.core.kept import complete
 from dragoman.core.lifecycle import LEASED as IS_LEASED
 from dragoman.core.lifecycle import QUARANTINED as IS_QUARANTINED
 from dragoman.core.lifecycle import WAITING as IS_WAITING
@@ -23,6 +24,7 @@ from dragoman.model.message import Message
 from dragoman.model.records import (
     ACCEPTED,
     CARRIED,
+    CARRIED_FIXED,
     CHECKPOINT,
     CLOSED,
     DELIVERED,
@@ -94,8 +96,14 @@ class Replay:
         state.enqueue(m, queue)
 
     def carried(self, records: bytes, at: i64, place: int) -> None:
-        """A waiting message was copied out of an old segment: it lives here now."""
-        self.state.move(read_i64_le(records, at + 13 + 8), place + at)
+        """A waiting message was copied out of an old segment: it lives here now, also if nothing was left of it there."""
+        number: int = read_i64_le(records, at + CARRIED_FIXED + 8)
+        self.state.move(number, place + at)
+        m = self.state.messages.get(number)
+        if m is not None and m.is_bare:
+            complete(m, read_accepted(records, at + CARRIED_FIXED, m.queue, False))
+            m.damage = b""
+            self.state.index(m)
 
     def leased(self, records: bytes, at: i64) -> None:
         m = self.state.take(read_i64_le(records, at + 5))
