@@ -193,3 +193,17 @@ def test_a_checkpoint_behind_a_damaged_header_still_counts(disk: FakeDisk) -> No
     blocks = list(opened(disk, directory=SAVED).replay())
     assert blocks[0].is_checkpoint
     assert JournalReader(SAVED, disk).segments()[0].first_lsn == 1
+
+
+def test_what_stood_before_the_first_whole_block_of_a_headless_segment_is_reported_as_lost(disk: FakeDisk) -> None:
+    journal = opened(disk)
+    for number in (1, 3, 5):
+        append_numbers(journal, number, 2)
+    path = journal.segments()[-1].path
+    journal.close()
+    content = disk.content(path)
+    disk.put(path, bytes(280) + content[280:])  # the header and the first block
+    result = salvage(DIRECTORY, SAVED, disk=disk)
+    assert [(loss.first_lsn, loss.last_lsn) for loss in result.losses] == [(1, 2)]
+    assert read_numbers(SAVED, disk) == [3, 4, 5, 6]
+    assert replayed_numbers(opened(disk, directory=SAVED)) == [3, 4, 5, 6]

@@ -71,14 +71,19 @@ def salvage(directory: str, target: str, progress: Progress = no_progress, disk:
     foreign = {damage.file.segment_no for damage in replaced_segments(files, claims)}
     files = [file for file in files if file.segment_no not in foreign]
     missing = missing_segments(files, claims)
-    files = counting([file if file.header is not None else _with_header(disk, file, broker_id) for file in files])
+    first_lsns = {claim.segment_no: claim.first_lsn for claim in claims.segments} if claims is not None else {}
+    first_lsns.setdefault(1, 1)
+    files = counting(
+        [file if file.header is not None else _with_header(disk, file, broker_id, first_lsns) for file in files]
+    )
     result = _Salvager(disk, files, target, broker_id, progress).run(directory, missing, claims)
     write_superblock(disk, target)
     return result
 
 
-def _with_header(disk: DiskFace, file: SegmentFile, broker_id: bytes) -> SegmentFile:
-    """A segment whose header is damaged, with one made up from its first whole block; without one where it has none."""
+def _with_header(disk: DiskFace, file: SegmentFile, broker_id: bytes, first_lsns: dict[int, int]) -> SegmentFile:
+    """A segment whose header is damaged, with one made up from its first whole block; without one where it has none. `first_lsns`: with
+    which fact segments are known to begin, for what was lost before that block."""
     fd, seed = disk.open(file.path, write=False), block_seed(broker_id, file.segment_no)
     try:
         first = block_at(disk, fd, seed, SEGMENT_HEADER_SIZE)
@@ -89,7 +94,8 @@ def _with_header(disk: DiskFace, file: SegmentFile, broker_id: bytes) -> Segment
     if first is None:
         return file
     flags = SEGMENT_GAP | SEGMENT_MOVED | (SEGMENT_CHECKPOINT if first.header.flags & BLOCK_CHECKPOINT_BEGIN else 0)
-    first_lsn, first_block_no = first.header.first_lsn, first.header.block_no
+    first_lsn = min(first_lsns.get(file.segment_no, first.header.first_lsn), first.header.first_lsn)
+    first_block_no = first.header.block_no
     times = (0, 0, first.header.time_ns)
     header = SegmentHeader(FORMAT_VERSION, flags, file.segment_no, first_lsn, first_block_no, *times, broker_id)
     return file._replace(header=header)
