@@ -101,7 +101,7 @@ class Taker:
         self.last_ns = 0
         self._stage = stage
         if queues:
-            self._wire = StillWire(stage, self, "emqp.worker", b"taker")
+            self._wire = StillWire(stage, self, "emqp.worker", b"taker", version=3)
             claims = b"[" + b",".join(b'[10,"%s"]' % name for name in queues) + b"]"
             self._wire.say([b"", VERSION, b"INFORM", b"taker", claims, b"worker", b"bytes"])
             self._beat()
