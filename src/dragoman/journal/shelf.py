@@ -25,6 +25,8 @@ from dragoman.model.records import flaw_of, has_crc
 
 # Most records are smaller than this, so that one read fetches them whole.
 _READ_GUESS = 1024
+# A record up to this size is read whatever the size of its file.
+_READ_UNASKED = 65536
 
 
 class Shelf:
@@ -74,10 +76,16 @@ class Shelf:
         """The record at `offset`, proved to be that of a message (or ANY_RECORD) by its own CRC, or by its block's where it has none.
         Whatever is wrong, the disk's own failure included, is a `RecordDamaged`."""
         try:
-            data = self._read(segment_no, offset)
-            if has_crc(data):
-                flaw = flaw_of(data, message_no, False)
-            else:
+            fd = self._readers.get(segment_no)
+            if fd is None:
+                fd = self._open(segment_no)
+            data = self._disk.read(fd, _READ_GUESS, offset)
+            size = int.from_bytes(data[:4], "little")
+            data = (
+                data[:size] if RECORD_HEAD_SIZE <= size <= len(data) else self._read_long(segment_no, fd, offset, data)
+            )
+            flaw = flaw_of(data, message_no, False)
+            if flaw and not has_crc(data):
                 data = self._read_in_block(segment_no, offset)
                 flaw = flaw_of(data, message_no, True)
         except OSError as error:
@@ -92,18 +100,16 @@ class Shelf:
             with suppress(OSError):
                 self._blocks_of(segment_no, 0)
 
-    def _read(self, segment_no: int, offset: int) -> bytes:
-        """The bytes of one record, not yet proved."""
-        fd = self._open_reader(segment_no)
-        data = self._disk.read(fd, _READ_GUESS, offset)
+    def _read_long(self, segment_no: int, fd: int, offset: int, data: bytes) -> bytes:
+        """The bytes of a record, of which `data` is the beginning. Its size is not proved yet: no room is made for more than the file has."""
         size = int.from_bytes(data[:4], "little")
-        if size <= len(data):
-            if size < RECORD_HEAD_SIZE:
-                raise RecordDamaged(self._path(segment_no), offset, "no record begins here")
-            return data[:size]
-        if size > limits.BLOCK_SIZE_MAX or offset + size > self._disk.size(fd):
+        if size < RECORD_HEAD_SIZE:
+            raise RecordDamaged(self._path(segment_no), offset, "no record begins here")
+        if size <= _READ_UNASKED or offset + size <= self._disk.size(fd):
+            data += self._disk.read(fd, size - len(data), offset + len(data))
+        if len(data) < size:
             raise RecordDamaged(self._path(segment_no), offset, "the file ends inside the record")
-        return data + self._disk.read(fd, size - len(data), offset + len(data))
+        return data
 
     def _read_in_block(self, segment_no: int, offset: int) -> bytes:
         """A record out of its block, which is proved first. The last block stays at hand: records are asked for in their order."""
