@@ -188,6 +188,10 @@ class PingpongClient(ZmtpSession):
         if ask is not None:
             self.keep_early(ask, words)
             self.say_ready()
+            if self.asked:
+                self.pingpong.sessions[self.connection_no] = (
+                    self  # the first may never be answered: its record may be damaged
+                )
             self.check_early()
         elif self.asked or self.takes_one_answer:
             # Asked on an earlier connection, so long ago that its place is forgotten: it would be taken for the answer to another order.
@@ -228,7 +232,8 @@ class PingpongClient(ZmtpSession):
     # -- time -----------------------------------------------------------------------------------------------------------
 
     def beat(self, now_ns: int) -> None:
-        """Only of a client that came back: what ended without an answer while it was away would hold up all later answers."""
+        """Only of a client that came back, or whose answers wait for an earlier one: what ended without an answer (while it was away, or
+        damaged so that its client is not known) would hold up all later answers."""
         while self.asked:
             ask = self.asked[0]
             if ask.words is None:

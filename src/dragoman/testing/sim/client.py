@@ -20,6 +20,11 @@ class SimClient:
 
     is_rude = False
 
+    @property
+    def rewrites_bodies(self) -> bool:
+        """Whether a worker gets something else than the bytes that were asked for."""
+        return False
+
     def __init__(self, world: World, number: int, kind: str) -> None:
         self.world, self.kind = world, kind
         self.name = f"c{number}"
@@ -102,6 +107,8 @@ class SimClient:
         body = body_of(said, chance.choice(plan.fills))
         if chance.random() < plan.unfit_share:
             body = b"\xff\xfe " + body  # bytes that some kinds of workers must never see
+        if not self.rewrites_bodies:
+            self.world.ledger.bodies[said] = body
         self.ask(said, chance.choice(plan.queues), body)
         self.is_waiting = True
 

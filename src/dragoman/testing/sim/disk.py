@@ -23,6 +23,13 @@ class SimDisk(FakeDisk):
         self.moved_size = 0  # bytes written and read
         self.pause_ms = 0  # what a slow disk adds to every piece of work of a thread
 
+    def flip(self, path: str, offset: int, xor: int) -> None:
+        """Turn bits of one byte over, on the platter and in the cache; what is written there later is written."""
+        file = self._names[path]
+        for content in (file.seen, file.kept):
+            if offset < len(content):
+                content[offset] ^= xor
+
     def cut_after(self, operations: int) -> None:
         self._left = operations
 

@@ -46,6 +46,7 @@ class Chronicle:
     by_token: dict[str, list[int]] = field(default_factory=dict)
     workers: set[int] = field(default_factory=set)
     broken: set[int] = field(default_factory=set)  # leased when the broker started, and not yet said to be released
+    damaged: set[int] = field(default_factory=set)  # quarantined because their records could not be read
     fired: set[tuple[int, int]] = field(default_factory=set)
     last_fired: dict[int, int] = field(default_factory=dict)  # schedule → its last due instant
     was_set_back: bool = False  # the wall clock, at least once
@@ -151,7 +152,10 @@ class Chronicle:
         life.state = WAITING
 
     def _on_quarantined(self, fact: dict[str, object]) -> None:
-        self._moved(fact, WAITING if fact["reason"] == "damaged" else LEASED).state = QUARANTINED
+        is_damaged = fact["reason"] == "damaged"
+        self._moved(fact, WAITING if is_damaged else LEASED).state = QUARANTINED
+        if is_damaged:
+            self.damaged.add(cast(int, fact["message_no"]))
 
     def _on_requeued(self, fact: dict[str, object]) -> None:
         self._moved(fact, QUARANTINED, WAITING).state = WAITING

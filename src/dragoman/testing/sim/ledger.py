@@ -34,6 +34,7 @@ class Request:
     is_failed: bool = (
         False  # the client was sent a failure: nothing more is sent of it, whatever an operator makes of the message
     )
+    is_corrupted: bool = False  # the record of one of its messages was damaged on disk
     may_be_forged: bool = False  # a rude peer held it, whose random bytes may be a result
     # False once its connection ended, or the broker died, while it was under way: answers may be lost from then on.
     is_undisturbed: bool = True
@@ -48,6 +49,7 @@ class Request:
 class Ledger:
     requests: dict[str, Request] = field(default_factory=dict)
     open_by_owner: dict[str, set[str]] = field(default_factory=dict)
+    bodies: dict[str, bytes] = field(default_factory=dict)  # by token, where a worker must be given these very bytes
     news: int = 0
 
     def sent(self, request: Request) -> None:
@@ -71,6 +73,7 @@ class Ledger:
         token = token_in(body)
         request = self.requests.get(token)
         if request is not None:
+            assert self.bodies.get(token, b"") in body, f"{token} was given to a worker as {body!r}"
             request.deliveries += 1
             request.handings += not confirms and not request.is_failed
         return token
@@ -135,7 +138,7 @@ class Ledger:
         """Accepted is kept: whatever an acceptance caused to leave, the acceptance is among the facts."""
         for r in self.requests.values():
             accepted = len(chronicle.by_token.get(r.token, ()))
-            most = 1 if r.runs_once else r.sent
+            most = 1 if r.runs_once and not r.is_corrupted else r.sent
             assert accepted <= most, f"{r.token} was sent {r.sent} times and accepted {accepted} times"
             if r.is_obliged and not (accepted or r.is_deduped):
                 raise AssertionError(f"{r.token} was promised and is lost: {r}")
@@ -155,7 +158,7 @@ class Ledger:
             numbers = chronicle.by_token.get(r.token, [])
             for number in numbers:
                 assert number not in chronicle.open, f"{r.token} is {chronicle.open[number].state} for ever"
-            if r.is_undisturbed and r.sent == 1 and len(numbers) == 1:
+            if r.is_undisturbed and r.sent == 1 and len(numbers) == 1 and not r.is_corrupted:
                 self._check_answers(r, chronicle.closed[numbers[0]].reason)
 
     def _check_answers(self, r: Request, reason: str) -> None:

@@ -20,6 +20,10 @@ class PingpongClient(SimClient):
     def prepare(self) -> None:
         self._asked: dict[int, deque[str]] = {}  # by connection
 
+    @property
+    def rewrites_bodies(self) -> bool:
+        return self.kind == "json"
+
     def connect(self) -> Wire:
         wire = Wire(self.world, self, "pingpong.client", b"", b"REQ" if self.is_req else b"DEALER")
         self._asked[wire.number] = deque()

@@ -13,6 +13,7 @@ name of a method of `Scene`:
     ("pause", queue) · ("resume", queue)                 the operator's changes
     ("requeue", body) · ("cancel", body)                 the message whose body contains these bytes
     ("kill",) · ("power",) · ("stop",) · ("start",)      the process dies, the machine dies, an orderly stop, a start
+    ("damage", body)                                     a bit of that message's record turns over on disk
     ("full", bytes) · ("fail_syncs", n) · ("clear",)     the disk has this much room left, fails, is well again
 
 Each step happens in an instant of its own, and after each the simulator's checks look at the core and its facts.
@@ -27,11 +28,13 @@ from typing import Any
 from dragoman.core import operator
 from dragoman.core.core import Core
 from dragoman.core.lifecycle import QUARANTINED
+from dragoman.journal.format import segment_name, split_place
 from dragoman.journal.settings import JournalSettings
 from dragoman.model.decode import decode_block
 from dragoman.model.message import Message
 from dragoman.model.words import BY_OPERATOR
 from dragoman.runtime.config import Flags, load
+from dragoman.testing.sim.corruption import waiting_records
 from dragoman.testing.sim.life import Life
 from dragoman.testing.sim.loop import SECOND_NS
 from dragoman.testing.sim.net import StillWire, Wire
@@ -210,6 +213,18 @@ class Scene(World):
 
     def on_full(self, left: int) -> None:
         self.disk.capacity = self.disk.used() + left
+
+    def on_damage(self, body: bytes) -> None:
+        """Of a message that waits, in any segment: the body's first byte."""
+        for number, place in waiting_records(self.running.core):
+            record = self.running.journal.read_record(place, number)
+            if body in record:
+                segment_no, offset = split_place(self.running.journal.place_now(place))
+                path = f"{DIRECTORY}/{segment_name(segment_no)}"
+                self.disk.flip(path, offset + record.index(body), 1)
+                self.corruption.numbers.add(number)
+                return
+        raise AssertionError(f"no waiting message has {body!r} in its body")
 
     def on_fail_syncs(self, count: int) -> None:
         self.disk.fail_syncs(count)

@@ -26,6 +26,8 @@ def plan_troubles(world: World, end_ns: int) -> None:
             world.timeline.at(at_ns, lambda operations=operations: world.disk.cut_after(operations))  # type: ignore[misc]
         else:
             world.timeline.at(at_ns, world.stop_in_order)
+    for _ in range(world.plan.corruptions):
+        world.timeline.at(chance.randint(0, end_ns), world.corrupt)
     for _ in range(world.plan.troubles):
         trouble = chance.choice((fill_disk, fail_syncs, fail_writes, slow_disk, jump_clock, jump_clock))
         world.timeline.at(chance.randint(0, end_ns), lambda trouble=trouble: trouble(world))  # type: ignore[misc]

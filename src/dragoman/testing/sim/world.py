@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-from dragoman.errors import JournalUnavailable
+from dragoman.errors import JournalDamaged, JournalUnavailable
 from dragoman.model.words import EBUS, EMQP, REFUSAL_CODES
+from dragoman.testing.sim.corruption import Corruption
 from dragoman.testing.sim.disk import PowerCut, SimDisk
 from dragoman.testing.sim.facts import Chronicle
 from dragoman.testing.sim.garbage import GarbagePeer
@@ -36,6 +37,8 @@ class World:
         self.disk = SimDisk()
         self.chronicle = Chronicle()
         self.ledger = Ledger()
+        self.corruption = Corruption()
+        self._last_life: Life | None = None  # of the broker that runs, or ran last
         self.life: Life | None = None
         self.is_healing = False
         self.wall_jump_ns = 0
@@ -124,11 +127,16 @@ class World:
         except PowerCut:
             self.say("dies while it starts")
             self._went_down()
+        except JournalDamaged as refusal:
+            self.say(f"refuses to start: {refusal}")
+            self.corruption.restore(self, refusal)
+            self._went_down()
         except (JournalUnavailable, OSError) as trouble:
             self.say(f"cannot start: {trouble}")
             self.clear_disk()
             self._went_down()
         else:
+            self._last_life = self.life
             self.boots += 1
             self.disk.restore()
             self.say(f"started: boot {self.life.core.state.boot_no}, {len(self.chronicle.open)} open")
@@ -196,15 +204,24 @@ class World:
             self.tally += self.chronicle.tally
             self.chronicle = self.chronicle.cut(journal.next_lsn)
             self.tally -= self.chronicle.tally
+        if not self.corruption.numbers:
+            self._compare_blocks(journal)
+        if self._was_power and self.plan.durability == "os":
+            self.ledger.forgive(self.chronicle)
+        self.ledger.check_kept(self.chronicle)
+        self._was_power = False
+
+    def _compare_blocks(self, journal: WatchedJournal) -> None:
         known = {block.first_lsn: block for block in self.chronicle.blocks if block.count}
         with self.disk.unharmed():
             for found in journal.read(1):
                 mine = known[found.first_lsn]
                 assert (found.records, found.count, found.time_ns) == (mine.records, mine.count, mine.time_ns)
-        if self._was_power and self.plan.durability == "os":
-            self.ledger.forgive(self.chronicle)
-        self.ledger.check_kept(self.chronicle)
-        self._was_power = False
+
+    def corrupt(self) -> None:
+        """A bit turns over on disk, while the broker runs or while it is down."""
+        if self._last_life is not None and not self.is_healing:
+            self.corruption.strike(self, self._last_life)
 
     def clear_disk(self) -> None:
         self.disk.capacity = None
@@ -219,6 +236,7 @@ class World:
         recount(self.life.core)
         self._check_signs(self.life)
         check_memory(self.life.broker.memory)
+        self.corruption.check(self.chronicle.damaged)
         if self.life.is_settled:
             agree(self.life.core, self.chronicle)
             if self.chance.random() < 0.05:
