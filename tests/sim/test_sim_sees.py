@@ -90,7 +90,7 @@ def has_a_disk_that_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("breaks", "says"),
     [
-        (sends_before_it_keeps, "is lost|never made|before it is kept|differ|for ever"),
+        (sends_before_it_keeps, "is lost|never made|before it is kept|differ|for ever|answered . . . times"),
         (takes_a_sync_for_done, "before it is kept|is lost"),
         (never_feeds_a_worker_that_reads_again, "in no idle line|beside a free worker|is not lost"),
         (
