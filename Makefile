@@ -5,6 +5,7 @@ SEEDS ?= 2000
 KILLS ?= 30
 INPUTS ?= 1000000
 TRIALS ?= 20000
+MINUTES ?= 5
 DATA ?= ./data
 # Further arguments: make up ARGS="--durability os", make test ARGS="-k journal".
 ARGS ?=
@@ -31,7 +32,7 @@ SESSIONS := --numprocesses 2 --dist worksteal
 NONE := [ $$? -eq 5 ]
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up demo pipeline test test-installed test-pure check format docs bench bench-pipeline sim chaos fuzz damage clean
+.PHONY: help setup up demo pipeline test test-installed test-pure check format docs bench bench-pipeline sim chaos fuzz damage siege clean
 # One recipe at a time: several of them share .venv.
 .NOTPARALLEL:
 
@@ -104,6 +105,9 @@ fuzz: setup ## INPUTS (1000000) random and mutated inputs for the wire and for e
 
 damage: setup ## damage journals of a loaded broker TRIALS times (20000): nothing forged, nothing lost without a word
 	$(PY) -m tests.damage --trials $(TRIALS) $(ARGS)
+
+siege: setup ## all floods at once against a real broker for MINUTES (5), while good clients and workers measure
+	$(PY) -m tests.siege --minutes $(MINUTES) $(ARGS)
 
 clean: ## remove what was built (never the data)
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -20,9 +20,9 @@ STOP_S_MAX = 30.0
 class Daemon:
     """`start` returns once it listens."""
 
-    def __init__(self, data: Path, durability: str, settings: tuple[str, ...] = ()) -> None:
+    def __init__(self, data: Path, durability: str, settings: tuple[str, ...] = (), http: str = "off") -> None:
         self.data, self.durability, self.settings = data, durability, settings
-        self.addresses = lasting_addresses(LISTENERS) | {"http": "off"}
+        self.addresses = lasting_addresses(LISTENERS) | {"http": http}
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
         self.log = data.parent / f"{data.name}.log"
@@ -31,7 +31,7 @@ class Daemon:
         card = self.data / "broker.json"
         card.unlink(missing_ok=True)
         command = [sys.executable, "-m", "dragoman", "up", "--data", str(self.data), "--durability", self.durability]
-        command += ["--set", "lake.mode=off", "--set", "pingpong.queue=chaos"]  # one queue for all five dialects
+        command += ["--set", "lake.mode=off"]
         for setting in self.settings:
             command += ["--set", setting]
         for name, address in self.addresses.items():

@@ -57,7 +57,7 @@ def run(data: Path, durability: str, kills: int, seed: int) -> Outcome:
 
 
 async def _run(data: Path, durability: str, kills: int, chance: random.Random) -> Outcome:
-    daemon, tally = Daemon(data, durability), Tally()
+    daemon, tally = Daemon(data, durability, ("pingpong.queue=chaos",)), Tally()  # one queue for all five dialects
     # A guest may be in the middle of a hundred writes when the broker dies; asyncio would tell of each.
     logging.getLogger("asyncio").setLevel(logging.ERROR)
     began_s = time.monotonic()
