@@ -58,6 +58,7 @@ class Journal:
         for segment in self._shelf.segments.values():
             segment.synced_end = found.synced_ends.get(segment.segment_no, 0)
         self._memory_lsn = 0
+        self.unsynced_size_soon = limits.UNSYNCED_SIZE_SOON  # durability `os` syncs when so much is unsynced
         self._upkeep_ns = time_ns
         self._writer: Writer | None = None
         self.scrub = Scrub(disk, self._shelf, settings.scrub_rate, settings.scrub_interval_s * 1_000_000_000)
@@ -187,7 +188,7 @@ class Journal:
             return True
         if writer.room.wants_work(self.settings.zero_fill and self.settings.durability == "disk"):
             return writer.room.error is None or is_due
-        if self.settings.durability == "os" and writer.held.size >= limits.UNSYNCED_SIZE_SOON:
+        if self.settings.durability == "os" and writer.held.size >= self.unsynced_size_soon:
             return True
         idle = not writer.has_unsynced and writer.failing is None
         return is_due and not idle

@@ -32,6 +32,7 @@ from dragoman.limits import (
     PAUSED_NS_MAX,
     PAUSED_SHOWN_MAX,
     SENDER_SIZE_MIN,
+    UNSYNCED_SIZE_SOON,
 )
 from dragoman.runtime import machine
 
@@ -71,6 +72,8 @@ class MemoryBudget:
         self._step_size = size // 64
         self.uncommitted_max = min(limits.uncommitted_max, size // 8)
         self.message_size_max = min(limits.message_size_max, size // 8)
+        # Before so much is unsynced that clients are paused for it.
+        broker.journal.unsynced_size_soon = min(UNSYNCED_SIZE_SOON, self.uncommitted_max // 4)
         hub, settings = broker.hub, broker.core.settings
         hub.message_size_max = self.message_size_max
         hub.unfinished_max = size // 8
