@@ -45,6 +45,7 @@ class Plan:
     troubles: int  # full disks, failing syncs, clock jumps
     sync_ms: tuple[int, ...]
     legacy_share: float = 0.0  # of connections over ZMTP 2.0 or 1.0
+    disk_size: int | None = None  # all the space there is, from the beginning to the end
     corruptions: int = 0  # bits that turn over on disk
     garbage: int = 0  # peers that speak no protocol
     bursts: tuple[int, ...] = (1, 1, 1, 2, 8)  # requests that a client sends at once
@@ -97,6 +98,7 @@ def plan_of(chance: Random) -> Plan:
         crashes=0 if durability == "memory" else chance.choice((0, 1, 1, 2, 4)),
         troubles=0 if durability == "memory" else chance.choice((0, 0, 1, 2)),
         sync_ms=chance.choice(((1,), (1, 5, 30), (2, 400))),
+        disk_size=None if is_flood else chance.choice((None, None, None, None, 1_500_000)),
         corruptions=0 if durability == "memory" else chance.choice((0, 0, 0, 1, 4)),
         legacy_share=chance.choice((0.0, 0.0, 0.3)),
         garbage=chance.choice((0, 0, 0, 1, 2)),

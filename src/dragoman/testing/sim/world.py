@@ -35,6 +35,7 @@ class World:
         self.plan = plan if plan is not None else plan_of(self.chance)
         self.timeline = Timeline()
         self.disk = SimDisk()
+        self.disk.capacity = self.plan.disk_size
         self.chronicle = Chronicle()
         self.ledger = Ledger()
         self.corruption = Corruption()
@@ -224,7 +225,7 @@ class World:
             self.corruption.strike(self, self._last_life)
 
     def clear_disk(self) -> None:
-        self.disk.capacity = None
+        self.disk.capacity = self.plan.disk_size
         self.disk.pause_ms = 0
         self.disk.fail_syncs(0)
         self.disk.fail_writes(0)
