@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from dragoman.runtime.clock import Clock
 from dragoman.runtime.connection import Connection
 from dragoman.runtime.tap import Sight, TapBoard, TappedConnection
 from dragoman.wire.zmtp.connection import ZmtpConnection
@@ -38,6 +39,7 @@ class Desk:
 
     def __init__(self) -> None:
         self.house = House()
+        self.clock = Clock()
         self.connections: dict[Any, Connection] = {}
         self.board = TapBoard()
         self.seen: list[Sight] = []

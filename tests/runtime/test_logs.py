@@ -9,6 +9,8 @@ from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import Daemon
 from tests.runtime.peers import Client, RawPeer
 
+REFUSED = "peer refused by its first bytes"
+
 
 def test_every_line_off_a_terminal_is_json_with_time_and_level(broker: Daemon) -> None:
     with RawPeer(broker, "emqp.client") as peer:
@@ -18,7 +20,7 @@ def test_every_line_off_a_terminal_is_json_with_time_and_level(broker: Daemon) -
     lines = broker.lines()
     assert [line["event"] for line in lines][:1] == ["ready"]
     assert all({"event", "level", "timestamp"} <= set(line) for line in lines)
-    [fault] = broker.lines("peer fault")
+    [fault] = broker.lines(REFUSED)
     assert fault["level"] == "warning"
     assert fault["code"]
     assert fault["peer"].startswith("127.0.0.1:")
@@ -35,10 +37,10 @@ def test_a_storm_of_bad_peers_makes_a_few_lines_and_a_count(broker: Daemon) -> N
     seconds = time.monotonic() - began_s + 2
 
     def told() -> int:
-        return len(broker.lines("peer fault")) + sum(line["count"] for line in broker.lines("more peer faults"))
+        return len(broker.lines(REFUSED)) + sum(line["count"] for line in broker.lines("more peer faults"))
 
     wait_for("every fault to be told or counted", lambda: told() == count)
-    assert len(broker.lines("peer fault")) <= 10 * seconds
+    assert len(broker.lines(REFUSED)) <= 10 * seconds
     assert broker.lines("more peer faults")
 
 

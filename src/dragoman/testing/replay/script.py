@@ -84,7 +84,9 @@ class Writer:
             past = past_of(life, self._from_ns, start_ns)
             if past.had:
                 name = self._cast.message_names[life.message.number]
-                self._rows.add(start_ns, next(places), name, "had", past.had)
+                # In quarantine nothing expires: it must be there before its time is over.
+                at_ns = self._placed[life.message.number] if "quarantined" in past.had else start_ns
+                self._rows.add(at_ns, next(places), name, "had", past.had)
             if past.leased is not None and past.leased["worker_no"] in self._history.workers:
                 holding.append((past.leased["lsn"], life, past))
         for _, life, past in sorted(holding, key=lambda one: one[0]):
