@@ -119,6 +119,8 @@ REWINDS_PER_SWEEP_MAX: Final = 40
 CRON_REPEAT_NS: Final = 3 * 3600 * 1_000_000_000
 # Waiting messages in one record of a checkpoint: 800 kB.
 CHECKPOINT_ROWS_MAX: Final = 20_000
+# Things one step of a checkpoint walks over before others get their turn: about 3 ms of the loop.
+CHECKPOINT_STEP_COUNT: Final = 3_000
 # A body up to this many bytes is copied into the output beside its neighbours; a larger one is passed on by reference.
 INLINE_BODY_SIZE_MAX: Final = 16384
 # Distinct header texts whose meaning is remembered: a client's calls mostly share one.
@@ -157,6 +159,10 @@ LAKE_FULL_PATIENCE_NS: Final = 10_000_000_000
 RETENTION_INTERVAL_NS: Final = 5_000_000_000
 # The wall clock moved by more than this against the monotonic one: a fact.
 CLOCK_STEP_NS: Final = 1_000_000_000
+# No callback may hold the loop for longer: thread CPU. What does is counted and named.
+LOOP_HOLD_NS: Final = 20_000_000
+# Reads of so many bytes are measured one by one: the two looks at the thread's clock cost 1 µs.
+WATCHED_READ_SIZE: Final = 32 * 1024
 # The loop came this much later than it wanted: it was not running, and nobody's silence in that time is held against them.
 STALL_NS: Final = 1_000_000_000
 # Log lines about peers' faults per second; the rest are counted and told once.

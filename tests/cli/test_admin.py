@@ -21,6 +21,7 @@ from dragoman.model.words import EMQP
 from dragoman.runtime.admin import AdminServer
 from dragoman.runtime.config import Config
 from dragoman.runtime.operations import face as operations_face
+from dragoman.runtime.watchdog import Watchdog
 from tests.cli.broker import BrokerProcess
 
 
@@ -137,6 +138,8 @@ class Acting:
         self.connections: dict[object, object] = {}
         self.core = core
         self.keeps = keeps
+
+    watchdog = Watchdog()
 
     async def act(self, change: Any) -> Any:
         result = change(self.core)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dragoman.core.checkpoint import encode
 from dragoman.core.core import Core
 from dragoman.core.replay import Replay
 from dragoman.core.settings import CoreSettings
+from dragoman.core.snapshot import encode
 from dragoman.core.timers import Timers
 from dragoman.dialects.registry import Dialects
 from dragoman.dialects.session import Hub

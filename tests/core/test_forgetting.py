@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.core.checkpoint import encode
 from dragoman.core.operator import set_draining, set_paused
 from dragoman.core.settings import SECOND_NS, CoreSettings
+from dragoman.core.snapshot import encode
 from dragoman.limits import QUEUE_NO_MAX, QUEUES_MAX
 from dragoman.testing.sim.recount import recount
 from tests.core.harness import House

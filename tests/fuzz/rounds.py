@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Callable
 
 from dragoman.core import operator
-from dragoman.core.checkpoint import encode
 from dragoman.core.core import Core
 from dragoman.core.replay import Replay
 from dragoman.core.settings import SECOND_NS, CoreSettings
+from dragoman.core.snapshot import encode
 from dragoman.dialects.emqp.dialect import EmqpSettings
 from dragoman.testing.sim.facts import Chronicle
 from dragoman.testing.sim.recount import agree, check_bounds, recount

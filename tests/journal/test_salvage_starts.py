@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from dragoman.core.checkpoint import encode
 from dragoman.core.settings import CoreSettings
+from dragoman.core.snapshot import encode
 from dragoman.journal import Journal
 from dragoman.journal.reader import JournalReader
 from dragoman.journal.salvage import Salvage, salvage

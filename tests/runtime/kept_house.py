@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-from dragoman.core.checkpoint import encode
 from dragoman.core.settings import CoreSettings
+from dragoman.core.snapshot import encode
 from dragoman.core.timers import Timers
 from dragoman.dialects.registry import Dialects
 from dragoman.dialects.session import Hub

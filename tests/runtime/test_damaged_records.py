@@ -9,11 +9,11 @@ import pytest
 
 from dragoman.core import operator
 from dragoman.core.carry import Carrier, carriable_counts, live_counts
-from dragoman.core.checkpoint import encode
 from dragoman.core.core import Core
 from dragoman.core.explain import explain_message
 from dragoman.core.lookup import find_message
 from dragoman.core.peek import peek_body
+from dragoman.core.snapshot import encode
 from dragoman.core.views import listed_view
 from dragoman.crc import crc32
 from dragoman.errors import RecordDamaged

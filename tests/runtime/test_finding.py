@@ -13,10 +13,10 @@ import pytest
 
 from dragoman import limits
 from dragoman.cli.root import run
-from dragoman.core.checkpoint import encode
 from dragoman.core.core import Core
 from dragoman.core.phrases import number_text
 from dragoman.core.settings import CoreSettings
+from dragoman.core.snapshot import encode
 from dragoman.errors import BadSearch
 from dragoman.journal import Journal, JournalReader, JournalSettings
 from dragoman.journal.indexer import Indexer

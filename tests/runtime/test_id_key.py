@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.core.checkpoint import encode
 from dragoman.core.core import Core
 from dragoman.core.phrases import number_text
 from dragoman.core.settings import CoreSettings
+from dragoman.core.snapshot import encode
 from dragoman.journal import Journal, JournalSettings
 from dragoman.journal.backup import backup, restore
 from dragoman.journal.salvage import salvage

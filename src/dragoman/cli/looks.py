@@ -48,6 +48,7 @@ def print_status(found: dict[str, Any]) -> None:
         ("data", f"{found['data']}, durability {found['durability']}"),
         ("memory", memory_line(found["memory"])),
         ("connections", found["connections"]),
+        ("loop", loop_line(found["loop"])),
         ("journal", f"{size(journal['size'])} in {journal['segments']} segments, {kept}"),
         ("lake", lake_line(found["lake"])),
         ("traces", traces_line(found["otel"])),
@@ -93,6 +94,13 @@ def paused_line(memory: dict[str, Any]) -> str:
     more = memory["paused"] - len(memory["paused_peers"])
     names = ", ".join(memory["paused_peers"]) + (f" and {more} more" if more else "")
     return f"memory is short: {memory['paused']} senders are not read: {names}"
+
+
+def loop_line(loop: dict[str, Any]) -> str:
+    """How long single callbacks held the broker's loop."""
+    longest = f"longest {loop['longest_ns'] / 1e6:.1f} ms ({loop['longest_operation']})" if loop["longest_ns"] else ""
+    bound = f"over {loop['bound_ns'] // 1_000_000} ms"
+    return ", ".join(part for part in (f"held {loop['holds']} times {bound}", longest) if part)
 
 
 def traces_line(otel: dict[str, Any] | None) -> str:

@@ -16,7 +16,8 @@ A checkpoint is a run of chunks, each `u8 section, …` (little endian), in one 
     LINE      i32 queue_no, u8 priority, u8 n, key of the line (n), i32 count, then five columns of i64: number, place, accepted_ns,
               expires_ns, id hash: messages that have only waited, in order
 
-The same state always gives the same bytes, whatever is in memory and whatever is on disk only.
+Long KEYS, HOLDERS, LEFT and LINE sections come in several chunks. The same state always gives the same bytes, whatever is in memory and
+whatever is on disk only. core/snapshot walks the state in this order.
 """
 
 from __future__ import annotations
@@ -27,15 +28,9 @@ from typing import Final
 
 from librt.strings import BytesWriter, write_i32_le, write_i64_le
 
-from dragoman.core.attendance import Attendance
-from dragoman.core.held import held_messages
 from dragoman.core.lifecycle import QUARANTINED, WAITING
-from dragoman.core.lines import line_key
 from dragoman.core.queue import Queue
 from dragoman.core.schedule import Schedule
-from dragoman.core.state import State
-from dragoman.core.tail import Tail, id_hash
-from dragoman.limits import CHECKPOINT_ROWS_MAX
 from dragoman.model.message import Message
 from dragoman.model.records import CHECKPOINT
 from dragoman.model.texts import schedule_text
@@ -53,54 +48,6 @@ MESSAGE: Final = 10
 USED: Final = 11
 
 
-def estimated_size(state: State) -> int:
-    """About how many bytes a checkpoint would take now."""
-    size = 1000 + len(state.messages) * 80 + len(state.schedules) * 500
-    for queue in state.queues.values():
-        size += 120 + queue.waiting * 40 + len(queue.dedupe) * 40
-    return size
-
-
-def encode(state: State, moved_place: Callable[[int], int] | None) -> list[bytes]:
-    """The state as checkpoint records. `moved_place` tells where a place lies now, if a failed disk has moved any."""
-    chunks: list[bytes] = []
-    out = chunk(COUNTERS)
-    write_i64_le(out, state.boot_no)
-    write_i64_le(out, state.next_number)
-    write_i64_le(out, state.accepted)
-    write_i64_le(out, state.settled)
-    write_i64_le(out, state.next_queue_no)
-    write_i64_le(out, state.forgotten.done)
-    write_i64_le(out, state.forgotten.failed)
-    write_i64_le(out, state.forgotten.released)
-    if state.ids.key:
-        write_i64_le(out, state.ids.first)
-        out.write(state.ids.key)
-    finish(out, chunks)
-    for queue in state.queues_by_no.values():
-        write_queue(queue, chunks)
-    for schedule in state.schedules.values():
-        write_schedule(schedule, chunks)
-    pristine: dict[tuple[int, int, bytes], list[Message]] = {}
-    for number in sorted(state.messages):
-        m = state.messages[number]
-        if m.state == WAITING and m.attempt == 0 and m.due_ns == 0:
-            key = (m.queue_no, m.priority, line_key(m.address))
-            if key in pristine:
-                pristine[key].append(m)
-            else:
-                pristine[key] = [m]
-        else:
-            write_message(m, moved_place, chunks)
-    write_holders(held_messages(state.messages), chunks)
-    write_attendance(state.attendance, chunks)
-    write_used(state, chunks)
-    tails = all_tails(state)
-    for key in sorted(set(pristine) | set(tails)):
-        write_line(key, pristine.get(key, []), tails.get(key), moved_place, chunks)
-    return chunks
-
-
 def chunk(section: int) -> BytesWriter:
     out = BytesWriter()
     write_i32_le(out, 0)
@@ -116,7 +63,7 @@ def finish(out: BytesWriter, chunks: list[bytes]) -> None:
     chunks.append(int(size).to_bytes(4, "little") + record[4:])
 
 
-def write_queue(queue: Queue, chunks: list[bytes]) -> None:
+def write_queue(queue: Queue) -> bytes:
     out = chunk(QUEUE)
     write_i32_le(out, queue.number)
     out.append(1 if queue.is_paused else 2 if queue.is_draining else 0)
@@ -127,16 +74,21 @@ def write_queue(queue: Queue, chunks: list[bytes]) -> None:
     write_i64_le(out, queue.wait_ns)
     write_i64_le(out, queue.wait_max_ns)
     out.write(queue.name)
+    chunks: list[bytes] = []
     finish(out, chunks)
-    if queue.dedupe:
-        out = chunk(KEYS)
-        write_i32_le(out, queue.number)
-        for key, known in queue.dedupe.items():
-            write_i64_le(out, known[0])
-            write_i64_le(out, known[1])
-            out.append(len(key))
-            out.write(key)
-        finish(out, chunks)
+    return chunks[0]
+
+
+def write_keys(queue_no: int, keys: dict[bytes, tuple[int, int]], names: list[bytes], chunks: list[bytes]) -> None:
+    out = chunk(KEYS)
+    write_i32_le(out, queue_no)
+    for key in names:
+        known = keys[key]
+        write_i64_le(out, known[0])
+        write_i64_le(out, known[1])
+        out.append(len(key))
+        out.write(key)
+    finish(out, chunks)
 
 
 def write_schedule(schedule: Schedule, chunks: list[bytes]) -> None:
@@ -179,118 +131,23 @@ def write_message(m: Message, moved_place: Callable[[int], int] | None, chunks: 
     finish(out, chunks)
 
 
-def write_holders(held: list[Message], chunks: list[bytes]) -> None:
-    if not held:
-        return
-    out = chunk(HOLDERS)
-    for m in held:
-        write_i64_le(out, m.number)
-        write_i64_le(out, m.worker_no)
+def write_rows(code: int, columns: list[array[int]], count: int, chunks: list[bytes]) -> None:
+    """A LINE of the first `count` rows; `code`: core/lines.code_of."""
+    out = chunk(LINE)
+    write_i32_le(out, code >> 24)
+    out.append(code >> 16 & 0xFF)
+    out.append(2)
+    out.write((code & 0xFFFF).to_bytes(2, "big"))
+    write_i32_le(out, count)
+    for column in columns:
+        out.write(column[:count].tobytes())
     finish(out, chunks)
 
 
-def write_attendance(attendance: Attendance, chunks: list[bytes]) -> None:
-    for worker_no in sorted(attendance.serves):
-        out = chunk(SERVES)
-        write_i64_le(out, worker_no)
-        for queue_no in attendance.serves[worker_no]:
-            write_i32_le(out, queue_no)
-        finish(out, chunks)
-    if attendance.left:
-        out = chunk(LEFT)
-        for queue_no in sorted(attendance.left):
-            left = attendance.left[queue_no]
-            write_i32_le(out, queue_no)
-            write_i64_le(out, left[0])
-            out.append(left[1])
-        finish(out, chunks)
-
-
-def write_used(state: State, chunks: list[bytes]) -> None:
-    if not state.queues_by_no:
-        return
+def write_used(used: list[int], chunks: list[bytes]) -> None:
+    """`used`: queue_no, used_ns, and so on."""
     out = chunk(USED)
-    for queue in state.queues_by_no.values():
-        write_i32_le(out, queue.number)
-        write_i64_le(out, queue.used_ns)
+    for at in range(0, len(used), 2):
+        write_i32_le(out, used[at])
+        write_i64_le(out, used[at + 1])
     finish(out, chunks)
-
-
-def all_tails(state: State) -> dict[tuple[int, int, bytes], Tail]:
-    tails: dict[tuple[int, int, bytes], Tail] = {}
-    for queue in state.queues.values():
-        for lane in queue.lanes:
-            for line in lane.lines.values():
-                if line.tail.live > 0:
-                    tails[(queue.number, lane.priority, line.key)] = line.tail
-    return tails
-
-
-def write_line(
-    key: tuple[int, int, bytes],
-    objects: list[Message],
-    tail: Tail | None,
-    moved_place: Callable[[int], int] | None,
-    chunks: list[bytes],
-) -> None:
-    columns = line_columns(objects, tail)
-    places = columns[1]
-    count = len(places)
-    if moved_place is not None:
-        for at in range(count):
-            places[at] = moved_place(places[at])
-    for start in range(0, count, CHECKPOINT_ROWS_MAX):
-        stop = min(start + CHECKPOINT_ROWS_MAX, count)
-        out = chunk(LINE)
-        write_i32_le(out, key[0])
-        out.append(key[1])
-        out.append(len(key[2]))
-        out.write(key[2])
-        write_i32_le(out, stop - start)
-        for column in columns:
-            out.write(column[start:stop].tobytes())
-        finish(out, chunks)
-
-
-def line_columns(objects: list[Message], tail: Tail | None) -> list[array[int]]:
-    """A line's waiting messages, those in memory and those on disk, by number: the five columns of a LINE."""
-    columns: list[array[int]] = [array("q"), array("q"), array("q"), array("q"), array("q")]
-    if tail is None:
-        for m in objects:
-            add_row(columns, m)
-        return columns
-    at = tail.head
-    end = len(tail.numbers)
-    for m in objects:
-        while at < end and abs(tail.numbers[at]) < m.number:
-            add_tail_row(columns, tail, at)
-            at += 1
-        add_row(columns, m)
-    if tail.live == end - tail.head:  # nobody left the middle: the rest is copied whole
-        columns[0].extend(tail.numbers[at:])
-        columns[1].extend(tail.places[at:])
-        columns[2].extend(tail.accepted[at:])
-        columns[3].extend(tail.expires[at:])
-        columns[4].extend(tail.hashes[at:])
-    else:
-        while at < end:
-            add_tail_row(columns, tail, at)
-            at += 1
-    return columns
-
-
-def add_row(columns: list[array[int]], m: Message) -> None:
-    columns[0].append(m.number)
-    columns[1].append(m.place)
-    columns[2].append(m.accepted_ns)
-    columns[3].append(m.expires_ns)
-    columns[4].append(id_hash(m.client_id))
-
-
-def add_tail_row(columns: list[array[int]], tail: Tail, at: int) -> None:
-    if tail.numbers[at] > 0:
-        columns[0].append(tail.numbers[at])
-        columns[1].append(tail.places[at])
-        columns[2].append(tail.accepted[at])
-        columns[3].append(tail.expires[at])
-        columns[4].append(tail.hashes[at])

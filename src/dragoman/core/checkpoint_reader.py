@@ -24,6 +24,7 @@ from dragoman.core.checkpoint import (
 from dragoman.core.lifecycle import LEASED, QUARANTINED
 from dragoman.core.lines import line_code
 from dragoman.core.queue import Queue
+from dragoman.core.retries import count_death
 from dragoman.core.schedule import Schedule
 from dragoman.core.state import BOOT_SHIFT, State
 from dragoman.model.message import Message
@@ -127,7 +128,7 @@ class CheckpointReader:
         if not is_old:
             at = 75 + i64(data[74])
         while at < len(data):
-            state.count_death(m, read_i64_le(data, at))
+            count_death(m, read_i64_le(data, at))
             at += 8
         state.index(m)
         self.put(m, queue, data[13])
@@ -211,6 +212,7 @@ class CheckpointReader:
         tail.expires.extend(expires)
         tail.hashes.frombytes(data[at + 4 * width : at + 5 * width])
         tail.live += count
+        queue.has_tails = True
         line.size += count
         queue.waiting += count
         if max(expires) > 0:

@@ -30,6 +30,8 @@ class TailRow:
 def find_row(queues: dict[bytes, Queue], number: int) -> TailRow | None:
     """Where a message waits that is on disk only."""
     for queue in queues.values():
+        if not queue.has_tails:
+            continue
         for lane in queue.lanes:
             for line in lane.lines.values():
                 at = line.tail.find(number) if line.tail.live > 0 else -1

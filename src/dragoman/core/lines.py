@@ -171,4 +171,8 @@ def line_key(address: bytes) -> bytes:
 
 def line_code(queue_no: int, lane: Lane, line: Line) -> int:
     """A line in one number: `queue_no << 24 | priority << 16 | key`."""
-    return queue_no << 24 | lane.priority << 16 | int.from_bytes(line.key, "big")
+    return code_of(queue_no, lane.priority, line.key)
+
+
+def code_of(queue_no: int, priority: int, key: bytes) -> int:
+    return queue_no << 24 | priority << 16 | int.from_bytes(key, "big")

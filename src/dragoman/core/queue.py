@@ -58,6 +58,7 @@ class Queue:
         self.leased: int = 0
         self.quarantined: int = 0
         self.schedules: int = 0  # that make messages for it
+        self.has_tails: bool = False  # one of its lines may have messages on disk only
         self.is_paused: bool = False  # it takes messages and gives none out
         self.is_draining: bool = False  # it gives messages out and takes none
         self.servings: list[Serving] = []

@@ -71,3 +71,11 @@ def backoff_ns(attempt: int, settings: CoreSettings) -> int:
     """Doubles with each attempt, up to the ceiling. No jitter: the messages of a queue already come one by one."""
     doublings = min(max(attempt - 1, 0), BACKOFF_DOUBLINGS_MAX)
     return min(settings.backoff_initial_ns << doublings, settings.backoff_max_ns)
+
+
+def count_death(m: Message, worker_no: int) -> None:
+    """A worker died with it."""
+    if m.died_with is None:
+        m.died_with = []
+    if worker_no not in m.died_with:
+        m.died_with.append(worker_no)

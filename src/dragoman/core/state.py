@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 from dragoman.core.attendance import Attendance
 from dragoman.core.crowding import is_crowded, lighten
@@ -29,12 +29,16 @@ from dragoman.core.lifecycle import (
 )
 from dragoman.core.lines import Line, line_code
 from dragoman.core.queue import ForgottenCounts, Queue
+from dragoman.core.retries import count_death
 from dragoman.core.schedule import Schedule
 from dragoman.core.settings import CoreSettings
 from dragoman.limits import STALE_ENTRIES_MAX
 from dragoman.model.message import IN_DELAYED, NOWHERE, Message, own_digits
 from dragoman.model.wire_ids import WireIds
 from dragoman.model.words import EMQP, HANDOVER_WANTED
+
+if TYPE_CHECKING:
+    from dragoman.core.snapshot import Snapshot
 
 BOOT_SHIFT: Final = 40  # message_no = boot_no << 40 | counter: numbers never repeat
 
@@ -67,11 +71,11 @@ class State:
         self.next_queue_no: int = 1  # numbers of queues are never used again
         self.forgotten = ForgottenCounts()
         self.bodies_size: int = 0  # bytes of the bodies that open messages have in memory
+        self.snapshot: Snapshot | None = None  # a checkpoint under way: it is handed what is about to change
 
     def take_number(self) -> int:
-        number = self.next_number
-        self.next_number = number + 1
-        return number
+        self.next_number += 1
+        return self.next_number - 1
 
     # -- mutators -------------------------------------------------------------------------------------------------------
 
@@ -101,6 +105,8 @@ class State:
         return queue
 
     def on_accepted(self, m: Message, queue: Queue) -> None:
+        if self.snapshot is not None:
+            self.snapshot.before_accepted(m, queue)
         m.state = WAITING
         m.accepted_ns = self.now_ns
         m.asked_due_ns = m.due_ns
@@ -118,6 +124,7 @@ class State:
 
     def on_leased(self, m: Message, queue: Queue, worker_no: int) -> None:
         """The message has left its line (or leaves it now, in a replay)."""
+        self.before_moved(m, queue)
         if m.where != NOWHERE:
             self.unline(m, queue)
         m.state = moved(m.state, LEASE)
@@ -130,12 +137,17 @@ class State:
             queue.count_wait(m)
         queue.leased += 1
 
+    def before_moved(self, m: Message, queue: Queue) -> None:
+        if self.snapshot is not None:
+            self.snapshot.before_moved(m, queue)
+
     def on_delivered(self, m: Message) -> None:
         m.delivered_ns = self.now_ns
 
     def on_released(
         self, m: Message, queue: Queue, retries_left: int, due_ns: int, reason: int, died_with: int
     ) -> None:
+        self.before_moved(m, queue)
         m.state = moved(m.state, RELEASE)
         m.retries_left = retries_left
         m.due_ns = due_ns
@@ -143,13 +155,14 @@ class State:
         queue.leased -= 1
         queue.released += 1
         if died_with != 0:
-            self.count_death(m, died_with)
+            count_death(m, died_with)
         if due_ns > self.now_ns:
             self.delay(m, queue)
         else:
             self.enqueue_returned(m, queue)
 
     def on_closed(self, m: Message, queue: Queue, outcome: int) -> None:
+        self.before_moved(m, queue)
         if m.state == LEASED:
             queue.leased -= 1
         elif m.state == QUARANTINED:
@@ -171,6 +184,7 @@ class State:
 
     def on_quarantined(self, m: Message, queue: Queue, reason: int, died_with: int, damage: bytes) -> None:
         """`damage`: why its record cannot be read; empty where that is not the reason."""
+        self.before_moved(m, queue)
         if m.state == LEASED:
             queue.leased -= 1
         elif m.where != NOWHERE:
@@ -179,7 +193,7 @@ class State:
         m.last_reason = reason
         m.damage = damage
         if died_with != 0:
-            self.count_death(m, died_with)
+            count_death(m, died_with)
         m.is_answerable = False
         queue.quarantined += 1
         self.quarantine[m.number] = m
@@ -187,6 +201,7 @@ class State:
 
     def on_requeued(self, m: Message, queue: Queue) -> None:
         """Out of quarantine, or out of a backoff that the operator does not wait for."""
+        self.before_moved(m, queue)
         if m.state == QUARANTINED:
             m.state = moved(m.state, REQUEUE)
             m.died_with = None
@@ -200,6 +215,8 @@ class State:
         self.enqueue_returned(m, queue)
 
     def on_paused(self, queue: Queue, is_paused: bool, is_draining: bool) -> None:
+        if self.snapshot is not None:
+            self.snapshot.before_queue(queue)
         queue.is_paused = is_paused
         queue.is_draining = is_draining
 
@@ -223,6 +240,8 @@ class State:
             del self.schedules_by_key[schedule.template.dedupe]
 
     def on_fired(self, schedule: Schedule, due_ns: int, next_due_ns: int, runs_left: int) -> None:
+        if self.snapshot is not None:
+            self.snapshot.before_fired(schedule)
         schedule.had_its_turn(due_ns, next_due_ns, runs_left)
 
     # -- the lines ------------------------------------------------------------------------------------------------------
@@ -242,6 +261,7 @@ class State:
             line.push_head(m)
         elif not line.push(m, 0 if is_crowded(self) else lane.head_max(self.settings.head_max)):
             self.unindex(m)
+            queue.has_tails = True
             if m.expires_ns != 0:
                 self.expiries.watch_far(m.number, line_code(queue.number, lane, line), m.expires_ns)
             return
@@ -293,21 +313,6 @@ class State:
             return m
         row = find_row(self.queues, number)
         return self.take_row(row) if row is not None else None
-
-    def take_at(self, number: int, code: int) -> Message | None:
-        """The open message of this number, if it is in memory or in the tail of the line that a `line_code` names."""
-        m = self.messages.get(number)
-        if m is not None or code < 0:
-            return m
-        queue = self.queues_by_no.get(code >> 24)
-        if queue is None:  # forgotten: what was watched there has long ended
-            return None
-        lane = queue.lane(code >> 16 & 0xFF)
-        line = lane.lines.get((code & 0xFFFF).to_bytes(2, "big"))
-        if line is None:
-            return None
-        at = line.tail.find(number) if line.tail.live > 0 else -1
-        return self.take_row(TailRow(queue, lane, line, at)) if at >= 0 else None
 
     def take_bare(self, number: int) -> Message | None:
         """The open message of this number, which was found to be damaged: its record is not asked, whatever it is like now."""
@@ -386,9 +391,3 @@ class State:
         elif m.number in self.messages:  # one that just ended may still be asked for its body
             self.bodies_size += m.body_size
         return True
-
-    def count_death(self, m: Message, worker_no: int) -> None:
-        if m.died_with is None:
-            m.died_with = []
-        if worker_no not in m.died_with:
-            m.died_with.append(worker_no)

@@ -32,6 +32,7 @@ class Tail:
         self.hashes: array[int] = array("q")
         self.head: int = 0
         self.live: int = 0
+        self.departed: list[array[int]] | None = None  # rows that left while a snapshot watches, in five columns
 
     def append(self, number: int, place: int, accepted_ns: int, expires_ns: int, hash_: int) -> None:
         self.numbers.append(number)
@@ -49,6 +50,8 @@ class Tail:
             self.head += 1
             if numbers[at] > 0:
                 self.live -= 1
+                if self.departed is not None:
+                    self.note_departed(self.departed, at)
                 return at
         return -1
 
@@ -85,8 +88,20 @@ class Tail:
         return [number for number in self.numbers[self.head :] if number > 0]
 
     def remove(self, at: int) -> None:
+        if self.departed is not None:
+            self.note_departed(self.departed, at)
         self.numbers[at] = -self.numbers[at]
         self.live -= 1
+
+    def note_departed(self, departed: list[array[int]], at: int) -> None:
+        departed[0].append(self.numbers[at])
+        departed[1].append(self.places[at])
+        departed[2].append(self.accepted[at])
+        departed[3].append(self.expires[at])
+        departed[4].append(self.hashes[at])
+
+    def columns(self) -> list[array[int]]:
+        return [self.numbers, self.places, self.accepted, self.expires, self.hashes]
 
     def find_hash(self, hash_: int, start: int) -> int:
         """Index of the next live entry with this id hash from `start` on, or -1."""

@@ -10,9 +10,11 @@ import heapq
 from typing import Final, final
 
 from dragoman.core.core import Core
+from dragoman.core.kept import TailRow
 from dragoman.core.lifecycle import EXPIRE, LEASED, WAITING
 from dragoman.core.schedule import Schedule, latest_due, next_due, rewind
 from dragoman.core.settings import CATCH_UP_ALL, CATCH_UP_NONE
+from dragoman.core.state import State
 from dragoman.limits import DUE_PER_SWEEP_MAX, REWINDS_PER_SWEEP_MAX
 from dragoman.model.message import Message
 from dragoman.model.records import CLOCK_STEPPED, FIRED, NOTED, PUBLISHED, UNSCHEDULED
@@ -102,7 +104,7 @@ class Timers:
         state = self.core.state
         due = state.expiries.take(now_ns, DUE_PER_SWEEP_MAX)
         for at in range(0, len(due), 2):
-            m = state.take_at(due[at], due[at + 1])
+            m = take_at(state, due[at], due[at + 1])
             if m is not None and (m.state == WAITING or (m.state == LEASED and expires_held(m))):
                 self.core.settling.close(m, EXPIRE, PAST_EXPIRY, b"", None)
 
@@ -152,13 +154,14 @@ class Timers:
         queue = core.state.queues_by_no[schedule.template.queue_no]
         skips = queue.is_draining or (was_missed and core.settings.catch_up == CATCH_UP_NONE)
         message = copy_template(schedule, core.now_ns)
+        runs_left = schedule.runs_left
         if skips:
             message.number = 0
         else:
             message.number = core.state.take_number()
-            schedule.runs_left = schedule.runs_left - 1 if schedule.runs_left > 0 else schedule.runs_left
-        core.log.numbered(FIRED, schedule.number, due_ns, fired_text(message.number, following_ns, schedule.runs_left))
-        core.state.on_fired(schedule, due_ns, following_ns, schedule.runs_left)
+            runs_left = runs_left - 1 if runs_left > 0 else runs_left
+        core.log.numbered(FIRED, schedule.number, due_ns, fired_text(message.number, following_ns, runs_left))
+        core.state.on_fired(schedule, due_ns, following_ns, runs_left)
         if not skips:
             core.log.accepted(message)
             core.state.on_accepted(message, queue)
@@ -183,6 +186,22 @@ class Timers:
     def clock_stepped(self, delta_ns: int) -> None:
         """The wall clock jumped; cron goes by it, leases and delays do not."""
         self.core.log.numbered(CLOCK_STEPPED, abs(delta_ns), 1 if delta_ns > 0 else 0, b"")
+
+
+def take_at(state: State, number: int, code: int) -> Message | None:
+    """The open message of this number, if it is in memory or in the tail of the line that a `line_code` names."""
+    m = state.messages.get(number)
+    if m is not None or code < 0:
+        return m
+    queue = state.queues_by_no.get(code >> 24)
+    if queue is None:  # forgotten: what was watched there has long ended
+        return None
+    lane = queue.lane(code >> 16 & 0xFF)
+    line = lane.lines.get((code & 0xFFFF).to_bytes(2, "big"))
+    if line is None:
+        return None
+    at = line.tail.find(number) if line.tail.live > 0 else -1
+    return state.take_row(TailRow(queue, lane, line, at)) if at >= 0 else None
 
 
 def expires_held(m: Message) -> bool:

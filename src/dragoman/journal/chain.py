@@ -75,22 +75,25 @@ def runs_of(files: list[SegmentFile]) -> list[list[SegmentFile]]:
     return runs
 
 
-def has_complete_checkpoint(disk: DiskFace, file: SegmentFile, limit: int) -> bool:
-    """True when the segment starts with a checkpoint that was written to its end, below block number `limit`."""
+def checkpoint_end(disk: DiskFace, file: SegmentFile, limit: int) -> int | None:
+    """The number of the last block of the checkpoint that the segment starts with; None when it starts with none, or with one that was not
+    written to its end, below block number `limit`. Blocks of facts may stand between those of a checkpoint: it is the state before them."""
     if file.header is None or not file.header.flags & SEGMENT_CHECKPOINT:
-        return False
+        return None
     fd = disk.open(file.path, write=False)
     try:
-        expected, begun = file.header.first_block_no, False
+        expected = file.header.first_block_no
         for found in SegmentWalk(disk, fd, block_seed(file.header.broker_id, file.segment_no)):
             flags = found.header.flags
-            begun = begun or flags & BLOCK_CHECKPOINT_BEGIN != 0
-            if not flags & BLOCK_CHECKPOINT or not begun or found.header.block_no != expected or expected >= limit:
-                return False
-            if flags & BLOCK_CHECKPOINT_END:
-                return True
+            is_begun = expected > file.header.first_block_no or flags & BLOCK_CHECKPOINT_BEGIN != 0
+            if not is_begun or found.header.block_no != expected or expected >= limit:
+                return None
+            if flags & BLOCK_FILLER:
+                return None  # what was lost there may have been a part of it
+            if flags & BLOCK_CHECKPOINT and flags & BLOCK_CHECKPOINT_END:
+                return expected
             expected += 1
-        return False
+        return None
     finally:
         disk.close(fd)
 
@@ -98,7 +101,7 @@ def has_complete_checkpoint(disk: DiskFace, file: SegmentFile, limit: int) -> bo
 def newest_checkpoint(disk: DiskFace, files: list[SegmentFile], before: int | None = None) -> int | None:
     """The index of the newest segment (of those before index `before`) that starts with a complete checkpoint."""
     for index in range(len(files) - 1 if before is None else before - 1, -1, -1):
-        if has_complete_checkpoint(disk, files[index], block_limit(files, index)):
+        if checkpoint_end(disk, files[index], block_limit(files, index)) is not None:
             return index
     return None
 

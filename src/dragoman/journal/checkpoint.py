@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from dragoman import limits
@@ -11,7 +12,18 @@ from dragoman.journal.format import BLOCK_CHECKPOINT, BLOCK_CHECKPOINT_BEGIN, BL
 CHECKPOINT_BLOCK_SIZE: Final = 1024 * 1024
 
 
-def checkpoint_blocks(chunks: list[bytes]) -> list[tuple[int, list[bytes]]]:
+@dataclass(slots=True)
+class CheckpointUnderWay:
+    """Begun in the live segment, and not whole yet."""
+
+    time_ns: int
+    written_before: int  # bytes between the checkpoint before and its beginning
+    size: int = 0
+
+
+def checkpoint_blocks(
+    chunks: list[bytes], *, is_first: bool = True, is_last: bool = True
+) -> list[tuple[int, list[bytes]]]:
     """(flags, chunks of one block) in order. An empty checkpoint is one empty block: it says "nothing is open"."""
     groups: list[list[bytes]] = [[]]
     size = 0
@@ -22,8 +34,10 @@ def checkpoint_blocks(chunks: list[bytes]) -> list[tuple[int, list[bytes]]]:
         groups[-1].append(chunk)
         size += len(chunk)
     flags = [BLOCK_CHECKPOINT] * len(groups)
-    flags[0] |= BLOCK_CHECKPOINT_BEGIN
-    flags[-1] |= BLOCK_CHECKPOINT_END
+    if is_first:
+        flags[0] |= BLOCK_CHECKPOINT_BEGIN
+    if is_last:
+        flags[-1] |= BLOCK_CHECKPOINT_END
     return list(zip(flags, groups, strict=True))
 
 

@@ -22,6 +22,7 @@ from dragoman.journal.claims import superblock_findings
 from dragoman.journal.disk import Disk, DiskFace
 from dragoman.journal.format import (
     BLOCK_CHECKPOINT,
+    BLOCK_CHECKPOINT_END,
     BLOCK_FILLER,
     BLOCK_HEADER_SIZE,
     SEGMENT_GAP,
@@ -128,25 +129,34 @@ class Journal:
         return self._writer is None or (self._writer.failing is None and self._writer.room.error is None)
 
     def replay(self) -> Iterator[Block]:
-        """The newest complete checkpoint's blocks, then every block after it, as found at `open`, which proved that they
-        follow each other; their bytes are proved again."""
+        """The newest complete checkpoint's blocks, then every block of facts after its beginning, as found at `open`, which proved
+        that they follow each other; their bytes are proved again."""
         if self._writer is None:
             return
         files = [*self._found.files, read_segment_file(self._disk, self.settings.directory, self._first_no)]
+        if self._found.has_checkpoint:
+            yield from self._checkpoint(files)
         next_lsn, may_jump = 1, False
         for index in range(self._found.start, len(files)):
             header = files[index].header
             assert header is not None, "recovery leaves no segment without a header"
             if may_jump or header.flags & SEGMENT_GAP:
                 next_lsn = max(next_lsn, header.first_lsn)
-            with_checkpoint = self._found.has_checkpoint and index == self._found.start
             limit = min(block_limit(files, index), self._replay_end)
             for block in _blocks_below(self._disk, files[index], limit):
-                # A later checkpoint than the one chosen is one that was never finished.
-                if block.flags == 0 or (block.flags & BLOCK_CHECKPOINT and with_checkpoint):
+                if block.flags == 0:
                     yield block
                 next_lsn, may_jump = block.first_lsn + block.count, block.flags & BLOCK_FILLER != 0
         assert next_lsn in (1, self._found.next_lsn), "recovery proved these blocks"
+
+    def _checkpoint(self, files: list[SegmentFile]) -> Iterator[Block]:
+        """The blocks of the one to start with. Facts that were written between them come after it."""
+        start = self._found.start
+        for block in _blocks_below(self._disk, files[start], min(block_limit(files, start), self._replay_end)):
+            if block.flags & BLOCK_CHECKPOINT:
+                yield block
+            if block.flags & BLOCK_CHECKPOINT_END:
+                return
 
     def next_place(self) -> int:
         """Where the first record of the next block will lie. Kept until the next `append` or `roll`; a caller that hands
@@ -221,11 +231,15 @@ class Journal:
         """True when a block of `size` record bytes would fill the segment. Ask before `next_place`."""
         return self._writer is not None and self._writer.wants_roll(size)
 
-    def roll(self, checkpoint: list[bytes] | None = None) -> None:
-        """Seal the segment and begin the next, with a checkpoint if one is given and there is room for it. Syncs nothing:
-        the next commit or upkeep syncs both."""
-        if self._writer is not None:
-            self._writer.roll(checkpoint)
+    def roll(self, checkpoint: list[bytes] | None = None, rest_size: int = 0) -> bool:
+        """Seal the segment and begin the next, with a checkpoint if one is given and there is room for it: True when it was written.
+        `rest_size`: about so many bytes of it follow by `add_checkpoint`. Syncs nothing: the next commit or upkeep syncs both."""
+        return self._writer is not None and self._writer.roll(checkpoint, rest_size)
+
+    def add_checkpoint(self, chunks: list[bytes], is_last: bool) -> bool:
+        """The next part of the checkpoint that `roll` began; facts may have been appended meanwhile, and no segment ends before it is whole.
+        False when it was broken off by trouble with the disk: then it counts for nothing. Not between `next_place` and its `append`."""
+        return self._writer is not None and self._writer.add_checkpoint(chunks, is_last)
 
     def confirm_checkpoint(self) -> bool:
         """Without waiting for the next facts, have a synced checkpoint count, so that what it stands for may go. True when

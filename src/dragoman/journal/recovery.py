@@ -17,7 +17,15 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from dragoman.errors import JournalDamaged
-from dragoman.journal.chain import ChainWalk, Damage, Reach, counting, newest_checkpoint
+from dragoman.journal.chain import (
+    ChainWalk,
+    Damage,
+    Reach,
+    block_limit,
+    checkpoint_end,
+    counting,
+    newest_checkpoint,
+)
 from dragoman.journal.claims import (
     Finding,
     broker_id_of,
@@ -96,8 +104,7 @@ def recover(disk: DiskFace, directory: str, claims: Superblock | None = None) ->
         if checkpoint is None and (breach := starts_too_late(files[0])) is not None:
             _refuse(breach)
         walk = _prove(disk, found, checkpoint or 0, claims)
-        header = files[found.start].header
-        if checkpoint is None or (header is not None and header.first_block_no <= walk.synced_block_no):
+        if checkpoint is None or _is_synced(disk, files, checkpoint, walk.synced_block_no):
             break
         # Whole, but maybe never synced: its blocks are not kept, so an older one is the one to start from.
         checkpoint = newest_checkpoint(disk, files, checkpoint)
@@ -118,6 +125,11 @@ def recover(disk: DiskFace, directory: str, claims: Superblock | None = None) ->
     _moves_before(disk, found)
     _compare(found, directory, missing, claims)
     return found
+
+
+def _is_synced(disk: DiskFace, files: list[SegmentFile], checkpoint: int, synced_block_no: int) -> bool:
+    end = checkpoint_end(disk, files[checkpoint], block_limit(files, checkpoint))
+    return end is not None and end <= synced_block_no
 
 
 def _prove(disk: DiskFace, found: Recovered, start: int, claims: Superblock | None) -> ChainWalk:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
+from dragoman.journal.disk import DiskFace
 from dragoman.journal.format import FORMAT_VERSION, SEGMENT_HEADER_SIZE, SegmentHeader
 from dragoman.journal.superblock import SegmentClaim, segment_identity
 
@@ -81,3 +83,14 @@ def new_header(
 ) -> SegmentHeader:
     """`first` and `synced` are (lsn, block number)."""
     return SegmentHeader(FORMAT_VERSION, flags, segment_no, *first, *synced, created_ns, broker_id)
+
+
+def leave(disk: DiskFace, suspects: list[Segment], synced_lsn: int, first_block_no: int) -> list[int]:
+    """Close suspect segments, whose unsynced blocks were written again from `first_block_no` on; the numbers of those of which nothing counts."""
+    for segment in suspects:
+        segment.last_lsn = min(segment.last_lsn, synced_lsn)
+        if segment.fd is not None:
+            with suppress(OSError):
+                disk.close(segment.fd)
+            segment.fd = None
+    return [segment.segment_no for segment in suspects if segment.first_block_no >= first_block_no]

@@ -12,7 +12,14 @@ from collections.abc import Iterator
 from dragoman.errors import JournalDamaged
 from dragoman.journal.chain import ChainWalk, block_limit, counting, runs_of
 from dragoman.journal.disk import Disk, DiskFace
-from dragoman.journal.format import BLOCK_CHECKPOINT, SEGMENT_CHECKPOINT, Block, block_seed, place_of
+from dragoman.journal.format import (
+    BLOCK_CHECKPOINT,
+    BLOCK_CHECKPOINT_END,
+    SEGMENT_CHECKPOINT,
+    Block,
+    block_seed,
+    place_of,
+)
 from dragoman.journal.index import IndexUntrue, SegmentIndex, read_index
 from dragoman.journal.scan import Found, SegmentFile, SegmentWalk, block_at, block_of, list_segments
 
@@ -47,9 +54,10 @@ class Stretch:
         fd = self._disk.open(self.file.path, write=False)
         try:
             for found in SegmentWalk(self._disk, fd, block_seed(header.broker_id, self.file.segment_no)):
-                if not found.header.flags & BLOCK_CHECKPOINT:
+                if found.header.flags & BLOCK_CHECKPOINT:
+                    yield found.records
+                if found.header.flags & BLOCK_CHECKPOINT_END:
                     return
-                yield found.records
         finally:
             self._disk.close(fd)
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from dragoman import limits
 from dragoman.errors import JournalFailing, JournalUnavailable
-from dragoman.journal.checkpoint import checkpoint_blocks, checkpoint_room
+from dragoman.journal.checkpoint import CheckpointUnderWay, checkpoint_blocks, checkpoint_room
 from dragoman.journal.disk import DiskFace
 from dragoman.journal.format import (
     BLOCK_HEADER_SIZE,
@@ -31,7 +31,7 @@ from dragoman.journal.format import (
 from dragoman.journal.held import Held
 from dragoman.journal.recovery import Recovered
 from dragoman.journal.room import FULL_ERRNOS, Room, begin_segment, publish
-from dragoman.journal.segments import Segment, claims_of, new_header
+from dragoman.journal.segments import Segment, claims_of, leave, new_header
 from dragoman.journal.settings import JournalSettings
 from dragoman.journal.shelf import Shelf
 from dragoman.journal.superblock import Superblock
@@ -54,6 +54,7 @@ class Writer:
         # so; only then would a start trust it, and `checkpoint_no` names the segment before which nothing is needed.
         self.written_size = 0
         self.checkpoint_no: int | None = None
+        self._checkpoint_open: CheckpointUnderWay | None = None
         self._checkpoint_waiting: tuple[int, int] | None = None
         self._checkpoint_synced: tuple[int, int] | None = None
         self._promised: int | None = None
@@ -90,6 +91,8 @@ class Writer:
 
     def wants_roll(self, size: int) -> bool:
         live = self._live
+        if self._checkpoint_open is not None:  # it lies in one segment
+            return False
         if live.suspect or live.end == SEGMENT_HEADER_SIZE or (self.room.spare is None and self.room.error is not None):
             return False
         return live.end + BLOCK_HEADER_SIZE + size >= min(self._settings.segment_size, live.allocated)
@@ -214,11 +217,11 @@ class Writer:
         # In `os` kill -9 is what must be survived: the rename comes after the writes, and that is enough.
         is_disk = self._settings.durability == "disk"
         segment, next_block_no = self._write_again(synced=is_disk)
-        self._leave_suspects(segment.first_block_no)
+        self._outlived += leave(self._disk, self._dirty, self.synced_lsn, segment.first_block_no)
         self._live, self._dirty, self.next_block_no = segment, [segment], next_block_no
         if self._checkpoint_waiting is not None:
             self.written_size += self._checkpoint_waiting[1]
-        self._checkpoint_waiting, self._directory_dirty = None, not is_disk
+        self._checkpoint_open, self._checkpoint_waiting, self._directory_dirty = None, None, not is_disk
         self._relocations += 1
         self.failing = None
         if is_disk:
@@ -254,16 +257,6 @@ class Writer:
         self._shelf.add(segment)
         return segment, next_block_no
 
-    def _leave_suspects(self, first_block_no: int) -> None:
-        for segment in self._dirty:
-            segment.last_lsn = min(segment.last_lsn, self.synced_lsn)
-            if segment.first_block_no >= first_block_no:
-                self._outlived.append(segment.segment_no)
-            if segment.fd is not None:
-                with suppress(OSError):
-                    self._disk.close(segment.fd)
-                segment.fd = None
-
     def _header(self, flags: int, first: tuple[int, int]) -> SegmentHeader:
         segment_no, self._next_segment_no = self._next_segment_no, self._next_segment_no + 1
         if self._relocations or len(self._moves):
@@ -280,18 +273,17 @@ class Writer:
         self.room.make()
         return segment
 
-    def roll(self, checkpoint: list[bytes] | None) -> None:
+    def roll(self, checkpoint: list[bytes] | None, rest_size: int = 0) -> bool:
         with self._lock:
             if self._live.suspect:
                 self._relocate()
-                return
-            if checkpoint is not None and not self.room.is_enough_for(checkpoint_room(checkpoint)):
+                return False
+            room = checkpoint_room(checkpoint or []) + rest_size
+            if checkpoint is not None and not self.room.is_enough_for(room):
                 checkpoint = None
             # On a full disk a checkpoint is what lets settled segments go: it may take what is left.
-            if checkpoint is not None and self.room.is_full:
-                spare = self.room.take_behind(self._live, checkpoint_room(checkpoint))
-            else:
-                spare = self.room.take()
+            takes_rest = checkpoint is not None and self.room.is_full
+            spare = self.room.take_behind(self._live, room) if takes_rest else self.room.take()
             flags = SEGMENT_CHECKPOINT if checkpoint is not None else 0
             header = self._header(flags, (self.next_lsn, self.next_block_no))
             try:
@@ -304,22 +296,35 @@ class Writer:
             self._shelf.add(segment)
             self._dirty.append(segment)
             self._directory_dirty, self._promised = True, None
-            if checkpoint is not None:
-                self._write_checkpoint(checkpoint)
+            under_way = CheckpointUnderWay(self.time_ns, self.written_size)
+            is_written = checkpoint is not None and self._write_checkpoint(under_way, checkpoint, rest_size == 0)
             self.room.make()
+            return is_written
 
-    def _write_checkpoint(self, chunks: list[bytes]) -> None:
-        """All or nothing for the reader: without its last block a checkpoint counts for nothing, and that is no fault."""
-        written_before = self.written_size
-        for flags, parts in checkpoint_blocks(chunks):
+    def add_checkpoint(self, chunks: list[bytes], is_last: bool) -> bool:
+        with self._lock:
+            self._promised, under_way = None, self._checkpoint_open
+            return under_way is not None and self._write_checkpoint(under_way, chunks, is_last)
+
+    def _write_checkpoint(self, under_way: CheckpointUnderWay, chunks: list[bytes], is_last: bool) -> bool:
+        """All or nothing for the reader: without its last block a checkpoint counts for nothing, and that is no fault. Its blocks have the
+        time at which it began: a start reads them before the facts that were written between them."""
+        self._checkpoint_open = None
+        for flags, parts in checkpoint_blocks(chunks, is_first=under_way.size == 0, is_last=is_last):
             size = sum(map(len, parts))
             try:
-                if not self._write(parts, size, 0, flags, self.time_ns, 0):
-                    return
+                if self._live.suspect or not self._write(parts, size, 0, flags, under_way.time_ns, 0):
+                    return False
             except JournalUnavailable:
-                return
+                return False
             self._advance(size, 0, self.time_ns)
-        self._checkpoint_waiting, self.written_size = (self._live.segment_no, written_before), 0
+            under_way.size += BLOCK_HEADER_SIZE + size
+        if is_last:
+            self._checkpoint_waiting = (self._live.segment_no, under_way.written_before)
+            self.written_size -= under_way.written_before + under_way.size
+        else:
+            self._checkpoint_open = under_way
+        return True
 
     def confirm_checkpoint(self) -> bool:
         """Write the block that says the newest checkpoint is synced, if it is and none was written since; True if so."""

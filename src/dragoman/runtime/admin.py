@@ -92,7 +92,8 @@ class AdminServer:
             if not line:
                 return
             if line.strip():
-                writer.write(await self._answer(line, reader, writer))
+                answer = self._answer(line, reader, writer)
+                writer.write(await self._face.broker.watchdog.watched(answer, _operation_of(line)))
                 await writer.drain()
 
     async def _answer(self, line: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
@@ -156,6 +157,20 @@ class AdminServer:
             await asyncio.gather(work, gone, return_exceptions=True)
 
 
+def _operation_of(line: bytes) -> str:
+    """For the watchdog: which operation a request asks for, as far as it can be told."""
+    try:
+        op = _op_decoder.decode(line).op
+    except (msgspec.DecodeError, RecursionError):
+        op = ""
+    return f"admin {op}" if op in OPERATIONS else "admin request"
+
+
+class _Op(msgspec.Struct):
+    op: str
+
+
+_op_decoder = msgspec.json.Decoder(_Op)
 _decoder = msgspec.json.Decoder(Request)
 
 

@@ -39,6 +39,8 @@ SETTLE_S = 5.0
 FLUSH_S = 10.0
 FLUSH_STALL_S = 1.0
 FLUSH_STEP_S = 0.01
+# Between two steps of a checkpoint: as long as one takes, so that it costs at most half of the loop.
+STEP_PAUSE_S = 0.003
 SECOND_NS = 1_000_000_000
 T = TypeVar("T")
 
@@ -54,6 +56,7 @@ class Broker:
         outside = outside or Outside.real(journal.settings.durability)
         self.config, self.journal, self.core, self.clock, self.upkeep = config, journal, core, clock, upkeep
         self.loop = outside.loop
+        self.watchdog = upkeep.watchdog = outside.watchdog
         self.timers = Timers(core)
         self.hub = Hub(core)
         self.hub.boot_no = core.state.boot_no
@@ -112,6 +115,7 @@ class Broker:
         if self.hub.stop_requested:
             self.hub.stop_requested = False
             self.on_stop()
+        self.watchdog.end_turn()
 
     def _commit(self) -> None:
         found = self.committer.commit()
@@ -127,6 +131,8 @@ class Broker:
                 self._waiters.clear()
         if self.core.refusing == TAKEN and not (self.committer.trouble is None and self.journal.accepts_new_work):
             self._check_trouble()  # at once: what is left of a full disk is for settling
+        if self.upkeep.has_more:
+            self.loop.call_later(STEP_PAUSE_S, self.wake)
         self._check_congestion()
         self.memory.check()
 
@@ -264,6 +270,7 @@ class Broker:
         self._sweep()
 
     def _sweep(self) -> None:
+        run = self.watchdog.run
         now_ns = self.clock.now_ns()
         self.wake()
         if self._has_stalled(now_ns):
@@ -271,16 +278,16 @@ class Broker:
             return
         wall_ns = self.clock.wall_ns()
         self.hub.wall_ns = wall_ns
-        self.timers.sweep(now_ns, wall_ns)
+        run("sweep of the core", self.timers.sweep, now_ns, wall_ns)
         for dialect in self.dialects.all:
-            dialect.sweep(now_ns)
-        self.upkeep.sweep(now_ns)
-        self.memory.sweep()
+            run("sweep of a dialect", dialect.sweep, now_ns)
+        run("upkeep", self.upkeep.sweep, now_ns)
+        run("sweep of the memory budget", self.memory.sweep)
         self._check_trouble()
         if now_ns >= self._next_second_ns:
             self._next_second_ns = now_ns + SECOND_NS
-            self._each_second(now_ns)
-        wait_s = (self.timers.when_next() - self.clock.now_ns()) / SECOND_NS
+            run("once a second", self._each_second, now_ns)
+        wait_s = (run("what is due next", self.timers.when_next) - self.clock.now_ns()) / SECOND_NS
         self._timer = self.loop.call_later(min(max(wait_s, 0.001), SWEEP_S), self._sweep)
 
     def _has_stalled(self, now_ns: int) -> bool:

@@ -56,10 +56,13 @@ class Connection(asyncio.Protocol):
         if session is None:
             return
         broker.wake()
+        began_ns = broker.watchdog.begin_read(self.listener, len(data))
         try:
             session.receive(data)
         except PeerError as fault:
             broker.on_fault(self, fault)
+        if began_ns:
+            broker.watchdog.end_read(began_ns, self.listener, len(data))
         if len(data) >= TURN_SIZE:
             broker.rest(self)
 
@@ -84,10 +87,12 @@ class Connection(asyncio.Protocol):
         session = self.session
         if session is not None:
             self.broker.wake()
+            began_ns = self.broker.watchdog.begin()
             self.session = None
             session.sink = discard
             session.ended()
             self.broker.forget(self, session)
+            self.broker.watchdog.end(began_ns, self.listener, "connection ended")
 
     def _send_to_slow(self, data: bytes) -> None:
         """The socket's write while the peer does not read: one that lets too much pile up is cut off."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from dragoman.runtime.watchdog import Watchdog
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,7 @@ class Outside:
     loop: asyncio.AbstractEventLoop
     commit_thread: Executor | None
     id_seed: bytes
+    watchdog: Watchdog = field(default_factory=Watchdog)
 
     @classmethod
     def real(cls, durability: str) -> Outside:

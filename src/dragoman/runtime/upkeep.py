@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 import structlog
 
 from dragoman.core.carry import PLACE_SHIFT, Carrier, carriable_counts, live_counts
-from dragoman.core.checkpoint import encode, estimated_size
 from dragoman.core.damage_check import DamageCheck
+from dragoman.core.line_rows import ALL
+from dragoman.core.snapshot import Snapshot, estimated_size
 from dragoman.errors import JournalUnavailable
 from dragoman.limits import (
     CARRY_STEP_COUNT,
+    CHECKPOINT_STEP_COUNT,
     DAMAGE_CHECK_READS,
     DAMAGE_CHECK_ROWS,
     LAKE_FULL_PATIENCE_NS,
@@ -27,6 +29,7 @@ from dragoman.limits import (
     SEGMENT_SIZE_MIN,
     SYNC_INTERVAL_NS,
 )
+from dragoman.runtime.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from dragoman.core.core import Core
@@ -62,33 +65,77 @@ class Upkeep:
         self._is_urgent = False  # roll and checkpoint at once
         self.is_full = False  # live messages alone fill the journal
         self.live_size = 0  # of the files that hold some; not counted, and 0, while the journal is less than half full
+        self.watchdog = Watchdog()  # the broker's, once there is one
+        self._snapshot: Snapshot | None = None  # a checkpoint under way
+        self.checkpoint_step = CHECKPOINT_STEP_COUNT
         self.copied_lsn: int | None = None  # facts up to it are in the lake; None: there is no lake to wait for
 
     def on_appended(self) -> bool:
         """The log is empty, so the state is exactly what the journal holds: the moment to roll. True when something
         was written that is not synced."""
         journal = self._journal
+        if self._snapshot is not None:
+            return self.watchdog.run("step of a checkpoint", self._go_on_with_checkpoint, self._snapshot)
         if self._is_over:  # a quiet journal has no next block to vouch for its newest checkpoint
             with suppress(JournalUnavailable):  # told when the next block meets it; tried again
                 if journal.confirm_checkpoint():
                     return True
         if not self._is_urgent and not journal.wants_roll():
             return False
-        checkpoint: list[bytes] | None = None
-        if self._is_urgent or journal.wants_checkpoint(estimated_size(self._core.state)):
-            checkpoint = encode(self._core.state, journal.place_now if journal.has_moved else None)
+        return self.watchdog.run("roll", self._roll)
+
+    def _roll(self) -> bool:
+        journal = self._journal
+        size = estimated_size(self._core.state)
+        wants_checkpoint = self._is_urgent or journal.wants_checkpoint(size)
         self._is_urgent = False
         try:
-            journal.roll(checkpoint)
+            if wants_checkpoint:
+                self._begin_checkpoint(size)
+            else:
+                journal.roll()
         except JournalUnavailable as trouble:  # the segment goes on; `Journal.trouble` tells whether new work is taken
             log.warning("cannot begin a new segment", code=trouble.code, trouble=str(trouble))
             return False
-        if checkpoint is not None:
-            referred = set(live_counts(self._core.state))
-            self._checkpoints.append((journal.segments()[-1].segment_no, referred))
-            journal.forget_lost(referred)
         self._next_retention_ns = 0
         return True
+
+    def _begin_checkpoint(self, size: int) -> None:
+        """Roll to a segment that starts with a checkpoint: the whole of it where one step is enough."""
+        journal = self._journal
+        snapshot = Snapshot(self._core.state, journal.place_now if journal.has_moved else None, True)
+        is_written = False
+        try:
+            # On a full disk it may take what room there is, which facts between its parts would take from it: the whole of it, at once.
+            chunks = snapshot.step(ALL if journal.is_disk_full else self.checkpoint_step)
+            is_written = journal.roll(chunks, 0 if snapshot.is_done else size)
+        finally:
+            if not is_written:
+                snapshot.close()
+        if is_written:
+            self._keep(snapshot)
+
+    def _go_on_with_checkpoint(self, snapshot: Snapshot) -> bool:
+        chunks = snapshot.step(self.checkpoint_step)
+        if self._journal.add_checkpoint(chunks, snapshot.is_done):
+            self._keep(snapshot)
+            return True
+        snapshot.close()
+        self._snapshot = None
+        log.warning("a checkpoint was broken off: the disk failed meanwhile")
+        return False
+
+    def _keep(self, snapshot: Snapshot) -> None:
+        self._snapshot = None if snapshot.is_done else snapshot
+        if snapshot.is_done:
+            referred = snapshot.segments()
+            self._checkpoints.append((self._journal.segments()[-1].segment_no, referred))
+            self._journal.forget_lost(referred)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether a checkpoint is under way: `on_appended` should be called again soon."""
+        return self._snapshot is not None
 
     def sweep(self, now_ns: int) -> None:
         """Ten times a second."""
@@ -106,7 +153,9 @@ class Upkeep:
             elif journal.scrub.wants_step(now_ns):
                 self._begin(journal.scrub.step, now_ns)
         self._check_damage()
-        if self._carrier is not None:
+        if self._snapshot is not None:
+            pass  # places must not change under it
+        elif self._carrier is not None:
             if not self._carrier.step(CARRY_STEP_COUNT):
                 self._carrier = None
                 self._next_retention_ns = 0

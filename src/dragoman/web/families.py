@@ -101,6 +101,11 @@ def _broker(answers: Answers) -> Iterator[Family]:
     yield _one("dragoman_start_time_seconds", "When the broker started.", tallies["started_ns"] / SECOND_NS)
     yield _one("dragoman_connections", "Connections of peers.", status["connections"])
     yield from _memory(status["memory"])
+    holds = Family("dragoman_loop_holds", "counter", "Callbacks that held the loop for longer than 20 ms of CPU.")
+    holds.add(status["loop"]["holds"])
+    yield holds
+    longest_s = status["loop"]["longest_ns"] / SECOND_NS
+    yield _one("dragoman_loop_hold_longest_seconds", "The longest of all callbacks since the start.", longest_s)
     for name, kind, key, about in TALLIES:
         family = Family(name, kind, about)
         family.add(tallies[key])

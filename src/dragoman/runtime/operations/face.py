@@ -25,6 +25,7 @@ from dragoman.runtime.indexing import Indexing
 from dragoman.runtime.memory import MemoryBudget
 from dragoman.runtime.sealing import Sealing
 from dragoman.runtime.upkeep import Upkeep
+from dragoman.runtime.watchdog import Watchdog
 from dragoman.runtime.webpage import Webpage
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Acting(Protocol):
     def upkeep(self) -> Upkeep: ...
     @property
     def memory(self) -> MemoryBudget: ...
+    @property
+    def watchdog(self) -> Watchdog: ...
 
     def act(self, change: Callable[[Core], T], /) -> Awaitable[T]: ...
 

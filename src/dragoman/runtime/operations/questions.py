@@ -48,6 +48,7 @@ class Status(Operation):
                 "proved_ns": journal.scrub.proved_ns,
                 "trouble": str(trouble) if trouble is not None else "",
             },
+            "loop": face.broker.watchdog.view(),
             "index": face.indexing.view() if face.indexing is not None else None,
             "lake": face.sealing.view() if face.sealing is not None else None,
             "otel": face.tracing.view() if face.tracing is not None else None,

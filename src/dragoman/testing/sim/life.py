@@ -12,9 +12,13 @@ from dragoman.runtime.outside import Outside
 from dragoman.runtime.recovery import begin_boot, recover
 from dragoman.runtime.settings import apply_core
 from dragoman.runtime.upkeep import Upkeep
+from dragoman.runtime.watchdog import Watchdog
 from dragoman.testing.sim.facts import Chronicle
 from dragoman.testing.sim.loop import MS_NS, SimLoop, SimThread
 from dragoman.testing.sim.recount import agree
+
+# Few, so that checkpoints of so small a state take many steps, and facts are written between them.
+CHECKPOINT_STEP_COUNT = 3
 
 if TYPE_CHECKING:
     from dragoman.testing.sim.net import Wire
@@ -22,6 +26,11 @@ if TYPE_CHECKING:
 
 
 PIECE_SIZE = 65_536  # written or read: as much work as one fact
+
+
+def no_ns() -> int:
+    """Simulated callbacks take no time."""
+    return 0
 
 
 class WatchedJournal(Journal):
@@ -84,8 +93,9 @@ class Life:
         begin_boot(self.core, self.journal, clock.now_ns(), b"simulated id key")
         thread = SimThread(self.loop, lambda: (chance.choice(plan.sync_ms) + world.disk.pause_ms) * MS_NS)
         commit_thread = thread if plan.durability == "disk" else None
-        outside = Outside(self.loop.face(), commit_thread, chance.randbytes(10))
+        outside = Outside(self.loop.face(), commit_thread, chance.randbytes(10), Watchdog(no_ns, no_ns))
         upkeep = Upkeep(self.core, self.journal, segments, thread.new_thread)
+        upkeep.checkpoint_step = CHECKPOINT_STEP_COUNT
         self.broker = Broker(plan.config, self.journal, self.core, clock, upkeep, outside)
         self.loop.work = self.work
         self.broker.start()

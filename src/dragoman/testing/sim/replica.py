@@ -6,9 +6,9 @@ import copy
 import zlib
 from typing import TYPE_CHECKING
 
-from dragoman.core.checkpoint import encode
 from dragoman.core.core import Core
 from dragoman.core.settings import CoreSettings
+from dragoman.core.snapshot import encode
 from dragoman.journal.journal import Journal
 from dragoman.model.records import carried_at
 from dragoman.runtime.recovery import recover
