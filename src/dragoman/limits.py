@@ -55,6 +55,8 @@ REFILL_SIZE_CROWDED: Final = 1024 * 1024
 MESSAGE_SIZE: Final = 1024
 # What a waiting message counts for that is on disk only: five columns of 8 bytes (core/tail).
 TAIL_ENTRY_SIZE: Final = 40
+# Messages leased, or taken back from a worker that is lost, in one go: each may cost a read from disk. The rest follows in the next turns.
+LEASES_PER_STEP_MAX: Final = 500
 # Retry backoff doubles up to this many times before the setting's ceiling takes over (2**20 initial steps).
 BACKOFF_DOUBLINGS_MAX: Final = 20
 # A ZMTP identity (RFC 37).
@@ -111,6 +113,8 @@ SCHEDULE_INTERVAL_NS_MIN: Final = 100_000_000
 WEIGHT_MAX: Final = 1_000_000_000
 # Delays, expiries and leases that are over, each, in one sweep: one may cost a read from disk. The rest is due in the next sweep, at once.
 DUE_PER_SWEEP_MAX: Final = 200
+# Schedules fired in one sweep: the next instant of a cron expression takes up to 0.1 ms. The rest is fired in the next sweep, at once.
+FIRED_PER_SWEEP_MAX: Final = 100
 # Cron schedules whose next instant is found anew in one sweep after the wall clock was set back: 60 to 500 microseconds each, so that no
 # sweep takes longer than 20 ms.
 REWINDS_PER_SWEEP_MAX: Final = 40
@@ -161,8 +165,9 @@ RETENTION_INTERVAL_NS: Final = 5_000_000_000
 CLOCK_STEP_NS: Final = 1_000_000_000
 # No callback may hold the loop for longer: thread CPU. What does is counted and named.
 LOOP_HOLD_NS: Final = 20_000_000
-# Reads of so many bytes are measured one by one: the two looks at the thread's clock cost 1 µs.
-WATCHED_READ_SIZE: Final = 32 * 1024
+# What was read at once is taken in pieces of so many bytes, some hundred of the shortest commands, for so long; the rest in the next turn.
+READ_PIECE_SIZE: Final = 4 * 1024
+READ_TURN_NS: Final = 5_000_000
 # The loop came this much later than it wanted: it was not running, and nobody's silence in that time is held against them.
 STALL_NS: Final = 1_000_000_000
 # Log lines about peers' faults per second; the rest are counted and told once.

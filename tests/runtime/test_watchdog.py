@@ -8,7 +8,7 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from dragoman.limits import LOOP_HOLD_NS, WATCHED_READ_SIZE
+from dragoman.limits import LOOP_HOLD_NS
 from dragoman.runtime.watchdog import Watchdog
 
 MS_NS = 1_000_000
@@ -33,11 +33,11 @@ class Thread:
     def wait(self, ms: float) -> None:
         self.now_ns += int(ms * MS_NS)
 
-    def read(self, ms: float, size: int = 100, listener: str = "emqp.client") -> None:
-        began_ns = self.watchdog.begin_read(listener, size)
+    def read(self, ms: float, listener: str = "emqp.client") -> None:
+        began_ns = self.watchdog.begin_read(listener)
         self.work(ms)
         if began_ns:
-            self.watchdog.end_read(began_ns, listener, size)
+            self.watchdog.end(began_ns, listener, "read")
 
     def operation(self, ms: float, name: str) -> None:
         began_ns = self.watchdog.begin()
@@ -78,15 +78,11 @@ def test_a_single_read_that_takes_long_is_named_by_its_listener(thread: Thread) 
     assert thread.watchdog.longest_operation == "rq read and commit"
 
 
-def test_a_large_read_is_measured_by_itself(thread: Thread) -> None:
+def test_what_is_measured_by_itself_does_not_count_towards_its_turn(thread: Thread) -> None:
     thread.read(15)
-    thread.read(15, WATCHED_READ_SIZE)
+    thread.operation(15, "sweep")
     thread.watchdog.end_turn()
     assert thread.watchdog.holds == 0
-    thread.read(21, WATCHED_READ_SIZE)
-    thread.watchdog.end_turn()
-    assert thread.watchdog.holds == 1
-    assert thread.watchdog.longest_operation == f"emqp.client read of {WATCHED_READ_SIZE} bytes"
 
 
 def test_many_reads_of_one_turn_are_nobodys_hold_and_looked_at_closely_from_then_on(thread: Thread) -> None:
@@ -98,7 +94,7 @@ def test_many_reads_of_one_turn_are_nobodys_hold_and_looked_at_closely_from_then
     thread.read(22, listener="ebus.worker")
     thread.watchdog.end_turn()
     assert thread.watchdog.holds == 1
-    assert thread.watchdog.longest_operation == "ebus.worker read of 100 bytes"
+    assert thread.watchdog.longest_operation == "ebus.worker read"
 
 
 def test_earlier_turns_do_not_count_towards_a_later_one(thread: Thread) -> None:

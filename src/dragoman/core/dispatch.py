@@ -17,7 +17,7 @@ from dragoman.core.queue import Queue
 from dragoman.core.routes import Routes
 from dragoman.core.state import State
 from dragoman.core.tallies import Tallies
-from dragoman.limits import SLOTS_MAX
+from dragoman.limits import LEASES_PER_STEP_MAX, SLOTS_MAX
 from dragoman.model.message import NOWHERE, Message
 from dragoman.model.peer import TAKES_ANYTHING, Peer
 from dragoman.model.records import FactLog
@@ -36,6 +36,9 @@ class Dispatch:
         self.routes = routes
         self.tallies = tallies
         self.is_stopped: bool = False  # draining: nothing new is given out
+        # What was broken off, to be gone on with in the next turn: workers with free slots, queues with idle workers.
+        self.hungry: deque[Peer] = deque()
+        self.behind: deque[Queue] = deque()
 
     def add_slots(self, peer: Peer, slots: int) -> None:
         if peer.slots <= 0:
@@ -50,7 +53,12 @@ class Dispatch:
         serves = peer.serves
         if peer.is_leaving or peer.is_blocked or self.is_stopped or not serves:
             return
+        left = LEASES_PER_STEP_MAX
         while peer.slots > 0:
+            if left == 0:
+                self.break_off(peer)
+                return
+            left -= 1
             serving = serves[0] if len(serves) == 1 else self.next_serving(peer)
             if serving is None:
                 break
@@ -70,6 +78,26 @@ class Dispatch:
                 self.state.queues_by_no[serving.queue_no].set_idle(serving)
             if serving.passed_over < 0:
                 serving.passed_over = 0
+
+    def break_off(self, peer: Peer) -> None:
+        """Others have their turn before it is given more. It is idle nowhere meanwhile: what comes fresh waits behind what waits."""
+        for serving in peer.serves:
+            if serving.is_idle:
+                self.state.queues_by_no[serving.queue_no].unset_idle(serving)
+        if not peer.is_hungry:
+            peer.is_hungry = True
+            self.hungry.append(peer)
+
+    def go_on(self) -> None:
+        """The next step of what was broken off."""
+        if self.hungry:
+            peer = self.hungry.popleft()
+            peer.is_hungry = False
+            self.feed(peer)
+        if self.behind:
+            queue = self.behind.popleft()
+            queue.is_behind = False
+            self.drain(queue)
 
     def next_serving(self, peer: Peer) -> Serving | None:
         """The queue this worker should serve now. Servings are sorted by weight, the highest first."""
@@ -101,7 +129,7 @@ class Dispatch:
     def offer(self, m: Message, queue: Queue) -> bool:
         """Lease a message that is in no line to an idle worker, if there is one that takes it. True when it needs no line: it is
         leased, or its record turned out to be damaged."""
-        if queue.is_paused or self.is_stopped:
+        if queue.is_paused or queue.is_behind or self.is_stopped:
             return False
         if m.is_loaded:
             return self.offer_loaded(m, queue)
@@ -166,7 +194,14 @@ class Dispatch:
     def drain(self, queue: Queue) -> None:
         """Give what waits to whoever is idle: after a pause, a release, or a delay that came due."""
         unfit: list[Serving] = []  # workers for whom there is nothing fit here: the others may still want it
+        left = LEASES_PER_STEP_MAX
         while queue.waiting > 0 and queue.idle > 0 and not queue.is_paused and not self.is_stopped:
+            if left == 0:
+                if not queue.is_behind:
+                    queue.is_behind = True
+                    self.behind.append(queue)
+                break
+            left -= 1
             serving = self.next_idle(queue)
             peer = serving.peer
             if peer.slots <= 0 or peer.is_leaving or peer.is_blocked:

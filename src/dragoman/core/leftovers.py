@@ -33,14 +33,14 @@ class Leftovers:
     """By address, and in the order in which they grow stale."""
 
     def __init__(self) -> None:
-        self.by_address: dict[bytes, list[Leftover]] = {}
+        self.by_address: dict[bytes, deque[Leftover]] = {}
         self.line: deque[Leftover] = deque()
         self.size: int = 0
         self.size_max: int = ANSWERS_HELD_SIZE_MAX
 
     def hold(self, message: Message, outcome: int, reason: int, value: bytes, now_ns: int) -> None:
         leftover = Leftover(message, outcome, reason, value, now_ns + ANSWERS_HELD_NS)
-        self.by_address.setdefault(message.address, []).append(leftover)
+        self.by_address.setdefault(message.address, deque()).append(leftover)
         self.line.append(leftover)
         self.size += max(len(value), LEFTOVER_SIZE)
         while self.size > self.size_max:
@@ -68,6 +68,7 @@ class Leftovers:
             return
         address = leftover.message.address
         rest = self.by_address[address]
-        rest.remove(leftover)
+        assert rest[0] is leftover, "the oldest of all is the oldest of its address"
+        rest.popleft()
         if not rest:
             del self.by_address[address]

@@ -67,6 +67,9 @@ class Queue:
         self.chosen_by_load: int = 0  # how many of the servings are chosen by load; one is enough to choose all so
         self.idle_lines: list[IdleLine] = []
         self.idle: int = 0  # servings in all idle lines
+        self.is_behind: bool = (
+            False  # more waits than its idle workers were given in one go: what comes fresh waits, too
+        )
         # Dedupe keys, oldest first: key → (message number, until when it counts).
         self.dedupe: dict[bytes, tuple[int, int]] = {}
 

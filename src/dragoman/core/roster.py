@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import final
 
 from dragoman.core.dismissals import Dismissals
@@ -9,7 +10,7 @@ from dragoman.core.dispatch import Dispatch
 from dragoman.core.queue import Queue
 from dragoman.core.settling import Settling
 from dragoman.core.state import State
-from dragoman.limits import NAME_SIZE_MAX, QUEUE_NO_MAX, SERVED_MAX
+from dragoman.limits import LEASES_PER_STEP_MAX, NAME_SIZE_MAX, QUEUE_NO_MAX, SERVED_MAX
 from dragoman.limits import QUEUES_MAX as QUEUES_COUNT_MAX
 from dragoman.model.peer import Peer
 from dragoman.model.records import QUEUE_NAMED, WORKER_JOINED, FactLog
@@ -31,6 +32,19 @@ from dragoman.model.words import (
 
 
 @final
+class LostWorker:
+    """One that is gone, and what it held; it may be back, under another number, before all of that is taken from it."""
+
+    def __init__(self, peer: Peer, reason: int, why: int, promoted: list[Serving]) -> None:
+        self.peer = peer
+        self.number = peer.number
+        self.held = peer.held
+        self.reason = reason  # why it left
+        self.why = why  # why its leases end
+        self.promoted = promoted  # claims that waited for its end
+
+
+@final
 class Roster:
     """The workers, and the names of the queues they and the clients use."""
 
@@ -40,6 +54,7 @@ class Roster:
         self.dispatch = dispatch
         self.settling = settling
         self.workers: dict[int, Peer] = {}
+        self.lost: deque[LostWorker] = deque()  # what they held is not all taken back yet
         self.dismissals = Dismissals()
 
     # -- queues ---------------------------------------------------------------------------------------------------------
@@ -183,16 +198,39 @@ class Roster:
         peer.is_worker = False
         peer.slots = 0
         del self.workers[peer.number]
-        self.log.numbered(WORKER_LEFT_FACT, peer.number, reason, b"")
-        self.state.attendance.on_left(peer.number, reason, self.state.queues_by_no, self.state.now_ns)
         if peer.is_dismissed:
             peer.claims = []
             self.dismissals.departed(peer, self.state.now_ns, self.state.settings.dismissed_ns)
         why = WORKER_LEFT if is_going else RETURNED if peer.is_relay else WORKER_LOST
-        for message in list(peer.held.values()):
-            self.settling.give_back(message, why, b"")
-        assert not peer.held, "a lost worker holds nothing"
-        self.promote(promoted)  # now that what it held stands in line again
+        self.lost.append(LostWorker(peer, reason, why, promoted))
+        peer.held = {}
+        peer.timed_leases = 0
+        if len(self.lost) == 1:
+            self.take_back()
+
+    def has_more(self) -> bool:
+        """Whether something was broken off, so that others have their turn: `go_on` should be called soon."""
+        return bool(self.lost) or bool(self.dispatch.hungry) or bool(self.dispatch.behind)
+
+    def go_on(self) -> None:
+        if self.lost:
+            self.take_back()
+        self.dispatch.go_on()
+
+    def take_back(self) -> None:
+        """Take back what a lost worker held, some at a time. It has left, for those who read facts, with the last of it: no lease outlives it."""
+        lost = self.lost[0]
+        if len(lost.held) <= LEASES_PER_STEP_MAX:
+            self.log.numbered(WORKER_LEFT_FACT, lost.number, lost.reason, b"")
+            self.state.attendance.on_left(lost.number, lost.reason, self.state.queues_by_no, self.state.now_ns)
+        for number in list(lost.held)[:LEASES_PER_STEP_MAX]:
+            message = lost.held.pop(number)
+            if message.worker is lost.peer and message.worker_no == lost.number:  # else it was settled meanwhile
+                message.lease_until_ns = 0
+                self.settling.give_back(message, lost.why, b"")
+        if not lost.held:
+            self.lost.popleft()
+            self.promote(lost.promoted)  # now that what it held stands in line again
 
     def drop_servings(self, peer: Peer, reason: int) -> list[Serving]:
         """End its claims; returns those that waited for that and count now."""

@@ -48,7 +48,8 @@ class Settling:
         queue = state.queues_by_no[message.queue_no]
         peer = message.worker
         assert peer is not None, "only a held message is given back"
-        died_with = peer.number if reason == WORKER_LOST else 0
+        worker_no = message.worker_no  # its holder's number then: it may have another by now
+        died_with = worker_no if reason == WORKER_LOST else 0
         deaths = len(message.died_with) if message.died_with is not None else 0
         if died_with != 0 and (message.died_with is None or died_with not in message.died_with):
             deaths += 1
@@ -63,11 +64,11 @@ class Settling:
         self.dispatch.end_lease(message)
         if verdict.what == AGAIN:
             due_ns = max(verdict.due_ns, soonest_ns)
-            self.log.released(message, peer.number, peer.dialect, verdict.retries_left, due_ns, reason, died_with != 0)
+            self.log.released(message, worker_no, peer.dialect, verdict.retries_left, due_ns, reason, died_with != 0)
             state.on_released(message, queue, verdict.retries_left, due_ns, reason, died_with)
             self.dispatch.drain(queue)
             return
-        self.dispatch.quarantine.put(message, queue, peer.number, peer.dialect, verdict.reason, died_with)
+        self.dispatch.quarantine.put(message, queue, worker_no, peer.dialect, verdict.reason, died_with)
 
     def close(self, message: Message, move: int, reason: int, value: bytes, by: Peer | None) -> None:
         """Settle a message: the fact carries its whole timing; the client is told what it asked to know."""

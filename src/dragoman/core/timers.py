@@ -15,7 +15,7 @@ from dragoman.core.lifecycle import EXPIRE, LEASED, WAITING
 from dragoman.core.schedule import Schedule, latest_due, next_due, rewind
 from dragoman.core.settings import CATCH_UP_ALL, CATCH_UP_NONE
 from dragoman.core.state import State
-from dragoman.limits import DUE_PER_SWEEP_MAX, REWINDS_PER_SWEEP_MAX
+from dragoman.limits import DUE_PER_SWEEP_MAX, FIRED_PER_SWEEP_MAX, REWINDS_PER_SWEEP_MAX
 from dragoman.model.message import Message
 from dragoman.model.records import CLOCK_STEPPED, FIRED, NOTED, PUBLISHED, UNSCHEDULED
 from dragoman.model.texts import fired_text
@@ -32,6 +32,7 @@ class Timers:
     def __init__(self, core: Core) -> None:
         self.core = core
         self.next_lease_sweep_ns: int = 0
+        self.has_due_schedules: bool = False  # more were due than one sweep fires
         self.next_count_ns: int = 0
         self.wall_ns: int = 0  # at the last sweep; 0: there was none
         self.first_wall_ns: int = 0  # when this boot began, by the wall clock: a cron instant before was missed
@@ -64,7 +65,7 @@ class Timers:
     def when_next(self) -> int:
         """The next instant at which `sweep` has something to do."""
         state = self.core.state
-        soonest = self.next_count_ns if not self.to_rewind else self.core.now_ns
+        soonest = self.core.now_ns if self.to_rewind or self.has_due_schedules else self.next_count_ns
         for peer in self.core.workers.values():
             if peer.timed_leases > 0:
                 soonest = min(soonest, self.next_lease_sweep_ns)
@@ -134,10 +135,15 @@ class Timers:
             rewind(self.to_rewind.pop(), wall_ns, self.core.settings.timezone)
 
     def sweep_schedules(self, now_ns: int, wall_ns: int) -> None:
-        for schedule in list(self.core.state.schedules.values()):
-            clock_ns = now_ns if schedule.interval_ns > 0 else wall_ns
-            if schedule.due_ns() <= clock_ns:
-                self.fire(schedule, clock_ns)
+        due: list[Schedule] = []
+        for schedule in self.core.state.schedules.values():
+            if schedule.due_ns() <= (now_ns if schedule.interval_ns > 0 else wall_ns):
+                due.append(schedule)
+        self.has_due_schedules = len(due) > FIRED_PER_SWEEP_MAX
+        if self.has_due_schedules:
+            due.sort(key=due_of)
+        for schedule in due[:FIRED_PER_SWEEP_MAX]:
+            self.fire(schedule, now_ns if schedule.interval_ns > 0 else wall_ns)
 
     def fire(self, schedule: Schedule, now_ns: int) -> None:
         """A due instant makes at most one message; missed ones collapse as `catch_up` says."""
@@ -202,6 +208,10 @@ def take_at(state: State, number: int, code: int) -> Message | None:
         return None
     at = line.tail.find(number) if line.tail.live > 0 else -1
     return state.take_row(TailRow(queue, lane, line, at)) if at >= 0 else None
+
+
+def due_of(schedule: Schedule) -> int:
+    return schedule.due_ns()
 
 
 def expires_held(m: Message) -> bool:

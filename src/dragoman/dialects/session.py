@@ -54,6 +54,10 @@ class Hub:
         for session in sessions:
             session.is_dirty = False
             session.is_holding = False
+            if session.held_parts:
+                for part in session.take_parts():
+                    self.traffic_size += len(part)
+                    session.sink(part)
             data = session.take_all()
             while data:
                 self.traffic_size += len(data)
@@ -80,6 +84,9 @@ class Hub:
         batch: list[tuple[Session, bytes]] = []
         for session in self.holding:
             session.is_holding = False
+            if session.held_parts:
+                for part in session.take_parts():
+                    batch.append((session, part))
             data = session.take_held()
             if data:
                 batch.append((session, data))
@@ -139,6 +146,10 @@ class Session(Peer):
     def receive(self, data: bytes) -> None:
         """Take bytes from the peer; raises a PeerError when it broke its protocol."""
         raise NotImplementedError
+
+    def missing_size(self) -> int:
+        """Bytes that the frame under way still lacks: however many, they cost no more than being kept."""
+        return 0
 
     def ended(self) -> None:
         """The connection is gone."""
@@ -208,6 +219,13 @@ class Session(Peer):
         self.held_parts.append(self.held_out.getvalue())
         self.held_parts.append(part)
         self.held_out = BytesWriter()
+
+    def take_parts(self) -> list[bytes]:
+        """What goes out before the rest of what is held, large bodies one by one: putting megabytes together would hold the loop."""
+        parts = self.held_parts
+        self.held_parts = []
+        free = self.take_free()
+        return [free, *parts] if free else parts
 
     def held_size(self) -> int:
         size = len(self.held_out)
@@ -299,6 +317,9 @@ class ZmtpSession(Session):
     def abandon(self, fault: PeerError) -> None:
         self.zmtp.abandon(fault)
         self.note_unfinished(0, True, False)
+
+    def missing_size(self) -> int:
+        return self.zmtp.missing_size()
 
     def opened(self) -> None:
         """The handshake is done."""

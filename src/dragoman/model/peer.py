@@ -66,6 +66,7 @@ class Peer:
         self.is_relay: bool = False
         self.is_chosen_by_load: bool = False  # the one that holds least comes first, else the one that was idle longest
         self.slots: int = 0
+        self.is_hungry: bool = False  # it has free slots, and more waits for it than it was given in one go
         self.serves: list[Serving] = []
         self.turn: int = 0
         self.held: dict[int, Message] = {}

@@ -55,8 +55,7 @@ class Broker:
     ) -> None:
         outside = outside or Outside.real(journal.settings.durability)
         self.config, self.journal, self.core, self.clock, self.upkeep = config, journal, core, clock, upkeep
-        self.loop = outside.loop
-        self.watchdog = upkeep.watchdog = outside.watchdog
+        self.loop, self.watchdog, upkeep.watchdog = outside.loop, outside.watchdog, outside.watchdog
         self.timers = Timers(core)
         self.hub = Hub(core)
         self.hub.boot_no = core.state.boot_no
@@ -107,15 +106,18 @@ class Broker:
         if self._is_stopped:
             return
         self._is_awake = False
+        if self.core.roster.has_more():
+            self.watchdog.run("what was broken off", self.core.roster.go_on)
         self._commit()
-        if self._resting:
-            resting, self._resting = self._resting, []
-            for connection in resting:
-                connection.set_resting(False)
+        resting, self._resting = self._resting, []
+        for connection in resting:
+            connection.go_on()
         if self.hub.stop_requested:
             self.hub.stop_requested = False
             self.on_stop()
         self.watchdog.end_turn()
+        if self.core.roster.has_more():
+            self.wake()
 
     def _commit(self) -> None:
         found = self.committer.commit()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from dragoman.dialects.session import Session, discard
 from dragoman.errors import PeerError
-from dragoman.limits import TURN_SIZE
+from dragoman.limits import READ_PIECE_SIZE, READ_TURN_NS, TURN_SIZE
 
 if TYPE_CHECKING:
     from dragoman.runtime.broker import Broker
@@ -31,6 +31,8 @@ class Connection(asyncio.Protocol):
         self.is_deaf = False  # it does not read
         self.deaf_ns = 0  # since when
         self.is_read = True
+        self._rest = b""  # of the last read, for the next turn
+        self._is_lost = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's own kind, with the same face
@@ -56,15 +58,55 @@ class Connection(asyncio.Protocol):
         if session is None:
             return
         broker.wake()
-        began_ns = broker.watchdog.begin_read(self.listener, len(data))
+        if len(data) > READ_PIECE_SIZE:
+            self._take_in_pieces(session, data)
+            return
+        began_ns = broker.watchdog.begin_read(self.listener)
         try:
             session.receive(data)
         except PeerError as fault:
             broker.on_fault(self, fault)
         if began_ns:
-            broker.watchdog.end_read(began_ns, self.listener, len(data))
-        if len(data) >= TURN_SIZE:
+            broker.watchdog.end(began_ns, self.listener, "read")
+
+    def _take_in_pieces(self, session: Session, data: bytes) -> None:
+        """For as long as one turn may take; the rest is taken in the next turn, and nothing more is read before."""
+        broker = self.broker
+        began_ns = broker.watchdog.begin()
+        end_ns = broker.clock.now_ns() + READ_TURN_NS
+        at = 0
+        try:
+            while at < len(data):
+                size = max(READ_PIECE_SIZE, session.missing_size())
+                session.receive(data[at : at + size])
+                at += size
+                if broker.clock.now_ns() > end_ns:
+                    break
+        except PeerError as fault:
+            at = len(data)
+            broker.on_fault(self, fault)
+        self._rest = data[at:]
+        broker.watchdog.end(began_ns, self.listener, f"read of {len(data)} bytes")
+        if self._rest or len(data) >= TURN_SIZE:
             broker.rest(self)
+        else:
+            self.set_resting(False)
+
+    def go_on(self) -> None:
+        """Its rest is over: take what was left of the last read, then read on."""
+        if self._rest:
+            self.broker.loop.call_soon(self._take_rest)
+        else:
+            self.set_resting(False)
+
+    def _take_rest(self) -> None:
+        session = self.session
+        if session is None:
+            return
+        self.broker.wake()
+        self._take_in_pieces(session, self._rest)
+        if self._is_lost and not self._rest:
+            self._end_session(session)
 
     def pause_writing(self) -> None:
         """The peer does not read: no new work for it, and no more of its own until it does."""
@@ -86,13 +128,18 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         session = self.session
         if session is not None:
-            self.broker.wake()
-            began_ns = self.broker.watchdog.begin()
-            self.session = None
             session.sink = discard
-            session.ended()
-            self.broker.forget(self, session)
-            self.broker.watchdog.end(began_ns, self.listener, "connection ended")
+            self._is_lost = True
+            if not self._rest:  # else what it said before is taken first
+                self._end_session(session)
+
+    def _end_session(self, session: Session) -> None:
+        self.broker.wake()
+        began_ns = self.broker.watchdog.begin()
+        self.session = None
+        session.ended()
+        self.broker.forget(self, session)
+        self.broker.watchdog.end(began_ns, self.listener, "connection ended")
 
     def _send_to_slow(self, data: bytes) -> None:
         """The socket's write while the peer does not read: one that lets too much pile up is cut off."""

@@ -14,7 +14,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 import structlog
 
-from dragoman.limits import LOOP_HOLD_NS, WATCHED_READ_SIZE
+from dragoman.limits import LOOP_HOLD_NS
 
 # The thread's clock is asked at the end of a turn when this much time has passed: what came before a long turn is off by no more.
 MARK_INTERVAL_NS: Final = 5_000_000
@@ -70,16 +70,13 @@ class Watchdog:
 
     # -- the turn -------------------------------------------------------------------------------------------------------
 
-    def begin_read(self, listener: str, size: int) -> int:
-        """Before bytes are taken: what `end_read` wants, or 0 when they are measured with their turn."""
-        if size < WATCHED_READ_SIZE and not self._close_until_ns:
-            self._reads += 1
-            self._last_read = listener
-            return 0
-        return self._cpu_ns()
-
-    def end_read(self, began_ns: int, listener: str, size: int) -> None:
-        self.end(began_ns, listener, f"read of {size} bytes")
+    def begin_read(self, listener: str) -> int:
+        """Before few bytes are taken: what `end` wants, or 0 when they are measured with their turn."""
+        if self._close_until_ns:
+            return self._cpu_ns()
+        self._reads += 1
+        self._last_read = listener
+        return 0
 
     def end_turn(self) -> None:
         """All that had arrived was read and committed."""

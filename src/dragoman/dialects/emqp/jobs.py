@@ -13,7 +13,7 @@ from dragoman.limits import WEIGHT_MAX
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EMQP, INTERNAL
-from dragoman.wire.zmtp.frames import LONG
+from dragoman.wire.zmtp.frames import LONG, MORE
 
 
 def read_queues(frame: bytes, settings: EmqpSettings) -> list[tuple[int, bytes]]:
@@ -75,7 +75,7 @@ def error_value(code: str, text: str) -> bytes:
     return msgspec.json.encode({"error": {"type": code, "message": text}})
 
 
-def write_long_frame_head(out: BytesWriter, size: int) -> None:
-    """The head of a last frame whose body follows by reference."""
-    out.append(LONG)
+def write_long_frame_head(out: BytesWriter, size: int, has_more: bool) -> None:
+    """The head of a frame whose body follows by reference."""
+    out.append(LONG | MORE if has_more else LONG)
     write_i64_be(out, size)

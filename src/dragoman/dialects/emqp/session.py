@@ -267,7 +267,7 @@ class EmqpSession(ZmtpSession):
         if len(body) <= INLINE_BODY_SIZE_MAX:
             write_frame(out, body, False)
         else:
-            jobs.write_long_frame_head(out, len(body))
+            jobs.write_long_frame_head(out, len(body), False)
             self.hold_part(body)
         self.touch()
 
@@ -288,7 +288,12 @@ class EmqpSession(ZmtpSession):
             out = self.held_out
             out.write(REPLY_OPENING)
             write_frame(out, self.emqp.next_id(), True)
-            write_frame(out, value, True)
+            if len(value) <= INLINE_BODY_SIZE_MAX:
+                write_frame(out, value, True)
+            else:
+                jobs.write_long_frame_head(out, len(value), True)
+                self.hold_part(value)
+                out = self.held_out
             write_frame(out, message.client_id, False)
             self.touch()
         else:

@@ -123,6 +123,10 @@ class ZmtpConnection:
         """Bytes kept of what the peer has begun to say and not finished."""
         return self._reader.unfinished_size()
 
+    def missing_size(self) -> int:
+        """Bytes that a frame cut short still lacks."""
+        return self._reader.missing_size()
+
     def abandon(self, fault: PeerError) -> None:
         """End the stream for a reason of our own: what came of an unfinished message is dropped."""
         self._fail(fault)

@@ -141,6 +141,10 @@ class FrameReader:
                 size += len(body)
         return size
 
+    def missing_size(self) -> int:
+        """Bytes that a body cut short still lacks."""
+        return int(self._missing) if self._body is not None else 0
+
     def _check_control(self, flags: i64, size: i64) -> None:
         """What is neither a frame of a message in its time nor a lawful control frame ends here."""
         if flags & ~(MORE | LONG | COMMAND):
