@@ -141,3 +141,31 @@ def test_schedules_that_are_due_at_one_instant_fire_in_steps_the_longest_due_fir
         assert len(house.facts("fired")) == fired * FIRED_PER_SWEEP_MAX
     assert house.timers.when_next() > house.now_ns
     assert len({fact["schedule_no"] for fact in house.facts("fired")}) == 3 * FIRED_PER_SWEEP_MAX
+
+
+def test_messages_that_a_picky_worker_turns_down_are_looked_at_in_steps() -> None:
+    house, client, _ = filled(0)
+    for _ in range(2 * STEP):
+        client.request(b"jobs", b"not json")
+    job = client.request(b"jobs", b'["run",{}]')
+    original = house.worker(b"original")
+    original.inform_as_original((10, b"jobs"))
+    original.ready()
+    assert original.jobs() == []
+    assert go_on(house) <= 4
+    assert original.jobs() == [job]
+    check_replay(house)
+
+
+def test_more_idle_workers_than_a_step_that_all_turn_it_down_end_the_search() -> None:
+    house = House()
+    client = house.client()
+    for no in range(STEP + 5):
+        original = house.worker(b"original%d" % no)
+        original.inform_as_original((10, b"jobs"))
+        original.ready()
+    operator.set_paused(house.core, b"jobs", True)
+    client.request(b"jobs", b"not json")
+    operator.set_paused(house.core, b"jobs", False)
+    assert go_on(house) <= 2
+    assert house.core.state.queues[b"jobs"].waiting == 1

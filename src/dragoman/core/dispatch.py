@@ -37,6 +37,7 @@ class Dispatch:
         self.tallies = tallies
         self.is_stopped: bool = False  # draining: nothing new is given out
         # What was broken off, to be gone on with in the next turn: workers with free slots, queues with idle workers.
+        self.is_tired: bool = False  # the last `pop` turned down so many that it gave up before it had seen all
         self.hungry: deque[Peer] = deque()
         self.behind: deque[Queue] = deque()
 
@@ -58,7 +59,6 @@ class Dispatch:
             if left == 0:
                 self.break_off(peer)
                 return
-            left -= 1
             serving = serves[0] if len(serves) == 1 else self.next_serving(peer)
             if serving is None:
                 break
@@ -67,10 +67,14 @@ class Dispatch:
                 break
             m = self.pop(queue, peer)
             if m is None:
+                if self.is_tired:
+                    self.break_off(peer)
+                    return
                 if len(serves) == 1:
                     break
                 serving.passed_over = -1  # everything waiting there is unfit for this worker: look elsewhere
                 continue
+            left -= 1
             self.lease(m, queue, peer)
         has_room = peer.slots > 0
         for serving in serves:
@@ -87,6 +91,11 @@ class Dispatch:
         if not peer.is_hungry:
             peer.is_hungry = True
             self.hungry.append(peer)
+
+    def fall_behind(self, queue: Queue) -> None:
+        if not queue.is_behind:
+            queue.is_behind = True
+            self.behind.append(queue)
 
     def go_on(self) -> None:
         """The next step of what was broken off."""
@@ -197,11 +206,8 @@ class Dispatch:
         left = LEASES_PER_STEP_MAX
         while queue.waiting > 0 and queue.idle > 0 and not queue.is_paused and not self.is_stopped:
             if left == 0:
-                if not queue.is_behind:
-                    queue.is_behind = True
-                    self.behind.append(queue)
+                self.fall_behind(queue)
                 break
-            left -= 1
             serving = self.next_idle(queue)
             peer = serving.peer
             if peer.slots <= 0 or peer.is_leaving or peer.is_blocked:
@@ -209,7 +215,11 @@ class Dispatch:
             m = self.pop(queue, peer)
             if m is None:
                 unfit.append(serving)
+                if self.is_tired:
+                    self.fall_behind(queue)
+                    break
                 continue
+            left -= 1
             self.lease(m, queue, peer)
             if peer.slots > 0:
                 queue.set_idle(serving)
@@ -232,9 +242,15 @@ class Dispatch:
         raise AssertionError("a queue that counts idle workers has one")
 
     def pop(self, queue: Queue, peer: Peer) -> Message | None:
-        """The next message of a queue for this worker."""
+        """The next message of a queue for this worker; None when there is none fit, or none among so many (`is_tired`)."""
         kind = peer.pickiness
+        left = LEASES_PER_STEP_MAX
+        self.is_tired = False
         while True:
+            if left == 0:
+                self.is_tired = True
+                return None
+            left -= 1
             m = self.pop_lanes(queue, best_lanes(queue, kind) if queue.unfit else queue.lanes)
             if m is None:
                 return None
