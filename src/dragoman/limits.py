@@ -81,6 +81,8 @@ JOURNAL_FREE_MIN: Final = 256 * 1024 * 1024
 SPARE_SHARE_MIN: Final = 8
 # Records in one block; its size field has 32 bits and one tick never gathers more than the uncommitted bound and one message.
 BLOCK_SIZE_MAX: Final = 1024 * 1024 * 1024
+# A block of more bytes is written by a thread: a megabyte takes about 1 ms of the loop.
+WRITTEN_ASIDE_SIZE: Final = 4 * 1024 * 1024
 # Bytes appended and not yet synced; they are held in memory too, for a sync that fails.
 UNCOMMITTED_SIZE_MAX: Final = 64 * 1024 * 1024
 # Durability `os` asks for a sync when this much is unsynced, long before the bound above is met.
@@ -125,6 +127,8 @@ CRON_REPEAT_NS: Final = 3 * 3600 * 1_000_000_000
 CHECKPOINT_ROWS_MAX: Final = 20_000
 # Things one step of a checkpoint walks over before others get their turn: about 3 ms of the loop.
 CHECKPOINT_STEP_COUNT: Final = 3_000
+# Between two steps of a checkpoint: as long as one takes, so that it costs at most half of the loop.
+CHECKPOINT_PAUSE_S: Final = 0.003
 # A body up to this many bytes is copied into the output beside its neighbours; a larger one is passed on by reference.
 INLINE_BODY_SIZE_MAX: Final = 16384
 # Distinct header texts whose meaning is remembered: a client's calls mostly share one.

@@ -112,6 +112,15 @@ def test_short_turns_seldom_ask_for_the_threads_clock(thread: Thread) -> None:
     assert thread.asked <= 10_000 * 0.01 / 5 + 1
 
 
+def test_what_was_done_before_the_loop_ran_is_no_hold(thread: Thread) -> None:
+    thread.work(500)
+    thread.watchdog.start()
+    thread.read(1)
+    thread.wait(10)
+    thread.watchdog.end_turn()
+    assert thread.watchdog.holds == 0
+
+
 def test_one_line_a_second_is_logged_and_says_how_many_it_stands_for(thread: Thread) -> None:
     structlog.reset_defaults()
     with capture_logs() as lines:

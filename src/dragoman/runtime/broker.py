@@ -18,7 +18,7 @@ from dragoman.dialects.registry import Dialects
 from dragoman.dialects.session import Hub, Session
 from dragoman.errors import JournalFull, PeerError
 from dragoman.journal.journal import Journal
-from dragoman.limits import CLOCK_STEP_NS, NEWS_BUFFER_SIZE, STALL_NS, WRITE_BUFFER_SIZE
+from dragoman.limits import CHECKPOINT_PAUSE_S, CLOCK_STEP_NS, NEWS_BUFFER_SIZE, STALL_NS, WRITE_BUFFER_SIZE
 from dragoman.model.words import DRAINING, JOURNAL_FAILING, JOURNAL_FULL, PROTOCOL_FAULT, TAKEN
 from dragoman.runtime.admission import ADDRESS_FULL, FULL, Admission
 from dragoman.runtime.clock import Clock
@@ -39,8 +39,6 @@ SETTLE_S = 5.0
 FLUSH_S = 10.0
 FLUSH_STALL_S = 1.0
 FLUSH_STEP_S = 0.01
-# Between two steps of a checkpoint: as long as one takes, so that it costs at most half of the loop.
-STEP_PAUSE_S = 0.003
 SECOND_NS = 1_000_000_000
 T = TypeVar("T")
 
@@ -60,7 +58,7 @@ class Broker:
         self.hub = Hub(core)
         self.hub.boot_no = core.state.boot_no
         self.dialects = Dialects(self.hub, outside.id_seed)
-        self.committer = Committer(core, journal, self.loop, outside.commit_thread, self._on_synced, upkeep.on_appended)
+        self.committer = Committer(core, journal, outside, self._on_synced, upkeep.on_appended)
         self.faults = FaultLog()
         self.connections: dict[Session, Connection] = {}
         self.on_stop: Callable[[], None] = lambda: None
@@ -106,8 +104,9 @@ class Broker:
         if self._is_stopped:
             return
         self._is_awake = False
-        if self.core.roster.has_more():
-            self.watchdog.run("what was broken off", self.core.roster.go_on)
+        roster = self.core.roster
+        if roster.has_more():
+            self.watchdog.run("what was broken off", roster.go_on)
         self._commit()
         resting, self._resting = self._resting, []
         for connection in resting:
@@ -116,7 +115,7 @@ class Broker:
             self.hub.stop_requested = False
             self.on_stop()
         self.watchdog.end_turn()
-        if self.core.roster.has_more():
+        if roster.has_more():
             self.wake()
 
     def _commit(self) -> None:
@@ -134,7 +133,7 @@ class Broker:
         if self.core.refusing == TAKEN and not (self.committer.trouble is None and self.journal.accepts_new_work):
             self._check_trouble()  # at once: what is left of a full disk is for settling
         if self.upkeep.has_more:
-            self.loop.call_later(STEP_PAUSE_S, self.wake)
+            self.loop.call_later(CHECKPOINT_PAUSE_S, self.wake)
         self._check_congestion()
         self.memory.check()
 
@@ -268,6 +267,7 @@ class Broker:
     def start(self) -> None:
         for dialect in self.dialects.all:
             dialect.listening()
+        self.watchdog.start()
         self._swept_ns = self.clock.now_ns()
         self._sweep()
 

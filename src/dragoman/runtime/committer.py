@@ -1,16 +1,15 @@
 """From facts to their durability, and only then to the peers.
 
 One block per commit. `memory` and `os` commit on the loop, in the tick that made the facts. `disk` appends on the loop and syncs in
-a thread: while one sync runs, decoding goes on and the next block fills, so the batch grows with the load by itself.
+a thread: while one sync runs, decoding goes on and the next block fills, so the batch grows with the load by itself. A block of
+megabytes is written in a thread, too, whatever the durability.
 
 A block the journal cannot take is kept and tried again; what it caused stays held, new work is refused, and nothing is lost.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +17,8 @@ from dragoman.core.core import Core
 from dragoman.errors import JournalUnavailable
 from dragoman.journal.format import BLOCK_HEADER_SIZE
 from dragoman.journal.journal import Journal
+from dragoman.limits import WRITTEN_ASIDE_SIZE
+from dragoman.runtime.outside import Outside
 
 
 @dataclass(slots=True)
@@ -42,15 +43,17 @@ class Committer:
         self,
         core: Core,
         journal: Journal,
-        loop: asyncio.AbstractEventLoop,
-        thread: Executor | None,
+        outside: Outside,
         on_synced: Callable[[], None],
         on_appended: Callable[[], bool],
     ) -> None:
-        self._core, self._journal, self._loop = core, journal, loop
+        self._core, self._journal, self._loop = core, journal, outside.loop
         self._on_synced, self._on_appended = on_synced, on_appended
         self._has_places = journal.settings.durability != "memory"
-        self._thread = thread  # one thread; None when a write is all the durability asks for
+        self._thread = outside.commit_thread  # one thread; None when a write is all the durability asks for
+        self._write_thread = (
+            outside.write_thread
+        )  # for large blocks, and one at a time; None: all are written on the loop
         self._stuck: Block | None = None
         self._is_unsynced = False
         self.is_busy = False
@@ -94,6 +97,11 @@ class Committer:
                     self._is_unsynced = self._thread is not None
                 self._set_base()
                 return True
+            if self._write_thread is not None and len(block.records) > WRITTEN_ASIDE_SIZE:
+                self.is_busy = True
+                self._stuck = block
+                self._write_thread.submit(self._write_aside, block, self.trouble is not None)
+                return False
             try:
                 self._write(block, settling=self.trouble is not None)
             except JournalUnavailable as trouble:
@@ -121,6 +129,27 @@ class Committer:
         place = block.place if self._has_places else None
         self._journal.append(block.records, block.count, block.time_ns, settling=settling, place=place)
 
+    def _write_aside(self, block: Block, settling: bool) -> None:
+        """In the write thread: megabytes take longer than the loop may be held."""
+        trouble: JournalUnavailable | None = None
+        try:
+            self._write(block, settling)
+        except JournalUnavailable as failed:
+            trouble = failed
+        self._loop.call_soon_threadsafe(self._written, trouble)
+
+    def _written(self, trouble: JournalUnavailable | None) -> None:
+        self.is_busy = False
+        had_reserve = self.trouble is not None
+        if trouble is None:
+            self._stuck = None
+            self._core.log.taken = b""
+            self._is_unsynced = self._thread is not None
+        else:
+            self.trouble = trouble
+        if trouble is None or not had_reserve:  # else it is tried again by and by
+            self._on_synced()
+
     def _sync(self) -> None:
         """In the commit thread."""
         trouble: JournalUnavailable | None = None
@@ -139,5 +168,6 @@ class Committer:
             self.trouble = trouble
 
     def close(self) -> None:
-        if self._thread is not None:
-            self._thread.shutdown()
+        for thread in (self._thread, self._write_thread):
+            if thread is not None:
+                thread.shutdown()

@@ -37,14 +37,18 @@ class Watchdog:
         self.longest_ns = 0  # of any callback, long or not
         self.longest_operation = ""
         self.long_turns = 0  # turns of several reads that took too long together
-        self._marked_cpu_ns = cpu_ns()
-        self._marked_ns = self._ended_ns = clock_ns()
-        self._counted_ns = 0  # CPU since the mark that was measured by itself
-        self._reads = 0
+        self.start()
         self._last_read = ""
         self._close_until_ns = 0
         self._next_log_ns = 0
         self._unlogged = 0
+
+    def start(self) -> None:
+        """The loop runs from now on: what was done before it held up nobody."""
+        self._marked_cpu_ns, self._marked_ns = self._cpu_ns(), self._clock_ns()
+        self._ended_ns = self._marked_ns
+        self._counted_ns = 0  # CPU since the mark that was measured by itself
+        self._reads = 0
 
     # -- what is measured by itself -------------------------------------------------------------------------------------
 

@@ -3,12 +3,13 @@
 The reader walks each buffer once, by offset. Messages gather in the caller's list; a *control frame* (any command, and
 every frame until `is_open`) ends the walk and is handed over alone, because it may change how the bytes behind it are read.
 Between two buffers it keeps one of three things: nothing, a header cut short (at most 9 bytes), or a body cut short. Such a
-body grows in a bytearray as its bytes come: no byte is moved more than a constant number of times however finely the stream
+body grows in a BytesIO as its bytes come, which gives them away without a copy: no byte is moved more than a constant number of times however finely the stream
 is cut, and a peer that announces much but sends little holds little.
 """
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import Final, final
 
 from librt.strings import read_i64_be
@@ -46,7 +47,8 @@ class FrameReader:
         self._at: i64 = 0
         self._frames: list[bytes] = []
         self._size: i64 = 0
-        self._body: bytearray | None = None
+        self._body: BytesIO | None = None
+        self._body_size: i64 = 0
         self._body_flags: i64 = 0
         self._missing: i64 = 0
 
@@ -138,7 +140,7 @@ class FrameReader:
             if self.is_open and not self._body_flags & COMMAND:
                 size -= self._missing
             else:
-                size += len(body)
+                size += self._body_size
         return size
 
     def missing_size(self) -> int:
@@ -172,7 +174,9 @@ class FrameReader:
 
     def _begin(self, data: bytes, flags: i64, body_at: i64, body_size: i64) -> None:
         """Keep the part of a body that has come."""
-        self._body = bytearray(data[body_at:])
+        body = BytesIO()
+        self._body_size = body.write(data[body_at:])
+        self._body = body
         self._body_flags = flags
         self._missing = body_at + body_size - len(data)
 
@@ -182,14 +186,15 @@ class FrameReader:
         assert body is not None
         data = self._data
         if len(data) < self._missing:
-            body += data
+            body.write(data)
+            self._body_size += len(data)
             self._missing -= len(data)
             self._data = b""
             return None
-        body += data[: self._missing]
+        body.write(data[: self._missing])
         self._at = self._missing
         self._body = None
-        return bytes(body)
+        return body.getvalue()  # its own bytes, not a copy of them
 
     def _add(self, frame: bytes, flags: i64, messages: list[list[bytes]]) -> None:
         self._frames.append(frame)
