@@ -257,3 +257,13 @@ def test_many_crons_are_found_anew_a_few_in_each_sweep() -> None:
     tick(house, 1, 0)
     assert all(s.due_ns() < START_NS + DAY_S * SECOND_NS for s in house.core.state.schedules.values())
     assert house.timers.when_next() > house.core.now_ns
+
+
+def test_a_clock_that_goes_back_and_forth_within_a_second_makes_nothing_run_twice() -> None:
+    """Seed 12865 of the simulator."""
+    for catch_up in (CATCH_UP_ONE, CATCH_UP_NONE, CATCH_UP_ALL):
+        house = every_second(catch_up)
+        tick(house, 8.1, 0)
+        tick(house, 0.4, -2 * DAY_S)
+        tick(house, 3.5, 0)
+        assert fires(house) == list(range(1, 13)), f"catch_up={catch_up}"

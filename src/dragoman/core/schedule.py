@@ -46,6 +46,11 @@ class Schedule:
         """The instant at which it fires next."""
         return self.sooner_ns if self.sooner_ns != 0 else self.next_due_ns
 
+    def forget_rewind(self, wall_ns: int) -> None:
+        """The clock was set back and is forward again, before the instant in between was due: what is between did not happen."""
+        if wall_ns >= self.next_due_ns or 0 < self.last_due_ns <= wall_ns:
+            self.sooner_ns = 0
+
     def had_its_turn(self, due_ns: int, next_due_ns: int, runs_left: int) -> None:
         if self.last_due_ns == 0 or due_ns != self.next_due_ns:  # some were missed, or the clock was set back
             self.run_from_ns = due_ns

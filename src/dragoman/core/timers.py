@@ -137,6 +137,8 @@ class Timers:
     def sweep_schedules(self, now_ns: int, wall_ns: int) -> None:
         due: list[Schedule] = []
         for schedule in self.core.state.schedules.values():
+            if schedule.sooner_ns != 0:
+                schedule.forget_rewind(wall_ns)
             if schedule.due_ns() <= (now_ns if schedule.interval_ns > 0 else wall_ns):
                 due.append(schedule)
         self.has_due_schedules = len(due) > FIRED_PER_SWEEP_MAX
