@@ -70,12 +70,12 @@ def never_ends_a_greeting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Broker, "_end_impatiently", lambda self, before_ns: None)
 
 
-def makes_a_thousand_facts_in_one_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+def makes_thousands_of_facts_in_one_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
     sweep = Broker._sweep
 
     def busy(self: Broker) -> None:
         if self.core.log.count == 0:
-            for number in range(1001):
+            for number in range(3501):
                 self.core.log.numbered(NOTED, number, 0, b"BUSY")
         sweep(self)
 
@@ -98,7 +98,7 @@ def has_a_disk_that_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
             "never asked|meant for|was answered with|DELIVERED|CONSUM|not consume|not answered|for ever",
         ),
         (never_ends_a_greeting, "still connected"),
-        (makes_a_thousand_facts_in_one_sweep, "units of work in one callback"),
+        (makes_thousands_of_facts_in_one_sweep, "units of work in one callback"),
         (has_a_disk_that_keeps_nothing, "lost|JournalDamaged|never made"),
     ],
 )

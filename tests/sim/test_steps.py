@@ -238,6 +238,68 @@ def test_the_ledger_takes_any_result_of_what_a_rude_peer_held_but_never_one_of_a
         ledger.answered("c0", "c0~0001", b"done c0~0002")
 
 
+# -- seed 11896: a worker whose job was taken away is known by its late result ------------------------------------------
+
+
+def order_and_late_answer(repeats: bool) -> list[Step]:
+    """A ping-pong worker has an order that an earlier holder answers; whether it also knows the order as a package."""
+    steps: list[Step] = [
+        ("connect", "client", "emqp.client", b"client"),
+        ("connect", "slow", "emqp.worker", b"slow"),
+        ("send", "slow", b"", VERSION, b"INFORM", b"1", b'[[10,"pingpong"]]', b"worker", b"bytes"),
+        ("send", "slow", b"", VERSION, b"READY", b"2"),
+        emqp_request(b"first", b"pingpong", b"retry-count:3", b"first"),
+        ("wait", 0.1),
+        ("cut", "slow"),
+        ("wait", 5),
+        ("connect", "package", "pingpong.worker"),
+        ("send", "package", b"", b"READY"),
+        ("wait", 1.2),
+    ]
+    if repeats:
+        steps += [("send", "package", b"", b"PING"), ("wait", 0.1)]
+    late = ("send", "slow", b"", VERSION, b"REPLY", b"4", b'{"value": 1}', b"first")
+    return [*steps, ("connect", "slow", "emqp.worker", b"slow"), late, ("wait", 0.1)]
+
+
+def jobs_of(scene: Scene) -> list[list[bytes]]:
+    return [frames for frames in scene.received("package") if frames[1:] != [b"PONG"]]
+
+
+def test_a_worker_that_answered_late_in_packages_gets_its_next_job_as_one() -> None:
+    scene = play(order_and_late_answer(repeats=True))
+    (plain, package) = jobs_of(scene)
+    assert (plain[1:], package[1]) == ([b"first"], b"first")
+    scene.play([
+        ("send", "package", b"", b"JOB COMPLETE", package[2], b"", b"late"),
+        emqp_request(b"second", b"pingpong", b"", b"second"),
+        ("wait", 0.1),
+    ])  # fmt: skip
+    assert [(frames[1], len(frames)) for frames in jobs_of(scene)[2:]] == [(b"second", 5)]
+
+
+def test_a_plain_worker_that_got_a_job_twice_may_answer_it_twice_before_it_gets_another() -> None:
+    scene = play(order_and_late_answer(repeats=True))
+    scene.play([emqp_request(b"second", b"pingpong", b"reply-requested", b"second"), ("send", "package", b"", b"late")])
+    assert len(jobs_of(scene)) == 2, "the second copy is not answered yet"
+    scene.play([("send", "package", b"", b"late again"), ("wait", 0.1)])
+    assert [frames[1] for frames in jobs_of(scene)[2:]] == [b"second"]
+    scene.play([("send", "package", b"", b"done"), ("wait", 0.1)])
+    assert [frames[4] for frames in scene.received("client") if len(frames) == 6] == [b"done"]
+
+
+def test_a_worker_that_knows_only_packages_gets_any_job_as_one_until_its_form_is_known() -> None:
+    scene = play(order_and_late_answer(repeats=False))
+    scene.play([
+        ("send", "package", b"", b"READY"),
+        emqp_request(b"second", b"pingpong", b"", b"second"),
+        ("wait", 1.2),
+        ("send", "package", b"", b"PING"),
+        ("wait", 0.1),
+    ])  # fmt: skip
+    assert [(frames[1], len(frames)) for frames in jobs_of(scene)] == [(b"first", 2), (b"second", 2), (b"second", 5)]
+
+
 # -- the wall clock jumps -----------------------------------------------------------------------------------------------
 
 DAYS_S = 2 * 86_400

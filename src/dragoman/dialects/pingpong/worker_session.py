@@ -163,7 +163,7 @@ class PingpongWorker(ZmtpSession):
     def on_ping(self) -> None:
         if not self.held:
             self.free()
-        elif self.form == UNKNOWN and self.given == 1 and not self.was_repeated:
+        elif self.form == UNKNOWN and not self.was_repeated:
             self.repeat()
 
     def on_result(self, value: bytes, mark: bytes, is_failure: bool, form: int) -> None:
@@ -173,8 +173,7 @@ class PingpongWorker(ZmtpSession):
         if m is None or not self.held or is_stray:
             self.exchange.late(self, mark)
             if not self.held and self.is_owing:
-                self.is_owing = False
-                self.free()
+                self.on_owed(form)
             return
         self.job = None
         self.freed_ns = self.exchange.now_ns
@@ -186,6 +185,15 @@ class PingpongWorker(ZmtpSession):
             # It got the job twice, and whatever is not PONG or EXIT is a job. How long it works on that nobody can know.
             self.is_owing = True
         else:
+            self.free()
+
+    def on_owed(self, form: int) -> None:
+        """The result of a job that was taken away meanwhile: it counts for nothing, but it tells the form, and that the worker is free."""
+        may_answer_again = self.was_repeated and self.form == UNKNOWN and form == PLAIN
+        if form > self.form:
+            self.set_form(form)
+        if not may_answer_again:
+            self.is_owing = False
             self.free()
 
     def free(self) -> None:
@@ -207,6 +215,7 @@ class PingpongWorker(ZmtpSession):
         self.given += 1
         self.job = message
         self.mark = b""
+        self.was_repeated = False
         self.expects_job = self.exchange.now_ns - self.freed_ns < SOON_NS
         body = message.body
         if self.owes_pong and (self.form > PLAIN or not self.is_usual):

@@ -44,7 +44,7 @@ def fill_disk(world: World) -> None:
         return
     world.say("the disk is full")
     left = world.disk.used() + world.chance.choice((0, 3000, 70_000))
-    world.disk.capacity = min(left, world.plan.disk_size or left)
+    world.disk.capacity = min(left, world.disk_size or left)
     world.timeline.after(world.chance.randint(10, 4000) * MS_NS, world.clear_disk)
 
 

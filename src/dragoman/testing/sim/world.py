@@ -35,7 +35,7 @@ class World:
         self.plan = plan if plan is not None else plan_of(self.chance)
         self.timeline = Timeline()
         self.disk = SimDisk()
-        self.disk.capacity = self.plan.disk_size
+        self.disk.capacity = self.disk_size = self.plan.disk_size
         self.chronicle = Chronicle()
         self.ledger = Ledger()
         self.corruption = Corruption()
@@ -134,7 +134,7 @@ class World:
             self._went_down()
         except (JournalUnavailable, OSError) as trouble:
             self.say(f"cannot start: {trouble}")
-            self.clear_disk()
+            self._make_room()
             self._went_down()
         else:
             self._last_life = self.life
@@ -224,8 +224,14 @@ class World:
         if self._last_life is not None and not self.is_healing:
             self.corruption.strike(self, self._last_life)
 
+    def _make_room(self) -> None:
+        """What waits fills the whole disk, and the broker died: the operator frees a little, so that it starts and settles."""
+        if self.disk_size is not None:
+            self.disk_size = max(self.disk_size, self.disk.used() + 4 * self.plan.journal.segment_size)
+        self.clear_disk()
+
     def clear_disk(self) -> None:
-        self.disk.capacity = self.plan.disk_size
+        self.disk.capacity = self.disk_size
         self.disk.pause_ms = 0
         self.disk.fail_syncs(0)
         self.disk.fail_writes(0)
