@@ -234,7 +234,7 @@ class Broker:
     def on_fault(self, connection: Connection, fault: PeerError) -> None:
         """A peer broke its protocol: it is told what its protocol can tell, and its connection ends."""
         session = connection.session
-        if session is None:
+        if session is None or connection.is_over:
             return
         self.core.note(session, fault.code)
         self.faults.write_fault(self.core.now_ns, connection.host, session, fault)

@@ -33,6 +33,7 @@ class Connection(asyncio.Protocol):
         self.is_read = True
         self._rest = b""  # of the last read, for the next turn
         self._is_lost = False
+        self.is_over = False  # we end it: no byte of it counts any more
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's own kind, with the same face
@@ -76,16 +77,15 @@ class Connection(asyncio.Protocol):
         end_ns = broker.clock.now_ns() + READ_TURN_NS
         at = 0
         try:
-            while at < len(data):
+            while at < len(data) and not self.is_over:
                 size = max(READ_PIECE_SIZE, session.missing_size())
                 session.receive(data[at : at + size])
                 at += size
                 if broker.clock.now_ns() > end_ns:
                     break
         except PeerError as fault:
-            at = len(data)
             broker.on_fault(self, fault)
-        self._rest = data[at:]
+        self._rest = b"" if self.is_over else data[at:]
         broker.watchdog.end(began_ns, self.listener, f"read of {len(data)} bytes")
         if self._rest or len(data) >= TURN_SIZE:
             broker.rest(self)
@@ -180,12 +180,14 @@ class Connection(asyncio.Protocol):
 
     def end(self) -> None:
         """Close once what was written has gone out."""
+        self.is_over, self._rest = True, b""
         if self.session is not None:
             self.session.sink = discard
         if self.transport is not None:
             self.transport.close()
 
     def abort(self) -> None:
+        self.is_over, self._rest = True, b""
         if self.session is not None:
             self.session.sink = discard
         if self.transport is not None:
