@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 # A peer that has not read for so long does not read.
 DEAF_NS: Final = 1_000_000_000
-# Messages that made progress within the same moment are equal.
-MOMENT_NS: Final = 100_000_000
 
 log = structlog.get_logger("dragoman")
 
@@ -151,7 +149,7 @@ class MemoryBudget:
     def _on_unfinished_over(self) -> None:
         """A message that is cut short made them too many: those go that have made no progress for longest, of equal ones the largest."""
         hub = self._broker.hub
-        for session in sorted(hub.unfinished.values(), key=lambda s: (s.progress_ns // MOMENT_NS, -s.unfinished_size)):
+        for session in sorted(hub.unfinished.values(), key=lambda s: (s.progress_ns, -s.unfinished_size)):
             if hub.unfinished_size <= hub.unfinished_max:
                 return
             size = session.unfinished_size
