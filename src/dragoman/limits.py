@@ -169,9 +169,13 @@ RETENTION_INTERVAL_NS: Final = 5_000_000_000
 CLOCK_STEP_NS: Final = 1_000_000_000
 # No callback may hold the loop for longer: thread CPU. What does is counted and named.
 LOOP_HOLD_NS: Final = 20_000_000
-# What was read at once is taken in pieces of so many bytes, some two thousand of the shortest commands, for so long; the rest in the next turn.
+# What was read at once is taken in pieces of so many bytes, two thousand of the shortest commands, for so long; the rest in the next turn.
 READ_PIECE_SIZE: Final = 64 * 1024
 READ_TURN_NS: Final = 5_000_000
+# A worker of so many queues has half of it at a time, of twice as many a third, and so on.
+QUEUES_PER_PIECE: Final = 16
+# Queues that an eMQP STATUS lists: about 5 ms of the loop.
+QUEUES_LISTED_MAX: Final = 10_000
 # The loop came this much later than it wanted: it was not running, and nobody's silence in that time is held against them.
 STALL_NS: Final = 1_000_000_000
 # Log lines about peers' faults per second; the rest are counted and told once.

@@ -135,6 +135,12 @@ def questions(broker: Daemon) -> None:
         for word in (b"STATUS", b"ROUTER_SHOW_WORKERS", b"ROUTER_SHOW_SCHEDULERS"):
             admin.say(word, new_id())
             admin.hear_word(b"REPLY", wait_s=WAIT_S)
+        with RawPeer(broker, "emqp.admin") as asker:
+            asker.greet(identity=b"asker")
+            asker.socket.sendall(encode_message([b"", b"eMQP/1.0", b"STATUS", b"1"]) * 50)
+            asker.socket.sendall(encode_message([b"", b"eMQP/1.0", b"STATE", b"1", b"none"]) * 50)
+            asker.say(b"REQUEST", new_id(), b"last", b"", b"")
+            settle(broker, 20_001)
         for operation in ("status", "tallies", "stuck"):
             broker.ask(operation)
         for operation in ("queues", "queue_tallies", "messages", "workers"):

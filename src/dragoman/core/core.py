@@ -7,6 +7,7 @@ are to be told is said through their verbs; the runtime sends it only once the f
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import final
 
 from dragoman.core.crowding import memory_size
@@ -26,7 +27,7 @@ from dragoman.core.settling import Settling
 from dragoman.core.state import State
 from dragoman.core.tallies import Tallies
 from dragoman.core.topics import Topics
-from dragoman.limits import HEADERS_SIZE_MAX, ID_SIZE_MAX, NOTES_MAX
+from dragoman.limits import HEADERS_SIZE_MAX, ID_SIZE_MAX, NOTES_MAX, QUEUES_LISTED_MAX
 from dragoman.limits import SCHEDULES_MAX as SCHEDULES_COUNT_MAX
 from dragoman.model.exchange import Exchange, QueueCount
 from dragoman.model.message import NOWHERE, Message, fact_id_of
@@ -384,7 +385,7 @@ class Core(Exchange):
 
     def queue_counts(self) -> list[QueueCount]:
         counts: list[QueueCount] = []
-        for queue in self.state.queues.values():
+        for queue in islice(self.state.queues.values(), QUEUES_LISTED_MAX):
             leased_ever = max(queue.accepted - queue.waiting - queue.delayed, 1)
             name = queue.name.decode("utf-8", "backslashreplace")
             mean_ms = queue.wait_ns // leased_ever // 1_000_000

@@ -13,7 +13,15 @@ from librt.strings import BytesWriter
 
 from dragoman.dialects.news import Newsstand
 from dragoman.errors import PeerError
-from dragoman.limits import ID_SIZE_MAX, NO_BOUND, OUTBOX_SIZE_KEPT, UNFINISHED_SIZE_MIN, UNFINISHED_STEP_SIZE
+from dragoman.limits import (
+    ID_SIZE_MAX,
+    NO_BOUND,
+    OUTBOX_SIZE_KEPT,
+    QUEUES_PER_PIECE,
+    READ_PIECE_SIZE,
+    UNFINISHED_SIZE_MIN,
+    UNFINISHED_STEP_SIZE,
+)
 from dragoman.model.exchange import Exchange
 from dragoman.model.peer import ANONYMOUS, Peer, lasting_id_of
 from dragoman.wire.zmtp.commands import PROGRAM
@@ -147,9 +155,16 @@ class Session(Peer):
         """Take bytes from the peer; raises a PeerError when it broke its protocol."""
         raise NotImplementedError
 
-    def missing_size(self) -> int:
-        """Bytes that the frame under way still lacks: however many, they cost no more than being kept."""
-        return 0
+    def piece_size(self) -> int:
+        """Bytes to take at a time. What a worker says is matched against all queues that it serves."""
+        return READ_PIECE_SIZE // (1 + len(self.serves) // QUEUES_PER_PIECE)
+
+    def has_waiting(self) -> bool:
+        """Whether something that came is left for the next turn, by `go_on`."""
+        return False
+
+    def go_on(self) -> None:
+        """Take what was left; raises a PeerError as `receive` does."""
 
     def ended(self) -> None:
         """The connection is gone."""
@@ -275,6 +290,8 @@ class ZmtpSession(Session):
         self.listener_no = listener_no
         self.zmtp = ZmtpConnection(socket_type, True, b"", hub.message_size_max, None, listener in hub.legacy_listeners)
         self.is_open: bool = False
+        self.had_enough: bool = False  # the last message took much: what came behind it has the next turn
+        self.waiting: list[list[bytes]] = []
 
     def start(self) -> None:
         self.free_out.write(self.zmtp.greeting())
@@ -309,17 +326,39 @@ class ZmtpSession(Session):
         if tap is not None:
             for frames in messages:
                 tap(False, frames)
-        for frames in messages:
-            self.on_message(frames)
-        if zmtp.fault is not None:
+        if self.waiting:
+            self.waiting.extend(messages)
+        else:
+            self.take(messages)
+        if zmtp.fault is not None and not self.waiting:
             raise zmtp.fault
+
+    def take(self, messages: list[list[bytes]]) -> None:
+        """One after the other, up to one that took much."""
+        for at, frames in enumerate(messages):
+            self.on_message(frames)
+            if self.had_enough:
+                self.had_enough = False
+                self.waiting = messages[at + 1 :]
+                return
+
+    def has_waiting(self) -> bool:
+        return len(self.waiting) > 0
+
+    def go_on(self) -> None:
+        messages = self.waiting
+        self.waiting = []
+        self.take(messages)
+        if self.zmtp.fault is not None and not self.waiting:
+            raise self.zmtp.fault
 
     def abandon(self, fault: PeerError) -> None:
         self.zmtp.abandon(fault)
         self.note_unfinished(0, True, False)
 
-    def missing_size(self) -> int:
-        return self.zmtp.missing_size()
+    def piece_size(self) -> int:
+        """The rest of a frame under way costs no more than being kept, however much it is."""
+        return max(self.zmtp.missing_size(), READ_PIECE_SIZE // (1 + len(self.serves) // QUEUES_PER_PIECE))
 
     def opened(self) -> None:
         """The handshake is done."""

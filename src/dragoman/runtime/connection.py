@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from dragoman.dialects.session import Session, discard
 from dragoman.errors import PeerError
-from dragoman.limits import READ_PIECE_SIZE, READ_TURN_NS, TURN_SIZE
+from dragoman.limits import READ_TURN_NS, TURN_SIZE
 
 if TYPE_CHECKING:
     from dragoman.runtime.broker import Broker
@@ -59,7 +59,7 @@ class Connection(asyncio.Protocol):
         if session is None:
             return
         broker.wake()
-        if len(data) > READ_PIECE_SIZE:
+        if len(data) > session.piece_size():
             self._take_in_pieces(session, data)
             return
         began_ns = broker.watchdog.begin_read(self.listener)
@@ -69,6 +69,12 @@ class Connection(asyncio.Protocol):
             broker.on_fault(self, fault)
         if began_ns:
             broker.watchdog.end(began_ns, self.listener, "read")
+        if self._has_more(session):
+            broker.rest(self)
+
+    def _has_more(self, session: Session) -> bool:
+        """Whether something that came is left for the next turn."""
+        return bool(self._rest) or (session.has_waiting() and not self.is_over)
 
     def _take_in_pieces(self, session: Session, data: bytes) -> None:
         """For as long as one turn may take; the rest is taken in the next turn, and nothing more is read before."""
@@ -77,8 +83,10 @@ class Connection(asyncio.Protocol):
         end_ns = broker.clock.now_ns() + READ_TURN_NS
         at = 0
         try:
-            while at < len(data) and not self.is_over:
-                size = max(READ_PIECE_SIZE, session.missing_size())
+            if session.has_waiting() and not self.is_over:
+                session.go_on()
+            while at < len(data) and not session.has_waiting() and not self.is_over:
+                size = session.piece_size()
                 session.receive(data[at : at + size])
                 at += size
                 if broker.clock.now_ns() > end_ns:
@@ -87,14 +95,14 @@ class Connection(asyncio.Protocol):
             broker.on_fault(self, fault)
         self._rest = b"" if self.is_over else data[at:]
         broker.watchdog.end(began_ns, self.listener, f"read of {len(data)} bytes")
-        if self._rest or len(data) >= TURN_SIZE:
+        if self._has_more(session) or len(data) >= TURN_SIZE:
             broker.rest(self)
         else:
             self.set_resting(False)
 
     def go_on(self) -> None:
         """Its rest is over: take what was left of the last read, then read on."""
-        if self._rest:
+        if self.session is not None and self._has_more(self.session):
             self.broker.loop.call_soon(self._take_rest)
         else:
             self.set_resting(False)
@@ -105,7 +113,7 @@ class Connection(asyncio.Protocol):
             return
         self.broker.wake()
         self._take_in_pieces(session, self._rest)
-        if self._is_lost and not self._rest:
+        if self._is_lost and not self._has_more(session):
             self._end_session(session)
 
     def pause_writing(self) -> None:
@@ -130,7 +138,7 @@ class Connection(asyncio.Protocol):
         if session is not None:
             session.sink = discard
             self._is_lost = True
-            if not self._rest:  # else what it said before is taken first
+            if not self._has_more(session):  # else what it said before is taken first
                 self._end_session(session)
 
     def _end_session(self, session: Session) -> None:

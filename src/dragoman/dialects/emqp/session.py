@@ -153,6 +153,7 @@ class EmqpSession(ZmtpSession):
             self.on_disconnect(frames[at])
         elif command == STATUS or command == SHOW_WORKERS or command == SHOW_SCHEDULERS:
             self.tell([REPLY, self.emqp.next_id(), status.answer(command, self.exchange, self.emqp)])
+            self.had_enough = True
         elif command == REQUEST:
             self.on_request(frames, at)
         elif command == REPLY:
@@ -233,6 +234,7 @@ class EmqpSession(ZmtpSession):
         """Extensions: `id, the request's id` is answered `value, id`."""
         asked = frames[at + 1] if len(frames) > at + 1 else b""
         answer = status.state_of if command == STATE else status.cancel
+        self.had_enough = True  # it may look through all that waits on disk
         self.tell([REPLY, self.emqp.next_id(), b'{"value":%s}' % answer(asked, self.exchange), frames[at]])
 
     def on_kbye(self) -> None:
