@@ -9,7 +9,9 @@ import pytest
 
 from dragoman.core.settings import CoreSettings
 from dragoman.core.snapshot import encode
+from dragoman.errors import JournalMisplaced
 from dragoman.journal import Journal
+from dragoman.journal.format import pack_segment_header, unpack_segment_header
 from dragoman.journal.reader import JournalReader
 from dragoman.journal.salvage import Salvage, salvage
 from dragoman.journal.scan import list_segments
@@ -207,3 +209,19 @@ def test_what_stood_before_the_first_whole_block_of_a_headless_segment_is_report
     assert [(loss.first_lsn, loss.last_lsn) for loss in result.losses] == [(1, 2)]
     assert read_numbers(SAVED, disk) == [3, 4, 5, 6]
     assert replayed_numbers(opened(disk, directory=SAVED)) == [3, 4, 5, 6]
+
+
+def test_a_directory_whose_every_segment_is_another_file_is_refused_with_words(disk: FakeDisk) -> None:
+    """Another life of the same broker: no block of it tells of what this superblock names."""
+    journal = opened(disk)
+    append_numbers(journal, 1, 1)
+    journal.close()
+    path = f"{DIRECTORY}/{disk.list_names(DIRECTORY)[0]}"
+    data = disk.content(path)
+    header = unpack_segment_header(data)
+    assert header is not None
+    other = pack_segment_header(header._replace(created_ns=header.created_ns + 1))
+    disk.put(path, other + data[len(other) :])
+    with pytest.raises(JournalMisplaced, match="nothing to save"):
+        salvage(DIRECTORY, SAVED, disk=disk)
+    assert not disk.exists(SAVED)

@@ -1,6 +1,7 @@
 """A journal compared with its superblock: what must be there and is not.
 
-A start, `verify` and `salvage` all ask here. Nothing is changed; each decides for itself what a difference means to it.
+A start, `verify` and `salvage` all ask here. Each decides for itself what a difference means to it. Nothing is changed but
+a superblock of which no copy is whole: it is removed, to be made anew.
 """
 
 from __future__ import annotations

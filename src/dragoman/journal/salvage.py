@@ -66,10 +66,12 @@ def salvage(directory: str, target: str, progress: Progress = no_progress, disk:
     broker_id = broker_id_of(files, directory, claims)
     if broker_id is None:
         raise JournalMisplaced(f"no segment in {directory} has a whole header; nothing can be told from anything")
-    disk.make_directory(target)
     # A file that took another's place counts as missing: its past is not this journal's.
     foreign = {damage.file.segment_no for damage in replaced_segments(files, claims)}
     files = [file for file in files if file.segment_no not in foreign]
+    if not files:
+        raise JournalMisplaced(f"{directory} holds no segment that its superblock names; there is nothing to save")
+    disk.make_directory(target)
     missing = missing_segments(files, claims)
     first_lsns = {claim.segment_no: claim.first_lsn for claim in claims.segments} if claims is not None else {}
     first_lsns.setdefault(1, 1)

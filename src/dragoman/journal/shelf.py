@@ -46,10 +46,10 @@ class Shelf:
         self.segments[segment.segment_no] = segment
 
     def infos(self) -> list[SegmentInfo]:
-        return [segment.info() for segment in self.segments.values()]
+        return [segment.info() for segment in list(self.segments.values())]  # the writing thread may add one meanwhile
 
     def size(self) -> int:
-        return sum(segment.end for segment in self.segments.values())
+        return sum(segment.end for segment in list(self.segments.values()))
 
     def drop(self, segment_no: int) -> None:
         """Forget the segment and delete its files."""
