@@ -20,7 +20,7 @@ MET = {
     "worker_left worker_left", "released worker_lost", "released worker_left", "released timed_out", "released failed",
     "released returned", "closed answered", "closed answered_late", "closed failed", "closed timed_out", "closed retries_used_up",
     "closed past_expiry", "closed purged", "closed by_operator", "closed by_client", "closed dropped", "closed reply_undeliverable",
-    "closed refused_by_worker", "closed returned", "closed broker_stopped", "quarantined workers_died", "unscheduled none",
+    "closed refused_by_worker", "closed returned", "closed broker_stopped", "quarantined workers_died", "quarantined damaged", "unscheduled none",
     "unscheduled by_operator", *(f"crossed {client} to {worker}" for client in DIALECTS for worker in DIALECTS),
 }  # fmt: skip
 
