@@ -72,6 +72,9 @@ METADATA_COUNT_MAX: Final = 64
 SEGMENT_SIZE: Final = 64 * 1024 * 1024
 # Smallest segment worth its header and its directory entry.
 SEGMENT_SIZE_MIN: Final = 64 * 1024
+# Behind a checkpoint, for the first facts after it; on a full disk, for the block that vouches for it, after which settled segments go.
+CHECKPOINT_ROOM_SIZE: Final = 16 * 1024
+CHECKPOINT_ROOM_SIZE_MIN: Final = 1024
 # All journal files together. A setting (`journal.size_max`).
 JOURNAL_SIZE_MAX: Final = 10 * 1024 * 1024 * 1024
 # Bytes that the journal leaves free on its disk, by letting settled history go. A setting (`journal.free_min`): a spare segment, a

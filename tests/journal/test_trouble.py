@@ -67,6 +67,24 @@ def test_a_full_disk_still_takes_facts_that_settle_work(disk: FakeDisk) -> None:
     assert len(replayed_numbers(opened(disk))) == taken + settled
 
 
+def test_a_few_kilobytes_are_enough_for_the_checkpoint_that_lets_settled_segments_go(disk: FakeDisk) -> None:
+    """Seed 952 of the simulator: nothing was open any more, and the disk stayed full of history."""
+    disk.capacity = 3 * SEGMENT_SIZE
+    journal = opened(disk)
+    taken = until_full(journal)
+    with pytest.raises(JournalFull):
+        while True:
+            append_numbers(journal, taken + 1, 1, size=BLOCK, settling=True)
+            taken += 1
+    journal.commit()
+    disk.capacity = disk.used() + 4096
+    assert journal.roll([record(taken, 50, kind=200)])
+    journal.sync()
+    journal.confirm_checkpoint()
+    journal.sync()
+    assert len(journal.droppable((), 0, None, 0)) > 0
+
+
 def test_the_last_room_is_used_to_the_end_and_then_even_settling_waits(disk: FakeDisk) -> None:
     disk.capacity = 3 * SEGMENT_SIZE
     journal = opened(disk)

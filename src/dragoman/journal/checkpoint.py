@@ -43,4 +43,4 @@ def checkpoint_blocks(
 
 def checkpoint_room(chunks: list[bytes]) -> int:
     """Bytes that a segment needs for a checkpoint and some facts behind it."""
-    return sum(map(len, chunks)) + BLOCK_HEADER_SIZE * (1 + len(chunks)) + limits.SEGMENT_SIZE_MIN // 4
+    return sum(map(len, chunks)) + BLOCK_HEADER_SIZE * (1 + len(chunks)) + limits.CHECKPOINT_ROOM_SIZE

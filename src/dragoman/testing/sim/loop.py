@@ -18,8 +18,8 @@ MS_NS = 1_000_000
 # What all sockets together give before the loop gets to what it has planned; each of them gives a quarter of it at once.
 READ_SIZE_MAX = 1 << 18
 # What one callback may do: facts made, operations of the disk, and pieces of 64 KiB that it reads or writes. Most is one refill, a read for each
-# message, and beside it what the messages of one read cause.
-WORK_UNITS_MAX = REFILL_COUNT + 200
+# message and a second for a large one, and beside it what the messages of one read cause.
+WORK_UNITS_MAX = 2 * REFILL_COUNT + 200
 
 
 class Timeline:
