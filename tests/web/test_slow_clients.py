@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+import uvicorn
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from dragoman.limits import WEB_CONNECTIONS_MAX, WEB_REQUESTS_MAX
+from dragoman.web.connections import protocol_of
 from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
 from tests.web.conftest import NewHouse
@@ -19,6 +24,7 @@ PROBES = ("/livez", "/readyz", "/metrics")
 HALF_A_HEAD = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 HALF_A_FORM = b"POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\ntoken="
 WAIT_S = 30.0
+ANSWER_SIZE = 64 << 20
 pytestmark = pytest.mark.timeout(180)
 
 
@@ -120,3 +126,45 @@ def test_a_browser_that_asks_again_on_the_same_connection_is_served(new_house: N
                 data = sock.recv(4096)
                 assert data, "the connection ended"
                 heard += data
+
+
+async def _large(scope: Scope, receive: Receive, send: Send) -> None:
+    """An answer that fits in no buffer."""
+    await Response(bytes(ANSWER_SIZE))(scope, receive, send)
+
+
+def test_a_client_that_does_not_read_its_answer_is_cut_off() -> None:
+    """The answer would else hold its request's place for ever."""
+    ended = threading.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            try:
+                await _large(scope, receive, send)
+            finally:
+                ended.set()
+
+    config = uvicorn.Config(app, port=0, http=protocol_of(5.0, unread_s=0.2), lifespan="off", log_config=None)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        wait_for("the server", lambda: server.started, WAIT_S)
+        with socket.create_connection(server.servers[0].sockets[0].getsockname(), WAIT_S) as client:
+            client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert ended.wait(WAIT_S), "the answer is still being sent"
+            wait_for("the end of the connection", lambda: _is_broken(client), WAIT_S)
+    finally:
+        server.should_exit = True
+        thread.join(WAIT_S)
+
+
+def _is_broken(client: socket.socket) -> bool:
+    """Whether reading everything ends before the whole answer has come."""
+    size = 0
+    try:
+        while data := client.recv(1 << 20):
+            size += len(data)
+    except ConnectionError:
+        pass
+    return size < ANSWER_SIZE

@@ -36,7 +36,7 @@ class Exchange:
         raise NotImplementedError
 
     def by_digits(self, peer: Peer, text: bytes, at: int) -> Message | None:
-        """The open message in memory that a worker answers, by the sixteen digits (`WireIds`) that stand at an offset. Whoever presents
+        """The open message in memory that a worker answers, by the sixteen digits (`WireIds`) that stand at an offset. A worker that presents
         them was given them once, be it in another life of the broker or on another connection. Digits from before there was a key can be
         guessed: they count unless another worker holds the message."""
         raise NotImplementedError

@@ -4,7 +4,7 @@
     ebus    <id>                                    scale0   <id>.<origin>.<client's id>
     emqp    00000000-0000-0000-<4 digits>-<12 digits>, where the client's own id cannot serve
 
-Whoever presents a message's id was given it. No table is needed: the number is computed back. The key is made at the first start and
+A peer that presents a message's id was given it. No table is needed: the number is computed back. The key is made at the first start and
 kept in the journal. Numbers below `first` left the broker before there was a key, as they are; they keep that form.
 
 The claim is modest: a worker that sees any number of ids of its own can neither compute nor guess those of others. An id is not a

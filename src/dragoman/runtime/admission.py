@@ -131,7 +131,7 @@ class Admission:
             address = address.ipv4_mapped
         if any(is_in(address, network) for network in self._exempt):
             return NO_ADDRESS
-        # Whoever has one address of IPv6 has the whole network around it.
+        # A host with one address of IPv6 has the whole network around it.
         return str(address) if address.version == 4 else str(ip_network((address, ADDRESS_PREFIX_V6), strict=False))
 
 

@@ -72,6 +72,7 @@ class Broker:
         self._waiters: list[asyncio.Future[None]] = []
         self._batch_waiters: list[asyncio.Future[None]] = []
         self._is_awake = False
+        self._is_step_planned = False
         self._is_stopped = False
         self._is_congested = False
         self._next_second_ns = 0
@@ -132,10 +133,16 @@ class Broker:
                 self._waiters.clear()
         if self.core.refusing == TAKEN and not (self.committer.trouble is None and self.journal.accepts_new_work):
             self._check_trouble()  # at once: what is left of a full disk is for settling
-        if self.upkeep.has_more:
-            self.loop.call_later(CHECKPOINT_PAUSE_S, self.wake)
+        if self.upkeep.has_more and not self._is_step_planned:
+            self._is_step_planned = True
+            self.loop.call_later(CHECKPOINT_PAUSE_S, self._next_step)
         self._check_congestion()
         self.memory.check()
+
+    def _next_step(self) -> None:
+        """A checkpoint is under way, and the next of its steps comes with the next commit."""
+        self._is_step_planned = False
+        self.wake()
 
     def _on_synced(self) -> None:
         """All that the batch was held for is kept: send it, and go on with what has gathered meanwhile."""

@@ -2,6 +2,7 @@
 
 connection   its first request must be whole within `limits.handshake_s`, each later one within IDLE_S of the answer before. Beyond
              WEB_CONNECTIONS_MAX the one that has been without a request for longest goes
+answer       a client that has read nothing of it for UNREAD_S is cut off
 request      WEB_REQUESTS_MAX at once, streams included; beyond, 503. /livez, /readyz and /metrics have WEB_PROBES_MAX of their own
 """
 
@@ -19,17 +20,20 @@ from dragoman.limits import WEB_CONNECTIONS_MAX, WEB_PROBES_MAX, WEB_REQUESTS_MA
 from dragoman.web.guard import PROBE_PATHS
 
 IDLE_S: Final = 30
+UNREAD_S: Final = 30.0
 
 
 class PatientProtocol(H11Protocol):
     """One connection. uvicorn's own timer ends with the first byte of a request; this one with its last."""
 
     request_s: ClassVar[float] = 10.0
+    unread_s: ClassVar[float] = UNREAD_S
     waiting: ClassVar[dict[PatientProtocol, None]] = {}  # for a request, the longest first; one process, one page
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._deadline: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -39,7 +43,22 @@ class PatientProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_waiting()
+        self._end_unread()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Its client does not read: the answer must not hold a request's place for ever."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(self.unread_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._end_unread()
+        super().resume_writing()
+
+    def _end_unread(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def handle_events(self) -> None:
         super().handle_events()
@@ -62,9 +81,9 @@ class PatientProtocol(H11Protocol):
             self._deadline = None
 
 
-def protocol_of(request_s: float) -> type[PatientProtocol]:
-    """The protocol of a server whose clients have so long for their first request."""
-    return type("PatientProtocol", (PatientProtocol,), {"request_s": request_s})
+def protocol_of(request_s: float, unread_s: float = UNREAD_S) -> type[PatientProtocol]:
+    """The protocol of a server whose clients have so long for their first request, and for the next bytes of an answer."""
+    return type("PatientProtocol", (PatientProtocol,), {"request_s": request_s, "unread_s": unread_s})
 
 
 class Turnstile:
