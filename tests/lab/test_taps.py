@@ -10,6 +10,7 @@ import pytest
 from dragoman.runtime.clock import Clock
 from dragoman.runtime.connection import Connection
 from dragoman.runtime.tap import Sight, TapBoard, TappedConnection
+from dragoman.runtime.watchdog import Watchdog
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message
 from tests.core.harness import House
@@ -40,6 +41,7 @@ class Desk:
     def __init__(self) -> None:
         self.house = House()
         self.clock = Clock()
+        self.watchdog = Watchdog()
         self.connections: dict[Any, Connection] = {}
         self.board = TapBoard()
         self.seen: list[Sight] = []

@@ -28,8 +28,8 @@ class Connection(asyncio.Protocol):
         self.is_paused = False  # by backpressure
         self.is_resting = False  # until the next tick
         self.is_sender_paused = False  # memory is short, and it sends much
-        self.is_deaf = False  # it does not read
-        self.deaf_ns = 0  # since when
+        self.unsent_seen = 0  # what was not sent when memory was last looked at, and since when none of it has gone
+        self.unsent_since_ns = 0
         self.is_read = True
         self._rest = b""  # of the last read, for the next turn
         self._is_lost = False
@@ -119,8 +119,6 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The peer does not read: no new work for it, and no more of its own until it does."""
         if self.session is not None:
-            self.is_deaf = True
-            self.deaf_ns = self.broker.clock.now_ns()
             self.session.set_blocked(True)
             self.session.sink = self._send_to_slow
             self.broker.balance(self)
@@ -128,7 +126,6 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         if self.session is not None and self.transport is not None and not self.transport.is_closing():
             self.broker.wake()
-            self.is_deaf = False
             self.session.sink = self.transport.write
             self.session.set_blocked(False)
             self.broker.balance(self)

@@ -122,9 +122,16 @@ class MemoryBudget:
             self._resume(used)
 
     def _add_up_outboxes(self) -> None:
+        """Also note of each connection since when nothing of what waits for it has gone."""
         broker = self._broker
-        size = sum([connection.unsent_size for connection in broker.connections.values()])
-        self.outboxes_size = size + broker.hub.held_size() + broker.batch_size
+        total, now_ns = 0, broker.clock.now_ns()
+        for connection in broker.connections.values():
+            size = connection.unsent_size
+            if size < connection.unsent_seen or connection.unsent_seen == 0:
+                connection.unsent_since_ns = now_ns
+            connection.unsent_seen = size
+            total += size
+        self.outboxes_size = total + broker.hub.held_size() + broker.batch_size
 
     # -- what is too much ---------------------------------------------------------------------------------------------------
 
@@ -135,9 +142,9 @@ class MemoryBudget:
         # Twice its share, and there is no time to see who reads slowly and who not at all.
         is_urgent = self.outboxes_size > self.size_max // 4
         deaf = [
-            (connection.unsent_size, connection)
+            (connection.unsent_seen, connection)
             for connection in broker.connections.values()
-            if connection.is_deaf and (is_urgent or connection.deaf_ns < deaf_ns)
+            if connection.unsent_seen > 0 and (is_urgent or connection.unsent_since_ns < deaf_ns)
         ]
         for size, connection in sorted(deaf, key=_size, reverse=True):
             if self.outboxes_size <= self.size_max // 8:
