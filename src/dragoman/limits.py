@@ -96,6 +96,10 @@ SYNC_INTERVAL_NS: Final = 1_000_000_000
 CHECKPOINT_AMORTISE: Final = 4
 # Records of a segment are carried forward when less than this part of it is live.
 CARRY_LIVE_PERCENT: Final = 25
+# Live records whose size is looked at to tell how much of a segment is live: a read of four bytes each, of all segments together about 5 ms.
+SEGMENT_SAMPLES_MAX: Final = 8
+# Waiting messages of one line that are candidates for it.
+TAIL_SAMPLES_MAX: Final = 10_000
 # Segment files held open for reading bodies; the rest are opened again when needed.
 OPEN_SEGMENTS_MAX: Final = 256
 # The newest segment is indexed in steps of so many bytes: what is behind the last one is looked through by every trace.

@@ -11,6 +11,7 @@ from dragoman.core.quarantine import Quarantine
 from dragoman.core.state import State
 from dragoman.core.tail import Tail
 from dragoman.errors import RecordDamaged
+from dragoman.limits import TAIL_SAMPLES_MAX
 from dragoman.model.message import Message
 from dragoman.model.records import FactLog, carried_at
 
@@ -29,6 +30,28 @@ def live_counts(state: State) -> dict[int, int]:
                 if line.tail.live > 0:
                     count_tail(line.tail, counts)
     return counts
+
+
+def live_samples(state: State, most: int) -> dict[int, list[int]]:
+    """Places of some live messages by the segment that keeps them, at most `most` of each: what these are like, the others are."""
+    samples: dict[int, list[int]] = {}
+    for m in state.messages.values():
+        add_sample(samples, m.place, most)
+    for queue in state.queues.values():
+        for lane in queue.lanes:
+            for line in lane.lines.values():
+                tail = line.tail
+                step = (len(tail.places) - tail.head) // TAIL_SAMPLES_MAX + 1
+                for at in range(tail.head, len(tail.places), step):
+                    if tail.numbers[at] > 0:
+                        add_sample(samples, tail.places[at], most)
+    return samples
+
+
+def add_sample(samples: dict[int, list[int]], place: int, most: int) -> None:
+    found = samples.setdefault(place >> PLACE_SHIFT, [])
+    if len(found) < most:
+        found.append(place)
 
 
 def carriable_counts(state: State, counts: dict[int, int]) -> dict[int, int]:

@@ -271,6 +271,10 @@ class Journal:
             return record
         return self._shelf.read_record(*split_place(place), message_no)
 
+    def record_size(self, place: int) -> int:
+        """The bytes of a record as its own head says, which nothing proves: for an estimate. 0 where there is none."""
+        return self._shelf.record_size(*split_place(self.place_now(place)))
+
     def prepare_reads(self, segment_nos: Iterable[int]) -> None:
         """At the start, before there is a loop to hold up: know the blocks of those segments whose records have no CRC of their own."""
         old = {file.segment_no for file in self._found.files if file.header is not None and file.header.version < 2}

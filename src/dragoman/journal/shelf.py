@@ -94,6 +94,17 @@ class Shelf:
             raise RecordDamaged(self._path(segment_no), offset, flaw)
         return data
 
+    def record_size(self, segment_no: int, offset: int) -> int:
+        """What the head at `offset` says, not proved, and never more than the segment holds; 0 where nothing can be read."""
+        segment = self.segments.get(segment_no)
+        if segment is None:
+            return 0
+        try:
+            head = self._disk.read(self._open_reader(segment_no), 4, offset)
+        except OSError:
+            return 0
+        return min(int.from_bytes(head, "little"), segment.end)
+
     def prepare(self, segment_no: int) -> None:
         """Know the blocks of a segment before a record in it is asked for: finding them takes a walk over the file."""
         if segment_no in self.segments:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from dragoman.core.carry import PLACE_SHIFT, Carrier, carriable_counts, live_counts
+from dragoman.core.carry import PLACE_SHIFT, Carrier, carriable_counts, live_counts, live_samples
 from dragoman.core.damage_check import DamageCheck
 from dragoman.core.line_rows import ALL
 from dragoman.core.snapshot import Snapshot, estimated_size
@@ -26,6 +26,7 @@ from dragoman.limits import (
     LAKE_FULL_PATIENCE_NS,
     LAKE_PATIENCE,
     RETENTION_INTERVAL_NS,
+    SEGMENT_SAMPLES_MAX,
     SEGMENT_SIZE_MIN,
     SYNC_INTERVAL_NS,
 )
@@ -220,9 +221,10 @@ class Upkeep:
             freed = journal.drop(dropped)
             log.info("segments dropped", count=len(dropped), bytes=freed)
         carriable = carriable_counts(self._core.state, counts)
+        samples = live_samples(self._core.state, SEGMENT_SAMPLES_MAX)
         sizes = {
-            s.segment_no: carriable.get(s.segment_no, 0) * _message_size(s.size, s.first_lsn, s.last_lsn)
-            for s in segments
+            segment_no: carriable.get(segment_no, 0) * sum(map(journal.record_size, places)) // len(places)
+            for segment_no, places in samples.items()
         }
         self._carry_list = journal.worth_carrying(sizes, bound)
         was_full = self.is_full
@@ -254,8 +256,3 @@ class Upkeep:
     def close(self) -> None:
         if self._thread is not None:
             self._thread.join()
-
-
-def _message_size(size: int, first_lsn: int, last_lsn: int) -> int:
-    """About the bytes of one message in a segment: most leave three facts there."""
-    return 3 * size // max(last_lsn - first_lsn + 1, 1)
