@@ -179,3 +179,21 @@ def test_what_a_crash_tore_is_not_damage_after_retention_and_another_crash(disk:
     disk.crash(Random(seed))
     opened(disk, durability="os")
     assert read_numbers(disk=disk)[:6] == [1, 2, 3, 4, 5, 6], f"seed {seed}"
+
+
+def test_a_segment_that_uses_the_numbers_of_an_unsynced_checkpoint_says_so(disk: FakeDisk) -> None:
+    """Seed 5159 of the simulator: a power loss may tear that checkpoint, and only this segment says that it counts for nothing."""
+    journal = opened(disk, durability="os")
+    append_numbers(journal, 1, 2)
+    journal.roll([record(2, 50, kind=200)], 5000)
+    append_numbers(journal, 3, 1)
+    journal.sync()
+    assert [info.took_over for info in journal.segments()] == [False, False]
+    journal.add_checkpoint([record(2, 3000, kind=200)], True)
+    disk.kill()
+    journal = opened(disk, durability="os")
+    assert [info.took_over for info in journal.segments()] == [False, False, True]
+    append_numbers(journal, 4, 1)
+    journal.close()
+    disk.kill()
+    assert [info.took_over for info in opened(disk, durability="os").segments()] == [False, False, True, False]

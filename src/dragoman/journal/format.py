@@ -32,6 +32,8 @@ SEGMENT_CHECKPOINT: Final = 1
 SEGMENT_MOVED: Final = 2
 # Salvaged: facts before this segment are lost, so its first numbers may jump.
 SEGMENT_GAP: Final = 4
+# Its first block numbers were used before, at the end of the segment before: what stands there counts for nothing, whole or torn.
+SEGMENT_TOOK_OVER: Final = 8
 
 BLOCK_MAGIC: Final = 0x4B424744  # "DGBK" in the file
 BLOCK_MAGIC_BYTES: Final = BLOCK_MAGIC.to_bytes(4, "little")

@@ -15,6 +15,7 @@ from dragoman.journal.format import (
     RECORD_HEAD_SIZE,
     SEGMENT_HEADER_SIZE,
     SEGMENT_MOVED,
+    SEGMENT_TOOK_OVER,
     block_seed,
     index_path,
     segment_name,
@@ -198,8 +199,10 @@ def shelve(disk: DiskFace, files: list[SegmentFile], reach: dict[int, Reach], ne
 
 
 def _took_over(disk: DiskFace, file: SegmentFile) -> bool:
-    """Whether its first block is the second copy of one."""
-    if file.header is None or not file.header.flags & SEGMENT_MOVED:
+    """Whether it says so, or (one of version 1) its first block is the second copy of one."""
+    if file.header is None or file.header.flags & SEGMENT_TOOK_OVER:
+        return file.header is not None
+    if not file.header.flags & SEGMENT_MOVED:
         return False
     fd = disk.open(file.path, write=False)
     try:

@@ -24,6 +24,7 @@ from dragoman.journal.format import (
     SEGMENT_GAP,
     SEGMENT_HEADER_SIZE,
     SEGMENT_MOVED,
+    SEGMENT_TOOK_OVER,
     SegmentHeader,
     pack_block_header,
     place_of,
@@ -231,6 +232,8 @@ class Writer:
     def _write_again(self, *, synced: bool) -> tuple[Segment, int]:
         """A new segment that begins with all held blocks, behind the last synced one; and the next block number."""
         flags = SEGMENT_MOVED if len(self.held) else 0
+        if self.next_block_no > self.synced_block_no + 1:
+            flags |= SEGMENT_TOOK_OVER
         if self._gap_block_no > self.synced_block_no:  # it takes over from the segment that admitted a salvage's gap
             flags, self._gap_block_no = flags | SEGMENT_GAP, self.synced_block_no + 1
         header = self._header(flags, (self.synced_lsn + 1, self.synced_block_no + 1))
@@ -253,7 +256,7 @@ class Writer:
         self._moves.update(moves)
         segment.end, segment.allocated = end, max(end, spare.size)
         segment.last_lsn, segment.last_time_ns = self.next_lsn - 1, self.time_ns
-        segment.took_over = len(self.held) > 0
+        segment.took_over = header.flags & SEGMENT_TOOK_OVER != 0
         self._shelf.add(segment)
         return segment, next_block_no
 
