@@ -185,6 +185,8 @@ QUEUES_PER_PIECE: Final = 16
 QUEUES_LISTED_MAX: Final = 10_000
 # The loop came this much later than it wanted: it was not running, and nobody's silence in that time is held against them.
 STALL_NS: Final = 1_000_000_000
+# The core's time stood still for longer, because a slow disk held facts back: signs of life of that instant are put right.
+STILL_NS: Final = 50_000_000
 # Log lines about peers' faults per second; the rest are counted and told once.
 FAULT_LOGS_PER_SECOND: Final = 10
 # Part of the connections that is guaranteed to the listeners, in equal shares, and how many each has at least: a flood on one must leave

@@ -359,3 +359,29 @@ def test_all_but_cron_go_by_a_clock_that_never_jumps(step_s: int) -> None:
     assert [fact["reason"] for fact in scene.facts("closed")] == ["past_expiry"]
     leased = [frames[6] for frames in scene.received("worker") if frames[2] == b"REQUEST"]
     assert leased == [b"leased", b"delayed"]
+
+
+# -- seed 5336: a sign of life that came while a slow disk held the core's time back ------------------------------------
+
+
+def test_a_worker_that_signed_while_the_disk_was_slow_is_not_lost_too_early() -> None:
+    heartbeat = ("send", "worker", b"", VERSION, b"HEARTBEAT", b"hb", b"1.0")
+    steps: list[Step] = [
+        ("connect", "worker", "emqp.worker", b"worker"),
+        ("send", "worker", b"", VERSION, b"INFORM", b"1", b'[[10,"mail"]]', b"worker", b"bytes"),
+        ("connect", "client", "emqp.client", b"client"),
+        ("wait", 1),
+        heartbeat,
+        ("slow", 2000),
+        emqp_request(b"first", b"other", b"", b"first"),
+        ("wait", 0.1),
+        emqp_request(b"second", b"other", b"", b"second"),  # its fact waits for the disk, and so does the core's time
+        ("wait", 1.7),
+        heartbeat,
+        ("slow", 0),
+        ("wait", 2.5),
+    ]
+    scene = play(steps, {"journal.durability": "disk", "emqp.worker_lost_s": 3, "emqp.heartbeat_s": 1})
+    assert scene.facts("worker_left") == []
+    scene.play([("wait", 2)])
+    assert [fact["reason"] for fact in scene.facts("worker_left")] == ["heartbeat_lost"], "silence still counts"

@@ -24,6 +24,14 @@ class Dialect:
         for session in self.sessions.values():
             session.last_sign_ns = min(session.last_sign_ns + stall_ns, now_ns)
 
+    def went_on(self, still_ns: int) -> None:
+        """Time stood still at `still_ns`, and goes on: a sign of that instant came at any time since. Not quite now, so that it is not
+        taken for one of the next standstill."""
+        now_ns = self.exchange.now_ns - 1
+        for session in self.sessions.values():
+            if session.last_sign_ns == still_ns:
+                session.last_sign_ns = now_ns
+
     def reconfigured(self) -> None:
         """The settings were read again."""
 

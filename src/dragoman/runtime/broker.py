@@ -18,7 +18,7 @@ from dragoman.dialects.registry import Dialects
 from dragoman.dialects.session import Hub, Session
 from dragoman.errors import JournalFull, PeerError
 from dragoman.journal.journal import Journal
-from dragoman.limits import CHECKPOINT_PAUSE_S, CLOCK_STEP_NS, NEWS_BUFFER_SIZE, STALL_NS, WRITE_BUFFER_SIZE
+from dragoman.limits import CHECKPOINT_PAUSE_S, CLOCK_STEP_NS, NEWS_BUFFER_SIZE, STALL_NS, STILL_NS, WRITE_BUFFER_SIZE
 from dragoman.model.words import DRAINING, JOURNAL_FAILING, JOURNAL_FULL, PROTOCOL_FAULT, TAKEN
 from dragoman.runtime.admission import ADDRESS_FULL, FULL, Admission
 from dragoman.runtime.clock import Clock
@@ -75,6 +75,7 @@ class Broker:
         self._is_step_planned = False
         self._is_stopped = False
         self._is_congested = False
+        self._still_ns = 0  # where the core's time stands still; 0: it does not
         self._next_second_ns = 0
         self._swept_ns = 0
         self._was_stalled = False
@@ -98,8 +99,20 @@ class Broker:
         """Something arrived: there will be a tick once all that is there has been read."""
         if not self._is_awake:
             self._is_awake = True
-            self.core.set_time(self.clock.now_ns())
+            self._read_clock()
             self.loop.call_soon(self.tick)
+
+    def _read_clock(self) -> None:
+        """The core's time stands still while a slow disk holds facts back. Who signed meanwhile signed later than that time says."""
+        before_ns, now_ns = self.core.now_ns, self.clock.now_ns()
+        self.core.set_time(now_ns)
+        if self.core.now_ns == before_ns:
+            if now_ns - before_ns > STILL_NS:
+                self._still_ns = before_ns
+        elif self._still_ns:
+            for dialect in self.dialects.all:
+                dialect.went_on(self._still_ns)
+            self._still_ns = 0
 
     def tick(self) -> None:
         if self._is_stopped:

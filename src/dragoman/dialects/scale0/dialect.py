@@ -77,6 +77,13 @@ class Scale0Dialect(Dialect):
         for session in self.speakers.values():
             session.last_word_ns = min(session.last_word_ns + stall_ns, now_ns)
 
+    def went_on(self, still_ns: int) -> None:
+        super().went_on(still_ns)
+        now_ns = self.exchange.now_ns - 1
+        for session in self.speakers.values():
+            if session.last_word_ns == still_ns:
+                session.last_word_ns = now_ns
+
     # -- other brokers --------------------------------------------------------------------------------------------------
 
     def broker_for(self, services: list[bytes], is_client: bool) -> str:

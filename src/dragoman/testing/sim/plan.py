@@ -127,7 +127,7 @@ def config_of(chance: Random) -> Config:
         out_buffer_max=chance.choice((64 << 20, 16_384)),
         handshake_s=chance.choice((2.0, 10.0)),
         memory_max=chance.choice(
-            (256 << 20, 256 << 20, 2 << 20)
+            (256 << 20, 256 << 20, 4 << 20)
         ),  # never the machine's: the same seed is the same run anywhere
     )
     emqp = replace(

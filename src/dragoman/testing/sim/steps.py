@@ -14,6 +14,7 @@ name of a method of `Scene`:
     ("requeue", body) · ("cancel", body)                 the message whose body contains these bytes
     ("kill",) · ("power",) · ("stop",) · ("start",)      the process dies, the machine dies, an orderly stop, a start
     ("damage", body)                                     a bit of that message's record turns over on disk
+    ("slow", ms)                                         every sync takes so much longer
     ("full", bytes) · ("fail_syncs", n) · ("clear",)     the disk has this much room left, fails, is well again
 
 Each step happens in an instant of its own, and after each the simulator's checks look at the core and its facts.
@@ -225,6 +226,9 @@ class Scene(World):
                 self.corruption.numbers.add(number)
                 return
         raise AssertionError(f"no waiting message has {body!r} in its body")
+
+    def on_slow(self, pause_ms: int) -> None:
+        self.disk.pause_ms = pause_ms
 
     def on_fail_syncs(self, count: int) -> None:
         self.disk.fail_syncs(count)
