@@ -55,3 +55,22 @@ def test_forged_bytes_reach_nobody_and_the_neighbours_flow_also_over_a_restart()
     given = [frames[6][:6] for frames in scene.received("worker") if frames[2] == b"REQUEST"]
     assert given == [b"body %d" % n for n in range(8) if n != 2]
     assert len(scene.facts("quarantined")) == 1
+
+
+def test_an_ebus_client_that_asks_again_is_told_of_its_damaged_request_by_its_own_rid() -> None:
+    """Seeds 2069 and 13677 of the simulator: the record does not tell the rid any more."""
+    ask = ("send", "client", b"", b"EBC01", b"REQ", b"mail", b"42", b"data", b"20000")
+    steps: list[Step] = [
+        ("connect", "client", "ebus.client", b"client"),
+        *(("send", "client", b"", b"EBC01", b"REQ", b"mail", b"%d" % n, b"filling", b"20000") for n in range(3)),
+        ask,
+        ("damage", b"data"),
+        ask,
+        ("connect", "worker", "ebus.worker", b"worker"),
+        ("send", "worker", b"EBW01", b"READY", b"null", b"mail"),
+        ("wait", 1),
+    ]
+    scene = play(steps, {"queues.head_max": 1})
+    rejected = [frames[3] for frames in scene.received("client") if frames[2] == b"REJECT"]
+    assert rejected == [b"42"]
+    assert len([frames for frames in scene.received("worker") if frames[1] == b"REQ"]) == 3

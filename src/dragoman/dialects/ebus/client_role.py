@@ -125,7 +125,7 @@ class ClientRole(ZmtpSession):
         if number != 0:
             m = self.exchange.fetch(number)
             if m is not None and m.client is not self:
-                self.exchange.readdress(m, self)
+                self.ebus.requests.claim(m, rid, self)
             return True
         ended = asker.find(rid)
         if ended is not None:
@@ -143,7 +143,7 @@ class ClientRole(ZmtpSession):
                 self.exchange.note(self, "EBUS_NOTHING_TO_CANCEL")
             return
         if m.client is not self:
-            self.exchange.readdress(m, self)
+            self.ebus.requests.claim(m, frames[at], self)
         if not is_told:
             self.unwanted = m.number
         self.exchange.cancel(m, BY_CLIENT)

@@ -163,8 +163,8 @@ class Requests:
         asker = self.asker_of(client.address)
         if asker.is_connected:
             self.stand_down(asker)
-            for number in asker.open.values():
-                self.readdress(number, client)
+            for rid, number in asker.open.items():
+                self.readdress(rid, number, client)
         asker.connections.append(client)
         return asker
 
@@ -191,7 +191,7 @@ class Requests:
         asker.is_connected = True
         for rid, number in asker.open.items():
             self.orphan(rid, asker)
-            self.readdress(number, asker)
+            self.readdress(rid, number, asker)
         for shelf in asker.shelves:
             for rid in shelf.ended:
                 self.orphan(rid, asker)
@@ -205,10 +205,16 @@ class Requests:
             for rid in shelf.ended:
                 self.unorphan(rid, asker)
 
-    def readdress(self, number: int, client: Peer) -> None:
+    def readdress(self, rid: bytes, number: int, client: Peer) -> None:
         m = self.exchange.by_number(number)
         if m is not None:
-            self.exchange.readdress(m, client)
+            self.claim(m, rid, client)
+
+    def claim(self, m: Message, rid: bytes, client: Peer) -> None:
+        """The outcome of a request goes to a connection of its client. A damaged record does not tell its rid; this table does."""
+        if m.is_bare:
+            m.client_id = rid
+        self.exchange.readdress(m, client)
 
     def orphan(self, rid: bytes, asker: Asker) -> None:
         orphans = self.orphans.get(rid)
@@ -237,7 +243,7 @@ class Requests:
                 if self.is_open_same(number, queue, body):
                     del before.open[rid]
                     asker.open[rid] = number
-                    self.readdress(number, client)
+                    self.readdress(rid, number, client)
                     self.moved(rid, before)
                     return
                 continue

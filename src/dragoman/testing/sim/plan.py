@@ -78,6 +78,7 @@ def plan_of(chance: Random) -> Plan:
     dialects = dialects_of(chance)
     if "pingpong" in dialects:
         queues += (PINGPONG_QUEUE,)
+    fills: tuple[int, ...] = chance.choice(((0,), (0, 50), (200, 2000), (0, 0, 20_000)))
     is_flood = chance.random() < 0.03
     tempers = ("good", "good", "moody", "dying")
     return Plan(
@@ -85,7 +86,7 @@ def plan_of(chance: Random) -> Plan:
         config=config,
         journal=journal,
         queues=queues,
-        fills=chance.choice(((0,), (0, 50), (200, 2000), (0, 0, 20_000))),
+        fills=fills,
         unfit_share=chance.choice((0.0, 0.0, 0.3)),
         seconds=chance.randint(3, 10),
         requests_max=2000 if is_flood else chance.choice((20, 50, 120, 200)),
@@ -98,7 +99,8 @@ def plan_of(chance: Random) -> Plan:
         crashes=0 if durability == "memory" else chance.choice((0, 1, 1, 2, 4)),
         troubles=0 if durability == "memory" else chance.choice((0, 0, 1, 2)),
         sync_ms=chance.choice(((1,), (1, 5, 30), (2, 400))),
-        disk_size=None if is_flood else chance.choice((None, None, None, None, 1_500_000)),
+        # The spare segment is the reserve of a full disk: what one tick takes in must fit there, as it does with the default settings.
+        disk_size=None if is_flood or max(fills) > 2000 else chance.choice((None, None, None, None, 1_500_000)),
         corruptions=0 if durability == "memory" else chance.choice((0, 0, 0, 1, 4)),
         legacy_share=chance.choice((0.0, 0.0, 0.3)),
         garbage=chance.choice((0, 0, 0, 1, 2)),
