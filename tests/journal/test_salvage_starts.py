@@ -122,6 +122,7 @@ def first_replayed(journal: Journal) -> int:
 def test_a_broker_starts_on_what_is_saved_of_a_real_load(seed: int) -> None:
     """The simulator's broker made these journals; a core reads what is saved of each, and a second one the same again."""
     world = World(seed)
+    world.plan = replace(world.plan, corruptions=0)  # the damage is done below
     world.run()
     assert world.life is not None
     if seed % 2 == 0:
@@ -225,3 +226,19 @@ def test_a_directory_whose_every_segment_is_another_file_is_refused_with_words(d
     with pytest.raises(JournalMisplaced, match="nothing to save"):
         salvage(DIRECTORY, SAVED, disk=disk)
     assert not disk.exists(SAVED)
+
+
+def test_a_page_of_a_segment_that_stands_again_at_its_beginning_is_no_block_there(disk: FakeDisk) -> None:
+    """The copies are whole, and closer to the header than any block can be."""
+    journal = opened(disk)
+    for number in range(1, 9):
+        append_numbers(journal, number, 1)
+    path = journal.segments()[-1].path
+    journal.close()
+    content = disk.content(path)
+    page = content[464 - 150 : 464 - 150 + 300]  # the block at 464 comes to stand at 150
+    disk.put(path, page + content[300:])
+    result = salvage(DIRECTORY, SAVED, disk=disk)
+    saved = replayed_numbers(opened(disk, directory=SAVED))
+    assert saved == [3, 4, 5, 6, 7, 8]
+    assert [(loss.first_lsn, loss.last_lsn) for loss in result.losses] == [(1, 2)]

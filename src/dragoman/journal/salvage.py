@@ -90,7 +90,7 @@ def _with_header(disk: DiskFace, file: SegmentFile, broker_id: bytes, first_lsns
     try:
         first = block_at(disk, fd, seed, SEGMENT_HEADER_SIZE)
         if first is None:
-            first = next_whole_block(disk, fd, seed, SEGMENT_HEADER_SIZE)
+            first = _block_behind(disk, fd, seed, SEGMENT_HEADER_SIZE)
     finally:
         disk.close(fd)
     if first is None:
@@ -101,6 +101,15 @@ def _with_header(disk: DiskFace, file: SegmentFile, broker_id: bytes, first_lsns
     times = (0, 0, first.header.time_ns)
     header = SegmentHeader(FORMAT_VERSION, flags, file.segment_no, first_lsn, first_block_no, *times, broker_id)
     return file._replace(header=header)
+
+
+def _block_behind(disk: DiskFace, fd: int, seed: int, offset: int, block_no_min: int = 0) -> Found | None:
+    """The first whole block behind damaged bytes at `offset`, which were at least one block: what is whole and nearer is a copy that a disk
+    wrote to the wrong place."""
+    found = next_whole_block(disk, fd, seed, offset, block_no_min)
+    while found is not None and found.offset - offset < BLOCK_HEADER_SIZE:
+        found = next_whole_block(disk, fd, seed, found.offset + 1, block_no_min)
+    return found
 
 
 class _Salvager:
@@ -205,7 +214,7 @@ class _Salvager:
             if walk.fault is None and next_block_no >= limit:
                 return
             # Zeros are the end of a segment, unless more blocks stand behind them.
-            behind = next_whole_block(self._disk, fd, seed, walk.end, next_block_no)
+            behind = _block_behind(self._disk, fd, seed, walk.end, next_block_no)
             if behind is None or behind.header.block_no >= limit:
                 if walk.fault is not None or not is_last:
                     self._lose(file, walk.end, max(0, file.size - walk.end), None)
