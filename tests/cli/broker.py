@@ -24,6 +24,7 @@ from dragoman.wire.zmtp.frames import encode_message
 
 START_S = 20.0
 WAIT_S = 15.0
+END_S = 60.0  # a stop waits for a sealer, which runs when nobody else wants to
 
 
 def wait_for(what: str, look: Callable[[], Any]) -> Any:
@@ -73,7 +74,7 @@ class BrokerProcess:
     def end(self, sign: int = signal.SIGKILL) -> None:
         if self.process.poll() is None:
             self.process.send_signal(sign)
-        self.process.wait(WAIT_S)
+        self.process.wait(END_S)
         for servant in self.servants:
             servant.vanish()
 

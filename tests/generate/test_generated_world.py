@@ -76,7 +76,8 @@ def test_there_are_as_many_facts_as_asked_for_and_they_fill_the_days(told: Told)
 
 
 def test_every_kind_of_fact_occurs(told: Told) -> None:
-    assert {str(fact["fact"]) for _, fact in told.facts} == set(FACT_NAMES) - {""}
+    """But for the forgetting of queues: that takes a week without a message, and a generated world's queues are busy."""
+    assert {str(fact["fact"]) for _, fact in told.facts} == set(FACT_NAMES) - {"", "queue_forgotten"}
 
 
 def test_attempts_end_in_every_usual_way(told: Told) -> None:
