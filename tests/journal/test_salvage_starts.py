@@ -118,11 +118,12 @@ def first_replayed(journal: Journal) -> int:
     return checkpoints[-1].first_lsn if checkpoints else 1
 
 
-@pytest.mark.parametrize("seed", [2, 6, 50, 55])
+@pytest.mark.parametrize("seed", [2, 6, 55, 58])
 def test_a_broker_starts_on_what_is_saved_of_a_real_load(seed: int) -> None:
     """The simulator's broker made these journals; a core reads what is saved of each, and a second one the same again."""
     world = World(seed)
-    world.plan = replace(world.plan, corruptions=0)  # the damage is done below
+    # The damage is done below, and all facts are to be there.
+    world.plan = replace(world.plan, corruptions=0, journal=replace(world.plan.journal, size_max=1 << 30))
     world.run()
     assert world.life is not None
     if seed % 2 == 0:

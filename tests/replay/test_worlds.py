@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,14 @@ from dragoman.testing.sim.world import World
 SEEDS = (2, 3, 5, 8, 9, 11, 12, 16, 18, 19, 22, 23)
 # Worlds are wild: whole seconds without a word, disks that stand still, clocks that jump. A real journal has less of it.
 CHECKED_PART_MIN = 0.9
+REQUESTS_MAX = 200
 
 
 def exported(seed: int, part: float) -> Script:
     """What `dragoman export-test` makes of a world, from a part of its time on."""
     world = World(seed)
+    # More leases than one step makes at a time go in an order that no story tells.
+    world.plan = replace(world.plan, requests_max=min(world.plan.requests_max, REQUESTS_MAX))
     with quiet_logs():
         world.run()
     blocks = world.chronicle.blocks
