@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 SEEDS ?= 2000
+FIRST ?= 1
+EXAMPLES ?= 20000
 KILLS ?= 30
 INPUTS ?= 1000000
 TRIALS ?= 20000
@@ -23,16 +25,19 @@ JUDGES := $(VENV)/.spark-test
 PACKAGING := pyproject.toml setup.py constraints.txt
 SOURCES := $(PACKAGING) $(shell find src -name '*.py' -o -name py.typed -o -name '*.properties' -o -path '*/web/static/*' -o -path '*/web/templates/*')
 # Run once per `make test`, on the installed build; the pure run covers everything else.
-ONCE := browser or eventmq or slow or spark
+ONCE := alone or browser or eventmq or slow or spark
 # Most tests wait for a process or a clock: four at a time take a third of the time, also on two cores.
 # EventMQ's own programs go by the second and run one at a time; Spark's tests share a session, and two of these fill two cores.
 SPREAD := --numprocesses 4 --dist worksteal --ignore tests/spark
 SESSIONS := --numprocesses 2 --dist worksteal
+# The broker itself: what `make quick` runs.
+QUICK := $(addprefix tests/,model wire dialects core journal runtime ebus pingpong rq scale0)
 # pytest ends with 5 where ARGS picks no test of a run: the other run may have some.
 NONE := [ $$? -eq 5 ]
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up demo pipeline test test-installed test-pure check format docs bench bench-pipeline sim chaos fuzz damage siege clean
+.PHONY: help setup up demo pipeline quick test test-installed test-pure check format docs screenshot bench bench-pipeline
+.PHONY: machines sim chaos fuzz damage siege soak clean
 # One recipe at a time: several of them share .venv.
 .NOTPARALLEL:
 
@@ -56,11 +61,18 @@ pipeline: $(BROKER) $(SPARK) ## take what ./data/journal and ./data/lake hold in
 	@if [ -d '$(DATA)/journal' ]; then $(VENV)/bin/dragoman seal --data '$(DATA)' || true; fi
 	@$(VENV)/bin/dragoman pipeline run --data '$(DATA)' --report '$(DATA)/report.html' $(ARGS)
 
+quick: setup ## test the broker itself on the installed build, a minute or two: no Spark, browser, EventMQ, nothing slow
+	$(PY) -m pytest $(SPREAD) -m 'not ($(ONCE) or long)' $(QUICK) $(ARGS)
+
 test: test-installed test-pure ## run the whole suite on the installed build, then on plain Python
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
+		echo "The browser tests were skipped: they need chromium and chromedriver (apt-get install chromium chromium-driver)."
 
 test-installed: setup $(SPARK) $(JUDGES)
+	@.ci/packages browser
 	@$(PY) -c 'from dragoman.version import version_line; print("testing", version_line())'
-	$(PY) -m pytest $(SPREAD) -m 'not (browser or eventmq)' $(ARGS) || $(NONE)
+	$(PY) -m pytest $(SPREAD) -m 'not (alone or browser or eventmq)' $(ARGS) || $(NONE)
+	$(PY) -m pytest --ignore tests/spark -m alone $(ARGS) || $(NONE)
 	$(PY) -m pytest --ignore tests/spark -m browser $(ARGS) || $(NONE)
 	$(PY) -m pytest --ignore tests/spark -m eventmq $(ARGS) || $(NONE)
 	$(PY) -m pytest $(SESSIONS) -m spark $(ARGS) || $(NONE)
@@ -71,11 +83,12 @@ test-pure: setup $(SPARK) $(JUDGES)
 		PYTHONPATH='$(CURDIR)/src' $(PY) -m pytest $(SPREAD) -m 'not ($(ONCE))' $(ARGS) || $(NONE); \
 	else echo "the installed build is plain Python already: no second run"; fi
 
-check: setup $(SPARK) ## ruff, mypy --strict, import-linter
+check: setup $(SPARK) ## ruff, mypy --strict, import-linter, retired words
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	PYTHONPATH=src $(VENV)/bin/lint-imports --no-logo
+	$(PY) -m tests.retired_words
 
 format: setup ## let ruff put the code in order
 	$(VENV)/bin/ruff check --fix .
@@ -85,8 +98,12 @@ docs: setup $(SPARK) ## rewrite the generated reference pages and contrib/dragom
 	PYTHONPATH=src $(PY) -m dragoman.runtime.config docs/reference/config.md contrib/dragoman.toml
 	PYTHONPATH=src $(PY) -m dragoman.cli.page docs/reference/cli.md
 	PYTHONPATH=src $(PY) -m dragoman.cli.crossings_page docs/reference/crossings.md
+	PYTHONPATH=src $(PY) -m dragoman.journal.tools.facts_page docs/reference/facts.md
 	PYTHONPATH=src $(PY) -m dragoman_spark.tables_page docs/reference/tables.md
 	PYTHONPATH=src $(PY) -m dragoman.lake.page docs/reference/lake.md
+
+screenshot: setup ## take the README's picture of the web page again (needs chromium and chromedriver)
+	$(PY) -m tests.web.screenshot docs/images/overview.png
 
 bench: setup ## measure each dialect against libzmq's proxy, the SDK against NATS, and the footprint
 	$(PY) -m bench $(ARGS)
@@ -94,8 +111,11 @@ bench: setup ## measure each dialect against libzmq's proxy, the SDK against NAT
 bench-pipeline: setup $(SPARK) $(JUDGES) ## measure the pipeline against DuckDB and Polars, the stream, and the lake
 	$(PY) -m bench.pipeline $(ARGS)
 
+machines: setup ## run each Hypothesis state machine over EXAMPLES (20000) examples; a failure prints how to repeat it
+	DRAGOMAN_TEST_EXAMPLES=$(EXAMPLES) PYTHONPATH='$(CURDIR)/src' $(PY) -m pytest --numprocesses 2 --timeout 0 -o faulthandler_timeout=0 -k Machine tests/core $(ARGS)
+
 sim: setup ## run the simulator, all five dialects, over SEEDS seeds (2000)
-	$(PY) -m dragoman.testing.sim --seeds $(SEEDS) $(ARGS)
+	$(PY) -m dragoman_lab.sim --seeds $(SEEDS) --first $(FIRST) $(ARGS)
 
 chaos: setup ## kill -9 a loaded broker KILLS times (30) and count what was lost
 	$(PY) -m tests.chaos --kills $(KILLS) $(ARGS)
@@ -108,6 +128,11 @@ damage: setup ## damage journals of a loaded broker TRIALS times (20000): nothin
 
 siege: setup ## all floods at once against a real broker for MINUTES (5), while good clients and workers measure
 	$(PY) -m tests.siege --minutes $(MINUTES) $(ARGS)
+
+# Hours. `make -k soak` goes on behind a part that failed; `make soak EXAMPLES=100 SEEDS=100 KILLS=2 INPUTS=10000 TRIALS=100 MINUTES=0.5` tries it.
+soak: SEEDS = 10000
+soak: FIRST = $(shell od -An -N3 -tu4 /dev/urandom)
+soak: machines sim chaos fuzz damage siege ## the long run before a release: machines, 10000 new seeds of the simulator, kills, fuzz, damages, siege
 
 clean: ## remove what was built (never the data)
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,8 +1,8 @@
-"""The build: plain Python, or with the inner rooms compiled by mypyc as one unit.
+"""The build: plain Python, or with the inner packages compiled by mypyc as one unit.
 
     python setup.py probe     say which of the two this machine gets, and why (needs only the standard library)
 
-The rooms named in ROOMS become one extension, so that calls between them are C calls. They are compiled when a
+The packages named in PACKAGES become one extension, so that calls between them are C calls. They are compiled when a
 C compiler and Python's headers are there and DRAGOMAN_PURE is not 1. Both builds behave the same.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 SOURCE = Path("src")
-ROOMS = ("limits.py", "model", "wire", "dialects", "core")
+PACKAGES = ("limits.py", "model", "wire", "dialects", "core")
 PROBE = "#include <Python.h>\nint main(void) { return 0; }\n"
 
 
@@ -45,8 +45,8 @@ def why_not_compiled() -> str:
 def compiled_modules() -> list[str]:
     """Return the files of the compiled unit. `__init__.py` files only hold docstrings and stay as they are."""
     found: list[Path] = []
-    for room in ROOMS:
-        place = SOURCE / "dragoman" / room
+    for package in PACKAGES:
+        place = SOURCE / "dragoman" / package
         found += [place] if place.is_file() else sorted(place.rglob("*.py"))
     return [str(path) for path in found if path.name != "__init__.py"]
 
@@ -54,7 +54,7 @@ def compiled_modules() -> list[str]:
 def extensions() -> list[Any]:
     from mypyc.build import mypycify
 
-    # How strict the types are is the business of `make check`: here the packages imported by the rooms are absent.
+    # How strict the types are is the business of `make check`: here the packages imported by the compiled packages are absent.
     flags = ["--config-file=", "--follow-imports=silent", "--ignore-missing-imports", "--cache-dir=build/mypy_cache"]
     return mypycify(
         [*flags, *compiled_modules()],

@@ -129,7 +129,7 @@ def start(name: str, data_root: Path, dialogue: Dialogue) -> Running:
 
 
 def broker_flavour(python: str = sys.executable) -> str:
-    """What `dragoman --version` says: the version, and whether the hot rooms are compiled."""
+    """What `dragoman --version` says: the version, and whether the hot packages are compiled."""
     command = [python, "-m", "dragoman", "--version"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=os.environ)
     return done.stdout.strip() or "unknown"

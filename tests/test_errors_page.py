@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import dragoman
+import dragoman_lab.recordings.errors
 from dragoman.errors import DragomanError
 from dragoman.model.words import REASON_NAMES, REFUSAL_CODES
 
@@ -24,11 +25,12 @@ def subclasses(kind: type[DragomanError]) -> list[type[DragomanError]]:
 
 
 def raised() -> set[str]:
-    """Codes of every error class of the package, wherever it is defined. The test doubles are not among them."""
+    """Codes of every error class of the broker and of recordings, wherever it is defined. The test doubles are not among them."""
     for module in pkgutil.walk_packages(dragoman.__path__, "dragoman."):
         if not module.name.startswith("dragoman.testing") and not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    return {found.code for found in subclasses(DragomanError) if found.__module__.startswith("dragoman.")}
+    rooms = ("dragoman.", dragoman_lab.recordings.__name__)
+    return {found.code for found in subclasses(DragomanError) if found.__module__.startswith(rooms)}
 
 
 def written() -> set[str]:

@@ -16,6 +16,7 @@ from dragoman.version import VERSION, build_flavour, version_line
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 LINES_MAX = 600
+MODULES_MAX = 15  # side by side in one folder, without `__init__.py` and `__main__.py`
 VAGUE_NAMES = {"utils", "helpers", "manager", "base", "misc", "common"}
 
 
@@ -48,6 +49,12 @@ def test_every_room_is_a_package() -> None:
 def test_no_source_file_is_longer_than_one_sitting() -> None:
     lengths = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
     assert {name: length for name, length in lengths.items() if length > LINES_MAX} == {}
+
+
+def test_no_folder_of_the_lab_is_crowded() -> None:
+    folders = {path.parent for path in SOURCES if path.is_relative_to(ROOT / "src/dragoman_lab")}
+    counts = {str(folder.relative_to(ROOT)): len(list(folder.glob("[!_]*.py"))) for folder in folders}
+    assert {folder: count for folder, count in counts.items() if count > MODULES_MAX} == {}
 
 
 def test_no_module_has_a_name_that_says_nothing() -> None:
@@ -101,6 +108,7 @@ def test_the_build_under_test_is_the_one_that_was_asked_for() -> None:
 
 def test_make_help_lists_every_door() -> None:
     shown = subprocess.run(["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    doors = ["setup", "up", "pipeline", "test", "check", "bench", "bench-pipeline", "sim", "chaos", "fuzz", "clean"]
-    for door in doors:
+    doors = "setup up demo pipeline quick test check format docs screenshot bench bench-pipeline clean"
+    long_runs = "machines sim chaos fuzz damage siege soak"
+    for door in f"{doors} {long_runs}".split():
         assert re.search(rf"^  make {door} +\S", shown, re.MULTILINE), door

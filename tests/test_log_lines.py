@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.limits import ERROR_TEXT_SIZE_MAX, LOG_LINE_SIZE_MAX, LOG_VALUE_SIZE_MAX, TRACEBACK_SIZE_MAX
 from dragoman.log_lines import PrintableFormatter
-from dragoman.runtime import logs
+from dragoman.runtime.process import logs
 
 
 def logged(message: str, *args: object, error: BaseException | None = None) -> str:

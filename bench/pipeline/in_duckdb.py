@@ -25,7 +25,7 @@ from bench.pipeline.numbers import (
     WINDOWS,
     numbers,
 )
-from dragoman_spark.transforms.objectives import DEFAULTS, mean_waits_ms, shares
+from dragoman_spark.transforms.checks.objectives import DEFAULTS, mean_waits_ms, shares
 
 THREADS = 2
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from dragoman_spark.jobs.options import SILENT, Options
-from dragoman_spark.jobs.session import open_session
+from dragoman_spark.jobs.spark.session import open_session
 from dragoman_spark.jobs.stream import run as run_stream
 
 MASTER = "local[2]"

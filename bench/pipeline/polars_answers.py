@@ -11,7 +11,7 @@ from bench.pipeline.erlang import staffing
 from bench.pipeline.numbers import DAY_HOURS, DIALECTS, REASONS, STUCK_MAX, WEEK_HOURS
 from bench.pipeline.polars_gold import HOUR_US, named, people_see, season_of, worded
 from bench.pipeline.polars_silver import span_ms
-from dragoman_spark.transforms.objectives import DEFAULTS, mean_waits_ms
+from dragoman_spark.transforms.checks.objectives import DEFAULTS, mean_waits_ms
 
 LINE = ["broker_id", "queue_no"]
 

@@ -21,7 +21,7 @@ from bench.pipeline.numbers import (
     WINDOWS,
 )
 from bench.pipeline.polars_silver import WHO, at, is_of, kind_no, us
-from dragoman_spark.transforms.objectives import DEFAULTS, shares
+from dragoman_spark.transforms.checks.objectives import DEFAULTS, shares
 
 HOUR_US = 3_600_000_000
 

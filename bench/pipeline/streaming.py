@@ -17,8 +17,8 @@ from pathlib import Path
 from bench.pipeline.in_spark import session
 from dragoman_spark.jobs.intake import Intake
 from dragoman_spark.jobs.options import SILENT, Options
-from dragoman_spark.jobs.place import Place
 from dragoman_spark.jobs.stream import take_all
+from dragoman_spark.jobs.tables.place import Place
 from dragoman_spark.sources.catalog import Catalog
 
 

@@ -1,4 +1,4 @@
-"""dragoman: one message broker that speaks five broker/worker protocols."""
+"""dragoman: a message broker for five broker/worker protocols."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["App"]
 
 
 def __getattr__(name: str) -> Any:
-    # Looked up when first used: the broker and the command line import this package and need no SDK.
+    # Imported on first use: the broker and the command line import this package and need no SDK.
     if name == "App":
         from dragoman.client.app import App
 

@@ -1,4 +1,4 @@
-"""`python -m dragoman`."""
+"""Entry point of `python -m dragoman`."""
 
 from dragoman.cli import main
 

@@ -1,4 +1,4 @@
-"""Log lines of our programs that use `logging`: one bounded line each, and a bounded traceback behind it where there is one."""
+"""Log format of the programs that use `logging`: one bounded line per record, followed by a bounded traceback if there is one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WORKER_FORM: Final = "%(asctime)s %(levelname)s %(process)d %(message)s"
 
 
 class PrintableFormatter(logging.Formatter):
-    """Escapes what is not printable and cuts what is long, whatever a job or a peer put into it."""
+    """Escapes unprintable characters and cuts long lines: jobs and peers may log anything."""
 
     def format(self, record: logging.LogRecord) -> str:
         error = record.exc_info[1] if record.exc_info else None
@@ -23,7 +23,7 @@ class PrintableFormatter(logging.Formatter):
 
 
 def configure(level: int | str, text: str) -> None:
-    """Log to stderr in this form."""
+    """Log to stderr in the format `text`."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(PrintableFormatter(text))
     logging.basicConfig(level=level, handlers=[handler])

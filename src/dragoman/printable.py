@@ -1,8 +1,8 @@
-"""Text of peers and of exceptions, safe to show: on a terminal, in a log line, in an error, in JSON.
+"""Makes texts of peers and exceptions safe to show: on a terminal, in a log line, in an error, in JSON.
 
-A character is shown as it is when Unicode calls it printable. Every other one (C0 and C1 controls, DEL, bidirectional overrides, line
-separators, lone surrogates) is written as its escape, so that no peer moves a cursor, forges a line or reverses what is read. Each
-text has a bound: what is cut is counted.
+A character that is printable by Unicode is unchanged. Every other one (C0 and C1 controls, DEL, bidirectional overrides, line separators,
+lone surrogates) is escaped, so that no peer can move the cursor, forge a line or reverse the text. Each text has a maximum length; a cut
+text says how many characters are missing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NOT_PLAIN_ASCII: Final = re.compile(r"[^\n -~]")
 
 
 def printable(text: str, size_max: int = 0) -> str:
-    """`text` in one line, with what is not printable escaped; longer than `size_max` characters (0: any), it is cut."""
+    """`text` in one line, with unprintable characters escaped; cut after `size_max` characters (0: no limit)."""
     if size_max:
         text = cut(text, size_max)
     if text.isprintable():
@@ -28,26 +28,26 @@ def printable(text: str, size_max: int = 0) -> str:
 
 
 def printable_lines(text: str, size_max: int = 0) -> str:
-    """The same, and its line ends and tabs stay: for a traceback."""
+    """Like `printable`, but keeps line breaks and tabs: for a traceback."""
     if size_max:
         text = cut(text, size_max)
     return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
 
 
 def printable_bytes(data: bytes, size_max: int) -> str:
-    """Bytes of a peer as text: what is no UTF-8 is written as `\\xff`."""
+    """A peer's bytes as text; bytes that are not UTF-8 become `\\xff`."""
     return printable(data[: 4 * size_max].decode("utf-8", "backslashreplace"), size_max)
 
 
 def cut(text: str, size_max: int) -> str:
-    """At most `size_max` characters, and how many were left out."""
+    """At most `size_max` characters of a text, and how many were left out."""
     if len(text) <= size_max:
         return text
     return f"{text[:size_max]}… ({len(text) - size_max} more characters)"
 
 
 def error_text(error: BaseException, size_max: int = ERROR_TEXT_SIZE_MAX) -> str:
-    """An exception's text, bounded and printable, whatever its `__str__` does."""
+    """An exception's text, bounded and printable, even if its `__str__` fails."""
     try:
         text = str(error)
     except Exception as failure:
@@ -56,14 +56,14 @@ def error_text(error: BaseException, size_max: int = ERROR_TEXT_SIZE_MAX) -> str
 
 
 def traceback_text(error: BaseException) -> str:
-    """An exception's traceback: its innermost frames, its last causes, each text bounded, and the end of it all."""
+    """An exception's traceback: the innermost frames and the last parts, each text bounded, and only the end of the whole."""
     told = traceback.TracebackException.from_exception(error, limit=-TRACEBACK_FRAMES_MAX, compact=True)
     parts = deque((cut(part.rstrip("\n"), ERROR_TEXT_SIZE_MAX) for part in told.format()), TRACEBACK_PARTS_MAX)
     return printable_lines("\n".join(parts)[-TRACEBACK_SIZE_MAX:])
 
 
 def printable_json(text: str) -> str:
-    """A JSON document with every character that is not printable as its JSON escape. They can only stand inside its strings."""
+    """A JSON document with every unprintable character as a JSON escape. Such characters can only be inside its strings."""
     return _NOT_PLAIN_ASCII.sub(_json_escape, text)
 
 

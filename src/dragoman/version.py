@@ -1,4 +1,4 @@
-"""What this dragoman is: its version, and whether its inner rooms run compiled or as plain Python."""
+"""The version of dragoman, and whether its inner packages are compiled or plain Python."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ VERSION: Final = "0.1.0"
 
 
 def build_flavour() -> str:
-    """Return `compiled` or `pure`. One module stands for all: the compiled rooms are one unit (see setup.py)."""
+    """Return `compiled` or `pure`. One module is enough to check: the packages are compiled together (see setup.py)."""
     return "pure" if (limits.__file__ or "").endswith((".py", ".pyc")) else "compiled"
 
 

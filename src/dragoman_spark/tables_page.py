@@ -1,4 +1,4 @@
-"""docs/reference/tables.md, made from the tables themselves: `python -m dragoman_spark.tables_page docs/reference/tables.md`."""
+"""Generates docs/reference/tables.md from the tables: `python -m dragoman_spark.tables_page docs/reference/tables.md`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Instants are microseconds, UTC. Durations are milliseconds with a fraction. What
 end" is the latest fact that was taken: no answer depends on the clock of the machine it is made on, so it can be had again.
 
 Tables lie under `DATA/tables` (`--out`), as Parquet or Delta; read them with
-`dragoman_spark.jobs.shelf.read_table(session, out, "messages")`, which sees what is committed, once, and adds counts up.
+`dragoman_spark.jobs.tables.table_store.read_table(session, out, "messages")`, which sees what is committed, once, and adds counts up.
 
 | a table is | and then |
 |---|---|
@@ -80,7 +80,7 @@ def _numbers() -> Iterator[str]:
 
 
 def _cell(text: str) -> str:
-    """A bar would end the cell."""
+    """Escape `|`, which would end the cell."""
     return text.replace("|", "\\|")
 
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections import deque
 
-from dragoman.testing.sim import risp
+from dragoman_lab.sim.machine import risp
 from tests.chaos.daemon import Daemon
 from tests.chaos.link import RETRY_S, Link, body_of, value_of
 from tests.chaos.tally import QUEUE, Tally

@@ -6,10 +6,9 @@ import asyncio
 import itertools
 import json
 
-from dragoman.dialects.emqp.client_side import ANSWERED, ClientSide, MessageIds, RequestForm
-from dragoman.dialects.emqp.worker_side import WorkerSide
+from dragoman.dialects.emqp.endpoints import EmqpClientEndpoint, EmqpWorkerEndpoint
+from dragoman.dialects.endpoint import KEPT, CallOptions, Endpoint, EndpointSetup, MessageIds
 from dragoman.limits import MESSAGE_SIZE_MAX
-from dragoman.wire.zmtp.connection import ZmtpConnection
 from tests.chaos.daemon import Daemon
 from tests.chaos.tally import QUEUE, Tally
 
@@ -20,16 +19,17 @@ SLOTS = 20
 BEAT_S = 1.0
 
 
-async def talk(zmtp: ZmtpConnection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """The handshake."""
-    writer.write(zmtp.greeting())
-    while not zmtp.is_ready:
-        data = await reader.read(READ_SIZE)
-        if not data:
-            raise ConnectionError
-        early = zmtp.receive(data)
-        assert not early, "nothing is said before it is asked"
-        writer.write(zmtp.take_outgoing())
+async def open_endpoint(endpoint: Endpoint, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(endpoint.opening())
+    return reader, writer
+
+
+def options_of(wants_reply: bool) -> CallOptions:
+    options = CallOptions(QUEUE)
+    options.wants_reply = wants_reply
+    options.headers = b"ack-requested"
+    return options
 
 
 class ChaosClient:
@@ -39,9 +39,7 @@ class ChaosClient:
         self.identity = f"client-{name}".encode()
         self.daemon, self.tally = daemon, tally
         self.ids = MessageIds(f"chaos-{name}".encode().ljust(24, b"-")[:24])
-        self.forms = itertools.cycle(
-            (RequestForm(QUEUE, b"ack-requested,reply-requested"), RequestForm(QUEUE, b"ack-requested"))
-        )
+        self.options = itertools.cycle((options_of(True), options_of(False)))
         self.waiting: set[bytes] = set()
 
     async def run(self) -> None:
@@ -52,32 +50,32 @@ class ChaosClient:
                 await asyncio.sleep(RETRY_S)
 
     async def _connection(self) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.daemon.port("emqp.client"))
-        side = ClientSide(self.identity, MESSAGE_SIZE_MAX)
+        endpoint = EmqpClientEndpoint(self.identity, MESSAGE_SIZE_MAX)
+        reader, writer = await open_endpoint(endpoint, self.daemon.port("emqp.client"))
         try:
-            await talk(side.zmtp, reader, writer)
             self.waiting.clear()
-            self._ask(writer)
             while data := await reader.read(READ_SIZE):
-                for kind, request_id, value in side.receive(data):
+                for kind, request_id, value in endpoint.receive(data):
                     self._hear(kind, request_id, value)
-                self._ask(writer)
+                if endpoint.is_ready:
+                    self._ask(endpoint)
+                writer.write(endpoint.data_to_send())
         finally:
             writer.close()
 
-    def _ask(self, writer: asyncio.StreamWriter) -> None:
+    def _ask(self, endpoint: EmqpClientEndpoint) -> None:
         while len(self.waiting) < IN_FLIGHT_MAX and not self.tally.is_closing:
             request_id = self.ids.take()
             body = json.dumps(["run", {"token": request_id.decode()}]).encode()
             self.tally.attempted.add(request_id)
             self.waiting.add(request_id)
-            writer.write(next(self.forms).encode(request_id, body))
+            endpoint.request(request_id, next(self.options), body)
 
     def _hear(self, kind: int, request_id: bytes, value: bytes) -> None:
         tally = self.tally
         if request_id not in tally.attempted or not request_id.startswith(self.ids.prefix):
             tally.unexpected.append(f"{self.identity!r} got an answer to {request_id!r}")
-        elif kind != ANSWERED:
+        elif kind == KEPT:
             tally.acknowledged.add(request_id)
             self.waiting.discard(request_id)
         else:
@@ -102,16 +100,15 @@ class ChaosWorker:
                 await asyncio.sleep(RETRY_S)
 
     async def _connection(self) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.daemon.port("emqp.worker"))
         identity = f"worker-{self.name}-{next(self.lives)}".encode()
-        side = WorkerSide(identity, MESSAGE_SIZE_MAX, MessageIds(identity.ljust(24, b"-")[:24]))
+        setup = EndpointSetup(identity, MessageIds(identity.ljust(24, b"-")[:24]))
+        setup.heartbeat_s = BEAT_S
+        endpoint = EmqpWorkerEndpoint(setup)
+        endpoint.serve([(10, QUEUE)], SLOTS)
+        reader, writer = await open_endpoint(endpoint, self.daemon.port("emqp.worker"))
+        clock = asyncio.get_running_loop().time
         try:
-            await talk(side.zmtp, reader, writer)
-            side.inform(b'[[10,"chaos"]]')
-            writer.write(side.take_out())
-            beat_s = asyncio.get_running_loop().time() + BEAT_S
-            is_ready = False
-            while True:
+            while not endpoint.is_over:
                 try:
                     async with asyncio.timeout(BEAT_S):  # `wait_for` may swallow a cancel in Python 3.11
                         data = await reader.read(READ_SIZE)
@@ -120,19 +117,12 @@ class ChaosWorker:
                 else:
                     if not data:
                         return
-                for request_id, _, body in side.receive(data) if data else ():
+                for request_id, _, body in endpoint.receive(data) if data else ():
                     token = json.loads(body)[1]["token"]
                     self.tally.executed[token.encode()] += 1
-                    side.reply(request_id, json.dumps({"value": token}).encode())
-                    side.ready(1)
-                if side.is_acknowledged and not is_ready:
-                    is_ready = True
-                    side.ready(SLOTS)
-                if side.is_sent_away:
-                    return
-                if asyncio.get_running_loop().time() > beat_s:
-                    beat_s += BEAT_S
-                    side.heartbeat(b"1.0")
-                writer.write(side.take_out())
+                    endpoint.reply(request_id, json.dumps({"value": token}).encode())
+                    endpoint.ready(1)
+                endpoint.beat(clock())
+                writer.write(endpoint.data_to_send())
         finally:
             writer.close()

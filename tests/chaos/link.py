@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 
-from dragoman.testing.sim.risp import RispEnd
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message
+from dragoman_lab.sim.machine.risp import RispEnd
 
 READ_SIZE = 65536
 RETRY_S = 0.02

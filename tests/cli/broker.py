@@ -16,11 +16,12 @@ from typing import Any
 
 import pytest
 
+from dragoman.cli.options import address_of
 from dragoman.cli.ports import lasting_addresses
 from dragoman.cli.root import run
-from dragoman.cli.talk import Talk, address_of
 from dragoman.runtime.config.listeners import LISTENERS
 from dragoman.wire.zmtp.frames import encode_message
+from tests.cli.raw_emqp import RawEmqp
 
 START_S = 20.0
 WAIT_S = 15.0
@@ -115,7 +116,7 @@ class Servant:
     """A worker in a thread: answers every request of its queue with what `answer` makes of the body, or holds it."""
 
     def __init__(self, data: Path, queue: bytes, answer: Callable[[bytes], bytes] | None, slots: int = 1) -> None:
-        self.talk = Talk(address_of(None, data), "worker")
+        self.talk = RawEmqp(address_of(None, data), "worker")
         self.held: list[bytes] = []
         self._answer = answer
         frames = [b"INFORM", self.talk.ids.take(), b'[[10,"%s"]]' % queue, b"worker", b"bytes"]

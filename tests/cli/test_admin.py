@@ -18,9 +18,9 @@ from dragoman.journal import Journal, JournalSettings
 from dragoman.limits import ADMIN_CONNECTIONS_MAX, ADMIN_REQUEST_SIZE_MAX, ADMIN_STEP_COUNT
 from dragoman.model.message import Message
 from dragoman.model.words import EMQP
-from dragoman.runtime.admin import AdminServer
+from dragoman.runtime.admin import face as operations_face
+from dragoman.runtime.admin.socket import AdminServer
 from dragoman.runtime.config import Config
-from dragoman.runtime.operations import face as operations_face
 from dragoman.runtime.watchdog import Watchdog
 from tests.cli.broker import BrokerProcess
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import zmq
 
-from dragoman.runtime.finding import Question, find_messages
+from dragoman.runtime.search.finding import Question, find_messages
 from tests.cli.broker import Commands
 from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon

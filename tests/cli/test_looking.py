@@ -181,14 +181,15 @@ def test_a_quarantined_message_is_listed_retried_and_dropped(
 
 
 def test_schedules_are_listed_and_removed(dragoman: Commands, broker: BrokerProcess) -> None:
-    from dragoman.cli.talk import Talk, address_of
-    from dragoman.dialects.emqp.client_side import KEPT, encode_schedule
+    from dragoman.cli.options import address_of
+    from dragoman.dialects.endpoint import KEPT
+    from tests.cli.raw_emqp import RawEmqp
 
-    with Talk(address_of(None, broker.data), "client") as talk:
+    with RawEmqp(address_of(None, broker.data), "client") as talk:
         for interval, cron in ((b"3600", b""), (b"-1", b"*/5 * * * *")):
             message_id = talk.ids.take()
             headers = b"ack-requested,nohaste"
-            talk.send(encode_schedule(True, message_id, b"mail", headers, interval, b'["run",%s]' % interval, cron))
+            talk.say(b"SCHEDULE", message_id, b"mail", headers, interval, b'["run",%s]' % interval, cron)
             assert talk.answer(message_id, 10)[0] == KEPT
     found = dragoman("schedules", "--json").json["schedules"]
     assert [(s["interval_s"], s["cron"]) for s in found] == [(3600.0, ""), (0.0, "*/5 * * * *")]

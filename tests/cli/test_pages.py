@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 
 from dragoman.cli.page import render
-from dragoman.cli.root import COMMANDS, dragoman
-from dragoman.model.decode import FLAG_NAMES, OUTCOME_NAMES
-from dragoman.model.records import FACT_NAMES
-from dragoman.model.words import DIALECT_NAMES, REASON_NAMES, REFUSAL_CODES
-from dragoman.runtime.operations import OPERATIONS
+from dragoman.cli.root import dragoman
+from dragoman.journal.tools import facts_page
+from dragoman.model.facts.layout import FACT_NAMES
+from dragoman.model.words import DIALECT_NAMES, FLAG_NAMES, REASON_NAMES, REFUSAL_CODES, STATE_NAMES
+from dragoman.runtime.admin.operations import OPERATIONS
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -26,7 +26,7 @@ def test_the_page_of_the_command_line_is_current() -> None:
 def test_every_command_that_help_lists_is_there_under_its_name() -> None:
     """Help is shown without importing the commands."""
     context = click.Context(dragoman)
-    names = {name: dragoman.get_command(context, name) for name in COMMANDS}
+    names = {name: dragoman.get_command(context, name) for name in dragoman.list_commands(context)}
     assert {name: command.name if command else None for name, command in names.items()} == {
         name: name for name in names
     }
@@ -38,6 +38,17 @@ def test_help_and_version_import_nothing_heavy() -> None:
     for flag in ("--help", "--version"):
         found = subprocess.run([sys.executable, "-c", code, flag], capture_output=True, text=True, check=True)
         assert found.stdout.splitlines()[-1] == "[]", flag
+
+
+def test_the_page_of_facts_is_current() -> None:
+    """`make docs` rewrites it."""
+    assert (DOCS / "reference/facts.md").read_text(encoding="utf-8") == facts_page.render()
+
+
+def test_the_page_of_facts_explains_no_word_that_does_not_exist() -> None:
+    assert list(facts_page.FLAGS) == FLAG_NAMES
+    assert list(facts_page.REASONS) == REASON_NAMES
+    assert list(facts_page.REFUSALS) == REFUSAL_CODES[1:]
 
 
 def test_the_page_of_facts_has_every_word() -> None:
@@ -52,7 +63,7 @@ def test_the_page_of_facts_has_every_word() -> None:
         assert f"| {number} | `{name}`" in page, name
     for bit, name in enumerate(FLAG_NAMES):
         assert f"| {1 << bit} | `{name}` |" in page, name
-    for name in OUTCOME_NAMES:
+    for name in STATE_NAMES:
         assert f"`{name}`" in page, name
 
 

@@ -103,10 +103,11 @@ def test_a_dedupe_key_counts_as_a_whole_whatever_is_in_it(dragoman: Commands) ->
 
 
 def test_what_is_published_reaches_a_subscriber_of_its_prefix(common: Commands, common_broker: BrokerProcess) -> None:
-    from dragoman.cli.talk import Talk, address_of
+    from dragoman.cli.options import address_of
+    from tests.cli.raw_emqp import RawEmqp
 
     heard: list[list[bytes]] = []
-    with Talk(address_of(None, common_broker.data), "subscribe", b"SUB") as talk:
+    with RawEmqp(address_of(None, common_broker.data), "subscribe", b"SUB") as talk:
         talk.subscribe("orders/")
         wait_for("subscription", lambda: common("status", "--json").json["counters"]["subscriptions"] == 1)
         listener = threading.Thread(target=lambda: heard.append(next(talk.messages())))
@@ -122,9 +123,10 @@ def test_subscribe_ends_by_count_or_with_1_when_too_few_came(common: Commands, c
     outcome: list[Outcome] = []
     listener = threading.Thread(target=lambda: outcome.append(common("subscribe", "a", "--count", "2", "--json")))
     listener.start()
-    from dragoman.cli.talk import Talk, address_of
+    from dragoman.cli.options import address_of
+    from tests.cli.raw_emqp import RawEmqp
 
-    with Talk(address_of(None, common_broker.data), "publish") as talk:
+    with RawEmqp(address_of(None, common_broker.data), "publish") as talk:
         while listener.is_alive():
             talk.publish("a/1", b"body \xff")
             listener.join(0.05)

@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.check import OK, WARNING, Bounds, Verdict
-from dragoman.cli.talk import Talk, address_of
+from dragoman.cli.inspect.check import OK, WARNING, Bounds, Verdict
+from dragoman.cli.options import address_of
 from dragoman.cli.top.window import Look, Window, lately, quantiles_ns, rate
 from dragoman.model.buckets import bucket_of
 from tests.cli.broker import BrokerProcess, Commands, wait_for
+from tests.cli.raw_emqp import RawEmqp
 
 MS_NS = 1_000_000
 
@@ -95,7 +96,7 @@ def test_rates_and_times_are_those_of_the_interval(dragoman: Commands, broker: B
     is_over = threading.Event()
 
     def talk_on() -> None:
-        with Talk(address_of(None, broker.data), "client") as talk:
+        with RawEmqp(address_of(None, broker.data), "client") as talk:
             while not is_over.is_set():
                 talk.answer(talk.request("mail", "reply-requested", b"1"), 15)
 
@@ -243,6 +244,7 @@ def waiting(crowd: BrokerProcess, capfd: pytest.CaptureFixture[str]) -> Commands
     rows = {row["queue"]: row["waiting"] for row in dragoman("queues", "--json").json["queues"]}
     send(dragoman, "mail", 3 - rows.get("mail", 0))
     wait_for("the other queue", lambda: len(dragoman("queues", "--json").json["queues"]) == 2)
+    wait_for("an age, which is judged in tenths of a second", lambda: "oldest=0s" not in dragoman("check").out)
     return dragoman
 
 

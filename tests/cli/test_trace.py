@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dragoman.core.phrases import number_text
 from dragoman.journal import Journal, JournalSettings
-from dragoman.model import records, texts, words
+from dragoman.model import words
+from dragoman.model.facts import layout, texts
+from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message, fact_id
-from dragoman.model.records import FactLog
-from dragoman.runtime.trace import Life, end_line, trace
+from dragoman.model.phrases import number_text
+from dragoman.runtime.search.trace import Life, end_line, trace
 
 START_NS = 1_700_000_000_000_000_000
 
@@ -22,12 +23,12 @@ class Scribe:
         self.journal = Journal.open(JournalSettings(self.directory, "os"))
         self.log = FactLog()
         self.now_ns = START_NS
-        self.log.numbered(records.STARTED, 1, 0, b"0.1.0")
-        self.log.numbered(records.QUEUE_NAMED, 1, 0, b"mail")
+        self.log.numbered(layout.STARTED, 1, 0, b"0.1.0")
+        self.log.numbered(layout.QUEUE_NAMED, 1, 0, b"mail")
 
     def keep(self) -> None:
         count = self.log.count
-        self.journal.append(self.log.take(), count, self.now_ns)
+        self.journal.append(self.log.take_parts(), count, self.now_ns)
         self.now_ns += 1_000_000
 
     def accept(self, number: int, client_id: bytes = b"", queue_no: int = 1) -> Message:
@@ -72,7 +73,7 @@ def test_an_id_used_twice_has_two_lives(tmp_path: Path) -> None:
 def test_a_message_of_a_schedule_is_found_by_number_and_by_its_wire_id(tmp_path: Path) -> None:
     scribe = Scribe(tmp_path)
     number = 1 << 40 | 7
-    scribe.log.numbered(records.FIRED, 3, START_NS, texts.fired_text(number, START_NS + 5, -1))
+    scribe.log.numbered(layout.FIRED, 3, START_NS, texts.fired_text(number, START_NS + 5, -1))
     scribe.accept(number)
     for key in (str(number), number_text(number), fact_id(number).decode()):
         [life] = scribe.trace(key)
@@ -81,7 +82,7 @@ def test_a_message_of_a_schedule_is_found_by_number_and_by_its_wire_id(tmp_path:
 
 def test_a_lease_names_the_worker_that_joined_before_the_message_came(tmp_path: Path) -> None:
     scribe = Scribe(tmp_path)
-    scribe.log.numbered(records.WORKER_JOINED, 5, words.EMQP, b"emqp.worker\t127.0.0.1:9\t" + b"bob".hex().encode())
+    scribe.log.numbered(layout.WORKER_JOINED, 5, words.EMQP, b"emqp.worker\t127.0.0.1:9\t" + b"bob".hex().encode())
     m = scribe.accept(10, b"x")
     scribe.lease(m, 5)
     [life] = scribe.trace("x")
@@ -93,8 +94,8 @@ def test_a_late_answer_belongs_to_the_life_it_names(tmp_path: Path) -> None:
     m = scribe.accept(10, b"x")
     scribe.lease(m, 5)
     scribe.settle(m, 5)
-    scribe.log.numbered(records.LATE, 6, words.EMQP, b"x")
-    scribe.log.numbered(records.LATE, 6, words.EMQP, b"y")
+    scribe.log.numbered(layout.LATE, 6, words.EMQP, b"x")
+    scribe.log.numbered(layout.LATE, 6, words.EMQP, b"y")
     scribe.keep()
     [life] = scribe.trace("x")
     assert names(life) == ["accepted", "leased", "closed", "late"]
@@ -104,7 +105,7 @@ def test_a_start_ends_a_lease_but_is_no_event_of_a_waiting_message(tmp_path: Pat
     scribe = Scribe(tmp_path)
     leased, waiting = scribe.accept(10, b"leased"), scribe.accept(11, b"waiting")
     scribe.lease(leased, 5)
-    scribe.log.numbered(records.STARTED, 2, 0, b"0.1.0")
+    scribe.log.numbered(layout.STARTED, 2, 0, b"0.1.0")
     scribe.keep()
     scribe.lease(leased, 6)
     assert names(scribe.trace("leased")[0]) == ["accepted", "leased", "started", "leased"]
@@ -130,8 +131,8 @@ def test_a_carried_record_is_the_beginning_where_the_accepted_one_is_gone(tmp_pa
     accepted = scribe.log.take()
     carried = (len(accepted) + 13).to_bytes(4, "little") + b"\xc9" + START_NS.to_bytes(8, "little") + accepted
     gone = carried.replace(b"here", b"gone").replace((10).to_bytes(8, "little"), (11).to_bytes(8, "little"))
-    scribe.log.numbered(records.PAUSED, 1, 0, b"")
-    scribe.journal.append(carried + gone + scribe.log.take(), 1, scribe.now_ns)
+    scribe.log.numbered(layout.PAUSED, 1, 0, b"")
+    scribe.journal.append([carried, gone, *scribe.log.take_parts()], 1, scribe.now_ns)
     assert names(scribe.trace("here")[0]) == ["accepted"]
     [life] = scribe.trace("gone")
     assert names(life) == ["carried"]

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from dragoman.client.address import parse
 from dragoman.client.body import Answers, Arguments, decode_run, failure_of, plain_value, value_of
-from dragoman.client.options import Options
+from dragoman.client.call_options import call_options
+from dragoman.client.options import Options, dedupe_text
+from dragoman.dialects.emqp.endpoints import form_of
 from dragoman.errors import JobFailed, Refused
 
 
@@ -88,10 +91,17 @@ def test_a_result_of_none_is_a_result() -> None:
     assert Answers(nothing).read(value_of(None)) is None
 
 
+def headers_of(options: Options, dedupe: str | None = None) -> bytes:
+    made = call_options(parse("emqp://127.0.0.1"), options.queue, options, True, 1.0, dedupe=dedupe)
+    return form_of(made).frames
+
+
 def test_options_become_headers() -> None:
     options = Options("q", 3, 30, 9, 0.5, 60, None, True)
-    assert options.headers() == ["guarantee", "retry-count:3", "timeout:30", "priority:9", "delay:0.5", "expires:60"]
-    assert Options().headers() == []
+    headers = b"reply-requested,guarantee,retry-count:3,timeout:30,priority:9,delay:0.5,expires:60"
+    assert headers_of(options).endswith(headers)
+    assert headers_of(Options()).endswith(b"reply-requested")
+    assert headers_of(Options(), "a,b").endswith(b"reply-requested,dedupe:a%2Cb")
 
 
 @pytest.mark.parametrize(
@@ -111,14 +121,19 @@ def test_options_that_make_no_sense_are_refused_where_they_are_written(wrong: di
 
 
 def test_a_dedupe_key_is_safe_inside_the_headers() -> None:
-    key = Options(dedupe="a,b\n\xe9").dedupe_key((), {})
+    key = dedupe_text("a,b\n\xe9")
     assert key.isascii()
-    assert b"," not in key
-    assert b"\n" not in key
-    assert Options(dedupe=lambda to: f"mail {to}").dedupe_key((), {"to": "x"}) == b"mail x"
-    long = Options(dedupe="k" * 1000).dedupe_key((), {})
-    assert long.startswith(b"sha256:")
-    assert long != Options(dedupe="k" * 1001).dedupe_key((), {})
+    assert "," not in key
+    assert "\n" not in key
+    long = dedupe_text("k" * 1000)
+    assert long.startswith("sha256:")
+    assert long != dedupe_text("k" * 1001)
+
+
+def test_a_dedupe_key_may_be_made_of_the_arguments() -> None:
+    assert Options(dedupe=lambda to: f"mail {to}").dedupe_key((), {"to": "x"}) == "mail x"
+    assert Options(dedupe="mail").dedupe_key((), {"to": "x"}) == "mail"
+    assert Options().dedupe_key((), {}) is None
 
 
 class Mute(Exception):

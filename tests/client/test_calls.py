@@ -366,7 +366,7 @@ def test_each_asyncio_run_leaves_neither_a_socket_nor_a_loop_behind(broker: Stan
         assert asyncio.run(work()) == 1
     # libzmq closes its own ends a little later.
     wait_for("the sockets to be closed", lambda: len(os.listdir("/proc/self/fd")) <= before + 1)
-    assert len(app._desks) == 1
+    assert len(app._connections) == 1
 
 
 def test_a_call_larger_than_any_broker_takes_is_refused_before_it_is_sent() -> None:

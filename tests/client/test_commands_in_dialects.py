@@ -1,4 +1,4 @@
-"""`dragoman send`, `call`, `publish` and `subscribe` with an address of another dialect."""
+"""`dragoman send`, `call`, `publish`, `subscribe` and `bench` with an address of another dialect."""
 
 from __future__ import annotations
 
@@ -111,3 +111,15 @@ def test_a_broker_that_is_away_exits_as_for_emqp(capfd: pytest.CaptureFixture[st
     codes.add(run(["call", "q", "x", "--url", "emqp://127.0.0.1:9"]))
     capfd.readouterr()
     assert codes == {3}
+
+
+def test_bench_measures_round_trips_in_any_dialect(shell: Shell) -> None:
+    code, out, err = shell("bench", "--seconds", "0.1", "--in-flight", "5", "--json")
+    assert code == 0, err
+    assert json.loads(out)["round_trips"] >= 5
+
+
+def test_an_option_without_a_meaning_is_a_wrong_use(shell: Shell) -> None:
+    code, _, err = shell("call", shell.queue, "x", "--expires", "-1")
+    assert code == 2
+    assert "expires_s wants seconds, not -1.0" in err

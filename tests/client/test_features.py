@@ -15,9 +15,17 @@ from dragoman.client import features
 from dragoman.client.features import check_options
 from dragoman.client.handle import Handle
 from dragoman.client.options import Options
-from dragoman.client.tongue import TONGUES
+from dragoman.client.profile import CLIENT, PROFILES, PUBLISH, SUBSCRIBE, WORKER, DialectProfile
 from dragoman.client.worker.settings import WorkerSettings
 from dragoman.client.worker.worker import Worker
+from dragoman.dialects.endpoint import (
+    ClientEndpoint,
+    EndpointSetup,
+    MessageIds,
+    PublisherEndpoint,
+    SubscriberEndpoint,
+    WorkerEndpoint,
+)
 from dragoman.errors import NotInDialect
 
 OTHERS = ("rq", "ebus", "scale0", "pingpong")
@@ -145,7 +153,7 @@ def test_the_page_says_of_each_dialect_what_it_has() -> None:
         [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line.startswith("|")
     ]
     dialects = rows[0][1:]
-    assert sorted(dialects) == sorted(TONGUES)
+    assert sorted(dialects) == sorted(PROFILES)
     told = {name: row[1:] for row in rows[2:] for name in re.findall(r"`(\w+)`", row[0])}
     for name, (_, number) in ON_THE_PAGE.items():
         has = ["yes" if dialect in features.names_having(number) else "–" for dialect in dialects]
@@ -165,3 +173,18 @@ def test_pingpong_has_one_queue() -> None:
 
     refused(lambda: asyncio.run(work()))
     app.close_sync()
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+def test_a_dialect_has_an_endpoint_for_each_role_of_its_profile(profile: DialectProfile) -> None:
+    kinds = {
+        CLIENT: ("client", ClientEndpoint),
+        WORKER: ("worker", WorkerEndpoint),
+        PUBLISH: ("publisher", PublisherEndpoint),
+        SUBSCRIBE: ("subscriber", SubscriberEndpoint),
+    }
+    setup = EndpointSetup(b"me", MessageIds(b"-" * 24))
+    for role, (name, kind) in kinds.items():
+        make = getattr(profile.endpoints(), name, None)
+        assert (make is not None) == (role in profile.ports)
+        assert make is None or isinstance(make(setup), kind)

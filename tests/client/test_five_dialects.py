@@ -116,8 +116,8 @@ def test_a_worker_that_leaves_answers_what_it_runs(five: Daemon, dialect: str, t
             asked = asyncio.create_task(e.marks.ask(str(mark), 0.3))
             while not mark.exists():
                 await asyncio.sleep(0.01)
-            assert worker.post is not None
-            assert await worker.post.drain()
+            assert worker.session is not None
+            assert await worker.session.drain()
             assert await asked == "marked"
 
     play(five, dialect, work)

@@ -12,10 +12,10 @@ import zmq
 import zmq.asyncio
 
 from dragoman import App
-from dragoman.cli.talk import Talk
 from dragoman.client import address
 from dragoman.client.worker.settings import WorkerSettings
 from dragoman.client.worker.worker import Worker
+from tests.cli.raw_emqp import RawEmqp
 
 WAIT_S = 15.0
 
@@ -59,13 +59,13 @@ async def work(url: str) -> None:
     try:
         await asyncio.sleep(WAIT_S)
     finally:
-        await worker.post.close()  # type: ignore[union-attr]
+        await worker.session.close()  # type: ignore[union-attr]
         worker._crew.stop()
 
 
 async def command(url: str) -> None:
     def talk() -> None:
-        with Talk(address.parse(url), "client") as found:
+        with RawEmqp(address.parse(url), "client") as found:
             found.request("mail", "", b"body")
 
     await asyncio.to_thread(talk)
@@ -73,7 +73,7 @@ async def command(url: str) -> None:
 
 async def command_publishing(url: str) -> None:
     def talk() -> None:
-        with Talk(address.parse(url), "publish") as found:
+        with RawEmqp(address.parse(url), "publish") as found:
             found.publish("news", b"body")
 
     await asyncio.to_thread(talk)

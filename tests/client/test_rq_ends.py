@@ -278,8 +278,8 @@ def test_a_worker_that_leaves_says_closing_and_answers_first() -> None:
         body = app.job(queue="q")(waits).arguments.body((0.3,), {})
         visit.say(job_of(body))
         await visit.hear(delivered())
-        assert worker.post is not None
-        leaving = asyncio.create_task(worker.post.drain())
+        assert worker.session is not None
+        leaving = asyncio.create_task(worker.session.drain())
         await visit.hear(CLOSING[1:])
         await visit.hear(reply_of(b'{"value":"waited"}'))
         assert await leaving

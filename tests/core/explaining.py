@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.core import explain, lookup
+from dragoman.core.queries import explain, lookup
 from tests.core.harness import House, Worker
 
 JOB = b'["run", {}]'

@@ -9,14 +9,17 @@ from __future__ import annotations
 import itertools
 
 from dragoman.core.core import Core
-from dragoman.core.settings import SECOND_NS, CoreSettings
+from dragoman.core.settings import CoreSettings
 from dragoman.core.timers import Timers
-from dragoman.dialects.emqp.dialect import EmqpSettings
+from dragoman.dialects.emqp.settings import EmqpSettings
 from dragoman.dialects.registry import Dialects
-from dragoman.dialects.session import Hub
+from dragoman.dialects.session import Outboxes
 from dragoman.errors import RecordDamaged
-from dragoman.limits import MESSAGE_SIZE_MAX
-from dragoman.model.decode import decode_block
+from dragoman.limits import MESSAGE_SIZE_MAX, READ_WHOLE_SIZE
+from dragoman.model.facts.decode import decode_block
+from dragoman.model.facts.fields import body_at
+from dragoman.model.facts.records import carried_at
+from dragoman.model.units import SECOND_NS
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message
 
@@ -31,11 +34,12 @@ class House:
         self.records = b""  # everything written so far, as one long block
         self.damaged: set[int] = set()  # places whose records cannot be read
         self.blocks: list[tuple[int, bytes]] = []  # (instant, records) of each commit
-        self.core = Core(settings or CoreSettings(), self.load)
+        self.read_whole_size = READ_WHOLE_SIZE  # larger records are given without their bodies
+        self.core = self.new_core(settings or CoreSettings())
         self.timers = Timers(self.core)
-        self.hub = Hub(self.core)
-        self.hub.message_size_max = MESSAGE_SIZE_MAX
-        self.dialects = Dialects(self.hub, b"\x07" * 10)
+        self.outboxes = Outboxes(self.core)
+        self.outboxes.message_size_max = MESSAGE_SIZE_MAX
+        self.dialects = Dialects(self.outboxes, b"\x07" * 10)
         self.emqp = self.dialects.emqp
         if emqp_settings is not None:
             self.emqp.settings = emqp_settings
@@ -44,7 +48,7 @@ class House:
         self.core.set_time(START_NS)
         self.core.log.base_place = FIRST_PLACE
         self.core.start(1, b"0.1.0", bytes(16))
-        self.hub.boot_no = 1
+        self.outboxes.boot_no = 1
         self.commit()
 
     def load(self, place: int, number: int) -> bytes:
@@ -53,6 +57,26 @@ class House:
         at = place - FIRST_PLACE
         size = int.from_bytes(self.records[at : at + 4], "little")
         return self.records[at : at + size]
+
+    def look(self, place: int, number: int, body_most: int) -> bytes:
+        record = self.load(place, number)
+        if len(record) <= self.read_whole_size:
+            return record
+        return record[: body_at(record, carried_at(record)) + body_most]
+
+    def new_core(self, settings: CoreSettings) -> Core:
+        """A core that reads what this house has kept."""
+        return Core(settings, self.load, self.look)
+
+    def go_on(self) -> int:
+        """Take all turns that it takes to end what was broken off; how many."""
+        turns = 0
+        while self.core.roster.has_more():
+            self.core.roster.go_on()
+            self.commit()
+            turns += 1
+            assert turns < 100_000, "it never ends"
+        return turns
 
     def commit(self) -> None:
         """Keep what the log holds, as the journal would."""

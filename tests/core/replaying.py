@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dragoman.core.core import Core
-from dragoman.core.replay import Replay
 from dragoman.core.settings import CoreSettings
-from dragoman.core.snapshot import encode
+from dragoman.core.storage.replay import Replay
+from dragoman.core.storage.snapshot import encode
 from dragoman.core.timers import Timers
 from dragoman.dialects.registry import Dialects
-from dragoman.dialects.session import Hub
+from dragoman.dialects.session import Outboxes
 from tests.core.harness import FIRST_PLACE, House
 
 
@@ -23,7 +23,7 @@ def canonical(core: Core) -> list[bytes]:
 def replayed(house: House, settings: CoreSettings | None = None) -> Core:
     """A core that only read the facts."""
     house.commit()
-    core = Core(settings or house.core.settings, house.load)
+    core = house.new_core(settings or house.core.settings)
     replay = Replay(core)
     place = FIRST_PLACE
     for instant_ns, records in house.blocks:
@@ -35,7 +35,7 @@ def replayed(house: House, settings: CoreSettings | None = None) -> Core:
 def from_checkpoint(house: House, settings: CoreSettings | None = None) -> Core:
     """A core that only read a checkpoint."""
     house.commit()
-    core = Core(settings or house.core.settings, house.load)
+    core = house.new_core(settings or house.core.settings)
     Replay(core).block(b"".join(canonical(house.core)), 0, house.core.now_ns)
     return core
 
@@ -53,7 +53,8 @@ def restart(house: House, *, by_checkpoint: bool) -> House:
     house.commit()
     after = House(house.core.settings)
     after.records, after.blocks = house.records, list(house.blocks)
-    core = Core(house.core.settings, after.load)
+    after.read_whole_size = house.read_whole_size
+    core = after.new_core(house.core.settings)
     if by_checkpoint:
         Replay(core).block(b"".join(canonical(house.core)), 0, house.core.now_ns)
     else:
@@ -61,14 +62,14 @@ def restart(house: House, *, by_checkpoint: bool) -> House:
         for instant_ns, records in after.blocks:
             replay.block(records, place, instant_ns)
             place += len(records)
-    after.core, after.timers, after.hub = core, Timers(core), Hub(core)
-    after.hub.message_size_max = house.hub.message_size_max
-    after.dialects = Dialects(after.hub, b"\x07" * 10)
+    after.core, after.timers, after.outboxes = core, Timers(core), Outboxes(core)
+    after.outboxes.message_size_max = house.outboxes.message_size_max
+    after.dialects = Dialects(after.outboxes, b"\x07" * 10)
     after.emqp = after.dialects.emqp
     after.ids, after.now_ns = house.ids, house.now_ns
     core.set_time(house.now_ns)
     core.log.base_place = FIRST_PLACE + len(after.records)
     core.start(house.core.state.boot_no + 1, b"0.1.0", bytes(16))
-    after.hub.boot_no = core.state.boot_no
+    after.outboxes.boot_no = core.state.boot_no
     after.commit()
     return after

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.core import operator
-from dragoman.limits import FIRED_PER_SWEEP_MAX, LEASES_PER_STEP_MAX
+from dragoman.limits import FIRED_PER_SWEEP_MAX, JUDGED_SIZE_MAX, LEASES_PER_STEP_MAX
 from dragoman.model.words import FAILED
 from tests.core.harness import Client, House, Worker
 from tests.core.replaying import check_replay
@@ -153,6 +153,20 @@ def test_messages_that_a_picky_worker_turns_down_are_looked_at_in_steps() -> Non
     original.ready()
     assert original.jobs() == []
     assert go_on(house) <= 4
+    assert original.jobs() == [job]
+    check_replay(house)
+
+
+def test_large_messages_that_a_picky_worker_turns_down_are_looked_at_in_smaller_steps() -> None:
+    house, client, _ = filled(0)
+    for _ in range(8):
+        client.request(b"jobs", b"x" * (JUDGED_SIZE_MAX // 2))
+    job = client.request(b"jobs", b'["run",{}]')
+    original = house.worker(b"original")
+    original.inform_as_original((10, b"jobs"))
+    original.ready()
+    assert original.jobs() == []
+    assert 4 <= go_on(house) <= 6
     assert original.jobs() == [job]
     check_replay(house)
 

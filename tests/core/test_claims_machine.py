@@ -7,7 +7,7 @@ who counts, who is free, what waits in which order.
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -25,8 +25,8 @@ from dragoman.model.words import (
     RQ,
     TAKEN,
 )
-from dragoman.testing.sim.recount import recount
 from dragoman.version import build_flavour
+from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import House
 from tests.core.replaying import check_replay
 
@@ -98,10 +98,10 @@ class Book:
 class Hand(Peer):
     """A worker that knows what it may be given."""
 
-    def __init__(self, book: Book, rank: int, is_exclusive: bool, pickiness: int, confirms: bool) -> None:
+    def __init__(self, book: Book, rank: int, is_exclusive: bool, body_constraint: int, confirms: bool) -> None:
         super().__init__(RQ, "rq")
         self.book, self.rank, self.is_exclusive = book, rank, is_exclusive
-        self.pickiness, self.says_delivered = pickiness, confirms
+        self.body_constraint, self.says_delivered = body_constraint, confirms
         self.counts = False
         self.free = 0
         self.jobs: dict[int, Message] = {}
@@ -109,16 +109,16 @@ class Hand(Peer):
         self.is_expecting_promotion = False
 
     def can_take(self, message: Message) -> bool:
-        return not BODIES[message.body] & self.pickiness
+        return not BODIES[message.body] & self.body_constraint
 
     def is_due(self, message: Message) -> bool:
         return self.counts and self.rank > 0 and self.free > 0 and self.can_take(message)
 
     def accepts(self, message: Message) -> bool:
         if self.can_take(message):
-            message.fit |= self.pickiness
+            message.fit |= self.body_constraint
         else:
-            message.unfit |= self.pickiness
+            message.unfit |= self.body_constraint
             self.book.turned_down.add(message.number)
         return self.can_take(message)
 
@@ -204,12 +204,12 @@ class ClaimsMachine(RuleBasedStateMachine):
     @rule(
         rank=st.sampled_from([0, 10, 20, 30]),
         is_exclusive=st.booleans(),
-        pickiness=st.sampled_from([TAKES_ANYTHING, TAKES_ANYTHING, TAKES_NO_CONTROL_WORDS, TAKES_TEXT]),
+        body_constraint=st.sampled_from([TAKES_ANYTHING, TAKES_ANYTHING, TAKES_NO_CONTROL_WORDS, TAKES_TEXT]),
         confirms=st.booleans(),
         slots=st.integers(0, 4),
     )
-    def consume(self, rank: int, is_exclusive: bool, pickiness: int, confirms: bool, slots: int) -> None:
-        hand = Hand(self.book, rank, is_exclusive, pickiness, confirms)
+    def consume(self, rank: int, is_exclusive: bool, body_constraint: int, confirms: bool, slots: int) -> None:
+        hand = Hand(self.book, rank, is_exclusive, body_constraint, confirms)
         self.book.add(hand)
         assert self.core.consume(hand, MAIL, rank, is_exclusive) == TAKEN
         assert hand.serves[0].is_waiting == (not hand.counts)
@@ -339,6 +339,4 @@ class ClaimsMachine(RuleBasedStateMachine):
 
 
 TestClaimsMachine = ClaimsMachine.TestCase
-TestClaimsMachine.settings = settings(
-    max_examples=50, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
-)
+TestClaimsMachine.settings = settings.get_profile("machine")

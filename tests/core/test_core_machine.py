@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import deque
 from typing import cast
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from dragoman.core.operator import set_paused
 from dragoman.core.settings import CoreSettings
+from dragoman.limits import LOAD_STEP_SIZE, NO_BOUND
 from dragoman.model.words import BY_OPERATOR
-from dragoman.testing.sim.recount import recount
+from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import Client, House, Worker
 from tests.core.replaying import check_replay, restart
 
@@ -88,14 +89,23 @@ class ModelQueue:
 class CoreMachine(RuleBasedStateMachine):
     """One client, a few workers, one queue."""
 
-    @initialize(head_max=st.sampled_from([1, 2, 100]))
-    def begin(self, head_max: int) -> None:
+    @initialize(
+        head_max=st.sampled_from([1, 2, 100]),
+        load_step_size=st.sampled_from([LOAD_STEP_SIZE, 1, 30]),
+        bodies_max=st.sampled_from([NO_BOUND, 0, 100]),
+    )
+    def begin(self, head_max: int, load_step_size: int, bodies_max: int) -> None:
         self.model = ModelQueue()
         core_settings = CoreSettings()
         core_settings.head_max = head_max
+        core_settings.load_step_size = load_step_size
+        core_settings.bodies_max = core_settings.large_bodies_max = bodies_max
         core_settings.quarantine_after = 0
         core_settings.backoff_initial_ns = 0
+        self.is_stepping = load_step_size < LOAD_STEP_SIZE
         self.house = House(core_settings)
+        if self.is_stepping:
+            self.house.read_whole_size = 150
         self.client: Client = self.house.client()
         self.workers: dict[int, Worker] = {}
         self.slots: dict[int, int] = {}  # free ones by worker
@@ -106,6 +116,7 @@ class CoreMachine(RuleBasedStateMachine):
 
     def compare_leases(self) -> None:
         """Every lease since the last look is the one that the model would have given."""
+        self.house.go_on()
         for fact in self.house.facts("accepted"):
             self.numbers[str(fact["client_id"]).encode()] = cast(int, fact["message_no"])
         ids = {number: message_id for message_id, number in self.numbers.items()}
@@ -125,8 +136,12 @@ class CoreMachine(RuleBasedStateMachine):
         for _ in range(count):
             self.count += 1
             message_id = b"m%d" % self.count
+            if (
+                self.is_stepping
+            ):  # while a body is read for it, a worker may be given what is more urgent: the model knows no such while
+                priority = 0
             headers = b"priority:%d" % priority + (b",retry-count:%d" % retries if retries >= 0 else b"")
-            self.client.request(b"mail", b"{}", headers, message_id)
+            self.client.request(b"mail", b"{}" + b" " * (self.count * 37 % 100), headers, message_id)
             self.model.accept(message_id, priority, retries)
             self.compare_leases()
 
@@ -247,6 +262,4 @@ class CoreMachine(RuleBasedStateMachine):
 
 
 TestCoreMachine = CoreMachine.TestCase
-TestCoreMachine.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
-)
+TestCoreMachine.settings = settings.get_profile("machine")

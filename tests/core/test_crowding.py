@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.core.crowding import memory_size
 from dragoman.core.settings import CoreSettings
+from dragoman.core.state.crowding import memory_size
 from dragoman.limits import INLINE_BODY_SIZE_MAX, MESSAGE_SIZE
-from dragoman.testing.sim.recount import recount
+from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import Client, House, Worker
-from tests.core.replaying import check_replay
+from tests.core.replaying import check_replay, restart
 
 LARGE = INLINE_BODY_SIZE_MAX + 1
 
@@ -94,6 +94,34 @@ def test_with_many_messages_in_memory_further_ones_wait_on_disk_whole() -> None:
     recount(house.core)
     check_replay(house)
     assert bodies(served(house, 100)) == sent
+
+
+def test_messages_come_back_from_disk_only_as_far_as_there_is_room() -> None:
+    """Seed 1205260675 of the simulator: after a start all that waits is on disk, and the first worker got 7 MB of it into 4 MB."""
+    house = tight(10_000, objects_max=50)
+    filled(house, 100, 1_000)
+    house = restart(house, by_checkpoint=True)
+    worker = served(house, 1)
+    assert house.core.state.bodies_size <= 10_000 + 2 * 1_010
+    assert len(bodies(worker)) == 1
+    recount(house.core)
+
+
+def test_lines_that_are_refilled_in_turn_stay_within_their_share_together() -> None:
+    house = tight(10_000, objects_max=20)
+    clients = [house.client(b"client %d" % number) for number in range(30)]
+    for number in range(300):
+        clients[number % 30].request(b"mail", b"%d " % number + b"x" * 1_000)
+    house = restart(house, by_checkpoint=True)
+    worker = served(house, 0)
+    for _ in range(150):
+        worker.ready()
+        assert house.core.state.bodies_size <= 10_000 + 2 * 1_010
+        for job in worker.jobs():
+            worker.reply(job)
+    assert len(house.core.state.messages) <= 21
+    recount(house.core)
+    check_replay(house)
 
 
 def test_what_all_messages_take_is_bounded_by_refusal_and_free_again_when_they_end() -> None:

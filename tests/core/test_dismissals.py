@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.core import views
 from dragoman.core.dismissals import Dismissals
-from dragoman.core.settings import SECOND_NS, CoreSettings
+from dragoman.core.queries import views
+from dragoman.core.settings import CoreSettings
 from dragoman.limits import DISMISSALS_MAX
 from dragoman.model.peer import Peer, lasting_id_of
 from dragoman.model.quiet_peer import QuietPeer
+from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EMQP
-from dragoman.testing.sim.recount import recount
+from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import House, Worker
 from tests.core.replaying import check_replay
 

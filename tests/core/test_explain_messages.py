@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.core import explain, lookup, operator, phrases, views
-from dragoman.core.settings import SECOND_NS, CoreSettings
+from dragoman.core import operator
+from dragoman.core.queries import explain, lookup, views
+from dragoman.core.settings import CoreSettings
+from dragoman.model import phrases
+from dragoman.model.units import SECOND_NS
 from dragoman.model.words import BY_OPERATOR, PROTOCOL_FAULT, PURGED, WORKER_LEFT
 from tests.core.explaining import JOB, heard, message_lines, serve
 from tests.core.harness import FIRST_PLACE, START_NS, Client, House

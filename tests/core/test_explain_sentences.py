@@ -21,8 +21,8 @@ ASKING = (test_explain_last_workers, test_explain_messages, test_explain_queues,
 
 
 def sentence_parts() -> set[str]:
-    """The constant parts of every text in core/explain.py that has a word in it; docstrings and names of nothing left out."""
-    tree = ast.parse(Path(ROOT, "src/dragoman/core/explain.py").read_text(encoding="utf-8"))
+    """The constant parts of every text in core/queries/explain.py that has a word in it; docstrings and names of nothing left out."""
+    tree = ast.parse(Path(ROOT, "src/dragoman/core/queries/explain.py").read_text(encoding="utf-8"))
     prose = {
         id(node.body[0].value)
         for node in ast.walk(tree)

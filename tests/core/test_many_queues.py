@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import time
 
-from dragoman.core.attendance import Attendance
-from dragoman.core.queue import Queue
+import pytest
+
+from dragoman.core.state.attendance import Attendance
+from dragoman.core.state.queue import Queue
 from dragoman.limits import SERVED_MAX
 from dragoman.model.words import SUPERSEDED
 from tests.core.harness import House
@@ -31,6 +33,7 @@ def join_twice_ns(count: int) -> int:
     return took_ns
 
 
+@pytest.mark.long
 def test_a_second_join_costs_as_many_steps_as_it_names_queues() -> None:
     few_ns = min(join_twice_ns(5_000) for _ in range(3))
     many_ns = min(join_twice_ns(40_000) for _ in range(3))

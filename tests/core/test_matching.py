@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.core import matching, views
+from dragoman.core.queries import matching, views
 from dragoman.core.settings import CoreSettings
 from dragoman.limits import MESSAGES_LOOKED_AT_MAX, MESSAGES_PASSED_BY_MAX
 from dragoman.model.message import Message

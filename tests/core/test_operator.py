@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dragoman.core.operator import purge, requeue, set_draining, set_paused
 from dragoman.core.settings import CoreSettings
-from dragoman.model.census import Census
 from dragoman.model.words import BY_CLIENT, BY_OPERATOR, DROPPED, NOT_FOUND, TAKEN, WRONG_STATE
-from dragoman.testing.sim.recount import recount
+from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import House, Worker
 from tests.core.replaying import check_replay, from_checkpoint, replayed
 
@@ -257,35 +256,3 @@ def test_a_delay_its_client_asked_for_is_not_hurried() -> None:
     assert message is not None
     assert requeue(house.core, message) == WRONG_STATE
     assert house.facts("requeued") == []
-
-
-def check_census(house: House) -> None:
-    """Whoever counts the facts finds as many waiting and leased as the core has."""
-    house.commit()
-    census = Census(set())
-    census.add(house.records, house.core.now_ns)
-    queue = house.core.state.queues[b"mail"]
-    assert (census.waiting, census.leased) == (queue.waiting + queue.delayed, queue.leased)
-
-
-def test_a_requeued_message_is_counted_as_waiting_once_wherever_it_was() -> None:
-    house = House()
-    aside = house.core.state.by_wire_id[quarantined(house)]
-    assert requeue(house.core, aside) == TAKEN
-    check_census(house)
-    worker = served(house, 2)
-    job = house.client().request(b"mail", headers=b"retry-count:3")
-    worker.reply(job, b'{"error":{}}')
-    worker.leave()
-    delayed = house.core.state.find(job)
-    assert delayed is not None
-    assert house.core.state.queues[b"mail"].delayed == 1
-    assert requeue(house.core, delayed) == TAKEN
-    check_census(house)
-
-
-def test_a_message_dropped_from_quarantine_is_not_counted_as_one_that_waited() -> None:
-    house = House()
-    message = house.core.state.by_wire_id[quarantined(house)]
-    house.core.cancel(message, DROPPED)
-    check_census(house)

@@ -6,7 +6,7 @@ from collections import Counter
 
 from dragoman.core.settings import CoreSettings
 from dragoman.model.words import BY_OPERATOR
-from dragoman.testing.sim.recount import recount
+from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import House, Worker
 from tests.core.replaying import check_replay, restart
 
@@ -120,6 +120,7 @@ def test_a_blocked_worker_gets_nothing_until_it_reads_again() -> None:
     job = house.client().request(b"mail")
     assert worker.jobs() == []
     house.core.unblock(worker.session)
+    house.go_on()
     assert worker.jobs() == [job]
     recount(house.core)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.core import phrases
-from dragoman.core.settings import SECOND_NS
+from dragoman.model import phrases
+from dragoman.model.units import SECOND_NS
 from tests.core.harness import START_NS
 
 

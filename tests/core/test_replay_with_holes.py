@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dragoman.core.core import Core
-from dragoman.core.replay import Replay
-from dragoman.model.decode import decode_block
+from dragoman.core.storage.replay import Replay
+from dragoman.model.facts.decode import decode_block
 from tests.core.harness import FIRST_PLACE, House
 from tests.core.replaying import canonical, replayed
 

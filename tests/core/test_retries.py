@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dragoman.core.retries import AGAIN, END, ISOLATE, backoff_ns, judge
-from dragoman.core.settings import SECOND_NS, CoreSettings
+from dragoman.core.settings import CoreSettings
 from dragoman.limits import BACKOFF_DOUBLINGS_MAX
 from dragoman.model.message import Message
+from dragoman.model.units import SECOND_NS
 from dragoman.model.words import (
     BROKER_STARTED,
     EMQP,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.core.schedule_words import job_text, when_text
+from dragoman.core.queries.schedule_words import job_text, when_text
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ import time
 
 import pytest
 
-from dragoman.core.settings import CATCH_UP_ALL, CATCH_UP_NONE, CATCH_UP_ONE, SECOND_NS, CoreSettings
+from dragoman.core.settings import CATCH_UP_ALL, CATCH_UP_NONE, CATCH_UP_ONE, CoreSettings
 from dragoman.core.timers import Timers
 from dragoman.limits import REWINDS_PER_SWEEP_MAX
+from dragoman.model.units import SECOND_NS
 from tests.core.harness import START_NS, House
 from tests.core.replaying import check_replay, from_checkpoint, replayed, restart
 

@@ -1,15 +1,16 @@
-"""Workers of every kind as the core sees them: ranks, exclusive claims, load, confirmations, refusals, pickiness."""
+"""Workers of every kind as the core sees them: ranks, exclusive claims, load, confirmations, refusals, body_constraint."""
 
 from __future__ import annotations
 
 import pytest
 
 from dragoman.core.core import Core
-from dragoman.core.settings import SECOND_NS, CoreSettings
+from dragoman.core.settings import CoreSettings
 from dragoman.core.timers import Timers
-from dragoman.model.decode import decode_block
+from dragoman.model.facts.decode import decode_block
 from dragoman.model.message import Message
 from dragoman.model.peer import TAKES_NO_CONTROL_WORDS, TAKES_TEXT, Peer
+from dragoman.model.units import SECOND_NS
 from dragoman.model.words import (
     BROKER_STOPPED,
     EMQP,
@@ -23,8 +24,8 @@ from dragoman.model.words import (
     RQ,
     TAKEN,
 )
-from dragoman.testing.sim.recount import recount
 from dragoman.version import build_flavour
+from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import House
 
 if build_flavour() == "compiled":
@@ -51,9 +52,9 @@ class Somebody(Peer):
 
     def accepts(self, message: Message) -> bool:
         if message.body in self.refuses:
-            message.unfit |= self.pickiness
+            message.unfit |= self.body_constraint
             return False
-        message.fit |= self.pickiness
+        message.fit |= self.body_constraint
         return True
 
     def promoted(self, queue: bytes) -> None:
@@ -263,7 +264,7 @@ def test_with_a_hand_over_wanted_a_message_expires_only_until_then(room: Room) -
 
 def test_a_body_no_worker_can_be_told_is_refused_at_the_door_unless_another_kind_serves_the_queue(room: Room) -> None:
     strict, client = room.somebody(b"strict"), room.somebody(b"client")
-    strict.is_strict, strict.pickiness, strict.refuses = True, TAKES_NO_CONTROL_WORDS, {b"PONG"}
+    strict.is_strict, strict.body_constraint, strict.refuses = True, TAKES_NO_CONTROL_WORDS, {b"PONG"}
     room.core.join(strict, [(10, b"q")])
     room.core.ready(strict, 1)
     assert room.submit(client, b"PONG") == INEXPRESSIBLE
@@ -279,8 +280,8 @@ def test_each_kind_of_picky_worker_judges_for_itself(room: Room) -> None:
     for body in (b"PONG", b"\xff", b"job"):
         room.submit(client, body)
     words, text = room.somebody(b"words"), room.somebody(b"text")
-    words.pickiness, words.refuses = TAKES_NO_CONTROL_WORDS, {b"PONG"}
-    text.pickiness, text.refuses = TAKES_TEXT, {b"\xff"}
+    words.body_constraint, words.refuses = TAKES_NO_CONTROL_WORDS, {b"PONG"}
+    text.body_constraint, text.refuses = TAKES_TEXT, {b"\xff"}
     for worker in (words, text):
         room.core.join(worker, [(10, b"q")])
     room.core.ready(words, 1)

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.core import operator
 from dragoman.core.settings import CoreSettings
-from dragoman.core.snapshot import Snapshot, encode
+from dragoman.core.storage.snapshot import Snapshot, encode
 from dragoman.limits import CHECKPOINT_ROWS_MAX
 from dragoman.wire.zmtp.frames import encode_message
 from tests.core.harness import Client, House, Worker

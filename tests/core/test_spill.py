@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.core.carry import Carrier, live_counts
-from dragoman.core.lines import Line
 from dragoman.core.settings import CoreSettings
+from dragoman.core.state.lines import Line
+from dragoman.core.storage.carry import Carrier, live_count
 from dragoman.limits import LINES_MAX
 from dragoman.model.words import BY_OPERATOR
-from dragoman.testing.sim.recount import recount
+from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import Client, House, Worker
 from tests.core.replaying import check_replay, replayed
 
@@ -150,7 +150,7 @@ def test_carrying_moves_records_and_nothing_else() -> None:
     _, ids = filled(house, 6)
     served(house, 1)
     before = house.core.state.messages
-    counts = live_counts(house.core.state)
+    counts = live_count(house.core.state).counts
     assert sum(counts.values()) == 6
     (segment,) = counts
     carrier = Carrier(house.core.state, house.core.log, house.core.quarantine, segment)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.core import operator, stuck
-from dragoman.core.phrases import number_text
+from dragoman.core import operator
+from dragoman.core.queries import stuck
 from dragoman.limits import FINDINGS_MAX, IDLE_NS_MAX, OLD_MESSAGE_NS
+from dragoman.model.phrases import number_text
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DRAINING
 from tests.core.explaining import serve

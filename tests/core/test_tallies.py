@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.core import tally_views
-from dragoman.core.replay import Replay
+from dragoman.core.queries import tally_views
 from dragoman.core.settings import CoreSettings
+from dragoman.core.storage.replay import Replay
 from dragoman.limits import QUEUES_TALLIED_MAX
 from dragoman.model.buckets import bucket_begin_ns, bucket_of
 from dragoman.model.message import Message

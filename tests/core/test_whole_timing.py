@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dragoman.core.core import Core
-from dragoman.core.settings import SECOND_NS
-from dragoman.model.decode import decode_block
+from dragoman.model.facts.decode import decode_block
+from dragoman.model.units import SECOND_NS
 from tests.core.harness import START_NS, House
 from tests.core.replaying import canonical, from_checkpoint, replayed
 

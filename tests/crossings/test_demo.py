@@ -43,8 +43,7 @@ def test_the_demo_crosses_everything_loses_nothing_and_leaves_nothing_behind(tmp
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_demo_that_is_interrupted_leaves_nothing_behind(tmp_path: Path, number: int) -> None:
-    command = [sys.executable, "-u", "-c", "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "]
-    command[-1] += "import sys; from dragoman.cli.root import run; sys.exit(run(['demo', '--seconds', '40']))"
+    command = [sys.executable, "-u", "-m", "dragoman", "demo", "--seconds", "40"]
     env = os.environ | {"TMPDIR": str(tmp_path)}
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True, start_new_session=True) as demo:
         assert demo.stdout is not None

@@ -88,6 +88,8 @@ def _zeroed_page(files: Files, chance: Random) -> Harm:
 def _repeated_page(files: Files, chance: Random) -> Harm:
     """A page was written to the wrong block of the disk: it stands twice."""
     source, name = chance.choice(_segments(files)), chance.choice(_segments(files))
+    if chance.random() < 0.3:
+        name = source  # there its blocks are whole
     start = chance.randrange(0, len(files[source]), PAGE_SIZE)
     at = chance.randrange(0, len(files[name]), PAGE_SIZE)
     page = files[source][start : start + PAGE_SIZE][: len(files[name]) - at]

@@ -21,9 +21,9 @@ import zmq
 from dragoman.client.app import App
 from dragoman.client.worker.settings import WorkerSettings
 from dragoman.errors import Refused
-from dragoman.journal.backup import backup, restore
 from dragoman.journal.format import segment_name
-from dragoman.journal.salvage import salvage
+from dragoman.journal.tools.backup import backup, restore
+from dragoman.journal.tools.salvage import salvage
 from dragoman.testing.broker import running_worker
 from tests.chaos.daemon import Daemon
 

@@ -14,6 +14,7 @@ from dragoman.core.core import Core
 from dragoman.core.settings import CoreSettings
 from dragoman.journal.journal import Journal
 from dragoman.journal.settings import JournalSettings
+from dragoman.model.units import SECOND_NS
 from dragoman.runtime.broker import Broker
 from dragoman.runtime.config import Config
 from dragoman.runtime.outside import Outside
@@ -21,9 +22,9 @@ from dragoman.runtime.recovery import begin_boot, recover
 from dragoman.runtime.settings import apply_core
 from dragoman.runtime.upkeep import Upkeep
 from dragoman.testing.disk import FakeDisk
-from dragoman.testing.sim.life import SimClock
-from dragoman.testing.sim.loop import MS_NS, SECOND_NS, SimLoop, SimThread, Timeline
-from dragoman.testing.sim.net import StillWire, Wire
+from dragoman_lab.sim.machine.life import SimClock
+from dragoman_lab.sim.machine.loop import MS_NS, SimLoop, SimThread, Timeline
+from dragoman_lab.sim.machine.net import StillWire, Wire
 from tests.damage.specimens import HEAD_MAX, SEGMENT_SIZE
 
 DIRECTORY = "/data/journal"

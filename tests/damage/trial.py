@@ -27,12 +27,14 @@ from dragoman.journal.format import (
     segment_no_of,
     unpack_segment_header,
 )
-from dragoman.journal.salvage import Salvage, salvage
-from dragoman.journal.scan import Found, SegmentWalk, next_whole_block
-from dragoman.journal.verify import verify
-from dragoman.model.records import ACCEPTED, CARRIED, CHECKPOINT, accepted_body, carried_at
+from dragoman.journal.recovery.scan import Found, SegmentWalk, next_whole_block
+from dragoman.journal.tools.salvage import Salvage, salvage
+from dragoman.journal.tools.verify import verify
+from dragoman.model.facts.fields import accepted_body
+from dragoman.model.facts.layout import ACCEPTED, CARRIED, CHECKPOINT
+from dragoman.model.facts.records import carried_at
 from dragoman.testing.disk import FakeDisk
-from dragoman.testing.sim.report import quiet_logs
+from dragoman_lab.sim.report import quiet_logs
 from tests.damage.harm import Harm, harm
 from tests.damage.specimens import Specimen
 from tests.damage.stage import DIRECTORY, TOKEN, Stage, open_messages
@@ -110,7 +112,7 @@ def _messages(blocks: list[tuple[str, Found]]) -> tuple[set[bytes], dict[int, Wa
                 record = found.records[at : at + size]
                 accepted = record[carried_at(record) :]
                 number = int.from_bytes(accepted[8:16], "little")
-                bodies.add(accepted_body(accepted))
+                bodies.add(accepted_body(accepted, 0))
                 lsns.setdefault(number, lsn)
                 start = found.offset + BLOCK_HEADER_SIZE + at
                 where = (start, start + size), (found.offset, found.end)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.dialects.emqp.dialect import EmqpSettings
+from dragoman.dialects.emqp.settings import EmqpSettings
 from tests.core.harness import End, House
 from tests.dialects.shop import JOB, notes, ready_original, ready_worker
 
@@ -83,7 +83,7 @@ def test_disconnect_from_an_admin_stops_nothing_and_is_answered_with_the_name_of
     error = msgspec.json.decode(value)["error"]
     assert error["type"] == "REMOTE_STOP_OFF"
     assert "emqp.remote_stop = true" in error["message"]
-    assert not house.hub.stop_requested
+    assert not house.outboxes.stop_requested
 
 
 def test_disconnect_from_an_admin_is_acknowledged_and_stops_the_broker_where_the_setting_allows_it() -> None:
@@ -93,7 +93,7 @@ def test_disconnect_from_an_admin_is_acknowledged_and_stops_the_broker_where_the
     end = admin(house)
     end.say(b"DISCONNECT", b"admin:the-id")
     assert [frames[1] for frames in end.take(b"ACK")] == [b"admin:the-id"]
-    assert house.hub.stop_requested
+    assert house.outboxes.stop_requested
 
 
 @pytest.mark.parametrize("listener", ["emqp.client", "emqp.worker", "emqp.publish"])
@@ -103,7 +103,7 @@ def test_only_an_admin_may_stop_the_broker(listener: str) -> None:
     end.say(b"DISCONNECT", b"1")
     end.hear()
     assert end.heard == []
-    assert not house.hub.stop_requested
+    assert not house.outboxes.stop_requested
     assert notes(house) == {"EMQP_ONLY_AN_ADMIN_MAY_STOP_THE_BROKER": 1}
 
 

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dragoman.dialects.emqp.dialect import EmqpSettings
+from dragoman.dialects.emqp.settings import EmqpSettings
 from dragoman.wire.zmtp.frames import encode_message
 from tests.core.harness import End, House
 
@@ -72,8 +72,8 @@ class Play:
 
     def stop_if_asked(self) -> None:
         """A stopping broker says goodbye, as the runtime has it do."""
-        if self.house.hub.stop_requested:
-            self.house.hub.stop_requested = False
+        if self.house.outboxes.stop_requested:
+            self.house.outboxes.stop_requested = False
             for session in list(self.house.emqp.sessions.values()):
                 session.say_goodbye()
 

@@ -78,76 +78,76 @@ def test_a_subscriber_that_left_gets_nothing_and_leaves_nothing_behind() -> None
 
 def test_news_for_one_who_does_not_read_waits_until_it_is_too_far_behind() -> None:
     house = House()
-    house.hub.news.subscriber_size_max = 1000
+    house.outboxes.news.subscriber_size_max = 1000
     end = subscriber(house, b"")
-    end.session.set_blocked(True)
+    end.session.set_socket_full(True)
     for number in range(4):
         publish(house, b"t", b"%d" % number)
     assert news(end) == []
     assert notes(house) == {"SLOW_SUBSCRIBER_DROPPED": 2}
-    assert house.hub.news.dropped == 2
-    end.session.set_blocked(False)
+    assert house.outboxes.news.dropped == 2
+    end.session.set_socket_full(False)
     assert news(end) == [[b"t", b"0"], [b"t", b"1"]]
     publish(house, b"t", b"4")
     assert news(end) == [[b"t", b"4"]]
-    assert house.hub.news.size == 0
+    assert house.outboxes.news.size == 0
 
 
 def test_one_publish_is_encoded_and_counted_once_for_all_who_wait_for_it() -> None:
     house = House()
     ends = [subscriber(house, b"") for _ in range(50)]
     for end in ends:
-        end.session.set_blocked(True)
+        end.session.set_socket_full(True)
     publish(house, b"t", b"x" * 100_000)
-    assert house.hub.news.size < 110_000
+    assert house.outboxes.news.size < 110_000
     for end in ends:
-        end.session.set_blocked(False)
+        end.session.set_socket_full(False)
         end.hear()
         while data := end.session.take_more():
             end.heard.extend(end.zmtp.receive(data))
         assert news(end) == [[b"t", b"x" * 100_000]]
-    assert house.hub.news.size == 0
-    assert not house.hub.news.behind
+    assert house.outboxes.news.size == 0
+    assert not house.outboxes.news.behind
 
 
 def test_when_all_that_waits_is_too_much_the_oldest_is_dropped_for_everyone() -> None:
     house = House()
-    house.hub.news.size_max = 4000
+    house.outboxes.news.size_max = 4000
     slow, slower = subscriber(house, b""), subscriber(house, b"")
     for end in (slow, slower):
-        end.session.set_blocked(True)
+        end.session.set_socket_full(True)
     for number in range(20):
         publish(house, b"t", b"%d" % number)
-    assert house.hub.news.size <= 4000
+    assert house.outboxes.news.size <= 4000
     for end in (slow, slower):
-        end.session.set_blocked(False)
+        end.session.set_socket_full(False)
     kept = news(slow)
     assert news(slower) == kept
     assert [int(body) for _, body in kept] == list(range(20 - len(kept), 20)), "the newest ones"
     assert 0 < len(kept) < 10
-    assert house.hub.news.dropped == 2 * (20 - len(kept))
+    assert house.outboxes.news.dropped == 2 * (20 - len(kept))
 
 
 def test_one_that_leaves_while_news_waits_for_it_leaves_nothing_behind() -> None:
     house = House()
     end = subscriber(house, b"")
-    end.session.set_blocked(True)
+    end.session.set_socket_full(True)
     publish(house, b"t", b"1")
     end.leave()
-    assert house.hub.news.size == 0
-    assert not house.hub.news.behind
+    assert house.outboxes.news.size == 0
+    assert not house.outboxes.news.behind
 
 
 def test_one_that_stopped_in_the_middle_of_news_that_is_dropped_is_cut_off() -> None:
     house = House()
-    house.hub.news.size_max = 300_000
+    house.outboxes.news.size_max = 300_000
     end = subscriber(house, b"")
     publish(house, b"t", b"x" * 200_000)
     assert end.session.take_free(), "the first part of it"
-    end.session.set_blocked(True)
+    end.session.set_socket_full(True)
     publish(house, b"t", b"y" * 200_000)
-    assert house.hub.news.stuck == [end.session]
-    end.session.set_blocked(False)
+    assert house.outboxes.news.stuck == [end.session]
+    end.session.set_socket_full(False)
     assert end.session.take_free() == b"", "half of a frame cannot be followed by anything else"
 
 

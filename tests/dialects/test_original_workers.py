@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.dialects.emqp.dialect import EmqpSettings
+from dragoman.dialects.emqp.settings import EmqpSettings
 from tests.core.harness import House, Worker
 from tests.dialects.shop import JOB, ready_original, ready_worker, results
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from dragoman.dialects.emqp.dialect import EmqpSettings
+from dragoman.dialects.emqp.settings import EmqpSettings
 from tests.core.harness import Client, End, House, Worker
 from tests.dialects.shop import JOB, error_type, notes, ready_worker, results
 

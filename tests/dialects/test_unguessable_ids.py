@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from librt.strings import read_i32_le
 
-from dragoman.model.records import KEYED
+from dragoman.model.facts.layout import KEYED
 from tests.core.harness import House
 from tests.core.replaying import check_replay, restart
 from tests.ebus.hall import Asker, Server

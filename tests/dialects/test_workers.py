@@ -257,7 +257,7 @@ def test_disconnect_from_a_worker_means_that_it_leaves() -> None:
     worker.say(b"DISCONNECT", b"1")
     house.client().request(b"mail")
     assert worker.jobs() == []
-    assert not house.hub.stop_requested
+    assert not house.outboxes.stop_requested
 
 
 def test_a_stopping_broker_says_kbye_to_workers_and_schedulers_and_disconnect_to_nobody() -> None:

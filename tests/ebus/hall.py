@@ -7,12 +7,12 @@ import zlib
 from typing import Any
 
 from dragoman.core.core import Core
-from dragoman.core.replay import Replay
 from dragoman.core.settings import CoreSettings
+from dragoman.core.storage.replay import Replay
 from dragoman.core.timers import Timers
 from dragoman.dialects.ebus.dialect import EbusDialect
 from dragoman.dialects.registry import Dialects
-from dragoman.dialects.session import Hub, Session
+from dragoman.dialects.session import Outboxes, Session
 from dragoman.limits import MESSAGE_SIZE_MAX
 from dragoman.wire.zmtp.frames import encode_message
 from tests.core.harness import FIRST_PLACE, End, House
@@ -42,8 +42,8 @@ class Hall(House):
 
     def is_finished(self, session: Session) -> bool:
         """Whether the runtime is asked to end the connection; it does so here."""
-        if session in self.hub.finished:
-            self.hub.finished.remove(session)
+        if session in self.outboxes.finished:
+            self.outboxes.finished.remove(session)
             session.ended()
             self.commit()
             return True
@@ -62,10 +62,10 @@ class Hall(House):
             place += len(records)
         after.now_ns = self.now_ns
         after.timers = Timers(after.core)
-        after.hub = Hub(after.core)
-        after.hub.message_size_max = MESSAGE_SIZE_MAX
-        after.hub.boot_no = 2
-        after.dialects = Dialects(after.hub, b"\x08" * 10)
+        after.outboxes = Outboxes(after.core)
+        after.outboxes.message_size_max = MESSAGE_SIZE_MAX
+        after.outboxes.boot_no = 2
+        after.dialects = Dialects(after.outboxes, b"\x08" * 10)
         after.core.set_time(after.now_ns)
         after.core.log.base_place = place
         after.core.start(2, b"0.1.0", bytes(16))

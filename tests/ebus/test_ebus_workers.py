@@ -297,10 +297,11 @@ def test_a_request_that_times_out_and_comes_straight_back_to_the_same_worker_is_
 def test_a_worker_that_does_not_read_gets_no_new_requests() -> None:
     hall = Hall()
     worker, client = hall.server(), hall.asker()
-    worker.session.set_blocked(True)
+    worker.session.set_socket_full(True)
     client.ask(b"hello", b"rid-1")
     assert worker.jobs() == []
-    worker.session.set_blocked(False)
+    worker.session.set_socket_full(False)
+    hall.go_on()
     assert len(worker.jobs()) == 1
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli.admin_client import ask
-from dragoman.cli.talk import Talk
 from dragoman.client import address
 from dragoman.errors import BrokerUnreachable
 from dragoman.wire.zmtp.frames import encode_message
+from tests.cli.raw_emqp import RawEmqp
 from tests.eventmq.brokers import Original, beyond_the_original
 from tests.eventmq.conftest import OpenShop
 from tests.eventmq.waiting import wait_for
@@ -45,7 +45,7 @@ def test_a_dismissed_job_manager_finishes_once_and_gets_nothing_until_it_is_admi
 def acknowledged(router: Original) -> bool:
     """Whether the router still answers a worker."""
     place = router.listeners["emqp.worker"].removeprefix("tcp://")
-    with Talk(address.parse(f"emqp://{place}"), "worker") as talk:
+    with RawEmqp(address.parse(f"emqp://{place}"), "worker") as talk:
         inform = [b"INFORM", talk.ids.take(), b'[[10,"default"]]', b"worker"]
         talk.send(encode_message([b"", b"eMQP/1.0", *inform]))
         return any(b"ACK" in frames for frames in talk.messages(time.monotonic() + 10))
@@ -57,7 +57,7 @@ def test_the_original_router_outlives_our_command_line(home: Path, tmp_path: Pat
         place = router.listeners["emqp.client"].removeprefix("tcp://")
 
         def is_up() -> bool:
-            with suppress(BrokerUnreachable), Talk(address.parse(f"emqp://{place}"), "client") as talk:
+            with suppress(BrokerUnreachable), RawEmqp(address.parse(f"emqp://{place}"), "client") as talk:
                 talk.request("default", "", b'["run", {}]')
                 return True
             return False

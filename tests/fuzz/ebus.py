@@ -1,7 +1,7 @@
 """What the broker says while peers say anything at all: random and mutated ebus messages, from one seed.
 
 One broker lives for a thousand messages of a dozen peers: clients, workers, publishers, subscribers, anonymous ones, twins. Time
-passes, peers come and go and come back under their old name or a new one, the operator acts. The law: only documented errors come
+passes, peers come and go and come back under their old name or a new one, the operator acts. Invariant: only documented errors come
 out; every message of the broker has a shape of ebus; a client hears only of rids it asked about, and an answer only to data it
 sent; the table of requests agrees with the core, as do each worker's slots; the facts tell the same story; and a replay of them
 gives the same state byte for byte.
@@ -21,8 +21,8 @@ from dragoman.dialects.ebus.requests import Requests
 from dragoman.dialects.ebus.session import EbusSession
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EBUS
-from dragoman.testing.sim.recount import recount
 from dragoman.wire.zmtp.frames import encode_message
+from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import End
 from tests.fuzz.ebus_messages import a_message, an_arrival
 from tests.fuzz.emqp_messages import spoilt_bytes
@@ -75,7 +75,7 @@ class Floor(Bookkeeper):
 
 
 class FuzzPeer:
-    """The far end of one connection, and the laws for what it hears."""
+    """The far end of one connection, and the invariants for what it hears."""
 
     def __init__(self, floor: Floor, chance: random.Random) -> None:
         self.listener, socket_type = chance.choice(SEATS)
@@ -170,10 +170,10 @@ def between(floor: Floor, chance: random.Random, peers: list[FuzzPeer]) -> None:
     floor.commit()
     for at, peer in enumerate(peers):
         peer.hear()
-        if peer.end.session in floor.hub.finished:
+        if peer.end.session in floor.outboxes.finished:
             peer.end.session.ended()
             peers[at] = FuzzPeer(floor, chance)
-    floor.hub.finished.clear()
+    floor.outboxes.finished.clear()
     draw = chance.random()
     if draw < 0.06:
         at = chance.randrange(PEERS)
@@ -181,7 +181,7 @@ def between(floor: Floor, chance: random.Random, peers: list[FuzzPeer]) -> None:
         peers[at] = FuzzPeer(floor, chance)
     elif draw < 0.15:
         session = chance.choice(peers).end.session
-        session.set_blocked(not session.is_blocked)
+        session.set_socket_full(not session.is_blocked)
     elif draw < 0.2:
         operate(floor.core, chance, [b"hello", b"mail"])
     floor.now_ns += int(chance.choice(STEPS_S) * SECOND_NS)
@@ -202,10 +202,12 @@ def check_table(floor: Floor) -> None:
     for address, asker in requests.askers.items():
         assert asker.address == address
         assert all(client.is_connected for client in asker.connections)
-        assert asker.is_connected == (not asker.connections), "just one of them is in the routes"
+        assert asker.is_standing_in == (not asker.connections), "just one of them is in the routes"
+        assert asker.is_connected, "what it took over from others finds its client through it"
         rids = [*asker.open, *(rid for shelf in asker.shelves for rid in shelf.ended)]
         assert len(set(rids)) == len(rids), "a rid is open or has ended, once"
-        if not asker.connections:
+        assert address not in requests.crowds or asker.is_standing_in
+        if not asker.connections and address not in requests.crowds:
             orphans.update(rids)
             assert all(asker in requests.orphans[rid] for rid in rids)
         for rid, number in asker.open.items():

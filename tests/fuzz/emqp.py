@@ -2,7 +2,7 @@
 
 One broker lives for a thousand messages of a dozen peers: clients, workers,
 schedulers, admins, publishers, subscribers, REQ sockets, anonymous ones, twins. Time passes, peers come and go, the operator
-acts. The law: only documented errors come out; every message of the broker has a shape of eMQP; a REQ peer never gets two
+acts. Invariant: only documented errors come out; every message of the broker has a shape of eMQP; a REQ peer never gets two
 answers; a worker like the original gets only what it can take; the facts tell the same story as the core; and a replay of
 them gives the same state byte for byte.
 
@@ -18,11 +18,11 @@ from collections import Counter
 
 from dragoman import errors
 from dragoman.core.settings import CoreSettings
-from dragoman.dialects.emqp.dialect import EmqpSettings
 from dragoman.dialects.emqp.session import ORIGINAL, EmqpSession
+from dragoman.dialects.emqp.settings import EmqpSettings
 from dragoman.model.units import SECOND_NS
-from dragoman.testing.sim.recount import recount
 from dragoman.wire.zmtp.frames import encode_message
+from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import End
 from tests.fuzz.emqp_messages import a_message, an_arrival, spoilt_bytes
 from tests.fuzz.rounds import Bookkeeper, Rounds, operate
@@ -59,7 +59,7 @@ class Floor(Bookkeeper):
 
 
 class FuzzPeer:
-    """The far end of one connection, and the laws for what it hears."""
+    """The far end of one connection, and the invariants for what it hears."""
 
     def __init__(self, floor: Floor, chance: random.Random) -> None:
         self.listener, socket_type = chance.choice(SEATS)
@@ -98,7 +98,7 @@ class FuzzPeer:
         if not isinstance(session, EmqpSession):
             assert all(len(frames) == 2 for frames in messages)
             return
-        is_original = self.is_steady and session.pickiness != 0 and session.informed == ORIGINAL
+        is_original = self.is_steady and session.body_constraint != 0 and session.informed == ORIGINAL
         for frames in messages:
             at = 0 if frames[0] else 1 if frames[1] else 2
             assert frames[at] == b"eMQP/1.0"

@@ -1,7 +1,7 @@
 """What the broker says while peers of the ping-pong dialogue say anything at all, from one seed.
 
 One broker lives for a thousand messages of a dozen peers: clients and workers of all forms, honest ones and mad ones, REQ sockets,
-anonymous ones, twins, and an eMQP worker on the same queue. Time passes, attempts time out, peers come and go. The law: only
+anonymous ones, twins, and an eMQP worker on the same queue. Time passes, attempts time out, peers come and go. Invariant: only
 documented errors come out; every message of the broker has a shape of the dialogue; a worker never holds two jobs; no client hears
 more answers than it asked for, and what an honest worker made of an order reaches the client that asked for it, in its place in
 the order, or nobody; the facts tell the same story as the core; and a replay of them gives the same state byte for byte.
@@ -22,8 +22,8 @@ from dragoman.dialects.pingpong.dialect import size_of
 from dragoman.dialects.pingpong.words import envelope_of
 from dragoman.dialects.pingpong.worker_session import PingpongWorker
 from dragoman.model.units import SECOND_NS
-from dragoman.testing.sim.recount import recount
 from dragoman.wire.zmtp.frames import encode_message
+from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import End
 from tests.fuzz.emqp_messages import mutated, spoilt_bytes
 from tests.fuzz.rounds import Bookkeeper, Rounds, some_settings
@@ -229,7 +229,7 @@ def between(floor: Floor, chance: random.Random, players: list[Player]) -> None:
         players[at] = a_player(floor, chance)
     elif draw < 0.12:
         session = chance.choice(players).end.session
-        session.set_blocked(not session.is_blocked)
+        session.set_socket_full(not session.is_blocked)
     floor.now_ns += int(chance.choice(STEPS_S) * SECOND_NS)
     floor.core.set_time(floor.now_ns)
     floor.timers.sweep(floor.now_ns, floor.now_ns)

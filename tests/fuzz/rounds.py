@@ -10,12 +10,13 @@ from collections.abc import Callable
 
 from dragoman.core import operator
 from dragoman.core.core import Core
-from dragoman.core.replay import Replay
-from dragoman.core.settings import SECOND_NS, CoreSettings
-from dragoman.core.snapshot import encode
-from dragoman.dialects.emqp.dialect import EmqpSettings
-from dragoman.testing.sim.facts import Chronicle
-from dragoman.testing.sim.recount import agree, check_bounds, recount
+from dragoman.core.settings import CoreSettings
+from dragoman.core.storage.replay import Replay
+from dragoman.core.storage.snapshot import encode
+from dragoman.dialects.emqp.settings import EmqpSettings
+from dragoman.model.units import SECOND_NS
+from dragoman_lab.sim.checks.facts import Chronicle
+from dragoman_lab.sim.checks.recount import agree, check_bounds, recount
 from tests.core.harness import FIRST_PLACE, House
 
 ROUND = 1000  # inputs that one broker sees

@@ -1,7 +1,7 @@
 """What the broker says while rq nodes say anything at all: random operations, mutated bytes, any cut, from one seed.
 
 One broker lives for a thousand inputs of a dozen nodes, which ask, consume, or both. Time passes, nodes come and go, do not read, or
-close. The law: only documented errors come out; everything a node hears is an operation of rq; a consumer is given the smallest id
+close. Invariant: only documented errors come out; everything a node hears is an operation of rq; a consumer is given the smallest id
 that it has not left unanswered, and no more of them than its MAX; a source hears DELIVERED before REPLY, as often as it asked at most,
 and never the answer to another's request; the facts tell the same story as the core, and a replay of them gives the same state byte
 for byte. And every input, cut anywhere, means what it means whole.
@@ -17,9 +17,9 @@ from collections import Counter
 from dragoman import errors
 from dragoman.dialects.rq.session import RqSession
 from dragoman.model.units import SECOND_NS
-from dragoman.testing.sim.recount import recount
 from dragoman.wire.risp.reader import RispReader
 from dragoman.wire.risp.transcript import Transcript
+from dragoman_lab.sim.checks.recount import recount
 from tests.fuzz.rounds import Bookkeeper, Rounds, operate, some_settings
 from tests.fuzz.rq_words import ANSWER, a_consume, an_operation, disowned, spoilt_bytes
 from tests.rq.spelling import next_words
@@ -49,7 +49,7 @@ class Floor(Bookkeeper):
     def __init__(self, chance: random.Random) -> None:
         self.numbers = 0
         super().__init__(some_settings(chance))
-        self.hub.message_size_max = SIZE_MAX
+        self.outboxes.message_size_max = SIZE_MAX
         settings = self.dialects.rq.settings
         settings.retries = chance.choice([-1, 0, 1, 3])
         settings.consumer_messages_max = chance.choice([1, 3, 10_000])
@@ -57,7 +57,7 @@ class Floor(Bookkeeper):
 
 
 class FuzzNode:
-    """The far end of one connection, and the laws for what it hears. One that sent spoilt bytes is held to fewer of them."""
+    """The far end of one connection, and the invariants for what it hears. One that sent spoilt bytes is held to fewer of them."""
 
     def __init__(self, floor: Floor, chance: random.Random) -> None:
         self.floor = floor
@@ -95,7 +95,7 @@ class FuzzNode:
         self.session.receive(FORGET + data)
 
     def remember(self, data: bytes) -> None:
-        """Follow what an operation of its own means for the laws."""
+        """Follow what an operation of its own means for the invariants."""
         found = next_words(data)
         assert found is not None
         fields = dict(item.partition("=")[::2] for item in found[0])
@@ -216,7 +216,7 @@ def between(floor: Floor, chance: random.Random, nodes: list[FuzzNode]) -> None:
         nodes[at] = FuzzNode(floor, chance)
     elif draw < 0.15:
         session = chance.choice(nodes).session
-        session.set_blocked(not session.is_blocked)
+        session.set_socket_full(not session.is_blocked)
     elif draw < 0.2:
         operate(floor.core, chance, [b"a", b"b", b"c"])
     floor.now_ns += int(chance.choice(STEPS_S) * SECOND_NS)

@@ -1,7 +1,7 @@
 """What the broker says while Scale0's peers say anything at all: random and mutated messages, from one seed.
 
 One broker lives for a thousand messages of a dozen peers: clients and workers, REQ sockets, anonymous ones, twins, legacy ones,
-listeners of the broadcast. Time passes, peers come and go, the configuration changes, sometimes the broker drains. The law: only
+listeners of the broadcast. Time passes, peers come and go, the configuration changes, sometimes the broker drains. Invariant: only
 documented errors come out; every message of the broker has a shape of Scale0; a REQ peer never gets two answers to one message; a
 client hears at most one end of each task, under an id it used; the facts tell the same story as the core; and a replay of them gives
 the same state byte for byte.
@@ -18,12 +18,12 @@ from typing import Any
 
 from dragoman import errors
 from dragoman.core import operator
-from dragoman.dialects.scale0.documents import parse
+from dragoman.dialects.scale0.configuration.documents import parse
 from dragoman.dialects.scale0.session import Scale0Session
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DRAINING
-from dragoman.testing.sim.recount import recount
 from dragoman.wire.zmtp.frames import encode_message
+from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import End
 from tests.fuzz.emqp_messages import mutated, spoilt_bytes
 from tests.fuzz.rounds import Bookkeeper, Rounds, some_settings
@@ -79,7 +79,7 @@ class Floor(Bookkeeper):
 
 
 class FuzzPeer:
-    """The far end of one connection, and the laws for what it hears."""
+    """The far end of one connection, and the invariants for what it hears."""
 
     def __init__(self, floor: Floor, chance: random.Random) -> None:
         self.floor = floor
@@ -201,7 +201,7 @@ def between(floor: Floor, chance: random.Random, peers: list[FuzzPeer]) -> None:
         peers[at] = FuzzPeer(floor, chance)
     elif draw < 0.13:
         session = chance.choice(peers).end.session
-        session.set_blocked(not session.is_blocked)
+        session.set_socket_full(not session.is_blocked)
     elif draw < 0.16:
         floor.reconfigure(chance)
     elif draw < 0.17:

@@ -12,9 +12,11 @@ from mypy_extensions import i64
 
 from dragoman.errors import IndexerBusy
 from dragoman.journal import Disk, Journal
-from dragoman.journal.backup import backup, restore
 from dragoman.journal.format import SEGMENT_HEADER_SIZE
-from dragoman.journal.index import (
+from dragoman.journal.recovery.scan import SegmentFile, list_segments
+from dragoman.journal.segment_views import SegmentView, segment_views
+from dragoman.journal.tools.backup import backup, restore
+from dragoman.journal.tools.index import (
     HEADER_SIZE,
     PAGE_ENTRIES,
     Covered,
@@ -23,14 +25,13 @@ from dragoman.journal.index import (
     pack_run,
     read_index,
 )
-from dragoman.journal.indexer import Indexer, indexing_alone
-from dragoman.journal.salvage import salvage
-from dragoman.journal.scan import SegmentFile, list_segments
-from dragoman.journal.stretches import Stretch, stretches
+from dragoman.journal.tools.indexer import Indexer, indexing_alone
+from dragoman.journal.tools.salvage import salvage
 from dragoman.model import words
-from dragoman.model.index import number_key
+from dragoman.model.facts.index import number_key
+from dragoman.model.facts.layout import LEASED
+from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
-from dragoman.model.records import LEASED, FactLog
 from dragoman.testing.disk import FakeDisk
 from tests.journal.writing import DIRECTORY, SEGMENT_SIZE, opened, record
 
@@ -43,22 +44,22 @@ def fill(journal: Journal, first: int, blocks: int, size: int = 400) -> None:
     for number in range(first, first + blocks):
         if journal.wants_roll(size):
             journal.roll()
-        journal.append(record(number, size, LEASED), 1, number)
+        journal.append([record(number, size, LEASED)], 1, number)
 
 
-def indexed(disk: FakeDisk, blocks: int = 400) -> list[Stretch]:
+def indexed(disk: FakeDisk, blocks: int = 400) -> list[SegmentView]:
     """A journal of a few segments, all of it indexed."""
     journal = opened(disk)
     fill(journal, 1, blocks)
     journal.close()
     Indexer(DIRECTORY, disk, STEP_SIZE).work(is_last=True)
-    return stretches(DIRECTORY, disk)
+    return segment_views(DIRECTORY, disk)
 
 
-def numbers_found(segments: list[Stretch], number: int) -> list[int]:
+def numbers_found(segments: list[SegmentView], number: int) -> list[int]:
     """The numbers in the blocks that indexes name for `number`."""
     keys = {number_key(number)}
-    blocks = [block for stretch in segments if stretch.index for block in stretch.fetch(stretch.find(keys)).values()]
+    blocks = [block for view in segments if view.index for block in view.fetch(view.find(keys)).values()]
     return [struct.unpack_from("<Q", block.records, 5)[0] for block in blocks]
 
 
@@ -69,11 +70,11 @@ def files(disk: FakeDisk) -> list[SegmentFile]:
 def test_every_block_is_named_by_exactly_one_segment(disk: FakeDisk) -> None:
     segments = indexed(disk)
     assert len(segments) > 2
-    assert all(stretch.index is not None for stretch in segments)
+    assert all(view.index is not None for view in segments)
     for number in (1, 2, 163, 164, 399, 400):
         assert numbers_found(segments, number) == [number]
     assert numbers_found(segments, 401) == []
-    assert [list(stretch.rest()) for stretch in segments] == [[]] * len(segments)
+    assert [list(view.rest()) for view in segments] == [[]] * len(segments)
 
 
 def test_a_sealed_segment_has_one_run_and_a_growing_one_several(disk: FakeDisk) -> None:
@@ -94,7 +95,7 @@ def test_a_sealed_segment_has_one_run_and_a_growing_one_several(disk: FakeDisk) 
     first = read_index(disk, files(disk)[0])
     assert first is not None
     assert len(first.runs) == 1
-    assert numbers_found(stretches(DIRECTORY, disk)[:1], 115) == [115]
+    assert numbers_found(segment_views(DIRECTORY, disk)[:1], 115) == [115]
 
 
 def test_only_what_is_synced_is_covered(disk: FakeDisk) -> None:
@@ -116,7 +117,7 @@ def test_a_broker_knows_of_a_sync_before_its_journal_says_so(disk: FakeDisk) -> 
     carried, log = FactLog(), FactLog()
     carried.accepted(Message(words.EMQP, b"q", b"", b""))
     log.carried(carried.take(), 1)
-    journal.append(log.take(), 0, 11)  # it has no fact: synced for sure when one behind it is
+    journal.append(log.take_parts(), 0, 11)  # it has no fact: synced for sure when one behind it is
     journal.sync()
     indexer = Indexer(DIRECTORY, disk, 1)
     indexer.hear(journal.synced_lsn)
@@ -124,7 +125,7 @@ def test_a_broker_knows_of_a_sync_before_its_journal_says_so(disk: FakeDisk) -> 
     index = read_index(disk, files(disk)[0])
     assert index is not None
     assert index.covered.next_block_no == 11
-    assert [block.block_no for block in stretches(DIRECTORY, disk)[0].rest()] == [11]
+    assert [block.block_no for block in segment_views(DIRECTORY, disk)[0].rest()] == [11]
 
 
 def test_an_indexer_goes_on_where_the_last_one_stopped(disk: FakeDisk) -> None:
@@ -133,7 +134,7 @@ def test_an_indexer_goes_on_where_the_last_one_stopped(disk: FakeDisk) -> None:
         fill(journal, first, 30)
         journal.commit()  # which the next block tells
         Indexer(DIRECTORY, disk, STEP_SIZE).work(is_last=True)
-    segments = stretches(DIRECTORY, disk)
+    segments = segment_views(DIRECTORY, disk)
     for number in range(1, 271):
         assert numbers_found(segments, number) == [number]
 
@@ -143,9 +144,9 @@ def test_one_wrong_byte_is_noticed_before_anything_is_believed(disk: FakeDisk, s
     chance = Random(seed)
     indexed(disk, 150)
     disk.damage(FIRST, chance.randrange(len(disk.content(FIRST))), chance.randint(1, 255))
-    stretch = stretches(DIRECTORY, disk)[0]
+    view = segment_views(DIRECTORY, disk)[0]
     try:
-        found = [numbers_found([stretch], number) for number in range(1, 151)] if stretch.index else None
+        found = [numbers_found([view], number) for number in range(1, 151)] if view.index else None
     except IndexUntrue:
         found = None
     assert found is None, f"seed {seed}"
@@ -205,7 +206,7 @@ def test_a_damaged_index_is_made_again_by_the_next_indexer(disk: FakeDisk) -> No
     indexed(disk, 100)
     disk.damage(FIRST, len(disk.content(FIRST)) - 1)
     Indexer(DIRECTORY, disk, STEP_SIZE).work(is_last=True)
-    assert numbers_found(stretches(DIRECTORY, disk), 100) == [100]
+    assert numbers_found(segment_views(DIRECTORY, disk), 100) == [100]
 
 
 def test_a_dropped_segment_takes_its_index_along_and_orphans_go(disk: FakeDisk) -> None:
@@ -241,7 +242,7 @@ def test_indexes_make_room_for_the_journal_and_come_back_when_there_is_some(disk
     fill(journal, 401, 100)
     indexer.hear(journal.commit())
     indexer.work(is_last=True)
-    segments = stretches(DIRECTORY, disk)
+    segments = segment_views(DIRECTORY, disk)
     assert index_names()
     assert numbers_found(segments, 7) == [7]
     assert numbers_found(segments, 450) == [450]
@@ -253,7 +254,7 @@ def test_indexes_do_not_disturb_a_start_a_backup_a_restore_or_a_salvage(tmp_path
     fill(journal, 1, 300)
     journal.close()
     Indexer(f"{data}/journal").work(is_last=True)
-    assert all(stretch.index is not None for stretch in stretches(f"{data}/journal"))
+    assert all(view.index is not None for view in segment_views(f"{data}/journal"))
     backup(data, copy)
     restore(copy, again)
     salvage(f"{data}/journal", saved)

@@ -21,6 +21,7 @@ from tests.journal.writing import (
     read_numbers,
     record,
     replayed_numbers,
+    settings,
 )
 
 
@@ -49,7 +50,7 @@ def test_what_is_appended_is_replayed_after_a_restart(tmp_path: Path, durability
 def test_a_block_keeps_its_lsn_its_time_and_its_count(disk: FakeDisk) -> None:
     journal = opened(disk)
     append_numbers(journal, 1, 3)
-    journal.append(record(4), 1, 777)
+    journal.append([record(4)], 1, 777)
     disk.kill()
     blocks = list(opened(disk).replay())
     assert [(block.first_lsn, block.count, block.time_ns) for block in blocks] == [(1, 3, 1), (4, 1, 777)]
@@ -57,7 +58,7 @@ def test_a_block_keeps_its_lsn_its_time_and_its_count(disk: FakeDisk) -> None:
 
 def test_append_and_commit_name_the_last_lsn(disk: FakeDisk) -> None:
     journal = opened(disk)
-    assert journal.append(record(1) + record(2), 2, 0) == 2
+    assert journal.append([record(1) + record(2)], 2, 0) == 2
     assert journal.synced_lsn == 0
     assert journal.commit() == 2
     assert journal.synced_lsn == 2
@@ -99,8 +100,8 @@ def test_a_place_reckoned_ahead_of_a_handed_over_block_is_the_true_one(disk: Fak
     journal = opened(disk)
     first = journal.next_place()
     second = first + len(record(1)) + BLOCK_HEADER_SIZE
-    journal.append(record(1), 1, 0, place=first)
-    journal.append(record(2), 1, 0, place=second)
+    journal.append([record(1)], 1, 0, place=first)
+    journal.append([record(2)], 1, 0, place=second)
     assert journal.read_record(second) == record(2)
 
 
@@ -184,7 +185,7 @@ def test_a_checkpoint_is_wanted_at_first_and_then_only_when_enough_was_written(d
 def test_memory_writes_nothing_and_counts_on(tmp_path: Path) -> None:
     journal = opened(Disk(), "memory", str(tmp_path / "journal"))
     place = journal.next_place()
-    journal.append(record(1) + record(2), 2, 0)
+    journal.append([record(1) + record(2)], 2, 0)
     assert journal.commit() == 2
     assert journal.next_lsn == 3
     assert not journal.wants_roll()
@@ -291,7 +292,7 @@ def test_carried_records_are_storage_and_move_no_lsn(disk: FakeDisk) -> None:
     journal = opened(disk)
     append_numbers(journal, 1, 1)
     place = journal.next_place()
-    journal.append(record(1, 60, kind=201), 0, 5)
+    journal.append([record(1, 60, kind=201)], 0, 5)
     append_numbers(journal, 2, 1)
     assert journal.next_lsn == 3
     assert journal.read_record(place) == record(1, 60, kind=201)
@@ -306,3 +307,12 @@ def test_a_clock_set_back_does_not_stop_the_syncs_of_os(disk: FakeDisk) -> None:
     append_numbers(journal, 1, 1)
     assert not journal.wants_upkeep(10**18)
     assert journal.wants_upkeep(10**17)
+
+
+def test_a_block_of_very_many_parts_is_written_whole(tmp_path: Path) -> None:
+    """The system takes only so many parts in one call."""
+    journal = Journal.open(settings("os", str(tmp_path)), new_broker_id=BROKER_ID)
+    parts = [record(number) for number in range(3000)]
+    journal.append(parts, len(parts), 1)
+    journal.close()
+    assert read_numbers(str(tmp_path)) == list(range(3000))

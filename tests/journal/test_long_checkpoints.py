@@ -6,9 +6,9 @@ import pytest
 
 from dragoman.journal import Journal
 from dragoman.journal.format import Block
-from dragoman.journal.salvage import salvage
 from dragoman.journal.settings import Durability
-from dragoman.journal.verify import verify
+from dragoman.journal.tools.salvage import salvage
+from dragoman.journal.tools.verify import verify
 from dragoman.testing.disk import FakeDisk
 from tests.journal.writing import DIRECTORY, append_numbers, numbers_in, opened, record, replayed_numbers
 

@@ -10,7 +10,6 @@ import pytest
 
 from dragoman.errors import JournalDamaged, JournalMisplaced, JournalTooNew, JournalUnavailable
 from dragoman.journal import Journal
-from dragoman.journal.salvage import salvage
 from dragoman.journal.superblock import (
     SUPERBLOCK_NAMES,
     SegmentClaim,
@@ -19,9 +18,10 @@ from dragoman.journal.superblock import (
     pack_superblock,
     unpack_superblock,
 )
-from dragoman.journal.verify import verify
+from dragoman.journal.tools.salvage import salvage
+from dragoman.journal.tools.verify import verify
 from dragoman.testing.disk import FakeDisk
-from dragoman.testing.sim.disk import PowerCut, SimDisk
+from dragoman_lab.sim.machine.disk import PowerCut, SimDisk
 from tests.journal.writing import (
     BROKER_ID,
     DIRECTORY,
@@ -324,6 +324,7 @@ def test_a_power_cut_while_segments_go_raises_no_alarm(operations: int) -> None:
         assert journal.next_lsn in (9, 10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("durability", ["os", "disk"])
 @pytest.mark.parametrize("seeds", [range(i, i + 60) for i in range(0, 240, 60)], ids=str)
 def test_no_crash_and_no_failing_disk_makes_a_false_alarm(durability: str, seeds: range) -> None:

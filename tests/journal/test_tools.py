@@ -9,9 +9,9 @@ import pytest
 
 from dragoman.errors import JournalDamaged, JournalMisplaced, JournalTooNew
 from dragoman.journal import Disk, Journal
-from dragoman.journal.backup import backup, restore
-from dragoman.journal.salvage import salvage
-from dragoman.journal.verify import verify
+from dragoman.journal.tools.backup import backup, restore
+from dragoman.journal.tools.salvage import salvage
+from dragoman.journal.tools.verify import verify
 from tests.journal.writing import append_numbers, opened, read_numbers, record, replayed_numbers
 
 
@@ -169,7 +169,7 @@ def test_blocks_inside_a_body_never_pass_for_blocks_of_the_journal(tmp_path: Pat
     whole_block = segment(tmp_path, segment_no).read_bytes()[128 : 128 + 152]
     bait = (5 + len(whole_block)).to_bytes(4, "little") + b"\x01" + whole_block
     offset = journal.segments()[-1].size
-    journal.append(bait, 1, 0)
+    journal.append([bait], 1, 0)
     append_numbers(journal, 62, 1)
     path = segment(tmp_path, 3)
     journal.close()

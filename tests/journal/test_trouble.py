@@ -192,7 +192,7 @@ def test_a_place_promised_before_a_failed_sync_is_true_after_it(disk: FakeDisk) 
     promised = journal.next_place()
     disk.fail_syncs(1)
     journal.commit()
-    journal.append(record(2), 1, 0, place=promised)
+    journal.append([record(2)], 1, 0, place=promised)
     assert journal.read_record(promised) == record(2)
     assert journal.place_now(promised) != promised
     journal.close()

@@ -46,7 +46,7 @@ def append_numbers(journal: Journal, first: int, count: int, size: int = 40, *, 
     """One block of `count` facts numbered from `first`; its first record's place."""
     place = journal.next_place()
     records = b"".join(record(first + i, size) for i in range(count))
-    journal.append(records, count, first, settling=settling)
+    journal.append([records], count, first, settling=settling)
     return place
 
 

@@ -14,8 +14,8 @@ from dragoman.journal import Journal, JournalSettings
 from dragoman.lake.layout import HISTORY, INCOMING, cover
 from dragoman.lake.store import Lake
 from dragoman.model import words
+from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
-from dragoman.model.records import FactLog
 
 BROKER_ID = bytes(range(0x80, 0x90))
 BROKER = "0081828384858687"  # the top bit is cleared
@@ -49,7 +49,7 @@ def append(log: Journal, count: int, time_ns: int = NOON_NS, blocks: int = 1) ->
     for _ in range(blocks):
         if log.wants_roll():
             log.roll()
-        last = log.append(facts(last + 1, count), count, time_ns)
+        last = log.append([facts(last + 1, count)], count, time_ns)
     return last
 
 

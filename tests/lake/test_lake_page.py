@@ -9,7 +9,8 @@ from dragoman.lake import schema
 from dragoman.lake.page import SAYS, render
 from dragoman.lake.store import Lake
 from dragoman.lake.writer import LakeWriter
-from dragoman.model.records import FACT_NAMES, WORKER_JOINED, FactLog
+from dragoman.model.facts.layout import FACT_NAMES, WORKER_JOINED
+from dragoman.model.facts.records import FactLog
 from tests.lake.journals import BROKER_ID, NOON_NS, read_all
 from tests.model.test_columns import every_fact, facts_of
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.history import lake_root
+from dragoman.cli.inspect.history import lake_root
 from dragoman.cli.root import run
 from dragoman.errors import TraceNotFound
 from dragoman.journal import Journal, JournalReader, JournalSettings
@@ -19,12 +19,12 @@ from dragoman.lake.layout import HISTORY
 from dragoman.lake.lookup import facts_of
 from dragoman.lake.sealer import Sealer
 from dragoman.lake.store import Lake
-from dragoman.model.decode import decode_block
-from dragoman.model.records import FactLog
-from dragoman.runtime.lives import Life
-from dragoman.runtime.trace import find_lives, trace
-from dragoman.testing.generate.plan import Plan
-from dragoman.testing.generate.world import World
+from dragoman.model.facts.decode import decode_block
+from dragoman.model.facts.records import FactLog
+from dragoman.runtime.search.lives import Life
+from dragoman.runtime.search.trace import find_lives, trace
+from dragoman_lab.generate.plan import Plan
+from dragoman_lab.generate.world import World
 from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker, new_broker
 
@@ -44,7 +44,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def take(records: bytes, first_lsn: int, count: int, time_ns: int) -> None:
         if journal.wants_roll(len(records)):
             journal.roll()
-        journal.append(records, count, time_ns)
+        journal.append([records], count, time_ns)
 
     World(PLAN).run(take)
     journal.close()
@@ -117,7 +117,7 @@ def test_what_happened_to_a_message_before_it_was_carried_forward_is_told_from_t
     journal = Journal.open(JournalSettings(str(carried), "os", segment_size=256 * 1024, zero_fill=False))
     log = FactLog()
     log.carried(record, 1)
-    journal.append(log.take(), 0, 2**62)
+    journal.append(log.take_parts(), 0, 2**62)
     journal.close()
     for path in sorted(carried.glob("*.seg"))[:2]:
         path.unlink()

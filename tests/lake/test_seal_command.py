@@ -15,8 +15,8 @@ from dragoman.journal import JournalReader
 from dragoman.lake.layout import HISTORY, INCOMING, broker_no
 from dragoman.lake.sealer import sealing_alone
 from dragoman.lake.store import Lake
-from dragoman.model.decode import decode_block
-from dragoman.model.records import FACT_NAMES
+from dragoman.model.facts.decode import decode_block
+from dragoman.model.facts.layout import FACT_NAMES
 from dragoman.testing.broker import RunningBroker
 from tests.lake.journals import append, journal, read_all, values
 

@@ -17,8 +17,8 @@ from dragoman.lake.layout import INCOMING
 from dragoman.lake.store import Lake
 from dragoman.lake.writer import Bodies, LakeWriter
 from dragoman.model import words
+from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
-from dragoman.model.records import FactLog
 from tests.lake.journals import BROKER, BROKER_ID, DAY_NS, NOON_NS, facts, read_all, values
 
 DONE = 3

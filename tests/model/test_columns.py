@@ -1,4 +1,4 @@
-"""Every kind of fact as a row of columns, against model/decode's view of the same record, which shares no code with it."""
+"""Every kind of fact as a row of columns, against model/facts/decode's view of the same record, which shares no code with it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.model import records, words
-from dragoman.model.columns import BODIES_FULL, BODIES_HASH, BODIES_NONE, NO_BYTE, NO_INT, NO_LONG, FactColumns
-from dragoman.model.decode import FLAG_NAMES, OUTCOME_NAMES, decode_block
+from dragoman.model import words
+from dragoman.model.facts import layout
+from dragoman.model.facts.columns import BODIES_FULL, BODIES_HASH, BODIES_NONE, NO_BYTE, NO_INT, NO_LONG, FactColumns
+from dragoman.model.facts.decode import decode_block
+from dragoman.model.facts.layout import FACT_NAMES
+from dragoman.model.facts.records import FactLog
+from dragoman.model.facts.texts import fired_text, schedule_text
 from dragoman.model.message import Message
-from dragoman.model.records import FACT_NAMES, FactLog
-from dragoman.model.texts import fired_text, schedule_text
+from dragoman.model.words import FLAG_NAMES, STATE_NAMES
 
 NOW_NS = 1_700_000_000_123_456_789
 # Column → its struct code and what stands for "not said" there.
@@ -65,7 +68,7 @@ RENAMED = {
 }  # fmt: skip
 NUMBERED = {
     "client_dialect": words.DIALECT_NAMES, "worker_dialect": words.DIALECT_NAMES, "reason": words.REASON_NAMES,
-    "outcome": OUTCOME_NAMES,
+    "outcome": STATE_NAMES,
 }  # fmt: skip
 ZERO_SAYS_NOTHING = {name for name, (_, absent) in FIXED.items() if absent == 0}
 
@@ -123,31 +126,31 @@ def every_fact() -> bytes:
     log.carried(b"".join([(63).to_bytes(4, "little"), b"\x05", bytes(58)]), 5)
     log.leased(m, 9)
     log.released(m, 9, words.RQ, 3, 500_000, words.WORKER_LOST, True)
-    log.released(m, 9, records.NO_DIALECT, -1, 0, words.BROKER_STARTED, False)
-    log.closed(m, 9, words.RQ, 20, OUTCOME_NAMES.index("done"), words.ANSWERED, 9)
-    log.closed(m, 9, words.RQ, 0, OUTCOME_NAMES.index("done"), words.ANSWERED_LATE, 10)
-    log.closed(m, 0, 0, 0, OUTCOME_NAMES.index("cancelled"), words.BY_CLIENT, 10)
-    log.closed(plain, 0, 0, 0, OUTCOME_NAMES.index("expired"), words.PAST_EXPIRY, 0)
+    log.released(m, 9, layout.NO_DIALECT, -1, 0, words.BROKER_STARTED, False)
+    log.closed(m, 9, words.RQ, 20, STATE_NAMES.index("done"), words.ANSWERED, 9)
+    log.closed(m, 9, words.RQ, 0, STATE_NAMES.index("done"), words.ANSWERED_LATE, 10)
+    log.closed(m, 0, 0, 0, STATE_NAMES.index("cancelled"), words.BY_CLIENT, 10)
+    log.closed(plain, 0, 0, 0, STATE_NAMES.index("expired"), words.PAST_EXPIRY, 0)
     log.quarantined(m, 9, words.EBUS, words.WORKERS_DIED, 9)
     log.requeued(m, False)
-    log.numbered(records.STARTED, 3, 0, b"1.2.3")
-    log.numbered(records.QUEUE_NAMED, 3, 0, "pošta".encode())
-    log.numbered(records.QUEUE_FORGOTTEN, 3, words.BY_OPERATOR, "pošta".encode())
-    log.numbered(records.WORKER_LEFT, 9, words.HEARTBEAT_LOST, b"")
-    log.numbered(records.DELIVERED, m.number, 9, b"")
-    log.numbered(records.SCHEDULED, 14, 600_000, schedule_text(m, 1000, "*/5 * * * *", -1))
-    log.numbered(records.SCHEDULED, 15, 600_000, schedule_text(plain, 1000, "", 3))
-    log.numbered(records.UNSCHEDULED, 14, words.BY_OPERATOR, b"")
-    log.numbered(records.FIRED, 14, 600_000, fired_text(m.number, 700_000, 0))
-    log.numbered(records.FIRED, 14, 700_000, fired_text(0, 800_000, -1))
-    log.numbered(records.PAUSED, 3, 0, b"")
-    log.numbered(records.RESUMED, 3, 0, b"")
-    log.numbered(records.PUBLISHED, 12, 0, b"news")
-    log.numbered(records.PUBLISHED, 1, 0, b"")
-    log.numbered(records.CLOCK_STEPPED, 5_000, 1, b"")
-    log.numbered(records.CLOCK_STEPPED, 5_000, 0, b"")
-    log.numbered(records.LATE, 9, words.PINGPONG, b"\xff\x00id")
-    log.numbered(records.NOTED, 2, 0, b"UNKNOWN_COMMAND")
+    log.numbered(layout.STARTED, 3, 0, b"1.2.3")
+    log.numbered(layout.QUEUE_NAMED, 3, 0, "pošta".encode())
+    log.numbered(layout.QUEUE_FORGOTTEN, 3, words.BY_OPERATOR, "pošta".encode())
+    log.numbered(layout.WORKER_LEFT, 9, words.HEARTBEAT_LOST, b"")
+    log.numbered(layout.DELIVERED, m.number, 9, b"")
+    log.numbered(layout.SCHEDULED, 14, 600_000, schedule_text(m, 1000, "*/5 * * * *", -1))
+    log.numbered(layout.SCHEDULED, 15, 600_000, schedule_text(plain, 1000, "", 3))
+    log.numbered(layout.UNSCHEDULED, 14, words.BY_OPERATOR, b"")
+    log.numbered(layout.FIRED, 14, 600_000, fired_text(m.number, 700_000, 0))
+    log.numbered(layout.FIRED, 14, 700_000, fired_text(0, 800_000, -1))
+    log.numbered(layout.PAUSED, 3, 0, b"")
+    log.numbered(layout.RESUMED, 3, 0, b"")
+    log.numbered(layout.PUBLISHED, 12, 0, b"news")
+    log.numbered(layout.PUBLISHED, 1, 0, b"")
+    log.numbered(layout.CLOCK_STEPPED, 5_000, 1, b"")
+    log.numbered(layout.CLOCK_STEPPED, 5_000, 0, b"")
+    log.numbered(layout.LATE, 9, words.PINGPONG, b"\xff\x00id")
+    log.numbered(layout.NOTED, 2, 0, b"UNKNOWN_COMMAND")
     return log.take()
 
 
@@ -168,7 +171,7 @@ def test_the_block_above_has_every_kind_but_worker_joined() -> None:
 def test_a_worker_that_joined_keeps_its_text_whole() -> None:
     log = FactLog()
     text = b"emqp.worker\t127.0.0.1:5\t6162\t1 mail\t-2 post"
-    log.numbered(records.WORKER_JOINED, 9, words.EMQP, text)
+    log.numbered(layout.WORKER_JOINED, 9, words.EMQP, text)
     [row] = split(log.take())
     assert row == {"lsn": 100, "kind": 3, "time_ns": NOW_NS, "worker_no": 9, "worker_dialect": words.EMQP, "text": text}
 
@@ -192,7 +195,7 @@ def test_a_released_fact_of_an_older_journal_says_less(size: int) -> None:
 @pytest.mark.parametrize("size", [73, 81])
 def test_a_closed_fact_of_an_older_journal_says_less(size: int) -> None:
     log = FactLog()
-    log.closed(a_message(), 8, words.RQ, 20, OUTCOME_NAMES.index("done"), words.ANSWERED_LATE, 9)
+    log.closed(a_message(), 8, words.RQ, 20, STATE_NAMES.index("done"), words.ANSWERED_LATE, 9)
     block = older(log.take(), size)
     [row] = split(block)
     assert row == expected(decode_block(block)[0], 100)
@@ -201,8 +204,8 @@ def test_a_closed_fact_of_an_older_journal_says_less(size: int) -> None:
 
 def test_a_quarantined_fact_of_an_older_journal_knows_who_died() -> None:
     log = FactLog()
-    log.numbered(records.QUARANTINED, 77, words.WORKERS_DIED, b"9")
-    log.numbered(records.REQUEUED, 77, 0, b"")
+    log.numbered(layout.QUARANTINED, 77, words.WORKERS_DIED, b"9")
+    log.numbered(layout.REQUEUED, 77, 0, b"")
     dead, again = split(log.take())
     base = {"time_ns": NOW_NS, "message_no": 77}
     assert dead == {**base, "lsn": 100, "kind": 10, "worker_no": 9, "reason": words.WORKERS_DIED}

@@ -1,16 +1,17 @@
-"""Every record there is, written by model/records and read back by model/decode."""
+"""Every record there is, written by model/facts/records and read back by model/facts/decode."""
 
 from __future__ import annotations
 
 import pytest
 
-from dragoman.core.lifecycle import STATE_NAMES
-from dragoman.model import records, texts, words
-from dragoman.model.decode import FLAG_NAMES, OUTCOME_NAMES, client_id_text, decode, decode_block, word
-from dragoman.model.mentions import find_mentions
+from dragoman.model import words
+from dragoman.model.facts import layout, texts
+from dragoman.model.facts.decode import client_id_text, decode, decode_block
+from dragoman.model.facts.record_match import find_matches
+from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
 from dragoman.model.peer import Peer
-from dragoman.model.records import FactLog
+from dragoman.model.words import FLAG_NAMES, STATE_NAMES, word
 
 
 def a_message() -> Message:
@@ -60,7 +61,7 @@ def test_the_moves_of_a_message_come_back_whole() -> None:
     log = FactLog()
     log.leased(m, 9)
     log.released(m, 9, words.RQ, 3, 500, words.WORKER_LOST, True)
-    log.closed(m, 9, words.RQ, 20, OUTCOME_NAMES.index("done"), words.ANSWERED, 9)
+    log.closed(m, 9, words.RQ, 20, STATE_NAMES.index("done"), words.ANSWERED, 9)
     assert decode_block(log.take()) == [
         {"fact": "leased", "message_no": 77, "worker_no": 9, "attempt": 2},
         {
@@ -102,7 +103,7 @@ def closed_by(worker_no: int, holder_no: int) -> dict[str, object]:
     m = a_message()
     m.leased_ns = 102
     log = FactLog()
-    log.closed(m, worker_no, words.EMQP, 0, OUTCOME_NAMES.index("done"), words.ANSWERED_LATE, holder_no)
+    log.closed(m, worker_no, words.EMQP, 0, STATE_NAMES.index("done"), words.ANSWERED_LATE, holder_no)
     return decode(log.take(), 0)
 
 
@@ -146,7 +147,7 @@ def test_records_of_older_journals_are_read_as_far_as_they_go() -> None:
     old = (39).to_bytes(4, "little") + log.take()[4:39]
     assert decode(old, 0)["is_death"] is True
     assert "leased_ns" not in decode(old, 0)
-    log.closed(m, 9, words.RQ, 20, OUTCOME_NAMES.index("done"), words.ANSWERED, 9)
+    log.closed(m, 9, words.RQ, 20, STATE_NAMES.index("done"), words.ANSWERED, 9)
     old = (73).to_bytes(4, "little") + log.take()[4:73]
     assert decode(old, 0)["worker_dialect"] == "rq"
     assert "due_ns" not in decode(old, 0)
@@ -155,40 +156,40 @@ def test_records_of_older_journals_are_read_as_far_as_they_go() -> None:
 @pytest.mark.parametrize(
     ("kind", "number", "small", "text", "fields"),
     [
-        (records.STARTED, 3, 0, b"0.1.0", {"boot_no": 3, "version": "0.1.0"}),
-        (records.QUEUE_NAMED, 2, 0, b"mail\xff", {"queue_no": 2, "queue": "mail\\xff"}),
+        (layout.STARTED, 3, 0, b"0.1.0", {"boot_no": 3, "version": "0.1.0"}),
+        (layout.QUEUE_NAMED, 2, 0, b"mail\xff", {"queue_no": 2, "queue": "mail\\xff"}),
         (
-            records.QUEUE_FORGOTTEN,
+            layout.QUEUE_FORGOTTEN,
             2,
             words.BY_OPERATOR,
             b"mail\xff",
             {"queue_no": 2, "queue": "mail\\xff", "reason": "by_operator"},
         ),
-        (records.WORKER_LEFT, 8, words.HEARTBEAT_LOST, b"", {"worker_no": 8, "reason": "heartbeat_lost"}),
-        (records.DELIVERED, 77, 8, b"", {"message_no": 77, "worker_no": 8}),
+        (layout.WORKER_LEFT, 8, words.HEARTBEAT_LOST, b"", {"worker_no": 8, "reason": "heartbeat_lost"}),
+        (layout.DELIVERED, 77, 8, b"", {"message_no": 77, "worker_no": 8}),
         (
-            records.QUARANTINED,
+            layout.QUARANTINED,
             77,
             words.WORKERS_DIED,
             b"8",
             {"message_no": 77, "reason": "workers_died", "died_with": 8},
         ),
-        (records.REQUEUED, 77, 0, b"", {"message_no": 77}),
-        (records.UNSCHEDULED, 5, words.BY_OPERATOR, b"", {"schedule_no": 5, "reason": "by_operator"}),
+        (layout.REQUEUED, 77, 0, b"", {"message_no": 77}),
+        (layout.UNSCHEDULED, 5, words.BY_OPERATOR, b"", {"schedule_no": 5, "reason": "by_operator"}),
         (
-            records.FIRED,
+            layout.FIRED,
             5,
             1000,
             texts.fired_text(77, 2000, 3),
             {"schedule_no": 5, "due_ns": 1000, "message_no": 77, "next_due_ns": 2000, "runs_left": 3},
         ),
-        (records.PAUSED, 2, 0, b"", {"queue_no": 2}),
-        (records.RESUMED, 2, 0, b"", {"queue_no": 2}),
-        (records.PUBLISHED, 12, 0, b"orders/", {"count": 12, "topic": "orders/"}),
-        (records.CLOCK_STEPPED, 60, 0, b"", {"delta_ns": -60}),
-        (records.CLOCK_STEPPED, 60, 1, b"", {"delta_ns": 60}),
-        (records.LATE, 8, words.EMQP, b"client-1", {"worker_no": 8, "dialect": "emqp", "wire_id": "client-1"}),
-        (records.NOTED, 4, 0, b"EMQP_VERSION", {"count": 4, "code": "EMQP_VERSION"}),
+        (layout.PAUSED, 2, 0, b"", {"queue_no": 2}),
+        (layout.RESUMED, 2, 0, b"", {"queue_no": 2}),
+        (layout.PUBLISHED, 12, 0, b"orders/", {"count": 12, "topic": "orders/"}),
+        (layout.CLOCK_STEPPED, 60, 0, b"", {"delta_ns": -60}),
+        (layout.CLOCK_STEPPED, 60, 1, b"", {"delta_ns": 60}),
+        (layout.LATE, 8, words.EMQP, b"client-1", {"worker_no": 8, "dialect": "emqp", "wire_id": "client-1"}),
+        (layout.NOTED, 4, 0, b"EMQP_VERSION", {"count": 4, "code": "EMQP_VERSION"}),
     ],
 )
 def test_a_rarer_fact_comes_back_with_its_own_names(
@@ -196,14 +197,14 @@ def test_a_rarer_fact_comes_back_with_its_own_names(
 ) -> None:
     log = FactLog()
     log.numbered(kind, number, small, text)
-    assert only(log) == {"fact": records.FACT_NAMES[kind], **fields}
+    assert only(log) == {"fact": layout.FACT_NAMES[kind], **fields}
 
 
 def test_a_worker_that_joined_is_read_with_its_queues_even_with_tabs_in_their_names() -> None:
     peer = Peer(words.EMQP, "emqp.worker")
     peer.identity, peer.remote = b"\x00id", "127.0.0.1:5"
     log = FactLog()
-    log.numbered(records.WORKER_JOINED, 8, words.EMQP, texts.worker_text(peer, [b"10 mail", b"-3 a\tb c", b"2 "]))
+    log.numbered(layout.WORKER_JOINED, 8, words.EMQP, texts.worker_text(peer, [b"10 mail", b"-3 a\tb c", b"2 "]))
     fact = only(log)
     assert fact["queues"] == [[10, "mail"], [-3, "a\tb c"], [2, ""]]
     assert (fact["listener"], fact["remote"], fact["identity"]) == ("emqp.worker", "127.0.0.1:5", "\x00id")
@@ -213,7 +214,7 @@ def test_a_schedule_is_read_with_its_template() -> None:
     template = a_message()
     log = FactLog()
     text = texts.schedule_text(template, 0, "*/5 * * * *", 7)
-    log.numbered(records.SCHEDULED, 5, 900, text)
+    log.numbered(layout.SCHEDULED, 5, 900, text)
     assert only(log) == {
         "fact": "scheduled",
         "schedule_no": 5,
@@ -239,13 +240,13 @@ def test_storage_records_are_told_apart_from_facts() -> None:
 
 
 def test_every_kind_of_fact_has_a_name_and_every_word_of_a_later_version_is_shown_as_unknown() -> None:
-    kinds = [getattr(records, name.upper()) for name in records.FACT_NAMES[1:]]
-    assert kinds == list(range(1, len(records.FACT_NAMES)))
+    kinds = [getattr(layout, name.upper()) for name in layout.FACT_NAMES[1:]]
+    assert kinds == list(range(1, len(layout.FACT_NAMES)))
     assert word(words.REASON_NAMES, 250) == "unknown_250"
 
 
 def test_outcomes_and_flags_are_the_words_of_the_core() -> None:
-    assert OUTCOME_NAMES == STATE_NAMES
+    assert STATE_NAMES == STATE_NAMES
     bits = [words.REPLY_WANTED, words.HANDOVER_WANTED, words.KEPT_WANTED, words.GUARANTEED, words.NO_HASTE]
     bits += [words.KEEP_SAME, words.EXPIRES_HELD, words.FAILURE_FINAL]
     assert bits == [1 << bit for bit in range(len(FLAG_NAMES))]
@@ -258,12 +259,12 @@ def test_mentions_find_a_message_by_its_clients_id_and_then_by_its_number() -> N
     for each in (other, m):
         log.accepted(each)
         log.leased(each, 9)
-    log.numbered(records.PAUSED, 3, 0, b"")
+    log.numbered(layout.PAUSED, 3, 0, b"")
     log.closed(m, 9, words.EMQP, 0, 3, words.ANSWERED, 9)
     data = log.take()
     numbers: set[int] = set()
     found: list[tuple[int, int]] = []
-    find_mentions(data, numbers, b"client-1", found)
+    find_matches(data, numbers, b"client-1", found)
     assert numbers == {77}
     assert [(decode(data, at)["fact"], ordinal) for at, ordinal in found] == [
         ("accepted", 2),
@@ -271,7 +272,7 @@ def test_mentions_find_a_message_by_its_clients_id_and_then_by_its_number() -> N
         ("closed", 5),
     ]
     found.clear()
-    find_mentions(data, set(), b"", found)
+    find_matches(data, set(), b"", found)
     assert found == []
 
 

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from dragoman.model import records, texts, words
-from dragoman.model.index import KEY_MASK, NUMBER_MAX, id_key, index_block, number_key, packed, unpacked
+from dragoman.model import words
+from dragoman.model.facts import layout, texts
+from dragoman.model.facts.index import KEY_MASK, NUMBER_MAX, id_key, index_block, number_key, packed, unpacked
+from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
-from dragoman.model.records import FactLog
 
 NUMBER = 3 << 40 | 77
 
@@ -43,8 +44,8 @@ def test_every_move_of_a_message_is_known_by_its_number() -> None:
     log.closed(m, 5, words.EMQP, 1, 3, words.ANSWERED, 5)
     log.quarantined(m, 5, words.EMQP, words.WORKERS_DIED, 5)
     log.requeued(m, False)
-    log.numbered(records.DELIVERED, NUMBER, 5, b"")
-    log.numbered(records.FIRED, 9, 1, texts.fired_text(NUMBER, 1, -1))
+    log.numbered(layout.DELIVERED, NUMBER, 5, b"")
+    log.numbered(layout.FIRED, 9, 1, texts.fired_text(NUMBER, 1, -1))
     assert keys(log) == [number_key(NUMBER)] * 7
 
 
@@ -57,24 +58,24 @@ def test_a_record_carried_forward_is_known_like_the_one_it_wraps() -> None:
 
 def test_what_a_life_needs_beside_its_own_facts_is_known_too() -> None:
     log = FactLog()
-    log.numbered(records.STARTED, 4, 0, b"0.1.0")
-    log.numbered(records.WORKER_JOINED, NUMBER, words.EMQP, b"l\tr\t")
-    log.numbered(records.WORKER_LEFT, NUMBER, words.WORKER_LEFT, b"")
-    log.numbered(records.QUEUE_NAMED, 12, 0, b"mail")
-    log.numbered(records.LATE, 5, words.EMQP, b"order-1")
+    log.numbered(layout.STARTED, 4, 0, b"0.1.0")
+    log.numbered(layout.WORKER_JOINED, NUMBER, words.EMQP, b"l\tr\t")
+    log.numbered(layout.WORKER_LEFT, NUMBER, words.WORKER_LEFT, b"")
+    log.numbered(layout.QUEUE_NAMED, 12, 0, b"mail")
+    log.numbered(layout.LATE, 5, words.EMQP, b"order-1")
     assert keys(log) == [0, number_key(NUMBER), number_key(NUMBER), number_key(12), id_key(b"order-1")]
 
 
 def test_a_late_answer_is_known_by_the_id_as_people_see_it() -> None:
     log = FactLog()
-    log.numbered(records.LATE, 5, words.EMQP, b"\xff")
+    log.numbered(layout.LATE, 5, words.EMQP, b"\xff")
     assert keys(log) == [id_key(b"\\xff")]
 
 
 def test_facts_that_belong_to_no_life_take_no_room() -> None:
     log = FactLog()
-    log.numbered(records.PUBLISHED, 5, 0, b"topic")
-    log.numbered(records.FIRED, 9, 1, texts.fired_text(0, 1, -1))  # skipped: it made no message
+    log.numbered(layout.PUBLISHED, 5, 0, b"topic")
+    log.numbered(layout.FIRED, 9, 1, texts.fired_text(0, 1, -1))  # skipped: it made no message
     assert keys(log) == []
 
 

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from dragoman.model.message import fact_id, in_own_shape, own_digits
-from dragoman.model.wire_ids import WireIds
+from dragoman.model.wire_ids import KNOWN_COUNT, WireIds, word_at
 
 BOOT = 1 << 40
 
@@ -37,6 +37,16 @@ def test_every_number_comes_back_from_its_id() -> None:
         assert ids.numbers_of(digits.decode()) == [number], "seed 7"
         assert ids.numbers_of(in_own_shape(digits).decode()) == [number], "seed 7"
         assert ids.numbers_of(f"{digits.decode()}.origin.client") == [number], "seed 7"
+
+
+def test_eight_digits_are_a_word_only_in_their_one_form() -> None:
+    chance = Random(11)
+    for _ in range(3000):
+        text = bytes(chance.choice(b"0123456789abcdefABGg@/:`\x00\xb0\xff") for _ in range(8))
+        expected = int(text, 16) if all(byte in b"0123456789abcdef" for byte in text) else -1
+        assert word_at(b"?" + text, 1) == expected, f"seed 11, {text!r}"
+    for word in (0, 1, 0x89ABCDEF, 0xFFFFFFFF):
+        assert word_at(b"%08x" % word, 0) == word
 
 
 def test_ids_of_numbers_in_a_row_have_about_half_of_their_bits_in_common() -> None:
@@ -80,3 +90,14 @@ def test_facts_name_a_message_in_the_same_shape_by_its_number() -> None:
     assert fact_id(BOOT + 5) == b"00000000-0000-0000-0000-010000000005"
     assert own_digits(fact_id(BOOT + 5)) == b"0000010000000005"
     assert own_digits(b"00000001-0000-0000-0000-010000000005") == own_digits(b"short") == b""
+
+
+def test_an_id_is_known_after_very_many_others_were_given_out_too() -> None:
+    """Those that were given out last are looked up, all others are computed."""
+    ids = keyed()
+    digits = [ids.digits(BOOT + 1 + count) for count in range(3 * KNOWN_COUNT)]
+    assert [ids.number_at(text, 0) for text in digits] == [BOOT + 1 + count for count in range(3 * KNOWN_COUNT)]
+    other = keyed(b"\x06" * 16)
+    assert [other.number_at(text, 0) for text in digits[-10:]] != [ids.number_at(text, 0) for text in digits[-10:]]
+    ids.set_key(b"\x07" * 16, BOOT + 1)
+    assert ids.number_at(digits[-1], 0) != BOOT + 3 * KNOWN_COUNT

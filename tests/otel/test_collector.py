@@ -15,7 +15,7 @@ from dragoman.otel.cursor import CURSOR_NAME, Cursor, read_cursor, write_cursor
 from dragoman.otel.otlp import Encoder, rejected_spans
 from dragoman.otel.process import exporting_alone
 from dragoman.otel.spans import CONSUMER, OK, Span, SpanId
-from dragoman.runtime.tracing import FINISH_S
+from dragoman.runtime.children.tracing import FINISH_S
 from tests.otel.receiver import Receiver, receiver, values
 from tests.otel.talker import talking
 

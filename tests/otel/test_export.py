@@ -14,7 +14,7 @@ import pytest
 
 from dragoman.errors import DataDirectoryUnusable
 from dragoman.journal import JournalReader
-from dragoman.model.decode import decode_block
+from dragoman.model.facts.decode import decode_block
 from dragoman.otel.cursor import CURSOR_NAME, Cursor, write_cursor
 from tests.eventmq.waiting import wait_for
 from tests.independent import rq_peers, scale0_peers
@@ -422,7 +422,9 @@ def test_without_an_endpoint_nothing_of_it_is_loaded(new_broker: NewBroker) -> N
     broker = new_broker(env={"PYTHONPROFILEIMPORTTIME": "1"}).start()
     loaded = {line.rpartition("|")[2].strip() for line in broker.process.log().splitlines() if "|" in line}
     assert "dragoman.runtime.server" in loaded
-    assert not {name for name in loaded if name.startswith("dragoman.otel") or name == "dragoman.runtime.tracing"}
+    assert not {
+        name for name in loaded if name.startswith("dragoman.otel") or name == "dragoman.runtime.children.tracing"
+    }
 
 
 def test_a_broker_that_keeps_nothing_has_nothing_to_tell(new_broker: NewBroker) -> None:

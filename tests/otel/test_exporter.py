@@ -13,8 +13,9 @@ from dragoman import limits
 from dragoman.errors import CollectorAway
 from dragoman.journal import Journal, JournalReader, JournalSettings
 from dragoman.model import words
+from dragoman.model.facts.layout import QUEUE_NAMED, WORKER_JOINED
+from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
-from dragoman.model.records import QUEUE_NAMED, WORKER_JOINED, FactLog
 from dragoman.otel.collector import Collector
 from dragoman.otel.cursor import Cursor, read_cursor, write_cursor
 from dragoman.otel.exporter import Exporter
@@ -74,7 +75,7 @@ def fill(data: Path, seed: int, blocks: int) -> int:
             if kept.wants_roll():
                 kept.roll()
             count = log.count
-            last_lsn = kept.append(log.take(), count, BEGIN_NS + index)
+            last_lsn = kept.append(log.take_parts(), count, BEGIN_NS + index)
     return last_lsn
 
 

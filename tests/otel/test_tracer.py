@@ -6,9 +6,10 @@ import pytest
 
 from dragoman.journal import Block
 from dragoman.model import words
+from dragoman.model.facts.layout import DELIVERED, QUEUE_NAMED
+from dragoman.model.facts.records import FactLog
+from dragoman.model.facts.sampling import SAMPLES, is_sampled
 from dragoman.model.message import Message
-from dragoman.model.records import DELIVERED, QUEUE_NAMED, FactLog
-from dragoman.model.sampling import SAMPLES, is_sampled
 from dragoman.otel.ids import LEASE, MESSAGE, REPLY, WAIT, WORK, Ids
 from dragoman.otel.spans import ERROR, OK, UNSET, Span
 from dragoman.otel.tracer import Tracer

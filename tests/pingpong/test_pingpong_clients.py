@@ -307,7 +307,7 @@ def test_a_client_that_lets_no_result_wait_does_not_suffer_for_those_that_do(tab
 def test_a_client_that_lets_too_much_wait_is_cut_off(table: Table) -> None:
     client = ClientPlayer(table)
     client.order(b"never done")
-    client.broker_side.early_size = table.pingpong.early_size = EARLY_ANSWERS_SIZE_MAX + table.hub.message_size_max
+    client.broker_side.early_size = table.pingpong.early_size = EARLY_ANSWERS_SIZE_MAX + table.outboxes.message_size_max
     client.send(b"no", b"known", b"shape")
     assert client.broker_side.is_finished
     assert table.pingpong.early_size == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from dragoman.dialects.pingpong import texts
 from dragoman.dialects.pingpong.words import JSON, PACKAGE, PLAIN, UNKNOWN
 from tests.pingpong.table import PONG, ClientPlayer, Player, Table, WorkerPlayer, json_worker, ready_worker
 
@@ -176,6 +177,16 @@ def test_a_job_that_is_a_word_of_control_is_refused_at_the_door(table: Table, bo
     assert worker.said() == []
 
 
+def test_an_idle_worker_that_shows_the_json_form_gets_what_it_could_not_be_told_before(table: Table) -> None:
+    client = ClientPlayer(table)
+    client.order(b"PONG")
+    worker = ready_worker(table)
+    assert worker.jobs() == []
+    worker.send_json({"status": "PING"})
+    said = [frames[0] for frames in worker.said() if b"WORK" in frames[0]]
+    assert [msgspec.json.decode(frame)["job"] for frame in said] == ["PONG"]
+
+
 @pytest.mark.parametrize("body", [b"PONG", b"EXIT"])
 def test_such_a_job_goes_to_a_worker_of_another_dialect_if_one_serves_the_queue(table: Table, body: bytes) -> None:
     plain, client = ready_worker(table), ClientPlayer(table)
@@ -227,6 +238,23 @@ def test_json_bodies_are_embedded_and_other_text_becomes_a_string(table: Table, 
     worker = json_worker(table)
     ClientPlayer(table).order(body)
     assert work(worker)["job"] == job
+
+
+@pytest.mark.parametrize(
+    ("body", "form"),
+    [
+        (b"x" * 300_000, texts.PLAIN_TEXT),
+        (b"line of text\n" * 30_000, texts.PLAIN_TEXT),
+        (b"\x01" * 300_000, texts.NO_TEXT),
+        (b"\x01" * 1000, texts.PLAIN_TEXT),
+        (b"\xff" * 300_000, texts.NO_TEXT),
+        (b"[" + b'"",' * 100_000 + b"1]", texts.JSON_TEXT),
+        (b"[" * 300_000, texts.PLAIN_TEXT),
+    ],
+    ids=["text", "lines", "escapes", "few escapes", "no utf-8", "json", "nested"],
+)
+def test_a_large_text_that_json_would_have_to_escape_is_none(body: bytes, form: int) -> None:
+    assert texts.form_of(body) == form
 
 
 def test_a_body_that_is_no_text_is_refused_when_only_json_workers_serve(table: Table) -> None:

@@ -285,10 +285,10 @@ def test_a_job_larger_than_a_short_frame_arrives_whole(table: Table) -> None:
 
 def test_a_worker_that_reads_nothing_gets_no_job(table: Table) -> None:
     worker = ready_worker(table)
-    worker.session.set_blocked(True)
+    worker.session.set_socket_full(True)
     ClientPlayer(table).order(b"job")
     assert worker.said() == []
-    worker.session.set_blocked(False)
+    worker.session.set_socket_full(False)
     assert worker.said() == [[b"", b"job"]]
 
 

@@ -207,6 +207,7 @@ def test_queue_ids_are_counted_for_the_whole_controller() -> None:
     assert consumer(house, queue="other").hears() == [job(0, "byid", queue_id=2)]
 
 
+@pytest.mark.long
 def test_a_node_that_takes_all_queue_ids_takes_none_from_others() -> None:
     house = House()
     for start in range(0, U16, 8192):

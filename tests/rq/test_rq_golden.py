@@ -85,6 +85,7 @@ class Play:
             return
         if to == "broker" and data:
             node.give(data)
+            self.house.go_on()
         elif to == "broker":
             self.listen()
             node.leave()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dragoman.core.settings import SECOND_NS, CoreSettings
+from dragoman.core.settings import CoreSettings
+from dragoman.model.units import SECOND_NS
 from tests.core.harness import House
 from tests.rq.nodes import Node, consumer, job, notes, request
 

@@ -60,6 +60,7 @@ def test_a_consumer_silent_for_15_seconds_after_ping_keeps_what_it_holds_and_get
     client.say(request(2), "CLEAR QUEUE=q PAYLOAD=x BROADCAST")
     assert idle.hears() == []
     idle.say("PONG")
+    house.go_on()
     assert idle.hears() == [job(1)]
     idle.say("CLEAR ID=0 PAYLOAD=ok REPLY")
     assert client.hears()[-2:] == ["ID=1 DELIVERED", "ID=1 PAYLOAD=ok REPLY"]
@@ -74,6 +75,7 @@ def test_an_answer_wakes_an_idle_consumer_as_pong_does() -> None:
     client.say(request(2))
     assert idle.hears() == ["PING"]
     idle.say("CLEAR ID=0 PAYLOAD=ok REPLY")
+    house.go_on()
     assert idle.hears() == [job(0)]
 
 
@@ -91,10 +93,11 @@ def test_work_for_an_idle_consumer_goes_to_one_that_answers() -> None:
 def test_a_consumer_that_does_not_read_gets_no_work_until_it_does() -> None:
     house = House()
     slow, client = consumer(house), Node(house)
-    slow.session.set_blocked(True)
+    slow.session.set_socket_full(True)
     client.say(request(1))
     assert slow.hears() == []
-    slow.session.set_blocked(False)
+    slow.session.set_socket_full(False)
+    house.go_on()
     assert slow.hears() == [job(0)]
 
 
@@ -240,3 +243,21 @@ def test_a_dismissed_node_that_consumes_another_queue_gets_nothing_of_it() -> No
     Node(house).say("CLEAR ID=1 QUEUE=other PAYLOAD=body REQUEST")
     assert worker.hears() == []
     assert [peer.is_dismissed for peer in house.core.workers.values()] == [True, True]
+
+
+@pytest.mark.parametrize("queues", [100, 600])
+def test_a_node_that_was_silent_and_closes_is_given_nothing_new_however_many_queues_it_has(queues: int) -> None:
+    house = House()
+    node, source = Node(house), Node(house)
+    for number in range(queues):
+        node.say(f"CLEAR QUEUE=q{number} MAX=1 CONSUME")
+    node.hears()
+    node.session.set_idle(True)
+    for number in range(queues):
+        source.say(request(number + 1, f"q{number}"))
+    house.go_on()
+    node.say("CLEAR CLOSING")
+    while node.session.leaving:
+        node.session.catch_up()
+    assert [heard for heard in node.hears() if heard.endswith("REQUEST")] == []
+    assert node.is_ended_by_us()

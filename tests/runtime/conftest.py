@@ -21,7 +21,10 @@ def new_broker(tmp_path: Path) -> Iterator[NewBroker]:
     made: list[Daemon] = []
 
     def make(*settings: str, data: Path | None = None, **options: Any) -> Daemon:
-        made.append(Daemon(data or tmp_path / f"data{len(made)}", *settings, **options))
+        name = f"data{len(made)}"
+        # Never on a test's small disk: a log line is cut there, too.
+        options = {"logs": tmp_path / "logs" / name} | options
+        made.append(Daemon(data or tmp_path / name, *settings, **options))
         return made[-1]
 
     yield make

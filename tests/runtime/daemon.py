@@ -38,6 +38,7 @@ class Daemon:
         flags: tuple[str, ...] = (),
         env: dict[str, str] | None = None,
         before: tuple[str, ...] = (),
+        logs: Path | None = None,
     ) -> None:
         self.data = data
         listen = dict.fromkeys(LISTENERS, FREE) if listen is None else listen
@@ -46,6 +47,7 @@ class Daemon:
         settings = ("lake.mode=off", *settings)  # a test that wants a lake says so
         self.flags = (f"--durability={durability}", *(f"--set={setting}" for setting in settings), *flags)
         self.env = os.environ | (env or {})
+        self.logs = logs or data.parent / "logs"
         self.before = before  # the command that runs the broker's own
         self.program: Program | None = None
 
@@ -53,7 +55,7 @@ class Daemon:
         """Start the process and wait for nothing."""
         listen = [f"--listen={name}={address}" for name, address in self.listen.items()]
         command = [*self.before, sys.executable, "-m", "dragoman", "up", "--data", str(self.data), *listen, *self.flags]
-        self.program = Program(self.data.name, command, self.env, self.data.parent / "logs")
+        self.program = Program(self.data.name, command, self.env, self.logs)
         return self.program
 
     @property

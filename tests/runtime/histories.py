@@ -7,13 +7,14 @@ from random import Random
 from dragoman import limits
 from dragoman.errors import JournalUnavailable
 from dragoman.journal import Journal, JournalSettings
-from dragoman.journal.indexer import Indexer
-from dragoman.journal.stretches import stretches
-from dragoman.model import records, texts, words
+from dragoman.journal.segment_views import segment_views
+from dragoman.journal.tools.indexer import Indexer
+from dragoman.model import words
+from dragoman.model.facts import layout, texts
+from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message, fact_id
-from dragoman.model.records import FactLog
-from dragoman.runtime.lives import Gathering, Life
-from dragoman.runtime.trace import look_through
+from dragoman.runtime.search.lives import Gathering, Life
+from dragoman.runtime.search.trace import look_through
 from dragoman.testing.disk import FakeDisk
 
 DIRECTORY = "/data/journal"
@@ -43,13 +44,13 @@ class History:
         self.log = FactLog()
         self.boot += 1
         self.count = 0
-        self.log.numbered(records.STARTED, self.boot, 0, b"0.1.0")
+        self.log.numbered(layout.STARTED, self.boot, 0, b"0.1.0")
         for queue_no in (1, 2):
-            self.log.numbered(records.QUEUE_NAMED, queue_no, 0, b"queue-%d" % queue_no)
+            self.log.numbered(layout.QUEUE_NAMED, queue_no, 0, b"queue-%d" % queue_no)
         self.workers = [self.number() for _ in range(3)]
         for worker in self.workers:
             text = b"emqp.worker\t127.0.0.1:9\t" + b"bob".hex().encode()
-            self.log.numbered(records.WORKER_JOINED, worker, words.EMQP, text)
+            self.log.numbered(layout.WORKER_JOINED, worker, words.EMQP, text)
 
     def number(self) -> int:
         self.count += 1
@@ -71,7 +72,7 @@ class History:
         if self.chance.random() < 0.1:
             m.client_id, m.schedule_no = b"", 5
             text = texts.fired_text(m.number, START_NS, -1)
-            self.log.numbered(records.FIRED, 5, START_NS, text)
+            self.log.numbered(layout.FIRED, 5, START_NS, text)
         self.log.accepted(m)
         self.messages = [*self.messages[-60:], m]
         self.keys |= {str(m.number), fact_id(m.number).decode()}
@@ -94,13 +95,13 @@ class History:
         elif kind == 4:
             self.log.quarantined(m, worker, words.EMQP, words.WORKERS_DIED, worker)
         else:
-            self.log.numbered(records.DELIVERED, m.number, worker, b"")
+            self.log.numbered(layout.DELIVERED, m.number, worker, b"")
 
     def rarer(self) -> None:
         if self.messages and self.chance.random() < 0.7:
             m = self.chance.choice(self.messages)
             named = self.chance.choice([fact_id(m.number), m.client_id or b"nobody", b"\\xff\\xfe", b"\xff\xfe"])
-            self.log.numbered(records.LATE, self.chance.choice(self.workers), words.EMQP, named)
+            self.log.numbered(layout.LATE, self.chance.choice(self.workers), words.EMQP, named)
         elif self.messages:
             m, log = self.chance.choice(self.messages), FactLog()
             if self.chance.random() < 0.5:  # as if its acceptance had been trimmed away
@@ -111,7 +112,7 @@ class History:
             log.accepted(m)
             self.log.carried(log.take(), START_NS)
         else:  # a due instant that was skipped
-            self.log.numbered(records.FIRED, 5, START_NS, texts.fired_text(0, START_NS, -1))
+            self.log.numbered(layout.FIRED, 5, START_NS, texts.fired_text(0, START_NS, -1))
 
     def keep(self) -> None:
         self.time_ns += 1_000_000
@@ -120,7 +121,7 @@ class History:
             self.roll()
         data = self.log.take()
         if data:
-            self.journal.append(data, count, self.time_ns)
+            self.journal.append([data], count, self.time_ns)
         if self.durability == "disk" or self.chance.random() < 0.2:
             self.sync()
 
@@ -159,13 +160,13 @@ class History:
                 self.disk.lose_tail(path, self.chance.randrange(size))
 
     def lives(self, key: str, *, with_indexes: bool) -> list[Life]:
-        segments = stretches(DIRECTORY, self.disk)
+        segments = segment_views(DIRECTORY, self.disk)
         if not with_indexes:
-            for stretch in segments:
-                stretch.index = None
+            for view in segments:
+                view.index = None
         return look_through(segments, Gathering(key))
 
     def covered(self) -> tuple[int, int]:
         """Segments with an index that is trusted, and segments in all."""
-        segments = stretches(DIRECTORY, self.disk)
-        return sum(stretch.index is not None for stretch in segments), len(segments)
+        segments = segment_views(DIRECTORY, self.disk)
+        return sum(view.index is not None for view in segments), len(segments)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 
 from dragoman.core.settings import CoreSettings
-from dragoman.core.snapshot import encode
+from dragoman.core.storage.snapshot import encode
 from dragoman.core.timers import Timers
 from dragoman.dialects.registry import Dialects
-from dragoman.dialects.session import Hub
+from dragoman.dialects.session import Outboxes
 from dragoman.journal import Journal, JournalSettings
 from dragoman.journal.disk import DiskFace
 from dragoman.limits import MESSAGE_SIZE_MAX, SEGMENT_SIZE_MIN
-from dragoman.model.decode import decode_block
+from dragoman.model.facts.decode import decode_block
 from dragoman.runtime.recovery import begin_boot, recover
 from tests.core.harness import START_NS, House, Worker
 
@@ -36,10 +36,10 @@ class KeptHouse(House):
         self.core, _ = recover(self.journal, settings)
         begin_boot(self.core, self.journal, now_ns)
         self.core.log.base_place = self.journal.next_place()
-        self.timers, self.hub = Timers(self.core), Hub(self.core)
-        self.hub.message_size_max = MESSAGE_SIZE_MAX
-        self.hub.boot_no = self.core.state.boot_no
-        self.dialects = Dialects(self.hub, b"\x07" * 10)
+        self.timers, self.outboxes = Timers(self.core), Outboxes(self.core)
+        self.outboxes.message_size_max = MESSAGE_SIZE_MAX
+        self.outboxes.boot_no = self.core.state.boot_no
+        self.dialects = Dialects(self.outboxes, b"\x07" * 10)
         self.emqp = self.dialects.emqp
         self.ids = itertools.count(1)
         self.kept: list[bytes] = []  # the blocks of this boot
@@ -49,7 +49,7 @@ class KeptHouse(House):
         if log.count or log.size():
             count = log.count
             self.kept.append(log.take())
-            self.journal.append(self.kept[-1], count, self.core.now_ns)
+            self.journal.append([self.kept[-1]], count, self.core.now_ns)
             log.base_place = self.journal.next_place()
 
     def checkpoint(self) -> None:

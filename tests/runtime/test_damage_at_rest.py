@@ -44,6 +44,7 @@ def cli(broker: Daemon, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("harm", ["body", "size"])
 def test_a_body_damaged_while_stopped_is_never_delivered_and_all_others_are(new_broker: NewBroker, harm: str) -> None:
     broker = new_broker(*SMALL, "journal.scrub_rate=0").start()

@@ -8,22 +8,22 @@ from collections.abc import Callable
 import pytest
 
 from dragoman.core import operator
-from dragoman.core.carry import Carrier, carriable_counts, live_counts
 from dragoman.core.core import Core
-from dragoman.core.explain import explain_message
-from dragoman.core.lookup import find_message
-from dragoman.core.peek import peek_body
-from dragoman.core.snapshot import encode
-from dragoman.core.views import listed_view
+from dragoman.core.queries.explain import explain_message
+from dragoman.core.queries.lookup import find_message
+from dragoman.core.queries.peek import peek_body
+from dragoman.core.queries.views import listed_view
+from dragoman.core.storage.carry import Carrier, live_count
+from dragoman.core.storage.snapshot import encode
 from dragoman.crc import crc32
 from dragoman.errors import RecordDamaged
 from dragoman.journal import Journal
+from dragoman.model.facts.records import carried_at
 from dragoman.model.message import Message
-from dragoman.model.records import carried_at
 from dragoman.model.words import BY_OPERATOR, DAMAGED, DROPPED, TAKEN
 from dragoman.runtime.recovery import recover
 from dragoman.testing.disk import FakeDisk
-from dragoman.testing.sim.recount import recount
+from dragoman_lab.sim.checks.recount import recount
 from tests.runtime.kept_house import KeptHouse, bodies
 
 COUNT = 7
@@ -253,7 +253,7 @@ def test_a_question_about_a_damaged_message_is_answered_in_words() -> None:
     assert m.damage
     assert find_message(house.core, "job-3") is None, "its client's id cannot be proved"
     with pytest.raises(RecordDamaged, match=r"0000000001\.seg at byte \d+: the record's CRC does not match"):
-        peek_body(house.core.state, m)
+        peek_body(house.core.state, m, 100)
 
 
 def test_the_client_of_a_delayed_message_is_told_that_it_failed() -> None:
@@ -280,9 +280,9 @@ def test_carrying_leaves_a_damaged_record_where_it_is() -> None:
     carrier = Carrier(state, house.core.log, house.core.quarantine, 1)
     while carrier.step(2):
         pass
-    counts = live_counts(state)
-    assert counts[1] == 1, "the damaged one keeps its segment, as evidence"
-    assert carriable_counts(state, counts)[1] == 0, "and nobody tries to carry it again"
+    count = live_count(state)
+    assert count.counts[1] == 1, "the damaged one keeps its segment, as evidence"
+    assert count.carriable(1) == 0, "and nobody tries to carry it again"
     check_replica(house)
     assert bodies(house.serve()) == NEIGHBOURS
 

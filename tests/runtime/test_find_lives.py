@@ -7,20 +7,21 @@ from pathlib import Path
 import pytest
 
 from dragoman import limits
-from dragoman.core.phrases import number_text
 from dragoman.journal import Journal, JournalReader, JournalSettings
-from dragoman.journal.indexer import Indexer
-from dragoman.model.decode import decode_block
+from dragoman.journal.tools.indexer import Indexer
+from dragoman.model.facts.decode import decode_block
 from dragoman.model.message import fact_id
-from dragoman.runtime.trace import find_lives, trace
-from dragoman.testing.generate.plan import Plan
-from dragoman.testing.generate.world import World
+from dragoman.model.phrases import number_text
+from dragoman.runtime.search.trace import find_lives, trace
+from dragoman_lab.generate.plan import Plan
+from dragoman_lab.generate.world import World
 from tests.runtime.histories import History
 
 PLAN = Plan(facts=12_000, seed=11, days=3)
 STEPS, KEYS = 120, 30
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(20))
 def test_with_and_without_indexes_every_key_has_the_same_lives(seed: int) -> None:
     history = History(seed)
@@ -62,13 +63,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
             journal.sync()
             journal.roll()
             indexer.work()
-        journal.append(records, count, time_ns)
+        journal.append([records], count, time_ns)
 
     World(PLAN).run(take)
     journal.close()
     return directory
 
 
+@pytest.mark.long
 def test_every_message_of_a_generated_world_is_found_by_number_and_by_id(world: Path) -> None:
     facts = [fact for block in JournalReader(str(world)).read(0) for fact in decode_block(block.records)]
     accepted = [fact for fact in facts if fact["fact"] == "accepted"]

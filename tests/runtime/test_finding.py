@@ -14,22 +14,25 @@ import pytest
 from dragoman import limits
 from dragoman.cli.root import run
 from dragoman.core.core import Core
-from dragoman.core.phrases import number_text
 from dragoman.core.settings import CoreSettings
-from dragoman.core.snapshot import encode
+from dragoman.core.storage.snapshot import encode
 from dragoman.errors import BadSearch
 from dragoman.journal import Journal, JournalReader, JournalSettings
-from dragoman.journal.indexer import Indexer
-from dragoman.journal.stretches import stretches
-from dragoman.model import records, words
-from dragoman.model.decode import decode_block
+from dragoman.journal.segment_views import segment_views
+from dragoman.journal.tools.indexer import Indexer
+from dragoman.model import words
+from dragoman.model.facts import layout
+from dragoman.model.facts.decode import decode_block
+from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
-from dragoman.model.records import FactLog
-from dragoman.runtime.finding import FOREVER, Answer, Finder, Question, find_messages
-from dragoman.runtime.naming import Naming
-from dragoman.runtime.trace import no_progress
-from dragoman.testing.generate.plan import Plan
-from dragoman.testing.generate.world import World
+from dragoman.model.phrases import number_text
+from dragoman.runtime.search.finding import FOREVER, Answer, Finder, Question, find_messages
+from dragoman.runtime.search.naming import Naming
+from dragoman.runtime.search.trace import no_progress
+from dragoman_lab.generate.plan import Plan
+from dragoman_lab.generate.world import World
+
+pytestmark = pytest.mark.long
 
 PLAN = Plan(facts=6_000, seed=5, days=3)
 ENDS = ("done", "rejected", "expired", "cancelled")
@@ -47,7 +50,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if journal.wants_roll(len(records)):
             journal.sync()
             journal.roll()
-        journal.append(records, count, time_ns)
+        journal.append([records], count, time_ns)
 
     World(PLAN).run(take)
     journal.close()
@@ -252,15 +255,15 @@ def test_a_queue_whose_naming_is_gone_from_the_journal_is_called_as_the_newest_c
     log = FactLog()
     for number, name in ((1, b"mail"), (2, b"odd\xff")):
         core.state.on_queue_named(number, name)
-        log.numbered(records.QUEUE_NAMED, number, 0, name)
-    journal.append(log.take(), 2, 1)
+        log.numbered(layout.QUEUE_NAMED, number, 0, name)
+    journal.append(log.take_parts(), 2, 1)
     for checkpoint in (encode(core.state, None), None):  # the newest segment need not begin with one
         journal.roll(checkpoint)
     for number, queue_no in ((11, 1), (12, 2)):
         m = Message(words.EMQP, b"", b"", b"")
         m.number, m.queue_no = number, queue_no
         log.accepted(m)
-    journal.append(log.take(), 2, 2)
+    journal.append(log.take_parts(), 2, 2)
     journal.close()
     (directory / "0000000001.seg").unlink()
     assert [(row.number, row.queue) for row in find_messages(str(directory), Question()).rows] == [
@@ -287,7 +290,7 @@ def test_a_worker_whose_identity_is_no_text_is_found_by_all_its_spellings(world:
 def test_a_segment_that_is_trimmed_during_a_search_takes_nothing_of_others_with_it(world: Path, tmp_path: Path) -> None:
     trimmed = tmp_path / "journal"
     shutil.copytree(world, trimmed)
-    segments = stretches(str(trimmed))
+    segments = segment_views(str(trimmed))
     oldest = sorted(trimmed.glob("*.seg"))[0]
     oldest.unlink()
     oldest.with_suffix(".idx").unlink()

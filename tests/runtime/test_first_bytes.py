@@ -97,6 +97,7 @@ def test_a_tls_hello_ends_the_connection_without_an_answer(common: Daemon, liste
     wait_for("its line in the log", is_logged)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("listener", [name for name in ZMTP_LISTENERS if not name.startswith("scale0.")])
 def test_a_peer_of_1_0_is_refused_with_one_line_that_names_the_setting(new_broker: NewBroker, listener: str) -> None:
     broker = new_broker(listen={listener: "tcp://127.0.0.1:0", "emqp.client": "tcp://127.0.0.1:0"}).start()

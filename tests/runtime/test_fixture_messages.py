@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.journal import Disk
-from dragoman.journal.scan import read_segment_file
+from dragoman.journal.recovery.scan import read_segment_file
 from dragoman.model.words import DAMAGED
 from tests.runtime.kept_house import KeptHouse, bodies
 from tests.runtime.make_fixture import DELAY_S, DELAYED, LARGE, LATER, OWN_BLOCKS, RETURNED, SHARED_BLOCK

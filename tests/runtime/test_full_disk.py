@@ -135,6 +135,7 @@ def test_a_lake_that_takes_nothing_keeps_a_disk_full_for_ten_seconds_and_no_long
     assert not broker.disk.exists(segment_path(1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("durability", ["disk", "os"])
 def test_a_served_queue_goes_on_when_its_history_has_filled_a_real_disk(
     new_broker: NewBroker, small_disk: Path, durability: str

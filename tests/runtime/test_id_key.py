@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 
 from dragoman.core.core import Core
-from dragoman.core.phrases import number_text
 from dragoman.core.settings import CoreSettings
-from dragoman.core.snapshot import encode
+from dragoman.core.storage.snapshot import encode
 from dragoman.journal import Journal, JournalSettings
-from dragoman.journal.backup import backup, restore
-from dragoman.journal.salvage import salvage
-from dragoman.journal.stretches import stretches
-from dragoman.model.columns import FactColumns
-from dragoman.model.decode import decode_block
+from dragoman.journal.segment_views import segment_views
+from dragoman.journal.tools.backup import backup, restore
+from dragoman.journal.tools.salvage import salvage
+from dragoman.model.facts.columns import FactColumns
+from dragoman.model.facts.decode import decode_block
 from dragoman.model.message import Message, in_own_shape
+from dragoman.model.phrases import number_text
 from dragoman.model.words import EBUS, TAKEN
-from dragoman.runtime.naming import kept_ids
 from dragoman.runtime.recovery import begin_boot, recover
-from dragoman.runtime.trace import KEYLESS, find_lives
+from dragoman.runtime.search.naming import kept_ids
+from dragoman.runtime.search.trace import KEYLESS, find_lives
 
 
 class Boot:
@@ -39,7 +39,7 @@ class Boot:
         m = Message(EBUS, b"hello", b"rid", b"data")
         assert self.core.submit(m) == TAKEN
         count = self.core.log.count
-        self.journal.append(self.core.log.take(), count, self.core.now_ns)
+        self.journal.append(self.core.log.take_parts(), count, self.core.now_ns)
         self.journal.commit()
         return m.number
 
@@ -73,7 +73,7 @@ def test_the_key_outlives_the_segments_it_was_written_to(tmp_path: Path) -> None
     boot = Boot(tmp_path)
     boot.checkpoint_and_trim()
     key = boot.close()
-    assert kept_ids(stretches(str(tmp_path / "journal"))).key == key
+    assert kept_ids(segment_views(str(tmp_path / "journal"))).key == key
     again = Boot(tmp_path)
     again.checkpoint_and_trim()
     assert again.close() == key
@@ -113,7 +113,7 @@ def test_a_journal_without_a_key_says_so_of_an_id_that_needs_one(tmp_path: Path)
     journal = Journal.open(JournalSettings(str(tmp_path), "os", zero_fill=False))
     core = Core(CoreSettings(), journal.read_record)
     core.log.numbered(1, 1, 0, b"0.0.9")
-    journal.append(core.log.take(), 1, 5)
+    journal.append(core.log.take_parts(), 1, 5)
     journal.close()
     notes: list[str] = []
     assert find_lives(str(tmp_path), "8c6fa548454e028b", notes=notes) == []
@@ -144,7 +144,7 @@ def test_an_older_journal_gets_a_key_for_what_comes_and_keeps_the_form_of_what_w
     core.state.on_started(1)
     m = Message(EBUS, b"hello", b"rid", b"data")
     core.submit(m)
-    journal.append(core.log.take(), 3, 5)
+    journal.append(core.log.take_parts(), 3, 5)
     journal.close()
     boot = Boot(tmp_path)
     assert boot.core.ids.digits(m.number) == b"%016x" % m.number

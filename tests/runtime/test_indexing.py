@@ -12,14 +12,14 @@ import pytest
 
 from dragoman.cli.root import run
 from dragoman.client.app import App
-from dragoman.journal.stretches import stretches
-from dragoman.runtime.trace import find_lives, trace
+from dragoman.journal.segment_views import segment_views
+from dragoman.runtime.search.trace import find_lives, trace
 from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import Daemon
 
 INDEXED_S = 100.0  # the indexer runs when nobody else wants to
-MODULE = "dragoman.journal.index_process"
+MODULE = "dragoman.journal.tools.index_process"
 pytestmark = pytest.mark.timeout(240)
 
 
@@ -52,8 +52,8 @@ def wait_sealed_indexed(daemon: Daemon) -> None:
     """Until every segment but the newest has its index."""
 
     def is_indexed() -> bool:
-        segments = stretches(journal_of(daemon))
-        return len(segments) > 1 and all(stretch.index is not None for stretch in segments[:-1])
+        segments = segment_views(journal_of(daemon))
+        return len(segments) > 1 and all(view.index is not None for view in segments[:-1])
 
     wait_for("indexes of all sealed segments", is_indexed, INDEXED_S)
 
@@ -72,6 +72,7 @@ def test_the_indexer_runs_when_nobody_else_wants_to(new_broker: NewBroker) -> No
     wait_for("its low priority", lambda: os.sched_getscheduler(indexer.pid) == os.SCHED_IDLE, INDEXED_S)
 
 
+@pytest.mark.long
 def test_a_killed_indexer_is_replaced_and_goes_on(new_broker: NewBroker) -> None:
     daemon = new_broker("journal.segment_size=128KiB").start()
     send(daemon, 100)
@@ -82,6 +83,7 @@ def test_a_killed_indexer_is_replaced_and_goes_on(new_broker: NewBroker) -> None
     wait_sealed_indexed(daemon)
 
 
+@pytest.mark.long
 def test_an_indexer_in_trouble_says_why_until_it_is_over(
     new_broker: NewBroker, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -126,11 +128,11 @@ def test_indexes_are_made_by_hand_without_a_broker(new_broker: NewBroker, capfd:
     daemon = new_broker("journal.segment_size=128KiB", "journal.index=off").start()
     send(daemon, 150)
     assert daemon.stop() == 0
-    assert all(stretch.index is None for stretch in stretches(journal_of(daemon)))
+    assert all(view.index is None for view in segment_views(journal_of(daemon)))
     assert run(["journal", "index", "--data", str(daemon.data)]) == 0
-    segments = stretches(journal_of(daemon))
-    assert all(stretch.index is not None for stretch in segments)
-    assert all(list(stretch.rest()) == [] for stretch in segments), "a journal that was closed is covered to its end"
+    segments = segment_views(journal_of(daemon))
+    assert all(view.index is not None for view in segments)
+    assert all(list(view.rest()) == [] for view in segments), "a journal that was closed is covered to its end"
     assert f"{len(segments)} indexes" in capfd.readouterr().out
 
 

@@ -28,6 +28,7 @@ def test_every_acknowledged_message_is_there_after_kill_9(new_broker: NewBroker,
             found.add(worker.take()[0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("durability", ["disk", "os"])
 def test_what_was_answered_before_kill_9_does_not_run_again(new_broker: NewBroker, durability: str) -> None:
     broker = new_broker(durability=durability).start()
@@ -63,6 +64,7 @@ def test_memory_is_refused_where_a_kept_journal_lies(broker: Daemon) -> None:
     assert "[JOURNAL_MISPLACED]" in broker.process.log()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("durability", ["disk", "os"])
 def test_a_full_disk_refuses_new_work_settles_held_work_and_recovers(
     new_broker: NewBroker, small_disk: Path, durability: str
@@ -90,6 +92,7 @@ def test_a_full_disk_refuses_new_work_settles_held_work_and_recovers(
         wait_for("new work to be taken again", lambda: is_kept(client))
 
 
+@pytest.mark.long
 def test_work_waiting_on_a_full_disk_can_be_done_and_room_comes_back_without_a_restart(
     new_broker: NewBroker, small_disk: Path
 ) -> None:
@@ -124,6 +127,7 @@ def is_kept(client: Client) -> bool:
     return client.hear_word(b"ACK", b"REPLY")[0] == b"ACK"
 
 
+@pytest.mark.long
 def test_the_journal_stays_bounded_while_one_old_message_waits_and_is_carried_along(new_broker: NewBroker) -> None:
     broker = new_broker("journal.segment_size=64KiB", "journal.size_max=1MiB").start()
     with Client(broker) as client, Worker(broker, b"busy", slots=50) as worker:
@@ -144,6 +148,7 @@ def test_the_journal_stays_bounded_while_one_old_message_waits_and_is_carried_al
         assert worker.take() == (old, b"do not forget me")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("durability", ["os", "disk"])
 def test_a_journal_over_its_size_shrinks_although_nothing_more_happens(new_broker: NewBroker, durability: str) -> None:
     broker = new_broker("journal.segment_size=64KiB", "journal.size_max=1MiB", durability=durability).start()
@@ -155,6 +160,7 @@ def test_a_journal_over_its_size_shrinks_although_nothing_more_happens(new_broke
     wait_for("the quiet journal to shrink", lambda: broker.ask("status")["journal"]["size"] <= 2**20)
 
 
+@pytest.mark.long
 def test_live_messages_over_the_journals_size_are_refused_until_some_are_done(new_broker: NewBroker) -> None:
     broker = new_broker("journal.segment_size=64KiB", "journal.size_max=1MiB").start()
     with Client(broker) as client, Worker(broker, b"jobs", slots=0) as worker:

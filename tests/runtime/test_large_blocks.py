@@ -13,6 +13,7 @@ LARGE = 3 * WRITTEN_ASIDE_SIZE
 WAIT_S = 60.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("durability", ["os", "disk", "memory"])
 def test_large_and_small_messages_keep_their_order_and_come_whole(new_broker: NewBroker, durability: str) -> None:
     broker = new_broker(durability=durability).start()
@@ -25,6 +26,7 @@ def test_large_and_small_messages_keep_their_order_and_come_whole(new_broker: Ne
         assert [client.result(request_id, WAIT_S) for request_id in asked] == bodies
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("durability", ["os", "disk"])
 def test_what_was_acknowledged_outlives_a_kill(new_broker: NewBroker, durability: str) -> None:
     broker = new_broker(durability=durability).start()

@@ -86,6 +86,7 @@ def test_a_connection_that_finished_it_may_be_silent_for_as_long_as_it_likes(new
         quiet.hear_text(b"ACK")
 
 
+@pytest.mark.long
 def test_a_message_of_100_mb_crosses_both_ways_under_a_raised_limit(new_broker: NewBroker) -> None:
     broker = new_broker("limits.message_size_max=120MB").start()
     body = bytes(range(256)) * (100 * MB // 256)

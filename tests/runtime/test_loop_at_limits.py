@@ -18,6 +18,8 @@ from tests.eventmq.waiting import wait_for
 from tests.rq.sockets import SocketNode
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import Daemon
+from tests.runtime.loop_floods import crossings, ebus, pingpong, rq, scale0
+from tests.runtime.loop_floods.flooding import LARGE, WAIT_S, settle
 from tests.runtime.peers import Client, Peer, RawPeer, Worker, new_id
 
 # The loop below takes this long on the machine on which 20 ms was measured; plain Python is slower than compiled by so much.
@@ -25,9 +27,6 @@ CALIBRATION_NS = 5_000_000
 PURE_FACTOR = 6.0
 # Beside the work of a step: what the system charges a thread for on a machine that others use, too (page faults, caches gone cold).
 MARGIN = 2.0
-# Bodies may have 64 MiB; what copying and writing one takes is over the bound from about 12 MiB on (docs/decisions/0041).
-LARGE = 8 * 1024 * 1024
-WAIT_S = 120.0
 
 
 def bound_ns() -> float:
@@ -41,10 +40,6 @@ def bound_ns() -> float:
 
 def names(count: int, prefix: bytes = b"q") -> bytes:
     return b"[" + b",".join(b'[10,"%s%d"]' % (prefix, no) for no in range(count)) + b"]"
-
-
-def settle(broker: Daemon, accepted: int) -> None:
-    wait_for("everything to be taken", lambda: broker.ask("counters")["accepted"] >= accepted, WAIT_S)
 
 
 def informs(broker: Daemon) -> None:
@@ -148,20 +143,25 @@ def questions(broker: Daemon) -> None:
         broker.ask("queue_tallies", limit=1000, order="depth")
 
 
-FLOODS: list[Callable[[Daemon], None]] = [
-    informs,
-    small_requests,
-    long_headers,
-    large_bodies,
-    publishes,
-    schedules,
-    many_slots,
-    questions,
+EMQP = [informs, small_requests, long_headers, large_bodies, publishes, schedules, many_slots, questions]
+FLOODS = [
+    pytest.param(flood, id=f"{dialect}-{flood.__name__}")
+    for dialect, floods in [
+        ("emqp", EMQP),
+        ("ebus", ebus.FLOODS),
+        ("scale0", scale0.FLOODS),
+        ("pingpong", pingpong.FLOODS),
+        ("rq", rq.FLOODS),
+        ("crossing", crossings.FLOODS),
+    ]
+    for flood in floods
 ]
 
 
+@pytest.mark.long
+@pytest.mark.alone
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("flood", FLOODS, ids=lambda flood: flood.__name__)
+@pytest.mark.parametrize("flood", FLOODS)
 def test_no_command_at_its_limits_holds_the_loop(new_broker: NewBroker, flood: Callable[[Daemon], None]) -> None:
     broker = new_broker("limits.memory_max=2000000000", "rq.consumer_messages_max=30000").start()
     flood(broker)

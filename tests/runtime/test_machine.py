@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 from dragoman.limits import MEMORY_SHARE_MAX
-from dragoman.runtime import machine
 from dragoman.runtime.memory import default_size
+from dragoman.runtime.process import machine
 
 GIB = 2**30
 
@@ -65,3 +67,26 @@ def test_the_huge_number_of_a_group_without_a_bound_is_none(tmp_path: Path) -> N
 
 def test_the_default_budget_is_a_quarter_and_at_most_four_gib() -> None:
     assert default_size() == min(machine.memory_size() // 4, MEMORY_SHARE_MAX)
+
+
+# Bodies of a flood, freed, with small objects that live on between them: in a process of its own, whose memory nothing else uses.
+FREED_BETWEEN = """
+from dragoman.runtime.process.machine import resident_size, return_free_memory
+kept = []
+for _ in range(3):  # the first large blocks are mapped by themselves; once some were freed, they share the heap
+    bodies = []
+    for number in range(200):
+        bodies.append(bytes(1_000_000))
+        kept.append(bytes(1000 + number))
+    del bodies
+before = resident_size()
+return_free_memory()
+print(before, resident_size())
+"""
+
+
+def test_memory_freed_between_objects_that_live_on_goes_back_to_the_system() -> None:
+    ran = subprocess.run([sys.executable, "-c", FREED_BETWEEN], capture_output=True, text=True, check=True)
+    before, after = map(int, ran.stdout.split())
+    assert before > 150_000_000
+    assert after < 80_000_000

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from contextlib import ExitStack
 
 import pytest
 import zmq
 
-from dragoman.wire.risp.words import PAYLOAD
 from tests.eventmq.waiting import wait_for
-from tests.rq.spelling import risp
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import Daemon
 from tests.runtime.peers import Client, Peer, RawPeer, Worker, new_id, round_trip_ms
 from tests.wire.dialogue import opening, ready
+
+pytestmark = pytest.mark.long
 
 MB = 1_000_000
 BUDGET = 128 * MB
@@ -137,23 +136,6 @@ def half_sent(broker: Daemon, size: int, sent: int) -> RawPeer:
     return peer
 
 
-def test_messages_that_are_cut_short_take_their_share_and_no_more(new_broker: NewBroker) -> None:
-    broker = new_broker(SETTING).start()
-    with ExitStack() as stack:
-        peak = stack.enter_context(PeakMemory(broker))
-        client, worker = stack.enter_context(Client(broker)), stack.enter_context(Worker(broker, b"small"))
-        for number in range(200):
-            stack.enter_context(half_sent(broker, 5 << 20, 5_000_000))
-            if number % 50 == 0:
-                assert round_trip_ms(client, worker, b"small") < 5000
-        wait_for("the last one", lambda: memory(broker)["unfinished_dropped"] >= 190)
-        assert memory(broker)["unfinished"] <= BUDGET // 8
-        client.keep(b"large", b"x" * 10 * MB)
-        assert round_trip_ms(client, worker, b"small") < 5000
-        assert {line["code"] for line in broker.lines("peer fault")} == {"UNFINISHED_TOO_MUCH"}
-    assert peak.most < ALLOWED, f"{peak.most // MB} MB"
-
-
 def test_a_message_that_is_cut_short_and_does_not_go_on_ends_its_connection(new_broker: NewBroker) -> None:
     broker = new_broker("limits.unfinished_s=1").start()
     with half_sent(broker, 100_000, 50_000) as peer, Client(broker) as client, half_sent(broker, 100, 50) as small:
@@ -162,25 +144,6 @@ def test_a_message_that_is_cut_short_and_does_not_go_on_ends_its_connection(new_
         assert broker.lines("peer fault")[-1]["code"] == "MESSAGE_STALLED"
         small.socket.sendall(b"x" * 50)
         assert memory(broker)["unfinished"] < 4096
-
-
-def test_no_byte_behind_the_one_that_ended_a_connection_is_read_as_a_command(new_broker: NewBroker) -> None:
-    broker = new_broker("limits.memory_max=16MiB").start()
-    body = (bytes(1000) + risp("CLEAR QUEUE=forged CONSUME")) * 2070
-    assert len(body) < 2 << 20, "it is allowed, and within the share of all, alone"
-    with ExitStack() as stack:
-        for _ in range(20):  # too small to be cut off for it
-            stack.enter_context(half_sent(broker, 100_000, 4000))
-        wait_for("these to be read", lambda: memory(broker)["unfinished"] >= 80_000)
-        node = stack.enter_context(socket.create_connection(broker.place("rq")))
-        node.sendall(risp("ID=1 QUEUE=large") + payload(body) + risp("REQUEST"))
-        wait_for("the fault", lambda: broker.lines("peer fault"))
-    assert [line["code"] for line in broker.lines("peer fault")] == ["UNFINISHED_TOO_MUCH"], "it is reported once"
-    assert "forged" not in [queue["queue"] for queue in broker.ask("queues")["queues"]]
-
-
-def payload(body: bytes) -> bytes:
-    return bytes([PAYLOAD]) + len(body).to_bytes(4, "big") + body
 
 
 def test_without_a_disk_senders_are_paused_until_a_worker_has_made_room(new_broker: NewBroker) -> None:

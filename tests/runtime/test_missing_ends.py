@@ -33,6 +33,7 @@ def test_a_missing_segment_refuses_the_start_in_words(new_broker: NewBroker) -> 
     assert "Traceback" not in broker.process.log()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cut", [1, 50, 500])
 def test_a_cut_end_refuses_the_start_in_words(new_broker: NewBroker, cut: int) -> None:
     broker = stopped(new_broker)

@@ -20,6 +20,7 @@ def length(text: str) -> int:
     return len(text)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(150)
 def test_large_history_around_small_waiting_messages_never_keeps_a_journal_full(tmp_path: Path) -> None:
     with RunningBroker(tmp_path / "data", "os", SETTINGS) as broker, broker.app() as app:

@@ -10,7 +10,7 @@ import pytest
 import uvloop
 
 from dragoman.runtime.config import Config
-from dragoman.runtime.home import Home
+from dragoman.runtime.process.home import Home
 from dragoman.runtime.server import Server
 
 

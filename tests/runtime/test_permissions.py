@@ -28,6 +28,7 @@ def everything_in(directory: Path) -> list[Path]:
     return list(directory.rglob("*"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("settings", "file_mode", "directory_mode"),
     [((), 0o640, 0o750), (("lake.file_mode=0644", "lake.directory_mode=0755"), 0o644, 0o755)],

@@ -11,7 +11,7 @@ from dragoman.journal.scrub import STEP_NS, Scrub
 from dragoman.model.words import DAMAGED
 from dragoman.runtime.upkeep import Upkeep
 from dragoman.testing.disk import FakeDisk
-from dragoman.testing.sim.recount import recount
+from dragoman_lab.sim.checks.recount import recount
 from tests.runtime.kept_house import KeptHouse, bodies
 
 COUNT = 30
@@ -121,7 +121,7 @@ def test_one_changed_byte_anywhere_in_a_sealed_segment_is_found() -> None:
         info = chance.choice(sealed)
         offset = chance.randrange(info.size)
         disk.damage(info.path, offset, 1 << chance.randrange(8))
-        scrub = Scrub(disk, house.journal._shelf, 2**20, SECOND_NS)
+        scrub = Scrub(disk, house.journal._store, 2**20, SECOND_NS)
         whole_pass(scrub, 0)
         found = list(scrub.found)
         assert len(found) == 1, f"seed 7, trial {trial}: {info.path} byte {offset}: {found}"
@@ -164,11 +164,11 @@ def test_blocks_that_a_failed_sync_left_behind_are_no_damage() -> None:
 
 def test_a_step_reads_no_more_than_its_share_and_one_block() -> None:
     house = filled()
-    scrub = Scrub(house.disk, house.journal._shelf, 1000, SECOND_NS)
+    scrub = Scrub(house.disk, house.journal._store, 1000, SECOND_NS)
     sealed = sum(info.size for info in house.journal.segments() if info.sealed)
     assert whole_pass(scrub, 0) >= sealed // 2000
 
 
 def test_no_rate_is_no_scrub() -> None:
     house = filled()
-    assert not Scrub(house.disk, house.journal._shelf, 0, SECOND_NS).wants_step(10**18)
+    assert not Scrub(house.disk, house.journal._store, 0, SECOND_NS).wants_step(10**18)

@@ -17,7 +17,7 @@ from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
 
 SEALED_S = 100.0  # the sealer runs when nobody else wants to, and four tests at once want to most of the time
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 
 
 @pytest.fixture

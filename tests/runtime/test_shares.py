@@ -32,6 +32,7 @@ def codes(broker: Daemon) -> set[str]:
     return {line["code"] for line in broker.lines() if "code" in line}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("listener", LISTENERS)
 def test_silent_connections_at_the_limit_shut_nobody_out(
     new_broker: NewBroker, stack: ExitStack, listener: str

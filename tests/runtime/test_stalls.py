@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import time
 
+import pytest
+
 from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker
 from tests.runtime.peers import Client, Worker, new_id
@@ -12,6 +14,7 @@ from tests.runtime.peers import Client, Worker, new_id
 LOST_S = 1.2
 
 
+@pytest.mark.long
 def test_jobs_that_run_while_the_broker_stands_still_are_not_lost_with_their_worker(new_broker: NewBroker) -> None:
     broker = new_broker(f"emqp.worker_lost_s={LOST_S}", "emqp.heartbeat_s=0.3").start()
     with Client(broker) as client, Worker(broker, b"still") as worker:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dragoman.dialects.scale0.documents import Documents, parse
+from dragoman.dialects.scale0.configuration.documents import Documents, parse
 from dragoman.errors import BadDocument
 from dragoman.model.words import DRAINING
 from tests.core.harness import House

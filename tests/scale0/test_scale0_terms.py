@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.dialects.scale0.documents import parse
+from dragoman.dialects.scale0.configuration.documents import parse
 from tests.core.harness import House
 from tests.scale0.stall import Peer, client, configure, notes, pinged, worker
 
@@ -50,6 +50,29 @@ def test_connect_without_a_word_is_answered_in_json_with_what_was_offered() -> N
     header, document = servant.one("CONFIG")
     assert header["config_type"] == "JSON"
     assert json.loads(document) == {"identity": "fresh", "default_heartbeat_interval": "10", "services": "mail"}
+
+
+@pytest.mark.parametrize("command", ["CONNECT", "NEEDBROKER"])
+def test_one_who_offers_more_services_than_a_worker_may_serve_is_told_so(command: str) -> None:
+    house = House()
+    servant = worker(house)
+    servant.send(command, services=[f"s{number}" for number in range(1001)])
+    assert servant.errors() == [501]
+    servant.send("CONNECT", services=["mail"])
+    assert json.loads(servant.one("CONFIG")[1])["services"] == "mail"
+
+
+def test_a_changed_configuration_reaches_hundreds_of_peers_within_some_sweeps() -> None:
+    house = House()
+    peers = [worker(house, b"w%d" % number) for number in range(250)]
+    for peer in peers:
+        peer.send("CONNECT")
+        peer.one("CONFIG")
+    configure(house, SHOP)
+    for _ in range(3):
+        house.dialects.scale0.sweep(house.core.now_ns)
+    for peer in peers:
+        assert peer.one("CONFIG")[0]["config_version"] == house.dialects.scale0.documents.version
 
 
 def test_an_unknown_config_type_is_not_implemented() -> None:
@@ -162,7 +185,7 @@ def test_a_worker_whose_clock_is_off_is_told_by_how_much_and_dropped(skew_s: flo
     assert header["code"] == 503
     if abs(skew_s) < 1e7:
         assert f"{skew_s:+.3f} s" in header["reason"]
-    assert servant.session in house.hub.finished
+    assert servant.session in house.outboxes.finished
     assert [fact["reason"] for fact in house.facts("worker_left")] == ["protocol_fault"]
     assert house.core.state.queues[b"mail"].waiting + house.core.state.queues[b"mail"].delayed == 1
 

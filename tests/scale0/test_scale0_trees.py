@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.dialects.scale0.as_json import parse_json, write_json
-from dragoman.dialects.scale0.as_xml import parse_xml, write_xml
-from dragoman.dialects.scale0.as_zpl import parse_zpl, write_zpl
-from dragoman.dialects.scale0.tree import NAME_CHARS, Node, quoted
+from dragoman.dialects.scale0.configuration.as_json import parse_json, write_json
+from dragoman.dialects.scale0.configuration.as_xml import parse_xml, write_xml
+from dragoman.dialects.scale0.configuration.as_zpl import parse_zpl, write_zpl
+from dragoman.dialects.scale0.configuration.tree import NAME_CHARS, Node, quoted
 from dragoman.errors import BadDocument
 
 NAMES = st.one_of(
@@ -39,6 +39,7 @@ NODES = st.recursive(
 TREES = st.builds(node, st.just(""), st.lists(st.tuples(NAMES, NODES), max_size=4))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("parse", "write"), NOTATIONS)
 @given(tree=TREES)
 def test_whatever_a_tree_holds_comes_back_the_same(parse: Parse, write: Write, tree: Node) -> None:

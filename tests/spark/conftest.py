@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from dragoman_spark.jobs.session import open_session
+from dragoman_spark.jobs.spark.session import open_session
 
 HERE = Path(__file__).parent
 SETTINGS = {

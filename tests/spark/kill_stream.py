@@ -9,9 +9,9 @@ import sys
 
 from dragoman_spark.jobs.intake import Intake
 from dragoman_spark.jobs.options import Options
-from dragoman_spark.jobs.place import Place
-from dragoman_spark.jobs.session import open_session
+from dragoman_spark.jobs.spark.session import open_session
 from dragoman_spark.jobs.stream import take_all
+from dragoman_spark.jobs.tables.place import Place
 from dragoman_spark.sources.catalog import Catalog
 
 SETTINGS = {

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dragoman_spark.jobs.place import Place
-from dragoman_spark.jobs.shelf import GROWING, Shelf, read_stated_folders
+from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.table_store import GROWING, TableStore, read_stated_folders
 from dragoman_spark.schemas import Table
 from dragoman_spark.tables import TABLES
 
@@ -39,7 +39,7 @@ def write_rows(out: Path, table: Table, folder: str, rows: list[dict[str, Any]])
 def rows_of_all(out: Path, tables: Iterable[Table] = TABLES) -> dict[str, list[str]]:
     """The tables' rows, counts added up, in words and in order: two places that hold the same are equal."""
     place = Place(str(out))
-    shelf, stated = Shelf(place), read_stated_folders(place)
+    shelf, stated = TableStore(place), read_stated_folders(place)
     found = {}
     for table in tables:
         folders = shelf.folders_read(table) if table in GROWING else {stated[table.name]}

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dragoman_spark.tables import ANOMALIES, THROUGHPUT
-from dragoman_spark.transforms.anomalies import anomalies
+from dragoman_spark.transforms.forecast.anomalies import anomalies
 from tests.spark.frames import at, rows_of
 
 COUNTS = ("accepted", "rejected", "expired", "quarantined", "waited")

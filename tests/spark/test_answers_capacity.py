@@ -15,8 +15,8 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from dragoman_spark.tables import CAPACITY, THROUGHPUT
-from dragoman_spark.transforms.capacity import capacity
-from dragoman_spark.transforms.objectives import MEAN_WAIT, Objective
+from dragoman_spark.transforms.checks.objectives import MEAN_WAIT, Objective
+from dragoman_spark.transforms.forecast.capacity import capacity
 from tests.spark.frames import at, rows_of
 
 HOUR = timedelta(hours=1)

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from dragoman_spark.transforms.erlang import staffing
+from dragoman_spark.transforms.forecast.erlang import staffing
 
 LOADS = (0.001, 0.5, 1.0, 2.0, 7.25, 10.0, 81.0, 82.5, 250.0, 1000.0)
 SERVICES_MS = (1.0, 50.0, 60_000.0)

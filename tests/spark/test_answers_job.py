@@ -10,12 +10,12 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from dragoman.errors import BadObjectives, NoTables
-from dragoman_spark.jobs.answers import NAMES, answers
 from dragoman_spark.jobs.intake import Intake
 from dragoman_spark.jobs.options import SILENT, Options
-from dragoman_spark.jobs.place import Place
-from dragoman_spark.jobs.refresh import refresh
-from dragoman_spark.jobs.shelf import read_table, write_stated
+from dragoman_spark.jobs.tables.answers import NAMES, answers
+from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.refresh import refresh
+from dragoman_spark.jobs.tables.table_store import read_table, write_stated
 from dragoman_spark.schemas import kind
 from dragoman_spark.sources.catalog import Catalog
 from tests.spark.frames import BROKER, at

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import BadObjectives
-from dragoman_spark.transforms.objectives import MEAN_WAIT, Objective, mean_waits_ms, read, shares
+from dragoman_spark.transforms.checks.objectives import MEAN_WAIT, Objective, mean_waits_ms, read, shares
 
 READY = Path(__file__).parents[2] / "contrib" / "objectives.toml"
 GOOD = """

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from dragoman_spark.tables import MESSAGES, QUEUES, SLO
-from dragoman_spark.transforms.objectives import Objective, read
-from dragoman_spark.transforms.slo import slo
+from dragoman_spark.transforms.checks.objectives import Objective, read
+from dragoman_spark.transforms.checks.slo import slo
 from tests.spark.frames import BROKER, at, rows_of
 
 DONE, REJECTED, EXPIRED, CANCELLED = 3, 4, 5, 6

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from dragoman_spark.tables import OPEN, PEERS, QUEUES, STUCK
-from dragoman_spark.transforms.stuck import stuck
+from dragoman_spark.transforms.life.stuck import stuck
 from tests.spark.frames import BROKER, at, rows_of
 
 NOW = at(10_000)

@@ -17,12 +17,12 @@ from pyspark.sql import SparkSession
 
 from dragoman_spark.jobs import state as states
 from dragoman_spark.jobs.advance import Advance
-from dragoman_spark.jobs.delta import begin, is_delta, publish, read_delta
 from dragoman_spark.jobs.intake import Intake
 from dragoman_spark.jobs.options import SILENT, Options
-from dragoman_spark.jobs.place import Place
 from dragoman_spark.jobs.plan import plan
-from dragoman_spark.jobs.shelf import GROWING, STATED, Layer, write_layers
+from dragoman_spark.jobs.tables.delta import begin, is_delta, publish, read_delta
+from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.table_store import GROWING, STATED, Layer, write_layers
 from dragoman_spark.schemas import Table
 from dragoman_spark.sources.catalog import Catalog
 from dragoman_spark.tables import CROSSINGS, MESSAGES, QUEUES

@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from dragoman_spark.tables import CROSSINGS, MESSAGES, QUEUES, THROUGHPUT
-from dragoman_spark.transforms.counts import counts
-from dragoman_spark.transforms.crossings import crossings
-from dragoman_spark.transforms.funnel import funnel
 from dragoman_spark.transforms.names import named
-from dragoman_spark.transforms.throughput import throughput
+from dragoman_spark.transforms.volume.counts import counts
+from dragoman_spark.transforms.volume.crossings import crossings
+from dragoman_spark.transforms.volume.funnel import funnel
+from dragoman_spark.transforms.volume.throughput import throughput
 from tests.spark.frames import BROKER, DAY, at, facts, rows_of
 
 EMQP, EBUS, RQ = 3, 4, 5

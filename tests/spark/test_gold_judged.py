@@ -11,16 +11,16 @@ from pyspark.testing import assertDataFrameEqual
 
 from dragoman_spark.schemas import FACTS, Table
 from dragoman_spark.tables import CROSSINGS, FUNNEL, LATENCY, THROUGHPUT
-from dragoman_spark.transforms.attempts import attempts
-from dragoman_spark.transforms.counts import counts
-from dragoman_spark.transforms.crossings import crossings
 from dragoman_spark.transforms.events import events
-from dragoman_spark.transforms.funnel import funnel
-from dragoman_spark.transforms.latency import latency
-from dragoman_spark.transforms.messages import messages
+from dragoman_spark.transforms.life.attempts import attempts
+from dragoman_spark.transforms.life.messages import messages
 from dragoman_spark.transforms.peers import peers
 from dragoman_spark.transforms.queues import queues
-from dragoman_spark.transforms.throughput import throughput
+from dragoman_spark.transforms.volume.counts import counts
+from dragoman_spark.transforms.volume.crossings import crossings
+from dragoman_spark.transforms.volume.funnel import funnel
+from dragoman_spark.transforms.volume.latency import latency
+from dragoman_spark.transforms.volume.throughput import throughput
 from dragoman_spark.transforms.workers import workers
 from tests.spark.judge_gold import Answer, Judge
 from tests.spark.lives_by_chance import facts_by_chance, to_parquet

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from dragoman_spark.tables import LATENCY, MESSAGES, QUEUES
-from dragoman_spark.transforms.latency import bucket, latency, middle_ms, percentile_name, percentiles
+from dragoman_spark.transforms.volume.latency import bucket, latency, middle_ms, percentile_name, percentiles
 from tests.spark.frames import BROKER, at, rows_of
 
 ERROR_MAX = 0.012

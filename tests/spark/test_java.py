@@ -116,7 +116,7 @@ def test_a_process_that_one_of_ours_started_keeps_its_home(tmp_path: Path) -> No
 
 RUN = """\
 import os
-from dragoman_spark.jobs.session import open_session
+from dragoman_spark.jobs.spark.session import open_session
 conf = {"spark.driver.memory": "600m", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 with open_session("test", master="local[1]", conf=conf) as session:
     version = session.sparkContext._jvm.System.getProperty("java.version")
@@ -128,10 +128,10 @@ def test_spark_runs_on_the_packaged_java_where_there_is_no_other_and_says_nothin
     """Everything that a machine has on its PATH, but java."""
     programs = tmp_path / "bin"
     programs.mkdir()
-    for folder in ("/bin", "/usr/bin"):
-        for program in Path(folder).iterdir():
-            if program.name != "java" and not (programs / program.name).exists():
-                (programs / program.name).symlink_to(program)
+    # By name, for a machine may have links that lead nowhere (/usr/bin/X11 on Debian leads to itself).
+    found = {program.name: program for folder in ("/bin", "/usr/bin") for program in Path(folder).iterdir()}
+    for name in found.keys() - {"java"}:
+        (programs / name).symlink_to(found[name])
     environ = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
     environ |= {"PATH": str(programs), "HOME": str(tmp_path)}
     ran = subprocess.run([sys.executable, "-c", RUN], env=environ, capture_output=True, text=True, check=False)

@@ -20,8 +20,8 @@ from dragoman.cli.root import run
 from dragoman_spark.cli.bars import BARS_MAX, Bars
 from dragoman_spark.cli.command import stopping
 from dragoman_spark.jobs.options import Differences, Options, Progress, Summary
-from dragoman_spark.jobs.place import Place
 from dragoman_spark.jobs.state import State, commit
+from dragoman_spark.jobs.tables.place import Place
 
 COMMANDS = ("run", "watch", "backfill", "check", "report", "compact")
 
@@ -127,7 +127,7 @@ def test_the_connect_server_of_the_environment_is_used_unless_a_master_is_said(
         calls.append(session)
         return Summary()
 
-    job(monkeypatch, "dragoman_spark.jobs.compact", compact=fold)
+    job(monkeypatch, "dragoman_spark.jobs.tables.compact", compact=fold)
     monkeypatch.setenv("SPARK_REMOTE", "nonsense://here")
     assert run(["pipeline", "compact", "--data", str(lake), "--master", "local[1]"]) == 0
     assert calls == [spark]

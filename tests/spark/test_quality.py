@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from dragoman_spark.schemas import FACTS
 from dragoman_spark.tables import ORPHANS, QUALITY
-from dragoman_spark.transforms.expectations import EXPECTATIONS, OF_FACTS
-from dragoman_spark.transforms.quality import quality
+from dragoman_spark.transforms.checks.expectations import EXPECTATIONS, OF_FACTS
+from dragoman_spark.transforms.checks.quality import quality
 from tests.spark.frames import BROKER, at, facts, rows_of
 from tests.spark.lives_by_chance import facts_by_chance, to_parquet
 

@@ -6,8 +6,9 @@ import warnings
 
 import pytest
 
-from dragoman_spark.report import latency, look, render, waits
+from dragoman_spark.report import look, render
 from dragoman_spark.report.period import Period
+from dragoman_spark.report.sections import latency, waits
 
 MINUTE_S = 60
 

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from dragoman.errors import BadSparkConf, LakeDamaged, PipelineFailed, SparkUnreachable
-from dragoman_spark.jobs.errors import in_words, readable, readable_at_start, reason_in
-from dragoman_spark.jobs.session import MEMORY_MAX, cores_of, memory_for_driver, open_session, settings_for
+from dragoman_spark.jobs.spark.errors import in_words, readable, readable_at_start, reason_in
+from dragoman_spark.jobs.spark.session import MEMORY_MAX, cores_of, memory_for_driver, open_session, settings_for
 
 
 def test_answers_do_not_depend_on_where_they_are_made(spark: SparkSession) -> None:
@@ -86,7 +86,7 @@ def unused_port() -> int:
 
 @pytest.mark.parametrize("scheme", ["sc", "spark"])
 def test_an_address_at_which_nothing_listens_is_refused_at_once(scheme: str) -> None:
-    from dragoman_spark.jobs.session import _reach
+    from dragoman_spark.jobs.spark.session import _reach
 
     address = f"{scheme}://127.0.0.1:{unused_port()}"
     with pytest.raises(SparkUnreachable, match="Connection refused") as raised:
@@ -96,7 +96,7 @@ def test_an_address_at_which_nothing_listens_is_refused_at_once(scheme: str) -> 
 
 
 def test_of_several_masters_one_has_to_be_there() -> None:
-    from dragoman_spark.jobs.session import _reach
+    from dragoman_spark.jobs.spark.session import _reach
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         _reach(f"spark://127.0.0.1:{unused_port()},127.0.0.1:{server.getsockname()[1]}", "spark://", 7077)
@@ -136,7 +136,7 @@ def test_an_error_of_ours_that_went_through_java_comes_back_with_its_code() -> N
     text = (
         "[STREAM_FAILED] Query [id = 1] terminated with exception: An exception was raised by the Python Proxy. Return Message: "
         'Traceback (most recent call last):\n  File "stream.py", line 7, in take\n    raise LakeDamaged(name, problem)\n'
-        "dragoman.errors.lakes.LakeDamaged: x.parquet is torn\n\n\tat py4j.Protocol.getReturnValue(Protocol.java:476)\n"
+        "dragoman.errors.operators.LakeDamaged: x.parquet is torn\n\n\tat py4j.Protocol.getReturnValue(Protocol.java:476)\n"
     )
     found = in_words(RuntimeError(text))
     assert (type(found), found.code, str(found)) == (LakeDamaged, "LAKE_DAMAGED", "x.parquet is torn")

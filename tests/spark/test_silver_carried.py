@@ -12,10 +12,10 @@ from pyspark.testing import assertDataFrameEqual
 
 from dragoman_spark.schemas import FACTS
 from dragoman_spark.tables import OPEN
-from dragoman_spark.transforms.lives import lives
-from dragoman_spark.transforms.open_messages import open_messages
-from dragoman_spark.transforms.orphans import orphans
-from dragoman_spark.transforms.sieve import sieve
+from dragoman_spark.transforms.life.lives import lives
+from dragoman_spark.transforms.life.open_messages import open_messages
+from dragoman_spark.transforms.life.orphans import orphans
+from dragoman_spark.transforms.life.sieve import sieve
 from tests.spark.frames import BROKER, at, facts, rows_of
 from tests.spark.life_facts import accepted, begins, by_number, closed, leased, nothing, plain, released
 from tests.spark.lives_by_chance import facts_by_chance, to_parquet

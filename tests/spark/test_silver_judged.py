@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dragoman_spark.schemas import FACTS
 from dragoman_spark.tables import OPEN
-from dragoman_spark.transforms.attempts import attempts
-from dragoman_spark.transforms.lives import lives
-from dragoman_spark.transforms.messages import messages
-from dragoman_spark.transforms.open_messages import open_messages
-from dragoman_spark.transforms.orphans import orphans
+from dragoman_spark.transforms.life.attempts import attempts
+from dragoman_spark.transforms.life.lives import lives
+from dragoman_spark.transforms.life.messages import messages
+from dragoman_spark.transforms.life.open_messages import open_messages
+from dragoman_spark.transforms.life.orphans import orphans
 from tests.spark import judge
 from tests.spark.lives_by_chance import KIND, Fact, facts_by_chance, to_parquet
 

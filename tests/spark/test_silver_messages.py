@@ -7,8 +7,8 @@ from pyspark.sql import Row, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from dragoman_spark.tables import ATTEMPTS, MESSAGES
-from dragoman_spark.transforms.attempts import attempts
-from dragoman_spark.transforms.messages import messages
+from dragoman_spark.transforms.life.attempts import attempts
+from dragoman_spark.transforms.life.messages import messages
 from tests.spark.frames import BROKER, DAY, at, facts, rows_of
 from tests.spark.life_facts import by_number, released
 from tests.spark.lives_by_chance import KIND, OUTCOME, REASON

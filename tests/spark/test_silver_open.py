@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from dragoman_spark.transforms.lives import lives
-from dragoman_spark.transforms.open_messages import open_messages
+from dragoman_spark.transforms.life.lives import lives
+from dragoman_spark.transforms.life.open_messages import open_messages
 from tests.spark.frames import at, facts
 from tests.spark.life_facts import accepted, by_number, closed, leased, nothing, plain, quarantined, released
 from tests.spark.lives_by_chance import REASON

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from dragoman_spark.transforms.lives import lives
-from dragoman_spark.transforms.orphans import orphans
+from dragoman_spark.transforms.life.lives import lives
+from dragoman_spark.transforms.life.orphans import orphans
 from tests.spark.frames import at, facts
 from tests.spark.life_facts import accepted, begins, by_number, closed, leased, nothing, plain, released
 

@@ -12,9 +12,9 @@ from dragoman.errors import LakeDamaged
 from dragoman_spark.jobs.check import check
 from dragoman_spark.jobs.intake import Intake
 from dragoman_spark.jobs.options import SILENT, Differences, Options
-from dragoman_spark.jobs.place import Place
 from dragoman_spark.jobs.plan import File
-from dragoman_spark.jobs.shelf import Shelf
+from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.table_store import TableStore
 from dragoman_spark.sources.catalog import Catalog
 from tests.spark.lives_by_chance import facts_by_chance, to_arrow
 from tests.spark.small_lakes import cut, lay, lay_all, lay_as
@@ -38,7 +38,7 @@ class Pipeline:
         return check(self.spark, str(self.lake), str(self.out), Options(), SILENT)
 
     def read(self, name: str) -> DataFrame:
-        return Shelf(Place(str(self.out))).read(self.spark, name)
+        return TableStore(Place(str(self.out))).read(self.spark, name)
 
 
 @pytest.fixture

@@ -16,13 +16,13 @@ from dragoman.errors import LakeEmpty, LakeIncomplete, NoTables, OutBusy
 from dragoman.lake.layout import HISTORY
 from dragoman_spark.jobs.backfill import backfill
 from dragoman_spark.jobs.check import check
-from dragoman_spark.jobs.compact import compact
 from dragoman_spark.jobs.intake import Intake
 from dragoman_spark.jobs.options import SILENT, Options
-from dragoman_spark.jobs.place import Place
-from dragoman_spark.jobs.shelf import Shelf, read_table
 from dragoman_spark.jobs.state import last_state
 from dragoman_spark.jobs.stream import run, watch
+from dragoman_spark.jobs.tables.compact import compact
+from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.table_store import TableStore, read_table
 from dragoman_spark.sources.catalog import Catalog
 from tests.spark.lives_by_chance import Fact, facts_by_chance
 from tests.spark.small_lakes import cut, lay, lay_all
@@ -96,7 +96,7 @@ def test_whatever_is_done_to_the_tables_they_say_what_the_lake_says(spark: Spark
     rows = read_table(spark, str(out), "attempts").count()
     folded = compact(spark, str(out), Options(), SILENT)
     assert folded.rows_by_table["attempts"] == rows
-    assert [path.name for path in (out / "attempts").iterdir()] == [Shelf(Place(str(out))).layers[0].folder]
+    assert [path.name for path in (out / "attempts").iterdir()] == [TableStore(Place(str(out))).layers[0].folder]
     assert differing() == {}
 
     # All of it anew, and nothing is taken again.

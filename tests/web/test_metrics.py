@@ -13,11 +13,11 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
-from dragoman.core import stuck
+from dragoman.core.queries import stuck
 from dragoman.limits import ADMIN_PAGE_MAX
 from dragoman.runtime.config.listeners import LISTENERS
-from dragoman.web.crowd import OTHER
-from dragoman.web.families import FINDINGS
+from dragoman.web.metrics.families import FINDINGS
+from dragoman.web.metrics.metric_labels import OTHER
 from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker, new_broker
 from tests.runtime.daemon import FREE, Daemon

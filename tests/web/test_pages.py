@@ -15,7 +15,7 @@ from dragoman.client.app import App
 from dragoman.web.desk import Context, Desk
 from dragoman.web.link import Link
 from dragoman.web.pages import message
-from dragoman.web.sampling import QUEUES_FOLLOWED, Sampler
+from dragoman.web.samples.sampling import QUEUES_FOLLOWED, Sampler
 from tests.cli.broker import Servant
 from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
@@ -137,9 +137,9 @@ def test_a_settled_message_tells_who_answered_and_its_frames(house: Daemon, visi
 
 def numbers(house: Daemon) -> list[str]:
     """The numbers of all messages the journal tells of."""
-    from dragoman.core.phrases import number_text
     from dragoman.journal import JournalReader
-    from dragoman.model.decode import decode_block
+    from dragoman.model.facts.decode import decode_block
+    from dragoman.model.phrases import number_text
 
     blocks = JournalReader(str(house.data / "journal")).read(0)
     facts = [fact for block in blocks for fact in decode_block(block.records)]
@@ -237,7 +237,7 @@ def test_a_page_that_will_not_change_again_tells_the_messages_end(house: Daemon,
     handle = app.send_sync("between", b"x")
 
     async def look(link: Link) -> Context:
-        desk = Desk(house.data, link, Sampler(link, house.data / "journal", 3600.0))
+        desk = Desk(house.data, link, Sampler(link, None))
         try:
             return await message.make(desk, {}, handle.id)
         finally:

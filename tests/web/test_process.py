@@ -1,23 +1,18 @@
-"""The page's process beside the broker: it keeps the port over its deaths, never outlives its broker, and finds its past again."""
+"""The page's process beside the broker: it keeps the port over its deaths and never outlives its broker."""
 
 from __future__ import annotations
 
 import os
-import re
 import signal
 import socket
-import time
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 from dragoman.client.app import App
 from dragoman.model.buckets import bucket_of
-from dragoman.web.history import SLOT_NS, Look
-from dragoman.web.refill import Now, read_past
-from dragoman.web.spans import between, quantiles
+from dragoman.web.samples.spans import between, quantiles
 from dragoman.web.stream import STREAMS_MAX
 from tests.cli.broker import Servant
 from tests.eventmq.waiting import wait_for
@@ -146,50 +141,6 @@ def test_the_broker_itself_imports_no_web_framework(new_house: NewHouse) -> None
     maps = Path(f"/proc/{broker.pid}/maps").read_text()
     assert "markupsafe" not in maps
     assert "markupsafe" in Path(f"/proc/{page_of(broker).pid}/maps").read_text()
-
-
-def test_after_a_restart_the_last_hour_comes_back_from_the_journal(new_house: NewHouse) -> None:
-    broker = new_house().start()
-    servant = Servant(broker.data, b"work", lambda body: body)
-    with App(f"file:{broker.data}") as app:
-        for number in range(30):
-            app.call_sync("work", b"%d" % number)
-    servant.vanish()
-    # The ten seconds that go on at the start are told by who looks, not by the journal.
-    traffic_slot = time.time_ns() // SLOT_NS
-    wait_for("these ten seconds to be over", lambda: time.time_ns() // SLOT_NS > traffic_slot, PAGE_S)
-    broker.kill()
-    broker.start()
-
-    def highest() -> str:
-        found = re.search(r"highest ([^/]+)/s", Visitor(broker).page("/"))
-        assert found is not None
-        return found[1]
-
-    wait_for("the last hour's rate", lambda: highest() not in ("–", "0"), PAGE_S)
-
-
-def test_what_is_read_from_the_journal_is_what_the_broker_counted(new_house: NewHouse) -> None:
-    import asyncio
-
-    broker = new_house().start()
-    servant = Servant(broker.data, b"work", lambda body: body)
-    with App(f"file:{broker.data}") as app:
-        for number in range(25):
-            app.call_sync("work", b"%d" % number)
-        for _ in range(4):
-            app.send_sync("left", b"x")
-    servant.vanish()
-    tallies: dict[str, Any] = broker.ask("tallies")
-    later_ns = tallies["now_ns"] + SLOT_NS  # when the last ten seconds are over
-    look = Look(later_ns, tallies["boot_no"], 0, 0, tallies["waiting"], tallies["leased"], {}, {})
-    now = Now(look, tallies["started_ns"])
-    points = asyncio.run(read_past(broker.data / "journal", now, 3600.0)).points
-    slot_s = SLOT_NS / 1e9
-    assert round(sum(point.accepted_rate for point in points) * slot_s) == tallies["accepted"] == 29
-    assert round(sum(point.settled_rate for point in points) * slot_s) == tallies["settled"] == 25
-    assert points[-1].waiting == 4
-    assert any(point.total.p99_ns for point in points)
 
 
 def test_quantiles_are_read_within_a_sixteenth() -> None:

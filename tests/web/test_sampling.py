@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+import pytest
 
-from dragoman.model.census import Census
 from dragoman.model.units import SECOND_NS
-from dragoman.web.history import SLOT_NS, SLOT_S, History, Look
 from dragoman.web.pages.overview import known_minutes
-from dragoman.web.refill import points_of
-from dragoman.web.trails import Trail
+from dragoman.web.samples.history import SLOT_NS, SLOT_S, SLOTS_KEPT, History, Look
+from dragoman.web.samples.samples import QueueSample
+from dragoman.web.samples.trails import Trail
 
 BEGIN_NS = 1_000_000 * SLOT_NS
 
 
-def queue(accepted: int, waiting: int = 0) -> dict[str, Any]:
-    return {"accepted": accepted, "waiting": waiting, "delayed": 0, "leased": 0, "quarantined": 0}
+def queue(accepted: int, waiting: int = 0) -> QueueSample:
+    return QueueSample(1, accepted, waiting)
 
 
-def look(at_s: float, accepted: int = 0, waiting: int = 0) -> Look:
-    return Look(BEGIN_NS + int(at_s * SECOND_NS), 1, accepted, 0, waiting, 0, {}, {})
+def look(at_s: float, accepted: int = 0, waiting: int = 0, boot_no: int = 1) -> Look:
+    return Look(BEGIN_NS + int(at_s * SECOND_NS), boot_no, accepted, 0, waiting, 0, {}, {})
 
 
 def test_two_looks_within_milliseconds_make_no_rate() -> None:
@@ -56,16 +55,36 @@ def test_a_point_stands_in_the_ten_seconds_that_it_tells_of() -> None:
     assert [point and point.accepted_rate for point in history.hour()[-2:]] == [5.0, 0.0]
 
 
-def test_the_slot_that_goes_on_now_is_not_filled_in_from_the_journal() -> None:
-    now = look(3, waiting=7)
-    slot = BEGIN_NS // SLOT_NS
-    over, going_on = Census(set()), Census(set())
-    over.accepted, over.waiting = 40, 4
-    going_on.accepted, going_on.waiting = 3, 3
-    points = points_of({slot - 1: over, slot: going_on}, {}, slot - 1, now)
-    assert [(point.at_ns // SLOT_NS, point.accepted_rate, point.waiting) for point in points] == [
-        (slot - 1, 40 / SLOT_S, 4)
-    ]
+def test_the_ten_seconds_in_which_the_broker_was_killed_are_drawn() -> None:
+    history = History()
+    history.add(look(0))
+    history.add(look(4, accepted=20))
+    history.add(look(7, accepted=21, boot_no=2))
+    history.add(look(10, accepted=90, boot_no=2))
+    assert [point.accepted_rate for point in history.hour() if point is not None] == [5.0]
+    assert history.hour()[-1] is not None
+
+
+def test_right_after_a_start_no_rate_is_taken_for_that_of_now() -> None:
+    history = History()
+    history.add(look(0))
+    history.add(look(1, accepted=20))
+    assert history.latest() is not None
+    history.add(look(3, accepted=20, boot_no=2))
+    assert history.latest() is None
+    assert len(history.seconds) == 1
+
+
+@pytest.mark.parametrize("back_s", [60, 1800, 7200, 10**6])
+def test_the_hour_goes_on_when_the_clock_was_set_back(back_s: int) -> None:
+    history = History()
+    for at_s in range(0, 3600, SLOT_S):
+        history.add(look(at_s, waiting=1))
+    for at_s in range(3600 - back_s, 3700 - back_s, SLOT_S):
+        history.add(look(at_s, waiting=2))
+    assert [point.waiting for point in history.hour()[-8:] if point is not None] == [2] * 8
+    newest = BEGIN_NS // SLOT_NS + (3700 - back_s) // SLOT_S
+    assert all(newest - SLOTS_KEPT - 2 <= slot < newest for slot in history.slots)
 
 
 def test_the_hour_says_how_much_of_it_is_known_and_not_how_wide_it_is_drawn() -> None:

@@ -1,4 +1,4 @@
-"""The command line. Everything heavy is imported by the command that needs it: `dragoman --help` is instant."""
+"""The command line. Each command imports its heavy dependencies itself, so that `dragoman --help` is instant."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """The `dragoman` program."""
+    """Entry point of the `dragoman` program."""
     from dragoman.cli.root import run
 
     sys.exit(run(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""The asking end of the admin socket (runtime/admin is the answering one): blocking, one request at a time."""
+"""Blocking client of the admin socket (runtime/admin/socket is the server), one request at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from dragoman.errors import AdminRefused, AdminUnreachable
-from dragoman.runtime.unix_path import connect
+from dragoman.runtime.admin.unix_path import connect
 
 CONNECT_S: Final = 5.0
 ANSWER_S: Final = 60.0
@@ -22,7 +22,7 @@ Progress = Callable[[int, int], None]
 
 
 class AdminClient:
-    """A conversation with the broker of one data directory."""
+    """A connection to the admin socket of one data directory."""
 
     def __init__(self, data: Path) -> None:
         self._path = data / SOCKET_NAME
@@ -34,7 +34,7 @@ class AdminClient:
             raise AdminUnreachable(str(self._path), "there is no such socket") from error
         except OSError as error:
             raise AdminUnreachable(str(self._path), error.strerror or str(error)) from error
-        # An operation with progress speaks often; one without must answer within this.
+        # An operation with progress sends often; one without must respond within this.
         self._socket.settimeout(ANSWER_S)
 
     def __enter__(self) -> AdminClient:
@@ -47,7 +47,7 @@ class AdminClient:
         self._socket.close()
 
     def ask(self, op: str, progress: Progress | None = None, /, **args: object) -> Any:
-        """The result of an operation; `AdminRefused` when the answer is no."""
+        """Run an operation and return its result; raises `AdminRefused` if the broker refuses it."""
         self._requests += 1
         told = {name: shown(value) if isinstance(value, str) else value for name, value in args.items()}
         request = {"v": 1, "id": self._requests, "op": op, "args": told}
@@ -68,7 +68,7 @@ class AdminClient:
         return answer["result"]
 
     def stream(self, op: str, end_s: float | None = None, /, **args: object) -> Iterator[dict[str, Any]]:
-        """The events of a stream, until it ends or an instant of the monotonic clock passes; the connection is of no use afterwards."""
+        """The events of a stream, until it ends or the monotonic clock reaches `end_s`; the connection cannot be used afterwards."""
         self._socket.sendall(msgspec.json.encode({"v": 1, "id": 0, "op": op, "args": args}) + b"\n")
         while True:
             self._socket.settimeout(None if end_s is None else max(end_s - time.monotonic(), 0.001))
@@ -95,18 +95,18 @@ class AdminClient:
 
 
 def shown(text: str) -> str:
-    """An argument that is not Unicode as the broker shows such names: JSON carries no other."""
+    """Escape an argument that is not Unicode as the broker escapes such names, because JSON carries Unicode only."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def ask(data: Path, op: str, progress: Progress | None = None, /, **args: object) -> Any:
-    """One question, one connection."""
+    """Run one operation on a connection of its own."""
     with AdminClient(data) as client:
         return client.ask(op, progress, **args)
 
 
 def is_running(data: Path) -> bool:
-    """Whether a broker answers in this data directory."""
+    """Whether a broker responds in this data directory."""
     try:
         AdminClient(data).close()
     except AdminUnreachable:
@@ -115,8 +115,8 @@ def is_running(data: Path) -> bool:
 
 
 def queue_names(data: Path) -> dict[int, str]:
-    """Names of all queues by number, as a running broker knows them; nothing where none runs. For facts that have a number only, because
-    the queue was named before the oldest kept one."""
+    """Names of all queues by number, from the running broker; empty if none runs. For facts that have only a number because the queue was
+    named before the oldest kept fact."""
     names: dict[int, str] = {}
     try:
         with AdminClient(data) as client:

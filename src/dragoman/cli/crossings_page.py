@@ -1,4 +1,4 @@
-"""docs/reference/crossings.md, made from the dialects' declarations: `python -m dragoman.cli.crossings_page FILE`."""
+"""Generates docs/reference/crossings.md from the dialects' declarations: `python -m dragoman.cli.crossings_page FILE`."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def overview_cell(client: int, worker: int) -> str:
 
 
 def vocabulary() -> Iterator[str]:
-    """Each feature, and how each dialect says it."""
+    """Each feature, and how each dialect expresses it."""
     yield "## The words\n"
     for number in CROSSING:
         feature = FEATURES[number]
@@ -95,7 +95,7 @@ def worker_words(dialect: int, feature: int) -> str:
 
 
 def cells() -> Iterator[str]:
-    """All 25, one line for each thing that survives."""
+    """All 25 cells, one line for each feature that survives."""
     yield "## Cell by cell\n"
     for client in DIALECTS:
         for worker in DIALECTS:
@@ -109,7 +109,7 @@ def cells() -> Iterator[str]:
 
 
 def alone() -> Iterator[str]:
-    """What a client and the broker settle between themselves."""
+    """Features that concern only a client and the broker."""
     yield "## Between client and broker\n\nThese never reach a worker. The SDK refuses what its dialect lacks and names one that has it.\n"
     rows = [
         [

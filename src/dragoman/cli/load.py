@@ -1,13 +1,14 @@
-"""`dragoman bench`: a short load of round trips, client and worker in this one process.
+"""`dragoman bench`: a short load of round trips in any dialect, client and worker in this one process.
 
-It tells how a broker and its disk do here and now. The ends are plain Python and share a core: the comparison with other brokers,
-with faster ends, is `make bench` in the repository.
+It measures a broker and its disk here and now. Client and worker are plain Python and share a core: the comparison with other brokers,
+with faster clients and workers, is `make bench` in the repository.
 """
 
 from __future__ import annotations
 
 import os
 import select
+import socket
 import subprocess
 import sys
 import tempfile
@@ -20,15 +21,25 @@ from typing import Final
 import click
 
 from dragoman.cli.admin_client import Progress
-from dragoman.cli.options import data_option, json_option, url_option
+from dragoman.cli.options import address_of, data_option, json_option, url_option
 from dragoman.cli.show import print_json, print_pairs, progress_bar
-from dragoman.cli.talk import Talk, address_of
-from dragoman.client.address import Address
+from dragoman.client.address import CLIENT, WORKER, Address
+from dragoman.client.connection import new_identity, new_message_ids
+from dragoman.dialects.endpoint import (
+    ANSWERED,
+    BEAT_S,
+    CallOptions,
+    ClientEndpoint,
+    Endpoint,
+    EndpointSetup,
+    WorkerEndpoint,
+)
 from dragoman.errors import BrokerUnreachable, NoAnswer
-from dragoman.wire.zmtp.frames import encode_message
 
 START_S: Final = 20.0
 PATIENCE_S: Final = 10.0
+CONNECT_S: Final = 5.0
+READ_SIZE: Final = 1 << 18
 
 
 @click.command()
@@ -65,10 +76,10 @@ def bench(
 
 @contextmanager
 def found_broker(url: str | None, data: Path, durability: str) -> Iterator[tuple[Address, str]]:
-    """The broker that runs, or one for just this."""
+    """The running broker, or a temporary one for this measurement."""
     address = address_of(url, data)
     try:
-        Talk(address, "client").close()
+        SocketUnder(client_endpoint(address), address, CLIENT).close()
     except BrokerUnreachable:
         if url is not None:
             raise
@@ -104,39 +115,105 @@ def await_start(broker: subprocess.Popen[bytes], data: Path, log: Path) -> None:
         time.sleep(0.02)
 
 
+def new_setup() -> EndpointSetup:
+    setup = EndpointSetup(new_identity(), new_message_ids())
+    setup.wall_s = time.time() - time.monotonic()
+    return setup
+
+
+def client_endpoint(address: Address) -> ClientEndpoint:
+    return address.profile.endpoints().client(new_setup())
+
+
+class SocketUnder:
+    """A blocking socket that drives an endpoint until it is ready; then its owner receives."""
+
+    def __init__(self, endpoint: Endpoint, address: Address, role: str) -> None:
+        self._endpoint = endpoint
+        self._address = address
+        self._socket = self._connect(role)
+        self._socket.sendall(endpoint.opening() + address.profile.hello)
+        self._next_beat_s = 0.0
+
+    def _connect(self, role: str) -> socket.socket:
+        reason = "no address"
+        try:
+            for place in self._address.places(role):
+                try:
+                    return socket.create_connection(place, CONNECT_S)
+                except OSError as error:
+                    reason = error.strerror or str(error)
+        except ConnectionError as error:
+            reason = str(error)
+        raise BrokerUnreachable(self._address.text, CONNECT_S, reason)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def read(self) -> bytes:
+        try:
+            data = self._socket.recv(READ_SIZE)
+        except OSError as error:
+            raise BrokerUnreachable(self._address.text, CONNECT_S, error.strerror or str(error)) from error
+        if not data:
+            raise BrokerUnreachable(self._address.text, CONNECT_S, "the broker closed the connection")
+        return data
+
+    def flush(self) -> None:
+        """Send the endpoint's pending output, and its heartbeats when they are due."""
+        now_s = time.monotonic()
+        if self._endpoint.beat_s and now_s >= self._next_beat_s:
+            self._next_beat_s = now_s + self._endpoint.beat_s
+            self._endpoint.beat(now_s)
+        data = self._endpoint.data_to_send()
+        if data:
+            self._socket.sendall(data)
+
+    def close(self) -> None:
+        """Close after delivery: shutting down our side first lets the broker read everything sent."""
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass  # the broker closed first
+        self._socket.close()
+
+
 class Load:
-    """One client and one worker, each with its connection."""
+    """One client and one worker, each with a connection."""
 
     def __init__(self, address: Address, in_flight: int, body: bytes) -> None:
+        profile = address.profile
         self._in_flight = in_flight
         self._body = body
-        self._queue = b"dragoman-bench-" + os.urandom(4).hex().encode()
-        self._client = Talk(address, "client")
-        self._worker = Talk(address, "worker")
+        self._ids = new_message_ids()
+        queue = address.queue or f"dragoman-bench-{os.urandom(4).hex()}"
+        self._options = CallOptions(queue.encode())
+        self._client = client_endpoint(address)
+        self._worker: WorkerEndpoint = profile.endpoints().worker(new_setup())
+        self._worker.serve([(10, queue.encode())], 1 if profile.one_job else in_flight)
+        self._client_socket = SocketUnder(self._client, address, CLIENT)
+        self._worker_socket = SocketUnder(self._worker, address, WORKER)
         self._sent_s: dict[bytes, float] = {}
         self._latencies_s: list[float] = []
         self._is_ending = False
 
     def run(self, seconds: float, progress: Progress) -> dict[str, float]:
-        inform = [
-            b"",
-            b"eMQP/1.0",
-            b"INFORM",
-            self._worker.ids.take(),
-            b'[[10,"%s"]]' % self._queue,
-            b"worker",
-            b"bytes",
-        ]
-        self._worker.send(encode_message(inform))
-        self._worker.send(self._ready(self._in_flight))
+        while not (self._client.is_ready and self._worker.is_ready):
+            self._turn()
         begun_s = time.perf_counter()
-        self._client.send(b"".join(self._request() for _ in range(self._in_flight)))
+        for _ in range(self._in_flight):
+            self._request()
         try:
-            self._exchange(begun_s, seconds, progress)
+            while self._sent_s:
+                spent_s = time.perf_counter() - begun_s
+                self._is_ending = spent_s >= seconds
+                progress(min(int(spent_s * 10), int(seconds * 10)), int(seconds * 10))
+                self._turn()
         finally:
-            self._worker.send(encode_message([b"", b"eMQP/1.0", b"KBYE", self._worker.ids.take()]))
-            self._client.close()
-            self._worker.close()
+            self._worker.goodbye()
+            self._worker_socket.flush()
+            self._client_socket.close()
+            self._worker_socket.close()
         spent_s = time.perf_counter() - begun_s
         latencies = sorted(self._latencies_s)
         count = len(latencies)
@@ -148,40 +225,35 @@ class Load:
             "p99_ms": latencies[min(count * 99 // 100, count - 1)] * 1e3,
         }
 
-    def _exchange(self, begun_s: float, seconds: float, progress: Progress) -> None:
-        while self._sent_s:
-            readable, _, _ = select.select([self._client, self._worker], [], [], PATIENCE_S)
-            if not readable:
+    def _turn(self) -> None:
+        """Send all pending output, then read once from each readable connection."""
+        readable: list[SocketUnder] = []
+        until_s = time.monotonic() + PATIENCE_S
+        while not readable:
+            self._client_socket.flush()
+            self._worker_socket.flush()
+            readable, _, _ = select.select([self._client_socket, self._worker_socket], [], [], BEAT_S)
+            if not readable and time.monotonic() > until_s:
                 raise NoAnswer(f"{len(self._sent_s)} requests", PATIENCE_S)
-            spent_s = time.perf_counter() - begun_s
-            self._is_ending = spent_s >= seconds
-            progress(min(int(spent_s * 10), int(seconds * 10)), int(seconds * 10))
-            for end in readable:
-                out = self._work(end) if end is self._worker else self._ask(end)
-                if out:
-                    end.send(out)
+        if self._worker_socket in readable:
+            for request_id, _, _ in self._worker.receive(self._worker_socket.read()):
+                self._worker.reply(request_id, b'{"value":1}')
+                self._worker.ready(1)
+        if self._client_socket in readable:
+            self._take_answers(self._client_socket.read())
 
-    def _work(self, worker: Talk) -> bytes:
-        out = []
-        for frames in worker.hear():
-            if frames[2] == b"REQUEST":
-                out.append(encode_message([b"", b"eMQP/1.0", b"REPLY", worker.ids.take(), b'{"value":1}', frames[3]]))
-        return b"".join(out) + self._ready(len(out))
-
-    def _ask(self, client: Talk) -> bytes:
-        out = []
+    def _take_answers(self, data: bytes) -> None:
         now_s = time.perf_counter()
-        for frames in client.hear():
-            if len(frames) == 6 and frames[2] == b"REPLY":
-                self._latencies_s.append(now_s - self._sent_s.pop(frames[5]))
-                if not self._is_ending:
-                    out.append(self._request())
-        return b"".join(out)
+        for kind, message_id, value in self._client.receive(data):
+            if message_id not in self._sent_s:
+                continue
+            if kind != ANSWERED:
+                raise click.ClickException(f"the broker refused the load: {value.decode('utf-8', 'replace')}")
+            self._latencies_s.append(now_s - self._sent_s.pop(message_id))
+            if not self._is_ending:
+                self._request()
 
-    def _request(self) -> bytes:
-        message_id = self._client.ids.take()
+    def _request(self) -> None:
+        message_id = self._ids.take()
         self._sent_s[message_id] = time.perf_counter()
-        return encode_message([b"", b"eMQP/1.0", b"REQUEST", message_id, self._queue, b"reply-requested", self._body])
-
-    def _ready(self, count: int) -> bytes:
-        return b"".join(encode_message([b"", b"eMQP/1.0", b"READY", self._worker.ids.take()]) for _ in range(count))
+        self._client.request(message_id, self._options, self._body)

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 import msgspec
 
-from dragoman.cli import sides
-from dragoman.cli.options import data_option, json_option, url_option
+from dragoman.cli.options import address_of, data_option, json_option, url_option
 from dragoman.cli.show import print_json, print_json_line, print_lines
-from dragoman.cli.talk import Talk, address_of
-from dragoman.client.options import dedupe_text
-from dragoman.client.tongue import EMQP
-from dragoman.dialects.emqp.client_side import ANSWERED
-from dragoman.errors import JobFailed, NoAnswer, Refused
+from dragoman.client import features
+from dragoman.client.address import Address
+from dragoman.client.call_options import call_options
+from dragoman.client.caller import Caller
+from dragoman.client.connection import ReconnectingConnection
+from dragoman.client.news import Publisher, Subscriber
+from dragoman.client.options import Options
+from dragoman.errors import BrokerUnreachable, JobFailed, NoAnswer, Refused
 from dragoman.limits import ERROR_TEXT_SIZE_MAX, NAME_SHOWN_SIZE_MAX
 from dragoman.printable import cut, printable, printable_bytes
+
+CONNECT_S: Final = 5.0
+LOOK_S: Final = 0.05
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def message_options(command: F) -> F:
-    """What `send` and `call` share, in the order `--help` shows it."""
+    """The options that `send` and `call` share, in the order of `--help`."""
     for decorate in (
         json_option,
         data_option,
@@ -51,28 +57,8 @@ def message_options(command: F) -> F:
     return command
 
 
-def header_text(first: str, options: dict[str, Any]) -> str:
-    """The csv an eMQP request carries."""
-    parts = [first, *options["headers"]]
-    if options["guarantee"]:
-        parts.append("guarantee")
-    for option, header in (
-        ("retries", "retry-count"),
-        ("job_timeout", "timeout"),
-        ("expires", "expires"),
-        ("delay", "delay"),
-        ("priority", "priority"),
-    ):
-        value = options[option]
-        if value is not None:
-            parts.append(f"{header}:{value:.9g}" if isinstance(value, float) else f"{header}:{value}")
-    if options["dedupe"] is not None:
-        parts.append(f"dedupe:{dedupe_text(options['dedupe'])}")
-    return ",".join(parts)
-
-
 def read_body(body: str | None, job: str | None) -> bytes:
-    """The argument itself, `@FILE`, or `-` for stdin; with --job the shape EventMQ's jobs have."""
+    """The body from the argument itself, from `@FILE`, or from stdin for `-`; with --job in the format of EventMQ's jobs."""
     if body == "-":
         data = sys.stdin.buffer.read()
     elif body is not None and body.startswith("@"):
@@ -109,14 +95,7 @@ def send(queue: str, body: str | None, job: str | None, wait: float, as_json: bo
     """
     data = read_body(body, job)
     address = address_of(options["url"], options["data"])
-    if address.tongue is not EMQP:
-        message_id, _ = sides.say(address, queue, data, options, False, wait)
-    else:
-        with Talk(address, "client") as talk:
-            message_id = talk.request(queue, header_text("ack-requested", options), data)
-            what, value = talk.answer(message_id, wait)
-        if what == ANSWERED:  # only a refusal is answered before it is kept
-            raise refusal(value)
+    message_id, _ = exchange(address, queue, data, options, False, wait)
     print_json({"id": message_id.decode(), "queue": queue}) if as_json else print_lines([message_id.decode()])
 
 
@@ -133,12 +112,7 @@ def call(queue: str, body: str | None, job: str | None, wait: float, raw: bool, 
     """
     data = read_body(body, job)
     address = address_of(options["url"], options["data"])
-    if address.tongue is not EMQP:
-        message_id, value = sides.say(address, queue, data, options, True, wait)
-    else:
-        with Talk(address, "client") as talk:
-            message_id = talk.request(queue, header_text("reply-requested", options), data)
-            _, value = talk.answer(message_id, wait)
+    message_id, value = exchange(address, queue, data, options, True, wait)
     if raw:
         sys.stdout.buffer.write(value)
         sys.stdout.buffer.flush()
@@ -163,7 +137,7 @@ def show_answer(message_id: bytes, value: bytes, as_json: bool) -> None:
 
 
 def refusal(value: bytes) -> JobFailed | Refused:
-    """An error answer as an exception: the broker's codes are in capitals, a job's error is a type."""
+    """An error reply as an exception: the broker's codes are in capitals, a job's error is a type."""
     try:
         error = msgspec.json.decode(value)["error"]
         kind, message = str(error.get("type", "")), str(error.get("message", ""))
@@ -185,11 +159,7 @@ def publish(topic: str, body: str | None, url: str | None, data: Path, as_json: 
     It reaches whoever subscribes at that moment; nobody is no error, and nothing is kept.
     """
     address = address_of(url, data)
-    if address.tongue is not EMQP:
-        sides.publish(address, topic, read_body(body, None))
-    else:
-        with Talk(address, "publish") as talk:
-            talk.publish(topic, read_body(body, None))
+    publish_one(address, topic, read_body(body, None))
     if as_json:
         print_json({"topic": topic})
 
@@ -212,26 +182,13 @@ def subscribe(
     """
     address = address_of(url, data)
     news = News(count, as_json)
-    if address.tongue is not EMQP:
-        sides.subscribe(address, prefixes or ("",), wait, tell_subscribed, news.show)
-    else:
-        with Talk(address, "subscribe", b"SUB") as talk:
-            for prefix in prefixes or ("",):
-                talk.subscribe(prefix)
-            tell_subscribed()
-            for frames in talk.messages(time.monotonic() + wait if wait is not None else None):
-                if news.show(frames[0], b"".join(frames[1:])):
-                    break
+    subscribe_to(address, prefixes or ("",), wait, news)
     if count is not None and news.heard < count:
         raise NoAnswer(f"a subscription ({news.heard} of {count} came)", wait or 0)
 
 
-def tell_subscribed() -> None:
-    print("subscribed", file=sys.stderr, flush=True)
-
-
 class News:
-    """What a subscription brings, shown as it comes."""
+    """Prints the messages of a subscription as they arrive."""
 
     def __init__(self, count: int | None, as_json: bool) -> None:
         self.heard = 0
@@ -239,7 +196,7 @@ class News:
         self._as_json = as_json
 
     def show(self, topic: bytes, body: bytes) -> bool:
-        """True when it was the last one asked for."""
+        """Print one message; return True if it was the last one requested."""
         shown, text = topic.decode("utf-8", "backslashreplace"), body.decode("utf-8", "backslashreplace")
         if self._as_json:
             print_json_line({"topic": shown, "body": text})
@@ -247,3 +204,89 @@ class News:
             print(f"{printable(shown)}\t{printable(text)}", flush=True)
         self.heard += 1
         return self.heard == self._count
+
+
+def exchange(
+    address: Address, queue: str, body: bytes, given: dict[str, Any], wants_reply: bool, wait_s: float
+) -> tuple[bytes, bytes]:
+    """Send a message and wait until it is kept or answered; return its id and the reply. Raises a ClientError."""
+    try:
+        options = Options(
+            retries=given["retries"],
+            timeout_s=given["job_timeout"],
+            priority=given["priority"] or 0,
+            delay_s=given["delay"] or 0.0,
+            expires_s=given["expires"],
+            dedupe=given["dedupe"],
+            guarantee=given["guarantee"],
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    headers, wait_s = ",".join(given["headers"]), wait_s or math.inf
+    asked = call_options(address, queue, options, wants_reply, wait_s, headers, given["dedupe"])
+    asked.dedupes_by_id = False  # an unrequested dedupe key would keep the queue in use
+
+    async def whole() -> tuple[bytes, bytes]:
+        caller = Caller(address)
+        caller.waits_for_next = False
+        message_id = caller.ids.take()
+        try:
+            answer = caller.call(message_id, asked, body, wait_s)
+            await until_done(answer, caller.connection, address)
+            return message_id, answer.result()
+        finally:
+            await caller.close()
+
+    return asyncio.run(whole())
+
+
+def publish_one(address: Address, topic: str, body: bytes) -> None:
+    features.require(address.profile.name, features.PUBLISH)
+
+    async def whole() -> None:
+        publisher = Publisher(address, CONNECT_S)
+        try:
+            sent = publisher.publish(topic.encode("utf-8", "surrogateescape"), body)
+            await until_done(sent, publisher.connection, address)
+            await publisher.flush()
+        finally:
+            await publisher.close()
+
+    asyncio.run(whole())
+
+
+def subscribe_to(address: Address, prefixes: tuple[str, ...], wait_s: float | None, news: News) -> None:
+    """Print published messages until there are enough or the time is up."""
+    features.check_prefixes(address, prefixes)
+
+    async def whole() -> None:
+        done = asyncio.Event()
+
+        def take(topic: bytes, body: bytes) -> None:
+            if not done.is_set() and news.show(topic, body):
+                done.set()
+
+        names = [prefix.encode("utf-8", "surrogateescape") for prefix in prefixes]
+        subscriber = Subscriber(address, names, take)
+        subscriber.start()
+        try:
+            await until_done(asyncio.ensure_future(subscriber.up.wait()), subscriber.connection, address)
+            print("subscribed", file=sys.stderr, flush=True)
+            async with asyncio.timeout(wait_s):
+                await until_done(asyncio.ensure_future(done.wait()), subscriber.connection, address)
+        except TimeoutError:
+            pass  # the caller knows how many came
+        finally:
+            await subscriber.close()
+
+    asyncio.run(whole())
+
+
+async def until_done(what: asyncio.Future[Any], connection: ReconnectingConnection[Any], address: Address) -> None:
+    """Wait for the future, but fail if no broker of the address can be reached: a command does not wait for one to start."""
+    while not what.done():
+        await asyncio.wait([what], timeout=LOOK_S)
+        if connection.failures >= max(1, len(address.hosts)) and not what.done():
+            what.cancel()
+            raise BrokerUnreachable(address.text, CONNECT_S, connection.problem)
+    what.result()

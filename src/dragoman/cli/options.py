@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from dragoman.client.address import Address
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def address_of(url: str | None, data: Path) -> Address:
+    """The broker of `--url`, or else of `--data`."""
+    from dragoman.client.address import parse  # here: most commands need no SDK
+
+    return parse(url if url else f"file:{data}")
+
+
 def data_option(command: F) -> F:
-    """`--data`: the directory of the broker. Given to a group it holds for its subcommands."""
+    """`--data`: the broker's data directory. An option of a group also applies to its subcommands."""
     return click.option(
         "--data",
         type=click.Path(path_type=Path, file_okay=False),
@@ -26,12 +36,12 @@ def data_option(command: F) -> F:
 
 
 def json_option(command: F) -> F:
-    """`--json`: for scripts."""
+    """`--json`: output for scripts."""
     return click.option("--json", "as_json", is_flag=True, callback=_from_parent, help="Print JSON.")(command)
 
 
 def lake_option(command: F) -> F:
-    """`--lake`: where facts are that the journal no longer keeps."""
+    """`--lake`: the lake with the facts that the journal no longer keeps."""
     return click.option(
         "--lake",
         metavar="ROOT",
@@ -50,7 +60,7 @@ def page_options(command: F) -> F:
 
 
 def url_option(command: F) -> F:
-    """`--url`: where messages are sent."""
+    """`--url`: the broker to connect to."""
     return click.option(
         "--url",
         "--broker",
@@ -63,7 +73,7 @@ def url_option(command: F) -> F:
 
 
 def _from_parent(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    """`dragoman queues --json pause q` means the same as `dragoman queues pause q --json`."""
+    """Take the parent's value: `dragoman queues --json pause q` means the same as `dragoman queues pause q --json`."""
     from click.core import ParameterSource
 
     name = param.name or ""

@@ -1,4 +1,4 @@
-"""docs/reference/cli.md, made from the commands themselves: `python -m dragoman.cli.page docs/reference/cli.md`."""
+"""Generates docs/reference/cli.md from the commands themselves: `python -m dragoman.cli.page docs/reference/cli.md`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from dragoman.cli.root import COMMANDS, dragoman
+from dragoman.cli.root import dragoman
 
 HEAD = """\
 # The command line
@@ -42,7 +42,7 @@ This page is made from the code: `make docs` rewrites it.
 def render() -> str:
     context = click.Context(dragoman, info_name="dragoman")
     lines = [HEAD]
-    for name in COMMANDS:
+    for name in dragoman.list_commands(context):
         command = dragoman.get_command(context, name)
         assert command is not None
         lines.extend(section(command, context, name, 2))
@@ -76,7 +76,7 @@ def option_row(option: click.Option, context: click.Context) -> str:
 
 
 def escaped(text: str) -> str:
-    """A bar would end the table's cell."""
+    """Escape `|`, which would end the table's cell."""
     return text.replace("|", "\\|")
 
 

@@ -1,5 +1,5 @@
-"""Ports for a broker that ends and comes back to them. The system hands out port 0 from its own range, and would give
-the same number to somebody's outgoing connection while the broker is away; these lie below that range."""
+"""Ports for a broker that stops and restarts on the same ones. The system's ports for port 0 come from its dynamic range, and while the
+broker is down it could assign the same number to an outgoing connection; these ports are below that range."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ HOST: Final = "127.0.0.1"
 FIRST: Final = 10_240
 BLOCK_SIZE: Final = 512
 RANGE_FILE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
-RANGE_ELSEWHERE: Final = 49_152  # where the dynamic ports begin by IANA's book
+RANGE_ELSEWHERE: Final = 49_152  # where IANA's dynamic ports begin
 
-_held: list[int] = []  # the block's first port stays bound while this process lives: no other takes the block
+_held: list[int] = []  # the block's first port stays bound while this process runs, so that no other takes the block
 _ports: Iterator[int] = iter(())
 
 
 def lasting_addresses(names: Iterable[str]) -> dict[str, str]:
-    """An address for each listener. Where the system's range leaves no room below it, the system chooses."""
+    """An address for each listener. If there are too few ports below the system's range, the system chooses."""
     if _system_range_begins() < FIRST + BLOCK_SIZE:
         return dict.fromkeys(names, f"tcp://{HOST}:0")
     return {name: f"tcp://{HOST}:{lasting_port()}" for name in names}
 
 
 def lasting_port() -> int:
-    """A port nobody listens at, which no other caller in any process is given before some hundred more were."""
+    """A port without a listener, which no other caller in any process gets before about a hundred more calls."""
     global _ports
     if not _held:
         _ports = itertools.cycle(_claim_block())
@@ -51,7 +51,7 @@ def _claim_block() -> range:
 
 def _bound(port: int) -> socket.socket | None:
     probe = socket.socket()
-    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the broker does: a port at rest is free
+    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the broker does: a port in TIME_WAIT is free
     try:
         probe.bind((HOST, port))
         probe.listen()  # two sockets may be bound with REUSEADDR, but only one listens

@@ -1,11 +1,12 @@
-"""The commands, by name, and how each of their failures ends the process.
+"""The table of commands, and the exit code of each kind of failure.
 
-Exit codes: 0 done; 1 failed or refused; 2 bad usage or configuration; 3 no broker reachable; 4 no such thing;
+Exit codes: 0 done; 1 failed or refused; 2 bad usage or configuration; 3 no broker reachable; 4 not found;
 5 the journal is damaged, too new or in the wrong place; 130 interrupted.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import io
 import json
@@ -23,7 +24,10 @@ UNREACHABLE: Final = 3
 NOT_FOUND: Final = 4
 INTERRUPTED: Final = 130
 
-# Name → where it lives (in this room, or by its full name elsewhere) and what `--help` says of it: help needs none of the modules.
+# Other packages add commands by an entry point of this group: a table like COMMANDS, whose rows have a third part, the command after which
+# theirs is listed. The table's module should import nothing: `--help` loads it.
+ENTRY_POINTS: Final = "dragoman.commands"
+# Name → module of this package and function in it, and the help text: `--help` imports none of the modules.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "up": ("up:up", "Start a broker in the foreground."),
     "worker": ("worker:worker", "Run the jobs of an App."),
@@ -31,54 +35,71 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "call": ("messages:call", "Send a message and print its answer."),
     "publish": ("messages:publish", "Publish to a topic."),
     "subscribe": ("messages:subscribe", "Print what is published to topics."),
-    "status": ("looks:status", "Show the broker as a whole."),
+    "status": ("inspect.status:status", "Show the broker as a whole."),
     "top": ("top.command:top", "Watch the broker: rates, times, queues, workers, what is stuck."),
-    "check": ("check:check", "Say whether all is well, as monitoring plugins do."),
-    "queues": ("queues:queues", "Show queues; pause, drain, resume or purge one."),
-    "workers": ("workers:workers", "Show connected workers; dismiss or admit one."),
-    "schedules": ("schedules:schedules", "Show durable schedules; remove one."),
-    "trace": ("history:trace", "Print the whole life of a message."),
-    "find": ("find:find", "List messages by queue, peer, state, dialect and time."),
-    "explain": ("history:explain", "Say why a message, queue or worker is not moving."),
-    "export-test": ("dragoman.testing.replay.command:export_test", "Write a test that replays what happened."),
-    "cancel": ("control:cancel", "End a message that is not settled."),
-    "retry": ("control:retry", "Try a message again at once."),
-    "quarantine": ("quarantine:quarantine", "Show, retry or drop messages that were set aside."),
-    "backup": ("keeping:backup", "Copy the journal while the broker runs."),
-    "restore": ("keeping:restore", "Make a data directory from a backup."),
-    "journal": ("keeping:journal", "Verify, index or salvage a journal."),
-    "seal": ("seal:seal", "Write the journal's facts into the lake."),
-    "config": ("settings:config", "Show the settings."),
-    "reload": ("control:reload", "Let a running broker read its settings again."),
-    "stop": ("control:stop", "Drain a running broker and end it."),
+    "check": ("inspect.check:check", "Say whether all is well, as monitoring plugins do."),
+    "queues": ("inspect.queues:queues", "Show queues; pause, drain, resume or purge one."),
+    "workers": ("inspect.workers:workers", "Show connected workers; dismiss or admit one."),
+    "schedules": ("inspect.schedules:schedules", "Show durable schedules; remove one."),
+    "trace": ("inspect.history:trace", "Print the whole life of a message."),
+    "find": ("inspect.find:find", "List messages by queue, peer, state, dialect and time."),
+    "explain": ("inspect.history:explain", "Say why a message, queue or worker is not moving."),
+    "cancel": ("manage.control:cancel", "End a message that is not settled."),
+    "retry": ("manage.control:retry", "Try a message again at once."),
+    "quarantine": ("manage.quarantine:quarantine", "Show, retry or drop messages that were set aside."),
+    "backup": ("manage.keeping:backup", "Copy the journal while the broker runs."),
+    "restore": ("manage.keeping:restore", "Make a data directory from a backup."),
+    "journal": ("manage.keeping:journal", "Verify, index or salvage a journal."),
+    "seal": ("manage.seal:seal", "Write the journal's facts into the lake."),
+    "config": ("manage.settings:config", "Show the settings."),
+    "reload": ("manage.control:reload", "Let a running broker read its settings again."),
+    "stop": ("manage.control:stop", "Drain a running broker and end it."),
     "tap": ("tap:tap", "Watch what crosses the listeners, decoded; record it."),
-    "replay-peer": ("replay_peer:replay_peer", "Play a recorded peer against a broker, up to the first divergence."),
-    "dismiss": ("workers:dismiss", "The same as `workers dismiss`."),
-    "generate": ("dragoman.testing.generate.command:generate", "Write a lake of synthetic facts."),
+    "dismiss": ("inspect.workers:dismiss", "The same as `workers dismiss`."),
     "bench": ("load:bench", "Put a short load on a broker and measure it."),
-    "pipeline": ("dragoman_spark.cli.command:pipeline", "Make tables and answers from the lake, on Spark."),
     "demo": ("demo.command:demo", "Show all five dialects at work."),
 }
 
 
 class Commands(click.Group):
-    """A group whose commands are imported when they are called."""
+    """A group that imports a command's module when the command is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(all_commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name in COMMANDS:  # needs no entry points
+            path = f"{__package__}.{COMMANDS[cmd_name][0]}"
+        elif cmd_name in all_commands():
+            path = all_commands()[cmd_name][0]
+        else:
             return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        path = module if module.startswith("dragoman") else f"dragoman.cli.{module}"
-        command = getattr(importlib.import_module(path), name)
+        module, _, name = path.partition(":")
+        command = getattr(importlib.import_module(module), name)
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+            formatter.write_dl([(name, about) for name, (_, about) in all_commands().items()])
+
+
+@functools.cache
+def all_commands() -> dict[str, tuple[str, str]]:
+    """Name → full path and help text of every command, in the order of `--help`: this package's, and those that others add."""
+    from importlib.metadata import entry_points
+
+    rows = [(name, f"{__package__}.{path}", about) for name, (path, about) in COMMANDS.items()]
+    for entry_point in sorted(entry_points(group=ENTRY_POINTS), key=lambda found: found.name):
+        try:
+            table = entry_point.load()
+        except ModuleNotFoundError:
+            continue  # the package is not installed
+        for name, (path, about, behind) in table.items():
+            names = [row[0] for row in rows]
+            if name not in names:
+                rows.insert(names.index(behind) + 1 if behind in names else len(rows), (name, path, about))
+    return {name: (path, about) for name, path, about in rows}
 
 
 def show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -99,7 +120,7 @@ def dragoman() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command; its exit code."""
+    """Run one command; return its exit code."""
     as_json = "--json" in arguments
     try:
         result: Any = dragoman.main(arguments, prog_name="dragoman", standalone_mode=False)
@@ -116,7 +137,7 @@ def run(arguments: list[str]) -> int:
         print(printable_lines(text.getvalue(), ERROR_TEXT_SIZE_MAX), end="", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
-        sys.stderr.close()  # the reader has gone (`| head`): nothing more can or need be said
+        sys.stderr.close()  # the reader has gone (`| head`): nothing more can be written
         return FAILED
     except AdminRefused as refused:
         return complain(as_json, refused.refusal, str(refused), NOT_FOUND if refused.refusal == "NOT_FOUND" else FAILED)
@@ -132,7 +153,7 @@ def run(arguments: list[str]) -> int:
 
 
 def complain(as_json: bool, code: str, message: str, exit_code: int) -> int:
-    """One line on stderr; with --json an object, so that scripts read the same thing on both streams."""
+    """Print one line on stderr; with --json an object, so that scripts parse both streams alike."""
     if as_json:
         print(printable_json(json.dumps({"error": {"code": code, "message": message}})), file=sys.stderr)
     else:

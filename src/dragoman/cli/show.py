@@ -1,4 +1,4 @@
-"""How answers look: tables and sentences for people, one JSON document for scripts, bars for long work."""
+"""Output formats: tables and sentences for people, one JSON document for scripts, progress bars for long operations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from dragoman.core.phrases import duration
+from dragoman.model.phrases import duration
 from dragoman.printable import printable, printable_json
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ def print_json(value: object) -> None:
 
 
 def print_json_line(value: object) -> None:
-    """One document of a stream."""
+    """Print one document of a stream."""
     print(printable_json(json.dumps(value, ensure_ascii=False, default=str)), flush=True)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Columns that begin with `>` are numbers: right-aligned, and not folded where the terminal is narrow."""
+    """Print a table. Columns that begin with `>` are numbers: right-aligned, and not folded on a narrow terminal."""
     title = printable(title)
     cells = [[printable(str(cell)) for cell in row] for row in rows]
     if sys.stdout.isatty() or not all(cell.isascii() for row in cells for cell in row):
@@ -41,7 +41,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 
 
 def print_plain_table(title: str, columns: Sequence[str], rows: list[list[str]]) -> None:
-    """The same without a terminal to fit into, and without the time it takes to load rich: a quarter of a trace."""
+    """The same without a terminal's width, and without importing rich, which takes a quarter of the time of a trace."""
     names = [column.lstrip(">") for column in columns]
     widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
     lines = [names, *rows]
@@ -80,7 +80,7 @@ def print_rich_table(title: str, columns: Sequence[str], rows: list[list[str]]) 
 
 
 def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
-    """Names and values, one under the other."""
+    """Print names and values, one pair per line."""
     found = list(pairs)
     width = max(len(name) for name, _ in found)
     for name, value in found:
@@ -99,7 +99,7 @@ def more_line(shown: int, offset: int, total: int, noun: str) -> list[str]:
 
 
 def clock(at_ns: int) -> str:
-    """An instant in local time; empty for never."""
+    """An instant in local time; empty for 0."""
     if at_ns == 0:
         return ""
     moment = datetime.datetime.fromtimestamp(at_ns / 1e9, datetime.UTC).astimezone()
@@ -113,7 +113,7 @@ def ago(at_ns: int, now_ns: int) -> str:
 
 @contextmanager
 def progress_bar(label: str, is_quiet: bool = False) -> Iterator[Progress]:
-    """A bar on stderr where a person looks at it; elsewhere nothing."""
+    """A progress bar on stderr if that is a terminal, else nothing."""
     if is_quiet or not sys.stderr.isatty():
         yield lambda done, total: None
         return
@@ -125,7 +125,7 @@ def progress_bar(label: str, is_quiet: bool = False) -> Iterator[Progress]:
 
 
 class LateBar:
-    """Appears when the work has taken a while: what is done at once needs no bar, and not the time it takes to load one."""
+    """A progress bar that appears only after a while: short operations need no bar, nor the time to import one."""
 
     def __init__(self, label: str) -> None:
         self._label = label

@@ -1,22 +1,23 @@
-"""`dragoman tap`: what crosses the listeners of a running broker, as it happens."""
+"""`dragoman tap`: the live traffic of a running broker's listeners."""
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import click
 
 from dragoman.cli.admin_client import AdminClient
-from dragoman.cli.lab.captures import Recorder
-from dragoman.cli.lab.readable import readable
 from dragoman.cli.options import data_option, json_option
 from dragoman.cli.show import print_json_line
 from dragoman.printable import printable
+from dragoman.runtime.admin.risp_text import text_of
 
 SHOWN_SIZE_MAX: Final = 256
+FRAME_SHOWN_MAX: Final = 120
 
 
 @click.command()
@@ -76,7 +77,7 @@ def tap(
 
 
 def line_of(event: dict[str, Any]) -> str:
-    """One event as one line."""
+    """Format one event as one line."""
     kind = event["kind"]
     if kind == "watching":
         return "watching; interrupt to end"
@@ -91,3 +92,72 @@ def line_of(event: dict[str, Any]) -> str:
     frames = [bytes.fromhex(frame) for frame in event["frames"]]
     arrow = "▶" if event["to"] == "broker" else "◀"
     return f"{about} {arrow}  {readable(frames, event['listener'] == 'rq', event['sizes'])}"
+
+
+def readable(frames: list[bytes], is_risp: bool = False, sizes: list[int] | None = None) -> str:
+    """Format one message as one line: printable text unchanged, other bytes in hex, long frames cut with their size.
+
+    `sizes` are the frames' original sizes where the broker cut them.
+    """
+    if is_risp:
+        return text_of(frames[0])
+    sizes = sizes or [len(frame) for frame in frames]
+    return " · ".join(readable_frame(frame, size) for frame, size in zip(frames, sizes, strict=True))
+
+
+def readable_frame(frame: bytes, size: int) -> str:
+    if size == 0:
+        return '""'
+    cut = frame[:FRAME_SHOWN_MAX]
+    try:
+        text = cut.decode()
+    except UnicodeDecodeError as error:
+        # Text cut in the middle of a character is still text.
+        text = cut[: error.start].decode() if error.start >= len(cut) - 3 and len(cut) < size else ""
+    shown = text if text and text.isprintable() else f"0x{cut.hex()}"
+    return shown if len(cut) == size else f"{shown}… ({size} bytes)"
+
+
+class Recorder:
+    """Writes a recording from the events of a tap. `dragoman_lab.recordings.captures` documents the line format and reads it."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._conns: dict[tuple[str, int], int] = {}  # connections of a listener, numbered from 0
+        self._counts: dict[str, int] = {}
+
+    def note(self, text: str) -> None:
+        self._write({"note": text})
+
+    def add(self, event: dict[str, Any]) -> None:
+        """Record one event: a connection opened or ended, or a message in either direction."""
+        listener = event["listener"]
+        key = (listener, event["connection"])
+        if key not in self._conns:
+            self._conns[key] = self._counts.get(listener, 0)
+            self._counts[listener] = self._conns[key] + 1
+        number = self._conns[key]
+        about: dict[str, object] = {"t": event["t"]}
+        about |= {"conn": f"conn{number}"} if listener == "rq" else {"link": listener, "conn": number}
+        if event["kind"] == "opened":
+            for to, socket_type in zip(("broker", "peer"), event.get("socket_types", ()), strict=False):
+                self._write({**about, "to": to, "socket_type": socket_type})
+        elif event["kind"] == "ended":
+            self._write({**about, "to": "broker", "eof": True})
+        elif listener == "rq":
+            data = bytes.fromhex(event["frames"][0])
+            self._write({**about, "to": event["to"], "bytes": data.hex(), "means": text_of(data)})
+        else:
+            texts = [_text(bytes.fromhex(frame)) for frame in event["frames"]]
+            self._write({**about, "to": event["to"], "frames": event["frames"], "text": texts})
+
+    def _write(self, entry: dict[str, object]) -> None:
+        self._file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+        self._file.flush()  # recordings often end by Ctrl-C
+
+
+def _text(frame: bytes) -> str | None:
+    try:
+        return frame.decode()
+    except UnicodeDecodeError:
+        return None

@@ -1,4 +1,4 @@
-"""`dragoman up`: the broker itself."""
+"""`dragoman up`: start a broker."""
 
 from __future__ import annotations
 

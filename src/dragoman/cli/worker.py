@@ -8,7 +8,7 @@ DEFAULT_WEIGHT = 10
 
 
 def read_queue(text: str) -> tuple[int, str]:
-    """`NAME` or `NAME=WEIGHT`."""
+    """Parse `NAME` or `NAME=WEIGHT`."""
     name, equals, weight = text.rpartition("=")
     if not equals:
         return DEFAULT_WEIGHT, text

@@ -1,1 +1,1 @@
-"""The Python SDK: `App`, its jobs and its worker. `from dragoman import App` is the way in."""
+"""The Python SDK: `App`, its jobs and its worker. Programs use `from dragoman import App`."""

@@ -1,11 +1,11 @@
-"""Where a broker is and how to speak to it: one text for all its ports.
+"""The address of a broker: one text with its dialect, its hosts and the ports of all roles.
 
 emqp://127.0.0.1                                       the default port of each role
 rq://a.example,b.example                               alternates: the next one when one is full, refuses or is silent
 emqp://127.0.0.1:6000                                  one port for the roles that can share one
 ebus://127.0.0.1:6000?worker=6001&publish=6002&subscribe=6003
-pingpong://127.0.0.1?queue=orders                      the queue that the broker's setting gives to pingpong
-file:./data                                            what the broker with this data directory wrote into broker.json
+pingpong://127.0.0.1?queue=orders                      the queue that the broker's configuration assigns to pingpong
+file:./data                                            the listeners in the broker.json of this data directory
 file:./data?dialect=rq                                 the same, for another dialect than emqp
 """
 
@@ -17,30 +17,30 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, unquote
 
-from dragoman.client.tongue import CLIENT, EMQP, PUBLISH, ROLES, SUBSCRIBE, TONGUES, WORKER, Tongue
+from dragoman.client.profile import CLIENT, EMQP, PROFILES, PUBLISH, ROLES, SUBSCRIBE, WORKER, DialectProfile
 from dragoman.errors import BadAddress
 
 __all__ = ["BROKER_FILE", "CLIENT", "PUBLISH", "ROLES", "SUBSCRIBE", "WORKER", "Address", "Place", "parse", "place_of"]
 
 BROKER_FILE: Final = "broker.json"
-EXPECTED: Final = f"wants DIALECT://HOST with one of {', '.join(TONGUES)}, or file:DIRECTORY"
+EXPECTED: Final = f"wants DIALECT://HOST with one of {', '.join(PROFILES)}, or file:DIRECTORY"
 
 Place = tuple[str, int]
 
 
 @dataclass(frozen=True)
 class Address:
-    """The places of each role, or the file that names them."""
+    """The hosts and ports of each role, or the file that lists them."""
 
     text: str
-    tongue: Tongue = EMQP
-    hosts: tuple[tuple[str, int], ...] = ()  # a port of 0: the role's default
-    ports: tuple[tuple[str, tuple[int, ...]], ...] = ()  # of a role: one for all hosts, or one for each
+    profile: DialectProfile = EMQP
+    hosts: tuple[tuple[str, int], ...] = ()  # port 0: the role's default
+    ports: tuple[tuple[str, tuple[int, ...]], ...] = ()  # per role: one port for all hosts, or one for each
     file: Path | None = None
-    queue: str = ""  # the only queue there is; empty: any
+    queue: str = ""  # the only queue of the dialect; empty: any
 
     def places(self, role: str) -> list[Place]:
-        """Where to find a role now. A file is read anew each time: a restarted broker may listen elsewhere."""
+        """The (host, port) pairs of a role now. A file is read each time: a restarted broker may listen elsewhere."""
         if self.file is not None:
             return [self._place_from_file(self.file, role)]
         named = dict(self.ports).get(role)
@@ -49,12 +49,12 @@ class Address:
         return [(host, named[at % len(named)]) for at, (host, _) in enumerate(self.hosts)]
 
     def _port(self, role: str, port: int) -> int:
-        ports = self.tongue.ports
+        ports = self.profile.ports
         if role not in ports:
-            raise BadAddress(self.text, f"{self.tongue.name} has no port to {role} at")
+            raise BadAddress(self.text, f"{self.profile.name} has no port to {role} at")
         if port in (0, ports[CLIENT], ports[role]):
             return ports[role]
-        if role not in self.tongue.shared:
+        if role not in self.profile.shared:
             raise BadAddress(self.text, f"names no {role} port; add ?{role}=PORT")
         return port
 
@@ -65,7 +65,7 @@ class Address:
             raise ConnectionError(f"{file} is not there: the broker does not run") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConnectionError(f"{file} cannot be read: {error}") from None
-        name = self.tongue.listener(role)
+        name = self.profile.listener(role)
         told = listeners.get(name)
         if not told:
             raise BadAddress(self.text, f"the broker has no listener {name}")
@@ -75,7 +75,7 @@ class Address:
 
 
 def place_of(told: str) -> Place | None:
-    """Read `tcp://HOST:PORT` or `HOST:PORT`; None when it is neither."""
+    """Parse `tcp://HOST:PORT` or `HOST:PORT`; None when it is neither."""
     host, _, port = told.removeprefix("tcp://").rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         return None
@@ -83,39 +83,39 @@ def place_of(told: str) -> Place | None:
 
 
 def parse(text: str) -> Address:
-    """Read an address; raises BadAddress."""
+    """Parse an address; raises BadAddress."""
     scheme, colon, rest = text.partition(":")
     rest, _, query = rest.partition("?")
     asked = parse_qsl(query, keep_blank_values=True)
     if colon and scheme == "file":
         return _of_file(text, unquote(rest.removeprefix("//")), asked)
-    tongue = TONGUES.get(scheme)
-    if not colon or tongue is None or not rest.startswith("//"):
+    profile = PROFILES.get(scheme)
+    if not colon or profile is None or not rest.startswith("//"):
         raise BadAddress(text, EXPECTED)
     hosts = tuple(_host(text, place) for place in rest[2:].rstrip("/").split(","))
-    queue = tongue.queue
+    queue = profile.queue
     ports = []
     for key, value in asked:
-        if key == "queue" and tongue.queue:
+        if key == "queue" and profile.queue:
             queue = _queue(text, value)
-        elif key in tongue.ports:
+        elif key in profile.ports:
             ports.append((key, _numbers(text, value, len(hosts))))
         else:
-            raise BadAddress(text, f"{key!r} is not a role of {scheme}; there are {', '.join(tongue.ports)}")
-    return Address(text, tongue, hosts, tuple(ports), None, queue)
+            raise BadAddress(text, f"{key!r} is not a role of {scheme}; there are {', '.join(profile.ports)}")
+    return Address(text, profile, hosts, tuple(ports), None, queue)
 
 
 def _of_file(text: str, place: str, asked: list[tuple[str, str]]) -> Address:
     path = Path(place)
     options = dict(asked)
     name = options.pop("dialect", EMQP.name)
-    if name not in TONGUES:
-        raise BadAddress(text, f"{name!r} is not a dialect; there are {', '.join(TONGUES)}")
-    tongue = TONGUES[name]
-    queue = _queue(text, options.pop("queue")) if tongue.queue and "queue" in options else tongue.queue
+    if name not in PROFILES:
+        raise BadAddress(text, f"{name!r} is not a dialect; there are {', '.join(PROFILES)}")
+    profile = PROFILES[name]
+    queue = _queue(text, options.pop("queue")) if profile.queue and "queue" in options else profile.queue
     if options:
         raise BadAddress(text, f"{next(iter(options))!r} means nothing here; ?dialect=NAME does")
-    return Address(text, tongue, file=path if path.suffix == ".json" else path / BROKER_FILE, queue=queue)
+    return Address(text, profile, file=path if path.suffix == ".json" else path / BROKER_FILE, queue=queue)
 
 
 def _queue(text: str, name: str) -> str:

@@ -1,29 +1,28 @@
-"""App: a broker's address, the jobs and handlers of a program, and the way to both."""
+"""App: a broker's address with the jobs, handlers and schedules of a program."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+import logging
+import os
+import threading
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 from urllib.parse import quote
 
 from dragoman.client import address, features, news
-from dragoman.client.background import Background
-from dragoman.client.body import encode_finite, problem_of
+from dragoman.client.body import encode_finite
+from dragoman.client.call_options import call_options
 from dragoman.client.caller import Caller
 from dragoman.client.handle import Handle
-from dragoman.client.handler import Handler, Handles
 from dragoman.client.job import Job
+from dragoman.client.news import Handler, Handles
 from dragoman.client.options import DEFAULT_QUEUE, Options
 from dragoman.client.schedule import Schedule
-from dragoman.client.sent import Sent
-from dragoman.client.side_caller import SideCaller
-from dragoman.client.tongue import EMQP
-from dragoman.client.wishes import wish_of
-from dragoman.dialects.emqp.client_side import RequestForm
-from dragoman.errors import Refused
 from dragoman.limits import CALLS_MAX, CALLS_SIZE_MAX
+
+log = logging.getLogger("dragoman.client")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,30 +30,23 @@ T = TypeVar("T")
 H = TypeVar("H", bound=Callable[..., Any])
 
 
-class Desk:
-    """One event loop's connections."""
+class LoopConnections:
+    """The caller and the publisher of one event loop."""
 
     def __init__(self, app: App) -> None:
         self.loop = asyncio.get_running_loop()
         self.caller = Caller(app.address, app.calls_max, app.calls_size_max)
-        # For every dialect but eMQP, whose caller is tuned and then stays without a connection.
-        self.side_caller = (
-            None if app.address.tongue is EMQP else SideCaller(app.address, app.calls_max, app.calls_size_max)
-        )
         self.publisher = news.Publisher(app.address, app.wait_s)
 
     async def close(self) -> None:
-        ends = [self.caller.close(), self.publisher.close()]
-        if self.side_caller is not None:
-            ends.append(self.side_caller.close())
-        await asyncio.gather(*ends)
+        await asyncio.gather(self.caller.close(), self.publisher.close())
 
 
 class App:
-    """A program's link to one broker. It connects when first used, from whatever loop or thread uses it.
+    """A program's connection to one broker. It connects on first use, separately in each event loop that uses it.
 
-    `wait_s` bounds how long a word of the broker is waited for (delay, state, cancel, every, publish), `answer_s` how long `ask`
-    waits for a worker's result.
+    `wait_s` limits how long a call waits for the broker (delay, state, cancel, every, publish), `answer_s` how long `ask` waits for a
+    worker's result.
     """
 
     def __init__(
@@ -75,27 +67,27 @@ class App:
         self.jobs: dict[tuple[str, str], Job[..., Any, Any]] = {}
         self.handlers: list[Handler] = []
         self.schedules: list[Schedule] = []
-        self._desks: dict[asyncio.AbstractEventLoop, Desk] = {}
-        self._last: Desk | None = None
+        self._connections: dict[asyncio.AbstractEventLoop, LoopConnections] = {}
+        self._last: LoopConnections | None = None
 
     @classmethod
     def from_broker_json(cls, path: str | Path, **options: Any) -> App:
-        """An App for the broker that wrote this `broker.json`, or whose data directory this is."""
+        """An App for the broker that wrote this `broker.json`, or that uses this data directory."""
         place = quote(str(path))
         return cls(f"file:{place}", **options)
 
-    def desk(self) -> Desk:
+    def connections(self) -> LoopConnections:
         """The connections of the running loop."""
         loop = asyncio.get_running_loop()
-        desk = self._last
-        if desk is None or desk.loop is not loop:
-            desk = self._desks.get(loop)
-            if desk is None:
-                for gone in [known for known in list(self._desks) if known.is_closed()]:
-                    self._desks.pop(gone, None)  # one more for each asyncio.run
-                desk = self._desks[loop] = Desk(self)
-            self._last = desk
-        return desk
+        found = self._last
+        if found is None or found.loop is not loop:
+            found = self._connections.get(loop)
+            if found is None:
+                for ended in [known for known in list(self._connections) if known.is_closed()]:
+                    self._connections.pop(ended, None)  # each asyncio.run leaves a closed loop behind
+                found = self._connections[loop] = LoopConnections(self)
+            self._last = found
+        return found
 
     # -- jobs -----------------------------------------------------------------------------------------------------------
 
@@ -114,63 +106,42 @@ class App:
         repeatable: bool = False,
         wait_s: float | None = None,
     ) -> Makes:
-        """Make a function a job of this App; docs/reference/client.md explains each option."""
+        """Decorate a function as a job of this App; docs/reference/client.md explains each option."""
         options = Options(
             queue, retries, timeout_s, priority, delay_s, expires_s, dedupe, guarantee, once, repeatable, wait_s
         )
         return Makes(self, options)
 
     async def send(self, queue: str, body: bytes, headers: Sequence[str] = ()) -> Handle:
-        """Leave a body of any kind with the broker; returns once it is kept."""
-        side_caller = self.desk().side_caller
-        if side_caller is not None:
-            return Handle(self, (await self._say(side_caller, queue, body, headers, False, self.wait_s))[0])
-        caller = self.desk().caller
-        await caller.room()
-        call_id = caller.ids.take()
-        message = RequestForm(queue.encode(), ",".join(["ack-requested", *headers]).encode())
-        refusal = await caller.call(call_id, message.encode_deduped(call_id, body), False, self.wait_s)
-        if refusal:
-            raise problem_of(refusal, "not kept")
+        """Enqueue a body in any format; returns once the broker has stored it."""
+        call_id, _ = await self._call(queue, body, headers, False, self.wait_s)
         return Handle(self, call_id.decode())
 
     def send_sync(self, queue: str, body: bytes, headers: Sequence[str] = ()) -> Handle:
         return self.background.run(self.send(queue, body, headers))
 
     async def call(self, queue: str, body: bytes, headers: Sequence[str] = (), wait_s: float | None = None) -> bytes:
-        """Have a worker of any kind answer a body of any kind; returns the answer's bytes as the worker sent them."""
-        answer_s = self.answer_s if wait_s is None else wait_s
-        side_caller = self.desk().side_caller
-        if side_caller is not None:
-            return (await self._say(side_caller, queue, body, headers, True, answer_s))[1]
-        caller = self.desk().caller
-        await caller.room()
-        call_id = caller.ids.take()
-        form = RequestForm(queue.encode(), ",".join(["reply-requested", *headers]).encode())
-        value = await caller.call(call_id, form.encode(call_id, body), True, answer_s, False)
-        problem = problem_of(value, "") if value.startswith(b'{"error"') else None
-        if isinstance(problem, Refused):
-            raise problem
+        """Send a body in any format to a worker and return the answer's bytes unchanged."""
+        _, value = await self._call(queue, body, headers, True, self.answer_s if wait_s is None else wait_s)
         return value
 
     def call_sync(self, queue: str, body: bytes, headers: Sequence[str] = (), wait_s: float | None = None) -> bytes:
         return self.background.run(self.call(queue, body, headers, wait_s))
 
-    async def _say(
-        self, caller: SideCaller, queue: str, body: bytes, headers: Sequence[str], wants_reply: bool, wait_s: float
-    ) -> tuple[str, bytes]:
-        """A call of any body where headers have no place: its id and the answer."""
-        if headers:
-            features.require(self.address.tongue.name, features.HEADERS)
-        wish = wish_of(self.address, Options(queue), wants_reply, wait_s)
-        await caller.room()
+    async def _call(
+        self, queue: str, body: bytes, headers: Sequence[str], wants_reply: bool, wait_s: float
+    ) -> tuple[bytes, bytes]:
+        """Send a body in any format; returns the call's id and the answer."""
+        options = call_options(self.address, queue, Options(), wants_reply, wait_s, ",".join(headers))
+        caller = self.connections().caller
+        await caller.limit.room()
         call_id = caller.ids.take()
-        return call_id.decode(), await caller.call(call_id, wish, body, wait_s)
+        return call_id, await caller.call(call_id, options, body, wait_s)
 
     async def batch(self, calls: Iterable[Coroutine[Any, Any, T]], *, return_exceptions: bool = False) -> list[Any]:
-        """Begin many calls (`job.ask(…)`, `job.delay(…)`) together: they leave in one write. Results in the same order.
+        """Start many calls (`job.ask(…)`, `job.delay(…)`) together, so that they are sent in one write. Results are in the same order.
 
-        The first failure is raised once all have ended, or failures stand in their places with `return_exceptions`.
+        The first failure is raised once all have ended; with `return_exceptions`, failures are returned in the list instead.
         """
         results = await asyncio.gather(*calls, return_exceptions=True)
         if not return_exceptions:
@@ -185,47 +156,47 @@ class App:
     # -- news -----------------------------------------------------------------------------------------------------------
 
     def publish(self, topic: str, body: Any) -> Sent:
-        """Tell the subscribers of a topic; bytes go as they are, all else as JSON.
+        """Send a body to the subscribers of a topic; bytes are sent as they are, other values as JSON.
 
-        Inside a running loop it is sent without being awaited; awaiting says that the connection took it. Without a loop it is
+        Inside a running loop it is sent without being awaited; awaiting waits until the connection has accepted it. Without a loop it is
         sent before this returns.
         """
-        features.require(self.address.tongue.name, features.PUBLISH)
+        features.require(self.address.profile.name, features.PUBLISH)
         data = body if isinstance(body, bytes) else encode_finite(body, "the news")
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             self.background.run(self._publish(topic, data))
             return Sent(None)
-        return Sent(self.desk().publisher.publish(topic.encode(), data))
+        return Sent(self.connections().publisher.publish(topic.encode(), data))
 
     def publish_sync(self, topic: str, body: Any) -> None:
-        features.require(self.address.tongue.name, features.PUBLISH)
+        features.require(self.address.profile.name, features.PUBLISH)
         self.background.run(self._publish(topic, body if isinstance(body, bytes) else encode_finite(body, "the news")))
 
     async def _publish(self, topic: str, data: bytes) -> None:
-        publisher = self.desk().publisher
+        publisher = self.connections().publisher
         await publisher.publish(topic.encode(), data)
         await publisher.flush()
 
     def news(self, *prefixes: str) -> AsyncGenerator[tuple[str, bytes], None]:
-        """Hear what is published under these prefixes, as (topic, body) pairs."""
+        """Subscribe to these prefixes and iterate over what is published, as (topic, body) pairs."""
         features.check_prefixes(self.address, prefixes or ("",))
         return news.hear(self.address, [prefix.encode() for prefix in prefixes] or [b""])
 
     def on(self, prefix: str) -> Handles:
-        """Have the worker run a function for what is published under a prefix: `f(body)` or `f(topic, body)`."""
+        """Decorate a function that the worker calls for each publication under a prefix: `f(body)` or `f(topic, body)`."""
         return Handles(self.handlers, prefix)
 
     # -- schedules ------------------------------------------------------------------------------------------------------
 
     def every(self, when: str | float, job: Job[P, Any, Any], *args: P.args, **kwargs: P.kwargs) -> Sent:
-        """Have the broker make a job again and again: a cron expression, or an interval in seconds. It survives restarts.
+        """Have the broker enqueue a job repeatedly: by a cron expression, or at an interval in seconds. The schedule survives restarts.
 
-        Inside a running loop it is sent now, and awaiting says that it is kept. Without one (at the top of a module) it is
-        remembered and sent by the worker when it starts, or when awaited. The same job with the same arguments has one schedule.
+        Inside a running loop it is sent now, and awaiting waits until the broker has stored it. Without one (at the top of a module) it is
+        recorded and sent by the worker when it starts, or when awaited. The same job with the same arguments has one schedule.
         """
-        features.require(self.address.tongue.name, features.SCHEDULES)
+        features.require(self.address.profile.name, features.SCHEDULES)
         schedule = Schedule(when, job, args, kwargs)
         try:
             loop = asyncio.get_running_loop()
@@ -238,7 +209,7 @@ class App:
         self.background.run(Schedule(when, job, args, kwargs).send())
 
     async def unschedule(self, job: Job[P, Any, Any], *args: P.args, **kwargs: P.kwargs) -> bool:
-        """Forget the schedule of a job with these arguments; False when there is none."""
+        """Remove the schedule of a job with these arguments; False when there is none."""
         return await Schedule(-1.0, job, args, kwargs).withdraw()
 
     def unschedule_sync(self, job: Job[P, Any, Any], *args: P.args, **kwargs: P.kwargs) -> bool:
@@ -247,15 +218,15 @@ class App:
     # -- the end --------------------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """End the running loop's connections; calls under way there fail with AppClosed. Another use connects again."""
-        desk = self._desks.pop(asyncio.get_running_loop(), None)
-        if desk is self._last:
+        """Close the running loop's connections; pending calls there fail with AppClosed. The next use connects again."""
+        found = self._connections.pop(asyncio.get_running_loop(), None)
+        if found is self._last:
             self._last = None
-        if desk is not None:
-            await desk.close()
+        if found is not None:
+            await found.close()
 
     def close_sync(self) -> None:
-        """End the sync face's connections and its thread."""
+        """Close the connections of the `*_sync` methods and their thread."""
         if self.background.is_running:
             self.background.run(self.close())
             self.background.stop()
@@ -276,7 +247,7 @@ class App:
 
 
 class Makes:
-    """The decorator `app.job(…)` returns: it keeps a function's parameters and result for the type checker."""
+    """The decorator that `app.job(…)` returns; it preserves a function's parameters and result for the type checker."""
 
     def __init__(self, app: App, options: Options) -> None:
         self._app = app
@@ -292,3 +263,84 @@ class Makes:
         made: Job[P, Any, Any] = Job(self._app, function, self._options)
         self._app.jobs[made.path, made.name] = made
         return made
+
+
+class Sent:
+    """The result of `publish` and `every`: awaiting it waits until it is sent or stored; if not awaited, a failure is logged once."""
+
+    def __init__(
+        self, task: asyncio.Future[None] | None, later: Callable[[], Coroutine[Any, Any, None]] | None = None
+    ) -> None:
+        self._task = task
+        self._later = later
+        self._is_awaited = False
+        if task is not None:
+            task.add_done_callback(self._look)
+
+    def __await__(self) -> Generator[Any, None, None]:
+        self._is_awaited = True
+        if self._task is not None:
+            return self._task.__await__()
+        return (self._later or nothing)().__await__()
+
+    def _look(self, task: asyncio.Future[None]) -> None:
+        if not task.cancelled():
+            error = task.exception()
+            if error is not None and not self._is_awaited:
+                log.warning("not sent: %s", error)
+
+
+async def nothing() -> None:
+    """Awaited for something that is already sent."""
+
+
+class Background:
+    """A thread with an event loop for the `*_sync` methods. It starts on first use; one per App and process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._pid = 0
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end and return the result; an interrupt of the calling thread cancels it."""
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise RuntimeError("a sync call inside the App's own loop would wait for itself; await the async one")
+        future = asyncio.run_coroutine_threadsafe(work, self._started())
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            # A fork copies the loop but not its thread.
+            if self._loop is None or self._pid != os.getpid():
+                self._pid = os.getpid()
+                # Plain asyncio: its transports write immediately, so data that was sent survives an exit right after it.
+                self._loop = asyncio.SelectorEventLoop()
+                self._thread = threading.Thread(target=self._serve, args=(self._loop,), name="dragoman", daemon=True)
+                self._thread.start()
+            return self._loop
+
+    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_forever()
+        finally:
+            loop.close()
+
+    @property
+    def is_running(self) -> bool:
+        return self._loop is not None and self._pid == os.getpid()
+
+    def stop(self) -> None:
+        with self._lock:
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is not None and thread is not None and self._pid == os.getpid():
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()

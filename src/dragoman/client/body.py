@@ -1,11 +1,11 @@
-"""The bodies of jobs and of answers: JSON in EventMQ's own shape.
+"""The bodies of jobs and answers: JSON in EventMQ's format.
 
     ["run", {"path": "shop.mail", "callable": "send", "class_args": [], "class_kwargs": {}, "args": [], "kwargs": {"to": "a@b.c"}}]
     {"value": 7}                                                   an answer
-    {"error": {"type": "ValueError", "message": "no such box"}}    a failure, as our workers and the broker say it
+        {"error": {"type": "ValueError", "message": "no such box"}}    a failure, as our workers and the broker send it
 
-So a job manager of EventMQ can run our jobs and our worker those of an EventMQ client. Arguments are decoded to the annotations
-of the function. Nothing is ever unpickled.
+So an EventMQ job manager can run our jobs, and our worker can run those of an EventMQ client. Arguments are decoded to the annotations of
+the function. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from dragoman.model.words import REFUSAL_CODES
 from dragoman.printable import cut
 
 encode: Final = msgspec.json.Encoder().encode
-# Raises ValueError for a float that is not finite: the quickest look at many of them.
+# Raises ValueError for a float that is not finite: the fastest check of a large value.
 _encode_strictly: Final = json.JSONEncoder(allow_nan=False, check_circular=False).encode
-WALKED_SIZE_MAX: Final = 2048  # in bytes of JSON; beyond, the look in C is quicker
+WALKED_SIZE_MAX: Final = 2048  # in bytes of JSON; above this, the check in C is faster
 REFUSALS: Final = frozenset(REFUSAL_CODES)
-# How EventMQ's own worker says that a job ran out of time; anything else it answers is a value.
+# EventMQ's own worker answers with this value when a job ran out of time; any other value is a result.
 TIMEOUT_VALUE: Final = "TimeoutError"
 VALUE_START: Final = b'{"value":'
 ERROR_START: Final = b'{"error"'
 TEXT_SIZE_MAX: Final = 500  # of a reason, in characters
 NO_ARGS: Final = b"[]"
 NULL: Final = b"null"
-# Between the head of one of our own bodies and its named arguments, and behind them. No JSON string can hold the mark: its
-# quotes would be escaped.
+# PLAIN_MARK is between the head of one of our own bodies and its named arguments, PLAIN_END behind them. No JSON string can contain
+# the mark: its quotes would be escaped.
 PLAIN_MARK: Final = b',"args":[],"kwargs":'
 PLAIN_END: Final = b"}]"
 SHAPES_MAX: Final = 1000
 
 
 class Run(msgspec.Struct):
-    """What a request asks to be run."""
+    """The function that a request names, with its arguments."""
 
     path: str
     callable: str
@@ -55,7 +55,7 @@ class Run(msgspec.Struct):
 
 
 class Problem(msgspec.Struct):
-    """Why there is no value."""
+    """The error in an answer."""
 
     type: str = "Error"
     message: str = ""
@@ -65,13 +65,13 @@ _decode_run: Final = msgspec.json.Decoder(tuple[str, Run]).decode
 
 
 def decode_run(body: bytes) -> Run:
-    """Read a request's body; raises msgspec.DecodeError."""
+    """Decode a request's body; raises msgspec.DecodeError."""
     return _decode_run(body)[1]
 
 
 def encode_finite(value: object, what: str) -> bytes:
-    """JSON of a value; raises TypeError for what JSON cannot carry, and NotFinite for the floats among it. The encoder writes those as null,
-    so only a text with a null in it is looked at again."""
+    """Encode a value as JSON; raises TypeError for what JSON cannot represent, and NotFinite for a float that is not finite. The encoder
+    writes such floats as null, so only output that contains a null is checked."""
     data = encode(value)
     if NULL in data and value is not None:
         plain = msgspec.to_builtins(value, str_keys=True)
@@ -83,7 +83,7 @@ def encode_finite(value: object, what: str) -> bytes:
 
 
 def is_finite(value: Any) -> bool:
-    """Whether every float in a value of lists, dicts and scalars is a number."""
+    """Whether every float in a value of lists, dicts and scalars is finite."""
     kind = type(value)
     if kind is float:
         return math.isfinite(value)
@@ -101,7 +101,7 @@ def _is_finite_large(value: Any) -> bool:
 
 
 def not_finite_in(value: object, path: str) -> NotFinite | None:
-    """The error for the first float in a value of lists, dicts and scalars that is no number."""
+    """The error for the first float that is not finite in a value of lists, dicts and scalars."""
     if isinstance(value, float):
         return None if math.isfinite(value) else NotFinite(cut(path, NAME_SHOWN_SIZE_MAX), value)
     if isinstance(value, dict):
@@ -118,12 +118,12 @@ def not_finite_in(value: object, path: str) -> NotFinite | None:
 
 
 def value_of(result: object) -> bytes:
-    """Say a result; raises TypeError and NotFinite for what JSON cannot carry."""
+    """Encode a result as an answer; raises TypeError and NotFinite for what JSON cannot represent."""
     return VALUE_START + encode_finite(result, "the result") + b"}"
 
 
 def failure_of(error: BaseException) -> bytes:
-    """Say an exception, whatever its text is: a file name in it may be no Unicode, and its `__str__` may fail."""
+    """Encode an exception as an answer, whatever its text: it may contain a file name that is not Unicode, and its `__str__` may fail."""
     try:
         message = cut(str(error), ERROR_TEXT_SIZE_MAX)
     except Exception as unsaid:
@@ -134,7 +134,7 @@ def failure_of(error: BaseException) -> bytes:
 
 
 class Arguments:
-    """A function's parameters: checked and encoded by the caller, decoded to their annotations by the worker."""
+    """A function's parameters: the caller checks and encodes arguments, the worker decodes them to their annotations."""
 
     def __init__(self, function: Callable[..., Any], path: str, name: str) -> None:
         self._signature = inspect.signature(function)
@@ -142,12 +142,12 @@ class Arguments:
         parameters = list(self._signature.parameters.values())
         by_name = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         self._order = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-        self.is_plain = len(by_name) == len(parameters)  # all can be given by name
+        self.is_plain = len(by_name) == len(parameters)  # all can be passed by name
         self._types = {p.name: hints.get(p.name, Any) for p in parameters}
-        # Everything of a body but its arguments: a worker knows by it which function is meant, without reading the JSON.
+        # A body without its arguments: a worker identifies the function by it, without parsing the JSON.
         self.head = encode(["run", {"path": path, "callable": name, "class_args": [], "class_kwargs": {}}])[:-2]
         self._plain_head = self.head + PLAIN_MARK
-        self._shapes: set[tuple[str, ...]] = set()  # names of arguments that were found to fit
+        self._shapes: set[tuple[str, ...]] = set()  # sets of argument names that fit the signature
         self._decode_kwargs: Callable[[bytes | msgspec.Raw], Any] | None = None
         if self.is_plain:
             fields = [_field(p, self._types[p.name]) for p in by_name]
@@ -155,7 +155,7 @@ class Arguments:
             self._decode_kwargs = msgspec.json.Decoder(shape).decode
 
     def body(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
-        """A request's body; raises TypeError as a direct call with these arguments would, NotFinite for what JSON cannot carry."""
+        """Encode a request's body; raises TypeError as a direct call with these arguments would, NotFinite for what JSON cannot represent."""
         if not self.is_plain:
             self._signature.bind(*args, **kwargs)
             named = encode_finite(kwargs, "the arguments")
@@ -175,7 +175,7 @@ class Arguments:
         return dict(zip(self._order, args, strict=False)) | kwargs
 
     def decode_plain(self, body: bytes, kwargs_at: int) -> dict[str, Any]:
-        """The arguments of a body that begins with `head` and the mark behind it."""
+        """The arguments of a body that begins with `head` and PLAIN_MARK."""
         assert self._decode_kwargs is not None
         return msgspec.structs.asdict(self._decode_kwargs(body[kwargs_at : -len(PLAIN_END)]))
 
@@ -199,7 +199,7 @@ class Arguments:
 
 
 class Answers:
-    """A function's result: decoded to its annotation, or raised as what went wrong."""
+    """A function's result: decoded to its annotation, or raised as an exception."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         result = _hints(function).get("return", Any)
@@ -211,7 +211,7 @@ class Answers:
         self._decode = decoder.decode
 
     def read(self, value: bytes) -> Any:
-        """The result, or an exception that tells why there is none."""
+        """Decode the result, or raise the error in the answer."""
         try:
             answer = self._decode(value)
         except msgspec.DecodeError as error:
@@ -222,7 +222,7 @@ class Answers:
 
 
 class AnyAnswer(msgspec.Struct):
-    """An answer whose value is of no declared type."""
+    """An answer whose value has no declared type."""
 
     value: Any = msgspec.UNSET
     error: Problem | msgspec.UnsetType = msgspec.UNSET
@@ -232,7 +232,7 @@ _decode_any: Final = msgspec.json.Decoder(AnyAnswer).decode
 
 
 def problem_of(value: bytes, otherwise: str) -> ClientError:
-    """The exception for an answer that is not the result; `otherwise` is what is wrong with a value that came instead."""
+    """The exception for an answer that is not a result; `otherwise` describes what is wrong with a value in it."""
     try:
         answer = _decode_any(value)
     except msgspec.DecodeError as error:
@@ -247,7 +247,7 @@ def problem_of(value: bytes, otherwise: str) -> ClientError:
 
 
 def failure_in(value: bytes) -> ClientError:
-    """The exception for a broker's word that there will be no answer: our own envelope, `CODE: text`, or a worker's bytes."""
+    """The exception for a failure that the broker reports instead of an answer: our own JSON, `CODE: text`, or a worker's bytes."""
     if value.startswith(ERROR_START):
         return problem_of(value, "no answer")
     code, text = _code_and_text(value, "FAILED")
@@ -255,7 +255,7 @@ def failure_in(value: bytes) -> ClientError:
 
 
 def refusal_in(value: bytes, otherwise: str = "REFUSED") -> ClientError:
-    """The exception for a broker's word that it did not take the work."""
+    """The exception for a request that the broker refused."""
     if value.startswith(ERROR_START):
         return problem_of(value, "not taken")
     return Refused(*_code_and_text(value, otherwise))
@@ -270,7 +270,7 @@ def _code_and_text(value: bytes, otherwise: str) -> tuple[str, str]:
 
 
 def plain_value(value: bytes) -> Any:
-    """The value of an answer of any type; raises Refused or JobFailed."""
+    """The value of an answer, of any type; raises Refused or JobFailed."""
     try:
         answer = _decode_any(value)
     except msgspec.DecodeError as error:
@@ -284,7 +284,7 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(function)
     except (NameError, TypeError):
-        # Names that exist only for the type checker: the values stay as JSON gives them.
+        # The annotations use names that exist only for the type checker: values keep the types that JSON gives them.
         return {}
 
 

@@ -1,94 +1,155 @@
-"""eMQP calls of one event loop: many under way on one connection, one future each, matched by message id.
+"""Calls of one event loop: many pending on one connection, one future each, matched by their ids.
 
-The connection may be lost and come back. The client keeps its identity, so the answers to what the broker has accepted find it
-again. What becomes of a call that was under way:
+The connection may be lost and made again. What happens to a call that was pending:
 
-| the call                                        | on the new connection                                                     |
-|-------------------------------------------------|---------------------------------------------------------------------------|
-| was never sent, or a draining broker refused it | is sent                                                                   |
-| carries a dedupe key (every `delay`), or may be | is sent again; DUPLICATE means that the first one got through: then its   |
-| said twice without harm                         | state is asked for, and its answer awaited if it can still come           |
-| any other `ask`                                 | its state is asked for: open, the answer is awaited; ended or unknown,    |
-|                                                 | it may have run: sent again if it is `repeatable`, else AnswerLost        |
+| the call                                          | on the next connection                                                    |
+|---------------------------------------------------|---------------------------------------------------------------------------|
+| was never sent, or a draining broker refused it   | is sent                                                                   |
+| where calls survive (eMQP) and                    |                                                                           |
+| · it is idempotent: it carries a dedupe key       | is sent again; DUPLICATE means that the first one got through: then the   |
+|   (every `delay`), or may be sent twice           | caller asks for its state, and awaits the answer if it can still come     |
+| · any other                                       | the caller asks for its state: known, a call that wants no answer is      |
+|                                                   | stored; open, the answer is awaited; ended or unknown,                    |
+|                                                   | it may have run: sent again if it is `repeatable`, else AnswerLost        |
+| in other dialects                                 |                                                                           |
+| · it is `repeatable`, or the dialect runs it once | is sent again                                                             |
+|   however often it is sent                        |                                                                           |
+| · any other                                       | may have run: AnswerLost                                                  |
+
+A broker that closes its client connections may still answer pending calls (rq, scale0): the old connection then stays open until it has,
+while new calls use the next one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import os
-import uuid
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
 from dragoman.client.address import CLIENT, Address
-from dragoman.client.line import Line
-from dragoman.client.link import Link, ZmtpLink
-from dragoman.client.window import Window, too_long
-from dragoman.dialects.emqp.client_side import KEPT, STATE, ClientSide, MessageIds, encode_question
-from dragoman.dialects.emqp.dialect import id_prefix_of
-from dragoman.errors import AnswerLost, AppClosed, BrokerUnreachable, ClientError, NoAnswer
+from dragoman.client.body import failure_in, refusal_in
+from dragoman.client.connection import ReconnectingConnection, new_identity, new_message_ids
+from dragoman.client.link import Link
+from dragoman.dialects.endpoint import ANSWERED, FAILED, KEPT, REFUSED, CallOptions, ClientEndpoint
+from dragoman.errors import AnswerLost, AppClosed, BrokerUnreachable, ClientError, NoAnswer, Refused
 from dragoman.limits import CALLS_MAX, CALLS_SIZE_MAX, MESSAGE_SIZE_MAX
 
 SWEEP_S: Final = 0.25
 DUPLICATE: Final = b'{"error":{"type":"DUPLICATE"'
-DRAINING: Final = b'{"error":{"type":"DRAINING"'
-# States of a request from which an answer still comes.
+DRAINING: Final = b"DRAINING"
+# States of a request that can still be answered.
 OPEN_STATES: Final = ("waiting", "leased", "delivered")
+
+Question = Callable[[ClientEndpoint, bytes], None]
 
 
 class Call:
-    """One call under way."""
+    """One pending call, or one query to the broker itself."""
 
     __slots__ = (
+        "body",
         "future",
         "id",
-        "is_again",
         "is_repeatable",
-        "is_safe",
+        "is_resent",
         "is_sent",
-        "message",
+        "link",
+        "options",
+        "question",
         "refusal",
         "until",
         "wait_s",
-        "wants_answer",
     )
 
     def __init__(
         self,
         call_id: bytes,
-        message: bytes,
+        options: CallOptions,
+        body: bytes,
         future: asyncio.Future[bytes],
-        wants_answer: bool,
         wait_s: float,
-        is_safe: bool,
+        until: float,
+        is_repeatable: bool,
+        question: Question | None,
+        link: Link[ClientEndpoint] | None,
     ) -> None:
         self.id = call_id
-        self.message = message
+        self.options = options
+        self.body = body
         self.future = future
-        self.wants_answer = wants_answer  # False: KEPT is enough
         self.wait_s = wait_s
-        self.is_safe = is_safe  # sent twice, it is still accepted once
-        self.is_repeatable = False  # run twice, it does no harm
-        self.until = 0.0
-        self.is_sent = False
-        self.is_again = False
-        self.refusal = b""  # a draining broker's: kept while a new one is waited for
+        self.until = until
+        self.is_repeatable = is_repeatable  # running it twice does no harm
+        self.question = question  # a query, sent instead of a request
+        self.link = link  # the connection that carries it
+        self.is_sent = link is not None  # the broker may have it
+        self.is_resent = False
+        self.refusal = b""  # of a draining broker: kept in case no other broker is found
 
 
-class Caller(Window):
-    """The client role on the loop it was made in."""
+class InFlightLimit:
+    """The limit on pending calls and on the bytes of their bodies: further callers wait.
+
+    `Caller` does the counting, which saves a function call for each call.
+    """
+
+    __slots__ = ("_is_closed", "_loop", "_waiters", "calls_max", "is_full", "size", "size_max")
+
+    def __init__(self, calls_max: int, size_max: int) -> None:
+        self.calls_max = calls_max
+        self.size_max = size_max
+        self.size = 0  # bytes of the bodies of pending calls
+        self.is_full = False
+        self._loop = asyncio.get_running_loop()
+        self._is_closed = False
+        self._waiters: list[asyncio.Future[None]] = []
+
+    async def room(self) -> None:
+        """Wait until another call may begin: backpressure for callers."""
+        while self.is_full and not self._is_closed:
+            waiter = self._loop.create_future()
+            self._waiters.append(waiter)
+            await waiter
+
+    def relax(self, calls: int) -> None:
+        """Called when a call has ended while the limit was reached; `calls` are left."""
+        if self.size < self.size_max and calls < self.calls_max:
+            self.is_full = False
+            self._wake()
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._wake()
+
+    def _wake(self) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()
+
+
+class Caller:
+    """Sends calls and receives answers, on the event loop it was created in."""
 
     def __init__(self, address: Address, calls_max: int = CALLS_MAX, size_max: int = CALLS_SIZE_MAX) -> None:
-        super().__init__(calls_max, size_max)
-        self.ids = MessageIds(id_prefix_of(os.urandom(10)))
+        self.waits_for_next = (
+            True  # a call that a broker refuses because it shuts down waits for the next connection, until its timeout
+        )
+        self.loop = asyncio.get_running_loop()
+        self.limit = InFlightLimit(calls_max, size_max)
+        self.ids = new_message_ids()
         self._address = address
-        self._identity = str(uuid.uuid4()).encode()
+        self._profile = address.profile
+        # The broker routes answers by the client's identity, so it stays the same; dialects without identities ignore it.
+        self._identity = new_identity()
+        self._is_closed = False
         self._calls: dict[bytes, Call] = {}
-        self._line = Line(address, CLIENT, self._make, self._up, self._down)
-        self._link: Link | None = None
-        self._side: ClientSide | None = None
+        self.connection = ReconnectingConnection(address, CLIENT, self._make, self._up, self._down)
+        self._link: Link[ClientEndpoint] | None = None
+        self._old: set[Link[ClientEndpoint]] = set()
         self._sweeper: asyncio.TimerHandle | None = None
 
     # -- calls ----------------------------------------------------------------------------------------------------------
@@ -96,43 +157,64 @@ class Caller(Window):
     def call(
         self,
         call_id: bytes,
-        message: bytes,
-        wants_answer: bool,
+        options: CallOptions,
+        body: bytes,
         wait_s: float,
-        is_safe: bool = True,
         is_repeatable: bool = False,
+        question: Question | None = None,
     ) -> asyncio.Future[bytes]:
-        """Send a message; the future holds the answer's value, or b"" for a call that only wants to be kept."""
+        """Send a request; the future holds the answer's value, or b"" for a call that needs only the broker's acknowledgement."""
         if self._is_closed:
             raise AppClosed("the App is closed")
-        # The broker would end the connection, and every other call on it would suffer.
-        if len(message) > MESSAGE_SIZE_MAX:
-            raise too_long(len(message))
-        loop = self.loop
+        # The broker would close the connection, and every other call on it would be affected.
+        if len(body) > options.body_size_max:
+            raise too_long(len(body) + MESSAGE_SIZE_MAX - options.body_size_max)
+        loop, link = self.loop, self._link
         future: asyncio.Future[bytes] = loop.create_future()
-        call = Call(call_id, message, future, wants_answer, wait_s, is_safe)
-        call.is_repeatable = is_repeatable
-        call.until = loop.time() + wait_s
-        self._calls[call_id] = call
-        self._size += len(message)
-        if self._size >= self._size_max or len(self._calls) >= self._calls_max:
-            self.is_full = True
-        link = self._link
-        if link is not None:
-            call.is_sent = True
-            link.send(message)
+        call = Call(call_id, options, body, future, wait_s, loop.time() + wait_s, is_repeatable, question, link)
+        calls, limit = self._calls, self.limit
+        calls[call_id] = call
+        limit.size += len(body)
+        if limit.size >= limit.size_max or len(calls) >= limit.calls_max:
+            limit.is_full = True
+        if link is None:
+            self.connection.start()
         else:
-            self._line.start()
+            self._write(call, link)
         if self._sweeper is None:
             self._sweeper = loop.call_later(SWEEP_S, self._sweep)
         return future
 
+    def ask(self, question: Question, wants_reply: bool, wait_s: float) -> asyncio.Future[bytes]:
+        """Send a query to the broker itself: `question` writes it to an endpoint, with the id it gets. It may be sent twice without harm."""
+        options = CallOptions(b"")
+        options.wants_reply = wants_reply
+        options.dedupes_by_id = True
+        return self.call(self.ids.take(), options, b"", wait_s, False, question)
+
+    def _send(self, call: Call, link: Link[ClientEndpoint]) -> None:
+        call.link = link
+        call.is_sent = True
+        self._write(call, link)
+
+    def _write(self, call: Call, link: Link[ClientEndpoint]) -> None:
+        try:
+            if call.question is None:
+                link.endpoint.request(call.id, call.options, call.body)
+            else:
+                call.question(link.endpoint, call.id)
+        except ValueError as error:  # the dialect cannot express the call
+            self._fail(call, refusal_in(str(error).encode(), "INEXPRESSIBLE"))
+            return
+        if not link.is_flush_due:
+            link.push()
+
     def _settle(self, call: Call) -> None:
         del self._calls[call.id]
-        self._size -= len(call.message)
-        if self.is_full and self._size < self._size_max and len(self._calls) < self._calls_max:
-            self.is_full = False
-            self._wake()
+        limit = self.limit
+        limit.size -= len(call.body)
+        if limit.is_full:
+            limit.relax(len(self._calls))
 
     def _answer(self, call: Call, value: bytes) -> None:
         self._settle(call)
@@ -146,70 +228,137 @@ class Caller(Window):
 
     # -- the connection -------------------------------------------------------------------------------------------------
 
-    def _make(self) -> Link:
-        self._side = ClientSide(self._identity, MESSAGE_SIZE_MAX)
-        return ZmtpLink(self._side.zmtp, self._hear)
+    def _make(self) -> Link[ClientEndpoint]:
+        setup = self.connection.new_setup(self._identity, self.ids)
+        endpoint = self._profile.endpoints().client(setup)
+        return Link(endpoint, self._receive, self._over, self._gone, hello=self._profile.hello)
 
-    def _up(self, link: Link) -> None:
+    def _up(self, link: Link[ClientEndpoint]) -> None:
         self._link = link
-        for call in list(self._calls.values()):
-            if call.is_sent and not call.is_safe:
-                self._ask_about(call)
+        for call in [call for call in self._calls.values() if call.link is None]:
+            if call.is_sent:
+                self._recover(call, link)
             else:
-                call.is_again = call.is_sent
-                call.is_sent = True
-                link.send(call.message)
+                self._send(call, link)
 
     def _down(self) -> None:
         self._link = None
 
-    def _hear(self, data: bytes) -> None:
-        assert self._side is not None
-        calls = self._calls
-        for what, request_id, value in self._side.receive(data):
-            call = calls.get(request_id)
-            if call is None or (what == KEPT and call.wants_answer):
-                continue
-            if call.is_again and call.wants_answer and value.startswith(DUPLICATE):
-                self._ask_about(call)
-                continue
-            if value.startswith(DRAINING):
-                call.is_sent = False  # not accepted, so the next connection may have it
-                call.refusal = value
-                continue
-            self._answer(call, value)
+    def _over(self, link: Link[ClientEndpoint], is_silent: bool) -> None:
+        """The broker is closing the connection. It may still answer pending calls, where the dialect allows it."""
+        if link is self._link:
+            self._link = None
+        if is_silent:
+            link.abort(link.reason)
+        elif self._profile.stays and self._has_calls(link):
+            self._old.add(link)
+            link.left.set()
+        else:
+            link.leave()
+
+    def _gone(self, link: Link[ClientEndpoint]) -> None:
+        """A connection has ended: its calls are recovered on the next one, sent again, or lost."""
+        self._old.discard(link)
+        if link is self._link:
+            self._link = None
+        for call in [call for call in self._calls.values() if call.link is link]:
+            call.link = None
+            if self._profile.calls_survive:
+                continue  # until `_up`
+            if call.is_repeatable or self._profile.resends:
+                call.is_sent = False
+                if self._link is not None:
+                    self._send(call, self._link)
+            else:
+                self._fail(call, AnswerLost(call.id.decode(), "unknown"))
+
+    def _has_calls(self, link: Link[ClientEndpoint]) -> bool:
+        return any(call.link is link for call in self._calls.values())
+
+    def _recover(self, call: Call, link: Link[ClientEndpoint]) -> None:
+        """Recover a call that an earlier connection carried and that the broker may have."""
+        if call.options.is_idempotent():
+            call.is_resent = True
+            self._send(call, link)
+        else:
+            call.link = link
+            self._ask_about(call)
 
     def _ask_about(self, call: Call) -> None:
-        """A call was under way when the connection was lost: will its answer still come?"""
-        question_id = self.ids.take()
-        question = self.call(question_id, encode_question(STATE, question_id, call.id), True, call.wait_s)
+        """Ask the broker whether the answer to a call can still come."""
+        question = self.ask(functools.partial(_ask_state, call.id), True, call.wait_s)
         question.add_done_callback(functools.partial(self._learn, call))
 
     def _learn(self, call: Call, answer: asyncio.Future[bytes]) -> None:
-        if answer.cancelled() or answer.exception() is not None or self._calls.get(call.id) is not call:
+        if answer.cancelled():
             return
-        state = state_in(answer.result())
-        if state in OPEN_STATES:
+        error = answer.exception()
+        if (error is not None and not isinstance(error, Refused)) or self._calls.get(call.id) is not call:
             return
-        if call.is_repeatable:
-            if self._link is not None:
-                self._link.send(call.message)
-        else:
+        state = state_in(answer.result()) if error is None else "unknown"
+        if not call.options.wants_reply and state != "unknown":
+            self._answer(call, b"")
+        elif state in OPEN_STATES:
+            return
+        elif not call.is_repeatable:
             self._fail(call, AnswerLost(call.id.decode(), state))
+        elif self._link is not None:
+            self._send(call, self._link)
+
+    def _receive(self, link: Link[ClientEndpoint], data: bytes) -> None:
+        calls = self._calls
+        for kind, call_id, value in link.endpoint.receive(data):
+            call = calls.get(call_id)
+            # A call without a link waits for `_up`; its answer may arrive before that.
+            if call is None or (call.link is not link and call.link is not None):
+                continue
+            if kind == ANSWERED and call.options.wants_reply:
+                self._settle(call)
+                if not call.future.done():
+                    call.future.set_result(value)
+            elif kind == KEPT:
+                if not call.options.wants_reply:
+                    self._answer(call, b"")
+            elif kind == FAILED and call.options.wants_reply:
+                self._fail(call, failure_in(value))
+            elif kind == REFUSED:
+                self._refuse(call, link, value)
+            else:
+                self._fail(call, refusal_in(value))
+
+    def _refuse(self, call: Call, link: Link[ClientEndpoint], value: bytes) -> None:
+        if call.is_resent and call.options.wants_reply and value.startswith(DUPLICATE):
+            self._ask_about(call)
+        elif self.waits_for_next and (DRAINING in value or link.endpoint.is_over or link.endpoint.is_closing):
+            # A broker that is shutting down did not accept the call, so another connection may send it.
+            call.is_sent, call.link, call.refusal = False, None, value
+            if self._link is not None and self._link is not link:
+                self._send(call, self._link)
+        else:
+            self._fail(call, refusal_in(value))
 
     # -- time -----------------------------------------------------------------------------------------------------------
 
     def _sweep(self) -> None:
-        """One look at all calls instead of a timer each."""
+        """Check the deadlines of all calls: cheaper than a timer for each."""
         now = self.loop.time()
-        self._sweeper = self.loop.call_later(SWEEP_S, self._sweep) if self._calls else None
         for call in [call for call in self._calls.values() if call.until <= now or call.future.cancelled()]:
-            if call.refusal and not call.is_sent:
-                self._answer(call, call.refusal)
-            elif call.is_sent:
-                self._fail(call, NoAnswer(call.id.decode(), call.wait_s))
-            else:
-                self._fail(call, BrokerUnreachable(self._address.text, call.wait_s, self._line.problem))
+            self._give_up(call)
+        for link in [link for link in self._old if not self._has_calls(link)]:
+            link.close()
+        is_needed = bool(self._calls) or bool(self._old)
+        self._sweeper = self.loop.call_later(SWEEP_S, self._sweep) if is_needed else None
+
+    def _give_up(self, call: Call) -> None:
+        if call.link is not None:
+            call.link.endpoint.give_up(call.id)
+            call.link.push()
+        if call.refusal and not call.is_sent:
+            self._fail(call, refusal_in(call.refusal))
+        elif call.is_sent:
+            self._fail(call, NoAnswer(call.id.decode(), call.wait_s))
+        else:
+            self._fail(call, BrokerUnreachable(self._address.text, call.wait_s, self.connection.problem))
 
     async def close(self) -> None:
         self._is_closed = True
@@ -217,14 +366,24 @@ class Caller(Window):
             self._sweeper.cancel()
         for call in list(self._calls.values()):
             self._fail(call, AppClosed("the App was closed"))
-        self._wake()
-        await self._line.close()
+        self.limit.close()
+        for link in list(self._old):
+            link.close()
+        await self.connection.close()
+
+
+def _ask_state(call_id: bytes, endpoint: ClientEndpoint, question_id: bytes) -> None:
+    endpoint.ask_state(question_id, call_id)
 
 
 def state_in(value: bytes) -> str:
-    """The state word in an answer to STATE."""
+    """The state in the broker's answer to a state query."""
     try:
         state = msgspec.json.decode(value)["value"]["state"]
     except (msgspec.DecodeError, KeyError, TypeError):
         return "unknown"
     return str(state)
+
+
+def too_long(size: int) -> Refused:
+    return Refused("TOO_LONG", f"a message of {size} bytes; at most {MESSAGE_SIZE_MAX} are allowed")

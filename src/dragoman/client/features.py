@@ -1,7 +1,7 @@
-"""What a program may ask of a broker, and which dialects have a word for it.
+"""The features that a program may use, and which dialects have them.
 
-A program runs unchanged over any dialect that can say what it asks for. Where one cannot, the call raises before anything is sent,
-and names the nearest dialect that can.
+A program runs unchanged over any dialect that has the features it uses. Where one is missing, the call raises before anything is sent, and
+names the dialects that have it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dragoman.errors import NotInDialect
 from dragoman.limits import NAME_SIZE_MAX
 from dragoman.model.words import DIALECT_NAMES
 
-# What is asked, in words that follow "has no", and what it is among the dialects' own declarations.
+# The feature as a text that follows "has no", and its number in `dialects/crossing.py`.
 Feature = tuple[str, int]
 
 KEPT: Final = ("word that a job is kept, which `delay` and `send` wait for", crossing.KEPT)
@@ -39,7 +39,7 @@ ONCE: Final = ("`once`", crossing.ONCE)
 
 
 def require(dialect: str, feature: Feature) -> None:
-    """Raise NotInDialect unless the dialect has it."""
+    """Raise NotInDialect unless the dialect has the feature."""
     words, number = feature
     having = names_having(number)
     if dialect not in having:
@@ -51,8 +51,8 @@ def names_having(number: int) -> tuple[str, ...]:
 
 
 def check_options(address: Address, options: Options) -> None:
-    """Raise NotInDialect for the first option that the dialect has no word for."""
-    dialect = address.tongue.name
+    """Raise NotInDialect for the first option that the dialect cannot express."""
+    dialect = address.profile.name
     for is_asked, feature in (
         (options.retries is not None, RETRIES),
         (bool(options.timeout_s), TIMEOUT),
@@ -69,17 +69,17 @@ def check_options(address: Address, options: Options) -> None:
 
 
 def check_prefixes(address: Address, prefixes: Iterable[str]) -> None:
-    """Raise NotInDialect where these cannot be subscribed to. An rq node consumes queues by their names: no name, no news."""
-    require(address.tongue.name, SUBSCRIBE)
+    """Raise NotInDialect where these cannot be subscribed to. An rq node consumes queues by exact name: without a name it gets no news."""
+    require(address.profile.name, SUBSCRIBE)
     for prefix in prefixes:
         if not 0 < len(prefix.encode("utf-8", "surrogateescape")) <= NAME_SIZE_MAX:
-            require(address.tongue.name, EVERYTHING if not prefix else LONG_TOPICS)
+            require(address.profile.name, EVERYTHING if not prefix else LONG_TOPICS)
 
 
 def queue_at(address: Address, queue: str) -> str:
-    """The queue's name at this address: a dialect with one queue has no other; a job without a queue of its own goes there."""
+    """The queue's name at this address: a dialect with one queue has no other; jobs on the default queue use that one."""
     if not address.queue or queue in (address.queue, DEFAULT_QUEUE):
         return address.queue or queue
     raise NotInDialect(
-        address.tongue.name, f"queue but {address.queue!r}, so none named {queue!r}", names_having(crossing.QUEUES)
+        address.profile.name, f"queue but {address.queue!r}, so none named {queue!r}", names_having(crossing.QUEUES)
     )

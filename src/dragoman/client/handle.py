@@ -1,4 +1,4 @@
-"""What is left in the caller's hand once the broker keeps a job: its id, and questions about it."""
+"""A reference to an enqueued job: its id, with methods to query its state and to cancel it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.client import features
 from dragoman.client.body import plain_value
-from dragoman.client.features import require
-from dragoman.dialects.emqp.client_side import CANCEL, STATE, encode_question
+from dragoman.client.caller import Question
+from dragoman.dialects.endpoint import ClientEndpoint
 
 if TYPE_CHECKING:
     from dragoman.client.app import App
 
 
 class State(str):
-    """A state word (`waiting`, `leased`, `done`, …, `unknown`) that also knows the attempt and the queue."""
+    """The name of a state (`waiting`, `leased`, `done`, …, `unknown`) with the attempt and the queue."""
 
     attempt: int
     queue: str
@@ -26,7 +26,7 @@ class State(str):
 
 
 class Handle:
-    """A job that the broker keeps."""
+    """A reference to an enqueued job."""
 
     __slots__ = ("_app", "id")
 
@@ -38,15 +38,15 @@ class Handle:
         return f"<Handle {self.id}>"
 
     async def state(self) -> State:
-        """Where the job is now. An id that the broker does not know (any more) is `unknown`."""
-        told = await self._question(STATE)
+        """The job's current state. An id that the broker does not know, or no longer knows, is `unknown`."""
+        told = await self._ask(features.STATE, self._ask_state)
         if not isinstance(told, dict):
             return State("unknown")
         return State(str(told.get("state", "unknown")), int(told.get("attempt") or 0), str(told.get("queue") or ""))
 
     async def cancel(self) -> bool:
-        """End the job if it is not settled; False when it is, or is unknown. A worker that runs it is not interrupted."""
-        return await self._question(CANCEL) is True
+        """Cancel the job if it is not settled; False when it is settled or unknown. A worker that runs it is not interrupted."""
+        return await self._ask(features.CANCEL, self._ask_cancel) is True
 
     def state_sync(self) -> State:
         return self._app.background.run(self.state())
@@ -54,9 +54,12 @@ class Handle:
     def cancel_sync(self) -> bool:
         return self._app.background.run(self.cancel())
 
-    async def _question(self, command: bytes) -> Any:
-        require(self._app.address.tongue.name, features.STATE if command == STATE else features.CANCEL)
-        caller = self._app.desk().caller
-        question_id = caller.ids.take()
-        message = encode_question(command, question_id, self.id.encode())
-        return plain_value(await caller.call(question_id, message, True, self._app.wait_s))
+    async def _ask(self, feature: features.Feature, question: Question) -> Any:
+        features.require(self._app.address.profile.name, feature)
+        return plain_value(await self._app.connections().caller.ask(question, True, self._app.wait_s))
+
+    def _ask_state(self, endpoint: ClientEndpoint, question_id: bytes) -> None:
+        endpoint.ask_state(question_id, self.id.encode())
+
+    def _ask_cancel(self, endpoint: ClientEndpoint, question_id: bytes) -> None:
+        endpoint.ask_cancel(question_id, self.id.encode())

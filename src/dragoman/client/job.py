@@ -1,8 +1,8 @@
-"""A job: a function that can also be asked of a worker, now or later.
+"""A job: a function that a worker can also run, now or later.
 
-Called directly it is the function it was. `delay` returns once the broker keeps it, `ask` once a worker has answered; both have a
-sync twin. A `delay` carries its own id as dedupe key unless it has a better one, so that sending it again after a lost connection
-never runs it twice; an `ask` does so only when it is asked to (`once`), for the key costs the broker as much as the call.
+Called directly, it is the plain function. `delay` returns once the broker has stored it, `ask` once a worker has answered; both have a
+`*_sync` variant. A `delay` carries its own id as dedupe key unless it has another, so that sending it again after a lost connection never
+runs it twice; an `ask` does so only with `once`, because the key costs the broker as much as the call.
 """
 
 from __future__ import annotations
@@ -16,24 +16,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from dragoman.client.address import Address
-from dragoman.client.body import Answers, Arguments, problem_of
+from dragoman.client.body import Answers, Arguments
+from dragoman.client.call_options import call_options
 from dragoman.client.handle import Handle
 from dragoman.client.options import Options
-from dragoman.client.side_caller import SideCaller
-from dragoman.client.wishes import wish_of
-from dragoman.dialects.emqp.client_side import RequestForm
-from dragoman.dialects.sides import Wish
+from dragoman.dialects.endpoint import CallOptions
 
 if TYPE_CHECKING:
     from dragoman.client.app import App
 
 P = ParamSpec("P")
-R = TypeVar("R")  # what the job results in
-C = TypeVar("C")  # what a direct call returns: R, or a coroutine of it
+R = TypeVar("R")  # the job's result
+C = TypeVar("C")  # the return type of a direct call: R, or a coroutine of it
 
 
 class Job(Generic[P, R, C]):
-    """One function of an App. `options(…)` gives the same job with other options for some calls."""
+    """One function of an App. `options(…)` returns the same job with other options for some calls."""
 
     def __init__(
         self, app: App, function: Callable[P, C], options: Options, shared: Job[P, R, C] | None = None
@@ -45,22 +43,19 @@ class Job(Generic[P, R, C]):
         self.opts = options
         self.arguments: Arguments = shared.arguments if shared else Arguments(function, self.path, self.name)
         self.answers: Answers = shared.answers if shared else Answers(function)
-        said = options.headers()
-        queue = options.queue.encode()
-        self.ask_form = RequestForm(queue, ",".join(["reply-requested", *said]).encode())
-        self.delay_form = RequestForm(queue, ",".join(["ack-requested", *said]).encode())
         self.ask_wait_s = app.answer_s if options.wait_s is None else options.wait_s
         self.delay_wait_s = app.wait_s if options.wait_s is None else options.wait_s
-        self._is_safe = options.once or options.dedupe is not None
-        self._wishes: dict[bool, Wish] = {}  # by whether a reply is wanted
-        self._wishes_at: Address | None = None
+        self._has_own_key = options.dedupe is not None
+        self._address: Address | None = None  # for which the two below were made
+        self._ask_options: CallOptions | None = None
+        self._delay_options: CallOptions | None = None
         functools.update_wrapper(self, function)
 
     def __repr__(self) -> str:
         return f"<Job {self.path}:{self.name} on {self.opts.queue}>"
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C:
-        """Run the function here and now."""
+        """Run the function directly, in this process."""
         return self.function(*args, **kwargs)
 
     def options(self, **changes: Any) -> Job[P, R, C]:
@@ -68,32 +63,29 @@ class Job(Generic[P, R, C]):
         return Job(self.app, self.function, replace(self.opts, **changes), self)
 
     async def ask(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Have a worker run it and return its result. Raises JobFailed, Refused, NoAnswer or BrokerUnreachable."""
-        desk = self.app.desk()
-        if desk.side_caller is not None:
-            return await self._ask_side(desk.side_caller, args, kwargs)
-        caller = desk.caller
-        if caller.is_full:
-            await caller.room()
-        call_id = caller.ids.take()
-        message = self._message(self.ask_form, call_id, args, kwargs, self._is_safe)
-        answer = caller.call(call_id, message, True, self.ask_wait_s, self._is_safe, self.opts.repeatable)
+        """Have a worker run the job and return its result. Raises JobFailed, Refused, NoAnswer, AnswerLost or BrokerUnreachable."""
+        options = self._ask_options
+        if options is None or self._address is not self.app.address or self._has_own_key:
+            options = self._options_for(True, args, kwargs)
+        body = self.arguments.body(args, kwargs)
+        caller = self.app.connections().caller
+        if caller.limit.is_full:
+            await caller.limit.room()
+        answer = caller.call(caller.ids.take(), options, body, self.ask_wait_s, self.opts.repeatable)
         result: R = self.answers.read(await answer)
         return result
 
     async def delay(self, *args: P.args, **kwargs: P.kwargs) -> Handle:
-        """Leave it with the broker; returns once it is kept there at the broker's durability."""
-        desk = self.app.desk()
-        if desk.side_caller is not None:
-            return await self._delay_side(desk.side_caller, args, kwargs)
-        caller = desk.caller
-        if caller.is_full:
-            await caller.room()
+        """Enqueue the job; returns once the broker has stored it at its durability."""
+        options = self._delay_options
+        if options is None or self._address is not self.app.address or self._has_own_key:
+            options = self._options_for(False, args, kwargs)
+        body = self.arguments.body(args, kwargs)
+        caller = self.app.connections().caller
+        if caller.limit.is_full:
+            await caller.limit.room()
         call_id = caller.ids.take()
-        message = self._message(self.delay_form, call_id, args, kwargs, True)
-        refusal = await caller.call(call_id, message, False, self.delay_wait_s)
-        if refusal:
-            raise problem_of(refusal, "not kept")
+        await caller.call(call_id, options, body, self.delay_wait_s, self.opts.repeatable)
         return Handle(self.app, call_id.decode())
 
     def ask_sync(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -102,49 +94,23 @@ class Job(Generic[P, R, C]):
     def delay_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle:
         return self.app.background.run(self.delay(*args, **kwargs))
 
-    async def _ask_side(self, caller: SideCaller, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
-        wish = self._wish(True, self.ask_wait_s)
-        body = self.arguments.body(args, kwargs)
-        if caller.is_full:
-            await caller.room()
-        answer = caller.call(caller.ids.take(), wish, body, self.ask_wait_s, self.opts.repeatable)
-        result: R = self.answers.read(await answer)
-        return result
-
-    async def _delay_side(self, caller: SideCaller, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handle:
-        wish = self._wish(False, self.delay_wait_s)
-        body = self.arguments.body(args, kwargs)
-        if caller.is_full:
-            await caller.room()
-        call_id = caller.ids.take()
-        await caller.call(call_id, wish, body, self.delay_wait_s, self.opts.repeatable)
-        return Handle(self.app, call_id.decode())
-
-    def _wish(self, wants_reply: bool, wait_s: float) -> Wish:
-        """What the App's dialect can say of this job's options; the same for each call, so it is made once."""
+    def _options_for(self, wants_reply: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallOptions:
+        """The options of a call for the App's broker. Without a dedupe key they are the same for each call, so they are built once."""
         address = self.app.address
-        if self._wishes_at is not address:
-            self._wishes_at = address
-            self._wishes.clear()
-        wish = self._wishes.get(wants_reply)
-        if wish is None:
-            wish = self._wishes[wants_reply] = wish_of(address, self.opts, wants_reply, wait_s)
-        return wish
-
-    def _message(
-        self, form: RequestForm, call_id: bytes, args: tuple[Any, ...], kwargs: dict[str, Any], is_safe: bool
-    ) -> bytes:
-        body = self.arguments.body(args, kwargs)
-        if not is_safe:
-            return form.encode(call_id, body)
-        if self.opts.dedupe is None:
-            return form.encode_deduped(call_id, body)
-        headers = form.headers + b",dedupe:" + self.opts.dedupe_key(args, kwargs)
-        return form.encode_with(call_id, headers, body)
+        if self._address is not address:
+            self._address, self._ask_options, self._delay_options = address, None, None
+        wait_s = self.ask_wait_s if wants_reply else self.delay_wait_s
+        key = self.opts.dedupe_key(args, kwargs)
+        made = call_options(address, self.opts.queue, self.opts, wants_reply, wait_s, dedupe=key)
+        if wants_reply:
+            self._ask_options = made
+        else:
+            self._delay_options = made
+        return made
 
 
 def path_of(function: Callable[..., Any]) -> str:
-    """The module a worker finds the function in, also when this process runs it as a script."""
+    """The module in which a worker finds the function, also when this process runs it as a script."""
     module = function.__module__
     if module != "__main__":
         return module

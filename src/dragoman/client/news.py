@@ -1,39 +1,34 @@
-"""News: publishing to a topic, and hearing what is published under a prefix.
+"""News: publishing to a topic, receiving what is published under a prefix, and the handlers that `app.on(prefix)` creates.
 
-No dialect acknowledges a publication: news reaches whoever subscribes at that moment, at most once. A publisher without a connection
-holds its news for a while, within a bound.
+No dialect acknowledges a publication: news reaches the current subscribers, at most once. A publisher without a connection buffers its
+news for up to `wait_s`, within a size limit.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import uuid
+import inspect
+import typing
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
-from typing import Final
+from typing import Any, Final, TypeVar
 
-from dragoman.client import sides
+import msgspec
+
 from dragoman.client.address import PUBLISH, SUBSCRIBE, Address
-from dragoman.client.line import Line
-from dragoman.client.link import Link, ZmtpLink
-from dragoman.client.side_link import SideLink
-from dragoman.client.tongue import EMQP
-from dragoman.client.window import too_long
-from dragoman.dialects.emqp.client_side import ClientSide, MessageIds, SubscriberSide, encode_publish
-from dragoman.dialects.emqp.dialect import id_prefix_of
-from dragoman.dialects.sides import ClientSide as ClientSideOf
-from dragoman.dialects.sides import PublisherSide
-from dragoman.dialects.sides import SubscriberSide as SubscriberSideOf
+from dragoman.client.caller import too_long
+from dragoman.client.connection import ReconnectingConnection, new_identity, new_message_ids
+from dragoman.client.link import Link
+from dragoman.dialects.endpoint import ENVELOPE_SIZE, PublisherEndpoint, SubscriberEndpoint
 from dragoman.errors import AppClosed, BrokerUnreachable, Refused
 from dragoman.limits import MESSAGE_SIZE_MAX, NEWS_SIZE_MAX
 
 SWEEP_S: Final = 0.25
 CLOSE_S: Final = 1.0
 
-HELD_SIZE: Final = 256  # of one held publication besides its topic and body: nothing published is free
-HEADERS_SIZE: Final = 1024  # room for what a dialect puts around a topic and a body
+HELD_SIZE: Final = 256  # counted per buffered publication besides topic and body: empty ones are limited too
 
+H = TypeVar("H", bound=Callable[..., Any])
 Held = tuple[bytes, bytes, asyncio.Future[None], float]
 
 
@@ -44,61 +39,46 @@ class Publisher:
         self.loop = asyncio.get_running_loop()
         self._address = address
         self._wait_s = wait_s
-        self._ids = MessageIds(id_prefix_of(os.urandom(10)))
-        self._line = Line(address, PUBLISH, self._make, self._up, self._down)
-        self._link: Link | None = None
+        self._ids = new_message_ids()
+        self.connection = ReconnectingConnection(address, PUBLISH, self._make, self._up, self._down)
+        self._link: Link[PublisherEndpoint] | None = None
         self._held: deque[Held] = deque()
         self._held_size = 0
         self._sweeper: asyncio.TimerHandle | None = None
         self._is_closed = False
 
-    @property
-    def line(self) -> Line:
-        """The connection, for those who ask how it fares."""
-        return self._line
-
     def publish(self, topic: bytes, body: bytes) -> asyncio.Future[None]:
-        """Done once the connection has taken it."""
+        """Send a publication; the future is done once the connection has accepted it."""
         size = HELD_SIZE + len(topic) + len(body)
         done: asyncio.Future[None] = self.loop.create_future()
         if self._is_closed:
             done.set_exception(AppClosed("the App is closed"))
-        elif size + HEADERS_SIZE > MESSAGE_SIZE_MAX:
-            done.set_exception(too_long(size + HEADERS_SIZE))
+        elif size + ENVELOPE_SIZE > MESSAGE_SIZE_MAX:
+            done.set_exception(too_long(size + ENVELOPE_SIZE))
         elif self._held_size > NEWS_SIZE_MAX:
             done.set_exception(self._unreachable())
         else:
             self._held.append((topic, body, done, self.loop.time() + self._wait_s))
             self._held_size += size
-            self._line.start()
+            self.connection.start()
             self._pump()
         return done
 
     def _unreachable(self) -> BrokerUnreachable:
-        problem = "it does not read what is published" if self._link is not None else self._line.problem
+        problem = "it does not read what is published" if self._link is not None else self.connection.problem
         return BrokerUnreachable(self._address.text, self._wait_s, problem)
 
-    def _make(self) -> Link:
-        link: Link
-        if self._address.tongue is EMQP:
-            side = ClientSide(str(uuid.uuid4()).encode(), MESSAGE_SIZE_MAX)
-            link = ZmtpLink(side.zmtp, lambda data: ignore(side.receive(data)))
-        else:
-            other = sides.publisher_side(self._address.tongue.name)
-            hello = self._address.tongue.hello
-            link = SideLink(other, lambda data: ignore(other.receive(data)), hello=hello)
+    def _make(self) -> Link[PublisherEndpoint]:
+        profile = self._address.profile
+        setup = self.connection.new_setup(new_identity(), self._ids)
+        link = Link(profile.endpoints().publisher(setup), self._receive, hello=profile.hello)
         link.resumed = self._pump
         return link
 
-    def _say(self, link: Link, topic: bytes, body: bytes) -> None:
-        if isinstance(link, SideLink):
-            assert isinstance(link.side, (ClientSideOf, PublisherSide))
-            link.side.publish(topic, body)
-            link.push()
-        else:
-            link.send(encode_publish(self._ids.take(), topic, body))
+    def _receive(self, link: Link[PublisherEndpoint], data: bytes) -> None:
+        link.endpoint.receive(data)
 
-    def _up(self, link: Link) -> None:
+    def _up(self, link: Link[PublisherEndpoint]) -> None:
         self._link = link
         self._pump()
 
@@ -111,11 +91,12 @@ class Publisher:
             topic, body, done, _ = held.popleft()
             self._held_size -= HELD_SIZE + len(topic) + len(body)
             try:
-                self._say(link, topic, body)
-            except ValueError as error:  # what the dialect cannot express
+                link.endpoint.publish(topic, body)
+            except ValueError as error:  # the dialect cannot express it
                 if not done.done():
                     done.set_exception(Refused("INEXPRESSIBLE", str(error)))
                 continue
+            link.push()
             if not done.done():
                 done.set_result(None)
         if held and self._sweeper is None:
@@ -136,7 +117,7 @@ class Publisher:
             await self._link.sent()
 
     async def close(self) -> None:
-        """What was published and not awaited may still leave, if a connection comes up soon."""
+        """Close, after up to CLOSE_S for buffered publications to be sent if a connection comes up."""
         self._is_closed = True
         if self._held:
             await asyncio.wait([done for _, _, done, _ in self._held], timeout=CLOSE_S)
@@ -146,7 +127,7 @@ class Publisher:
             if not done.done():
                 done.set_exception(AppClosed("the App was closed"))
         self._held.clear()
-        await self._line.close()
+        await self.connection.close()
 
 
 class Subscriber:
@@ -156,53 +137,37 @@ class Subscriber:
         self._address = address
         self._prefixes = prefixes
         self._take = take
-        self._line = Line(address, SUBSCRIBE, self._make, self._up, self._down)
+        self._ids = new_message_ids()
+        self.connection = ReconnectingConnection(address, SUBSCRIBE, self._make, self._up, self._down)
         self.up = asyncio.Event()
 
     def start(self) -> None:
-        self._line.start()
+        self.connection.start()
 
-    @property
-    def line(self) -> Line:
-        """The connection, for those who ask how it fares."""
-        return self._line
+    def _make(self) -> Link[SubscriberEndpoint]:
+        profile = self._address.profile
+        setup = self.connection.new_setup(new_identity(), self._ids)
+        return Link(profile.endpoints().subscriber(setup), self._receive, hello=profile.hello)
 
-    def _make(self) -> Link:
-        if self._address.tongue is EMQP:
-            side = SubscriberSide(MESSAGE_SIZE_MAX)
-            self._zmtp = side.zmtp
-            return ZmtpLink(side.zmtp, lambda data: self._hear(side.receive(data)))
-        other = sides.subscriber_side(self._address.tongue.name)
-        hello = self._address.tongue.hello
-        return SideLink(other, lambda data: self._hear(other.receive(data)), hello=hello)
-
-    def _up(self, link: Link) -> None:
+    def _up(self, link: Link[SubscriberEndpoint]) -> None:
         for prefix in self._prefixes:
-            if isinstance(link, SideLink):
-                assert isinstance(link.side, SubscriberSideOf)
-                link.side.subscribe(prefix)
-                link.push()
-            else:
-                link.send(self._zmtp.subscribe_bytes(prefix))
+            link.endpoint.subscribe(prefix)
+        link.push()
         self.up.set()
 
     def _down(self) -> None:
         self.up.clear()
 
-    def _hear(self, news: list[tuple[bytes, bytes]]) -> None:
-        for topic, body in news:
+    def _receive(self, link: Link[SubscriberEndpoint], data: bytes) -> None:
+        for topic, body in link.endpoint.receive(data):
             self._take(topic, body)
 
     async def close(self) -> None:
-        await self._line.close()
-
-
-def ignore(said: object) -> None:
-    """What a broker says to a publisher is of no use to it."""
+        await self.connection.close()
 
 
 async def hear(address: Address, prefixes: list[bytes]) -> AsyncGenerator[tuple[str, bytes], None]:
-    """Yield news as it comes. What is not taken in time is dropped at the oldest end, as a subscriber that sleeps loses news."""
+    """Yield news as it arrives. Above the size limit the oldest news that was not consumed is dropped, as for any slow subscriber."""
     news: deque[tuple[bytes, bytes]] = deque()
     size = 0
     came = asyncio.Event()
@@ -227,3 +192,38 @@ async def hear(address: Address, prefixes: list[bytes]) -> AsyncGenerator[tuple[
                 yield topic.decode("utf-8", "replace"), body
     finally:
         await subscriber.close()
+
+
+class Handler:
+    """A function for a topic prefix. Its body parameter is decoded to its annotation; `bytes` gets the raw body."""
+
+    def __init__(self, prefix: str, function: Callable[..., Any]) -> None:
+        self.prefix = prefix.encode()
+        self.function = function
+        self.is_async = inspect.iscoroutinefunction(function)
+        names = list(inspect.signature(function).parameters)
+        if len(names) not in (1, 2):
+            raise TypeError(f"{function.__qualname__} must take (body) or (topic, body), not {len(names)} parameters")
+        self.takes_topic = len(names) == 2
+        try:
+            wanted = typing.get_type_hints(function).get(names[-1], Any)
+        except (NameError, TypeError):
+            wanted = Any
+        self._decode = bytes if wanted is bytes else msgspec.json.Decoder(wanted).decode
+
+    def arguments(self, topic: bytes, body: bytes) -> list[Any]:
+        """The arguments for the function; raises msgspec.DecodeError."""
+        value = self._decode(body)
+        return [topic.decode("utf-8", "replace"), value] if self.takes_topic else [value]
+
+
+class Handles:
+    """The decorator that `app.on(…)` returns; it returns the function unchanged."""
+
+    def __init__(self, handlers: list[Handler], prefix: str) -> None:
+        self._handlers = handlers
+        self._prefix = prefix
+
+    def __call__(self, function: H) -> H:
+        self._handlers.append(Handler(self._prefix, function))
+        return function

@@ -1,6 +1,6 @@
-"""A durable schedule: the broker makes the job, every so many seconds or by a cron expression.
+"""A durable schedule: the broker enqueues the job, every so many seconds or by a cron expression.
 
-A schedule is known by its job and arguments; sending the same again changes nothing (`keep-same`), so that a worker may declare its
+A schedule is identified by its job and arguments; sending the same again changes nothing (`keep-same`), so that a worker may declare its
 schedules at each start without shifting them. The first run waits for the first due instant (`nohaste`).
 """
 
@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from dragoman.client.body import problem_of
+from dragoman.client.call_options import call_options
+from dragoman.client.caller import Question, too_long
 from dragoman.client.features import SCHEDULES, require
-from dragoman.dialects.emqp.client_side import encode_schedule
+from dragoman.dialects.endpoint import ClientEndpoint
 from dragoman.errors import Refused
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Schedule:
-    """When, what, and with which arguments."""
+    """When to run which job, and with which arguments."""
 
     def __init__(
         self, when: str | float, job: Job[..., Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -34,30 +35,31 @@ class Schedule:
         self.body = job.arguments.body(args, kwargs)
 
     async def send(self) -> None:
-        """Returns once the broker keeps it; raises Refused."""
+        """Declare the schedule; returns once the broker has stored it; raises Refused."""
         if not self.cron and self.interval_s <= 0:
             raise ValueError(f"an interval wants more than 0 seconds, not {self.interval_s:g}")
-        headers = ["ack-requested", "nohaste", "keep-same", *self.job.opts.headers()]
-        refusal = await self._say(True, headers)
-        if refusal:
-            raise problem_of(refusal, "not scheduled")
+        await self._ask(self._schedule)
 
     async def withdraw(self) -> bool:
-        refusal = await self._say(False, ["ack-requested"])
-        if not refusal:
-            return True
-        problem = problem_of(refusal, "not unscheduled")
-        if isinstance(problem, Refused) and problem.refusal == "NOT_FOUND":
+        """Remove the schedule; False when the broker has no such schedule; raises Refused."""
+        try:
+            await self._ask(self._unschedule)
+        except Refused as refused:
+            if refused.refusal != "NOT_FOUND":
+                raise
             return False
-        raise problem
+        return True
 
-    async def _say(self, is_new: bool, headers: list[str]) -> bytes:
+    async def _ask(self, question: Question) -> None:
         app = self.job.app
-        require(app.address.tongue.name, SCHEDULES)
-        caller = app.desk().caller
-        call_id = caller.ids.take()
-        interval_s = f"{self.interval_s:.9g}".encode() if not self.cron else b"-1"
-        queue = self.job.opts.queue.encode()
-        text = ",".join(headers).encode()
-        message = encode_schedule(is_new, call_id, queue, text, interval_s, self.body, self.cron.encode())
-        return await caller.call(call_id, message, False, app.wait_s)
+        require(app.address.profile.name, SCHEDULES)
+        self._options = call_options(app.address, self.job.opts.queue, self.job.opts, False, app.wait_s)
+        if len(self.body) > self._options.body_size_max:
+            raise too_long(len(self.body))
+        await app.connections().caller.ask(question, False, app.wait_s)
+
+    def _schedule(self, endpoint: ClientEndpoint, call_id: bytes) -> None:
+        endpoint.schedule(call_id, self._options, self.interval_s, self.cron.encode(), self.body)
+
+    def _unschedule(self, endpoint: ClientEndpoint, call_id: bytes) -> None:
+        endpoint.unschedule(call_id, self._options, self.interval_s, self.cron.encode(), self.body)

@@ -1,1 +1,1 @@
-"""Commands in, facts out: the deciding room. Pure: no I/O, no clock, no chance; time is an argument."""
+"""The broker's decisions: commands in, facts out. Pure: no I/O, no clock, no randomness; time is an argument."""

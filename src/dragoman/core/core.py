@@ -1,39 +1,41 @@
-"""The core: commands decide, facts are written, mutators apply.
+"""The core: each command decides, writes its fact and applies it.
 
-Every method that changes durable state writes its fact to `log` and calls the mutator of `State` that replay calls too. What peers
-are to be told is said through their verbs; the runtime sends it only once the facts written before are kept.
+Every method that changes durable state writes its fact to `log` and calls the mutator of `State` that replay calls too. Peers are
+notified through the methods of `Peer`; the runtime sends that output only once the facts written before it are kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import islice
 from typing import final
 
-from dragoman.core.crowding import memory_size
+from mypy_extensions import i64
+
 from dragoman.core.dispatch import Dispatch
-from dragoman.core.forgetting import Forgetting
-from dragoman.core.held import held_messages
-from dragoman.core.lifecycle import ANSWER, CANCEL, LEASED, QUARANTINED, REJECT, STATE_NAMES
-from dragoman.core.peek import peek_by_id
+from dragoman.core.lifecycle import ANSWER, CANCEL, LEASED, QUARANTINED, REJECT, held_messages
 from dragoman.core.quarantine import Quarantine
-from dragoman.core.queue import Queue
+from dragoman.core.queries.peek import peek_by_id
 from dragoman.core.retries import backoff_ns
 from dragoman.core.roster import Roster
 from dragoman.core.routes import Routes
-from dragoman.core.schedule import Schedule, is_cron, next_due
 from dragoman.core.settings import CoreSettings
 from dragoman.core.settling import Settling
-from dragoman.core.state import State
+from dragoman.core.state.crowding import memory_size
+from dragoman.core.state.forgetting import Forgetting
+from dragoman.core.state.queue import Queue
+from dragoman.core.state.schedule import Schedule, is_cron, next_due
+from dragoman.core.state.state import State
+from dragoman.core.storage.kept import BeginLoad, Kept, Look, ReadRecord
 from dragoman.core.tallies import Tallies
 from dragoman.core.topics import Topics
 from dragoman.limits import HEADERS_SIZE_MAX, ID_SIZE_MAX, NOTES_MAX, QUEUES_LISTED_MAX
 from dragoman.limits import SCHEDULES_MAX as SCHEDULES_COUNT_MAX
 from dragoman.model.exchange import Exchange, QueueCount
+from dragoman.model.facts.layout import DELIVERED, LATE, NO_DIALECT, QUEUE_NAMED, SCHEDULED, STARTED, UNSCHEDULED
+from dragoman.model.facts.records import FactLog
+from dragoman.model.facts.texts import schedule_text
 from dragoman.model.message import NOWHERE, Message, fact_id_of
 from dragoman.model.peer import Peer
-from dragoman.model.records import DELIVERED, LATE, NO_DIALECT, QUEUE_NAMED, SCHEDULED, STARTED, UNSCHEDULED, FactLog
-from dragoman.model.texts import schedule_text
 from dragoman.model.words import (
     ANSWERED,
     ANSWERED_LATE,
@@ -56,21 +58,28 @@ from dragoman.model.words import (
     REFUSED_BY_WORKER,
     RETURNED,
     SCHEDULES_MAX,
+    STATE_NAMES,
     TAKEN,
     TOO_LONG,
     WRONG_STATE,
+    shown,
 )
 
 
 @final
 class Core(Exchange):
-    """One broker's mind."""
+    """Decides every command of one broker."""
 
-    def __init__(self, settings: CoreSettings, load: Callable[[int, int], bytes]) -> None:
+    def __init__(
+        self,
+        settings: CoreSettings,
+        read_record: ReadRecord,
+        look: Look | None = None,
+        begin_load: BeginLoad | None = None,
+    ) -> None:
         self.settings = settings
         self.log = FactLog()
-        self.load_kept = load
-        self.state = State(settings, self.load)
+        self.state = State(settings, Kept(self.log, read_record, look, begin_load))
         self.ids = self.state.ids
         self.routes = Routes()
         self.tallies = Tallies()
@@ -84,28 +93,23 @@ class Core(Exchange):
         self.notes: dict[str, int] = {}
         self.refusing: int = TAKEN  # why new work is refused at the moment
         self.now_ns = 0
-        self.wall_ahead_ns: int = 0  # of `now_ns`: cron goes by the wall clock, all else by the clock that never jumps
-
-    def load(self, place: int, number: int) -> bytes:
-        """The record of a message at its place, whether the journal has it already or not."""
-        record = self.log.find(place)
-        return record if record else self.load_kept(place, number)
+        self.wall_ahead_ns: int = 0  # wall clock minus `now_ns`: cron uses the wall clock, all else the monotonic one
 
     def set_time(self, now_ns: int) -> None:
-        """One clock read per tick; never backwards, and still while a block fills: its facts share one instant."""
+        """Advance the time, once per tick. It never goes back, and does not change while a block fills: its facts share one instant."""
         if now_ns > self.now_ns and self.log.count == 0:
             self.now_ns = now_ns
             self.state.now_ns = now_ns
 
     def start(self, boot_no: int, version: bytes, id_key: bytes = b"") -> None:
-        """A new boot: its number is kept before anything is numbered by it. `id_key` is for the first one, which has none yet; empty: the
-        ids that leave are numbers as they are."""
+        """Begin a boot: its number is journaled before anything is numbered by it. `id_key` is used if the journal has no key yet; if that is
+        empty too, ids on the wire are plain numbers."""
         state = self.state
         self.log.numbered(STARTED, boot_no, 0, version)
         state.ids.begin(id_key, boot_no)
         if state.ids.key:
             state.ids.write_key(self.log.out)
-        # Said one by one for readers who know no state before this boot; replay has it all from `started`.
+        # One fact each for readers that know no state before this boot; replay derives all of it from `started`.
         for m in held_messages(state.messages):
             self.log.released(m, m.worker_no, NO_DIALECT, m.retries_left, m.due_ns, BROKER_STARTED, False)
         for queue in state.queues.values():
@@ -145,7 +149,7 @@ class Core(Exchange):
         return TAKEN
 
     def place(self, message: Message, queue: Queue) -> None:
-        """A fresh message goes to an idle worker or into its line."""
+        """Lease a message that was never leased to an idle worker, or enqueue it."""
         if message.due_ns <= self.now_ns and queue.idle > 0 and self.dispatch.offer(message, queue):
             return
         self.state.enqueue(message, queue)
@@ -153,7 +157,7 @@ class Core(Exchange):
     def check_limits(self, message: Message, queue: Queue) -> int:
         if len(message.client_id) > ID_SIZE_MAX or len(message.headers) > HEADERS_SIZE_MAX:
             return TOO_LONG
-        if memory_size(self.state) > self.settings.messages_size_max:
+        if memory_size(self.state) > i64(self.settings.messages_size_max):
             return MEMORY_FULL
         most = self.settings.queue_messages_max
         if most != 0 and queue.waiting + queue.delayed >= most:
@@ -170,10 +174,10 @@ class Core(Exchange):
         return QUEUE_CLOSED if queue.is_draining else TAKEN
 
     def adopt(self, number: int, again: Message) -> None:
-        """A client that came back asks once more: the answer of the first goes to its new connection."""
+        """A client reconnected and sent the same request again: the answer to the first one goes to its new connection."""
         first = self.state.messages.get(number)
         if again.client is not None and again.client.takes_one_answer:
-            return  # it hears of the duplicate
+            return  # it is sent the refusal as its one answer
         if first is not None and again.client is not None and self.routes.client_of(first) is None:
             self.readdress(first, again.client)
 
@@ -190,7 +194,7 @@ class Core(Exchange):
         return self.state.take(number)
 
     def body_of(self, message: Message) -> bytes:
-        """Empty where its record is damaged."""
+        """Empty if its record is damaged."""
         self.state.ensure_body(message)
         return message.body
 
@@ -198,7 +202,7 @@ class Core(Exchange):
         return [m for m in self.state.messages.values() if m.dialect == dialect]
 
     def readdress(self, message: Message, client: Peer) -> None:
-        """Its line stays the one it stands in: that goes by the address it was accepted with."""
+        """A message that waits in a line keeps its address: the line is chosen by the address it was accepted with."""
         message.client = client
         if message.where == NOWHERE:
             message.address = client.address
@@ -216,7 +220,7 @@ class Core(Exchange):
         return self.settling.state_of(client_id)
 
     def cancel(self, message: Message, reason: int) -> int:
-        held = self.state.take(message.number)  # what was found may be a copy of one on disk
+        held = self.state.take(message.number)  # the argument may be a copy of a message on disk
         if held is None:
             return NOT_FOUND
         if held.state > LEASED and reason != BY_OPERATOR and reason != DROPPED:
@@ -243,8 +247,8 @@ class Core(Exchange):
         self.dispatch.feed(peer)
 
     def reply(self, peer: Peer, message: Message, value: bytes, is_failure: bool) -> None:
-        """The first answer wins, from whoever held the message; a failure counts only from its present holder. What nobody ever
-        held has no answer: this one is to an earlier message of the same id."""
+        """Settle with the first answer, from any worker that held the message; a failure counts only from its current holder. A message
+        that was never leased has no answer: this one belongs to an earlier message of the same id."""
         holder = message.worker
         if message.attempt == 0 or (is_failure and holder is not peer):
             self.late(peer, fact_id_of(message))
@@ -256,7 +260,7 @@ class Core(Exchange):
         peer.settled += 1
         reason = ANSWERED if holder is peer or holder is None else ANSWERED_LATE
         if message.flags & HANDOVER_WANTED and not message.is_handed_over:
-            self.dispatch.hand_over(message)  # it answers without having confirmed
+            self.dispatch.hand_over(message)  # the worker answered without confirming the delivery first
         self.settling.close(message, ANSWER, reason, value, peer)
 
     def delivered(self, peer: Peer, message: Message) -> None:
@@ -287,13 +291,13 @@ class Core(Exchange):
             0 if self.roster.has_room_elsewhere(queue, peer) else self.now_ns + backoff_ns(1, self.settings)
         )
         was_blocked = peer.is_blocked
-        peer.is_blocked = True  # whoever else is free comes before the one that returned it
+        peer.is_blocked = True  # other free workers come before the one that returned it
         self.settling.give_back(message, RETURNED, b"", message_due_ns)
         peer.is_blocked = was_blocked
         self.dispatch.feed(peer)
 
     def late(self, peer: Peer, wire_id: bytes) -> None:
-        """An answer to something settled already, or never asked: recorded, dropped. A stranger's is only counted."""
+        """Drop an answer to a message that is settled or unknown. A worker's is recorded as a fact; any other peer's is only counted."""
         if peer.is_worker:
             self.log.numbered(LATE, peer.number, peer.dialect, wire_id[:ID_SIZE_MAX])
         else:
@@ -331,7 +335,7 @@ class Core(Exchange):
         schedule = Schedule(self.state.take_number(), template, max(interval_ns, 0), cron, runs)
         clock_ns = self.now_ns if schedule.interval_ns > 0 else self.now_ns + self.wall_ahead_ns
         if not template.flags & NO_HASTE:
-            schedule.next_due_ns = clock_ns  # by cron too, as the original does
+            schedule.next_due_ns = clock_ns  # a cron schedule too: the original EventMQ does so
         else:
             schedule.next_due_ns = next_due(schedule, clock_ns, self.settings.timezone)
         self.log.numbered(
@@ -387,7 +391,7 @@ class Core(Exchange):
         counts: list[QueueCount] = []
         for queue in islice(self.state.queues.values(), QUEUES_LISTED_MAX):
             leased_ever = max(queue.accepted - queue.waiting - queue.delayed, 1)
-            name = queue.name.decode("utf-8", "backslashreplace")
+            name = shown(queue.name)
             mean_ms = queue.wait_ns // leased_ever // 1_000_000
             settled = queue.done + queue.failed
             counts.append(

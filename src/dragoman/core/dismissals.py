@@ -1,8 +1,8 @@
-"""Workers that the operator dismissed: they stay connected, finish what they hold, and are given nothing until they are admitted.
+"""Workers that the operator dismissed: they stay connected, finish what they hold, and get no new leases until they are admitted.
 
-A dismissal belongs to the worker, not to one connection of it. A worker is recognised on its next connection by what outlasts one
-(`Peer.lasting_id`): the program id that our SDK says, else its identity and host. What says neither is dismissed for as long as its
-connection lasts. A restart of the broker forgets all of it, as it ends every session.
+A dismissal belongs to the worker, not to one connection. `Peer.lasting_id` recognises a worker when it reconnects: the program id
+that our SDK sends, else its identity and host. A worker with neither is dismissed only until its connection ends. Dismissals are not
+durable: a restart of the broker forgets them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dragoman.model.peer import BY_IDENTITY, Peer
 
 @final
 class Dismissal:
-    """One worker that is kept out."""
+    """One dismissed worker."""
 
     def __init__(self, peer: Peer, since_ns: int) -> None:
         self.dialect = peer.dialect
@@ -28,7 +28,7 @@ class Dismissal:
 
 @final
 class Dismissals:
-    """By lasting id, the oldest first."""
+    """Dismissals by lasting id, the oldest first."""
 
     def __init__(self) -> None:
         self.by_id: dict[bytes, Dismissal] = {}
@@ -44,7 +44,7 @@ class Dismissals:
         self.by_id.pop(lasting_id, None)
 
     def holds(self, lasting_id: bytes, now_ns: int) -> bool:
-        """Whether a worker that says this is kept out."""
+        """Whether a worker with this lasting id is dismissed."""
         if not lasting_id:
             return False
         found = self.by_id.get(lasting_id)
@@ -53,17 +53,17 @@ class Dismissals:
         if found.until_ns != 0 and found.until_ns <= now_ns:
             del self.by_id[lasting_id]
             return False
-        found.until_ns = 0  # it is here: the time counts from its next departure
+        found.until_ns = 0  # it is connected: the time runs from its next departure
         return True
 
     def departed(self, peer: Peer, now_ns: int, kept_out_ns: int) -> None:
-        """Its connection ended. Another program may come by the same identity one day, but not by the same program id."""
+        """Limit a dismissal by identity once its connection ended: another program may use that identity later. A program id is never reused."""
         found = self.by_id.get(peer.lasting_id) if peer.lasting_id.startswith(BY_IDENTITY) else None
         if found is not None:
             found.until_ns = now_ns + kept_out_ns
 
     def absent(self, present: set[bytes], now_ns: int) -> list[Dismissal]:
-        """Those that are kept out and not connected."""
+        """The dismissed workers that are not connected."""
         found: list[Dismissal] = []
         for lasting_id in list(self.by_id):
             if lasting_id in present:

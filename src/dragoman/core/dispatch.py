@@ -1,8 +1,8 @@
-"""Who gets what: free slots meet waiting messages.
+"""Leases waiting messages to workers with free slots.
 
-A worker's free slot takes from the queue of highest weight that waits, equal weights in turn, and a waiting queue that lost
-`starve_turns` times is served next whatever its weight. A message takes, of the workers of the highest rank with a free slot, the
-one that has been idle longest; where a worker of the queue is chosen by load, the one that holds least.
+A free slot takes from the worker's non-empty queue of the highest weight; of equal weights, from the one served longest ago. A
+non-empty queue that was passed over `starve_turns` times is served next, whatever its weight. A message goes to the longest idle
+of the highest-ranked workers with a free slot; if any worker of the queue is chosen by load, to the one with the fewest leases.
 """
 
 from __future__ import annotations
@@ -10,24 +10,27 @@ from __future__ import annotations
 from collections import deque
 from typing import final
 
-from dragoman.core.crowding import lighten, refill
-from dragoman.core.lines import Lane
 from dragoman.core.quarantine import Quarantine
-from dragoman.core.queue import Queue
 from dragoman.core.routes import Routes
-from dragoman.core.state import State
+from dragoman.core.state.crowding import lighten, refill
+from dragoman.core.state.lines import Lane
+from dragoman.core.state.queue import Queue
+from dragoman.core.state.state import State
+from dragoman.core.storage.loading import BodyLoad, has_room
 from dragoman.core.tallies import Tallies
-from dragoman.limits import LEASES_PER_STEP_MAX, SLOTS_MAX
+from dragoman.core.turns import best_lanes, count_turn, next_serving
+from dragoman.errors import RecordDamaged
+from dragoman.limits import JUDGED_SIZE_MAX, LEASES_PER_STEP_MAX, SLOTS_MAX
+from dragoman.model.facts.records import FactLog
 from dragoman.model.message import NOWHERE, Message
 from dragoman.model.peer import TAKES_ANYTHING, Peer
-from dragoman.model.records import FactLog
 from dragoman.model.serving import Serving
 from dragoman.model.words import HANDOVER_WANTED, REPLY_WANTED
 
 
 @final
 class Dispatch:
-    """Leases, and nothing else."""
+    """Chooses which worker leases which message."""
 
     def __init__(self, state: State, log: FactLog, routes: Routes, tallies: Tallies, quarantine: Quarantine) -> None:
         self.state = state
@@ -35,44 +38,52 @@ class Dispatch:
         self.log = log
         self.routes = routes
         self.tallies = tallies
-        self.is_stopped: bool = False  # draining: nothing new is given out
-        # What was broken off, to be gone on with in the next turn: workers with free slots, queues with idle workers.
-        self.is_tired: bool = False  # the last `pop` turned down so many that it gave up before it had seen all
+        self.is_stopped: bool = False  # the broker is draining: no new leases
+        # The last `pop` gave up: the worker turned down too many messages, or too many bytes would have to be read.
+        self.is_tired: bool = False
+        # Interrupted work that `go_on` resumes: workers with free slots, queues with idle workers, a body being read from disk.
         self.hungry: deque[Peer] = deque()
         self.behind: deque[Queue] = deque()
+        self.load: BodyLoad | None = None
+        self.is_load_next: bool = False
+        self.is_behind_first: bool = False  # `go_on` alternates which list comes first: flipped whenever a load begins
+        self.effort_before: int = 0  # `Kept.effort` when this step began
+        self.lane: Lane | None = None  # the lane that the last `pop_lanes` took from
 
     def add_slots(self, peer: Peer, slots: int) -> None:
         if peer.slots <= 0:
             for serving in peer.serves:
-                if serving.is_idle:  # left from before it was busy: whoever was idle meanwhile comes first
+                if serving.is_idle:  # stale, from before it was busy: workers idle meanwhile come first
                     self.state.queues_by_no[serving.queue_no].unset_idle(serving)
         peer.slots = min(peer.slots + slots, SLOTS_MAX)
         self.feed(peer)
 
     def feed(self, peer: Peer) -> None:
-        """Use a worker's free slots; what stays free stands in the idle lines of its queues."""
+        """Fill a worker's free slots; if some stay free, the worker enters the idle lines of its queues."""
         serves = peer.serves
         if peer.is_leaving or peer.is_blocked or self.is_stopped or not serves:
             return
         left = LEASES_PER_STEP_MAX
-        while peer.slots > 0:
+        while peer.slots > 0 and not peer.is_blocked:  # a delivery may fill its output buffer and block it
             if left == 0:
                 self.break_off(peer)
                 return
-            serving = serves[0] if len(serves) == 1 else self.next_serving(peer)
+            serving = serves[0] if len(serves) == 1 else next_serving(self.state, peer)
             if serving is None:
                 break
             queue = self.state.queues_by_no[serving.queue_no]
             if queue.waiting == 0 or queue.is_paused or not serving.takes():
                 break
             m = self.pop(queue, peer)
+            if m is None and self.is_tired:  # not counted as a turn: this queue is resumed first
+                self.break_off(peer)
+                return
+            if len(serves) > 1:
+                count_turn(self.state, peer, serving)
             if m is None:
-                if self.is_tired:
-                    self.break_off(peer)
-                    return
                 if len(serves) == 1:
                     break
-                serving.passed_over = -1  # everything waiting there is unfit for this worker: look elsewhere
+                serving.passed_over = -1  # nothing that waits there fits this worker: try its other queues
                 continue
             left -= 1
             self.lease(m, queue, peer)
@@ -84,7 +95,7 @@ class Dispatch:
                 serving.passed_over = 0
 
     def break_off(self, peer: Peer) -> None:
-        """Others have their turn before it is given more. It is idle nowhere meanwhile: what comes fresh waits behind what waits."""
+        """Interrupt feeding a worker so that other work can run. It leaves all idle lines, so that no new message overtakes a waiting one."""
         for serving in peer.serves:
             if serving.is_idle:
                 self.state.queues_by_no[serving.queue_no].unset_idle(serving)
@@ -97,51 +108,93 @@ class Dispatch:
             queue.is_behind = True
             self.behind.append(queue)
 
+    def has_more(self) -> bool:
+        """Whether work was interrupted, or bodies were read: the next step has a new read budget."""
+        is_broken_off = bool(self.hungry) or bool(self.behind) or self.load is not None
+        return is_broken_off or self.effort_before != self.state.kept.effort
+
     def go_on(self) -> None:
-        """The next step of what was broken off."""
+        """Resume interrupted work: every other call reads on the body load in progress, if there is one."""
+        self.is_load_next = not self.is_load_next
+        if self.load is not None and not self.is_load_next:
+            self.go_on_loading(self.load)
+            return
+        self.effort_before = self.state.kept.effort
+        if self.is_behind_first:
+            self.drain_next()
+            self.feed_next()
+        else:
+            self.feed_next()
+            self.drain_next()
+
+    def feed_next(self) -> None:
         if self.hungry:
             peer = self.hungry.popleft()
             peer.is_hungry = False
             self.feed(peer)
+
+    def drain_next(self) -> None:
         if self.behind:
             queue = self.behind.popleft()
             queue.is_behind = False
             self.drain(queue)
 
-    def next_serving(self, peer: Peer) -> Serving | None:
-        """The queue this worker should serve now. Servings are sorted by weight, the highest first."""
-        starve_turns = self.state.settings.starve_turns
-        queues = self.state.queues_by_no
-        best: Serving | None = None
-        starved: Serving | None = None
-        serves = peer.serves
-        for serving in serves:
-            queue = queues[serving.queue_no]
-            if queue.waiting == 0 or queue.is_paused or serving.passed_over < 0 or not serving.takes():
-                continue
-            if serving.passed_over >= starve_turns and (starved is None or serving.passed_over > starved.passed_over):
-                starved = serving
-            if best is None or (serving.weight == best.weight and serving.last_turn < best.last_turn):
-                best = serving  # equal weights: the one served longest ago
-        if best is None:
-            return None
-        if starved is not None:
-            best = starved
-        peer.turn += 1
-        best.last_turn = peer.turn
-        for serving in serves:
-            if serving is not best and serving.passed_over >= 0 and queues[serving.queue_no].waiting > 0:
-                serving.passed_over += 1
-        best.passed_over = 0
-        return best
+    def go_on_loading(self, load: BodyLoad) -> None:
+        """Read the next part of a body. Once it is loaded, its worker is fed in the same call, before anything can unload the body."""
+        state, m = self.state, load.m
+        is_awaited = has_room(load.peer) or bool(self.hungry) or bool(self.behind)
+        if self.is_stopped or load.queue.is_paused or not is_awaited or not load.is_wanted(state):
+            self.load = None
+            return
+        try:
+            if not load.step(state, state.settings.load_step_size):
+                return
+        except RecordDamaged as damaged:
+            m.damage = damaged.evidence
+            self.quarantine.put_damaged(m, load.queue)
+        # `self.load` stays set until here, so that no new load begins ahead of workers and queues that have waited longer.
+        self.feed(load.peer)
+        if load.peer.is_hungry:
+            self.hungry.remove(load.peer)
+            self.hungry.append(load.peer)
+        if m.where != NOWHERE:
+            self.drain(load.queue)
+        self.load = None
+        if m.where != NOWHERE:  # the worker that wanted it is gone or leased another message
+            lighten(state, m)
+
+    def must_wait(self, m: Message, queue: Queue, peer: Peer) -> bool:
+        """Whether a body must not be read now: it is large, or this step's read budget is used up. For a large body a load begins, unless
+        another one is in progress."""
+        if m.body_size <= self.state.settings.load_step_size:
+            return self.is_enough_read()
+        load = self.load
+        if load is None:
+            self.load = BodyLoad(m, queue, peer)
+            self.is_behind_first = not self.is_behind_first
+        elif load.m is m and not has_room(load.peer):
+            load.peer = peer
+        return True
+
+    def is_enough_read(self) -> bool:
+        return self.state.kept.effort - self.effort_before >= self.state.settings.load_step_size
+
+    def put_back(self, m: Message, queue: Queue) -> None:
+        """Undo the last `pop_lanes` exactly: no fact records it, so a replay must find the same order."""
+        assert self.lane is not None, "something was popped"
+        self.lane.turn_back().put_back(m)
+        queue.waiting += 1
 
     def offer(self, m: Message, queue: Queue) -> bool:
-        """Lease a message that is in no line to an idle worker, if there is one that takes it. True when it needs no line: it is
-        leased, or its record turned out to be damaged."""
+        """Lease a message that is in no line to an idle worker, if there is one that takes it. True when it need not be enqueued: it is
+        leased, or quarantined because its record is damaged."""
         if queue.is_paused or queue.is_behind or self.is_stopped:
             return False
         if m.is_loaded:
             return self.offer_loaded(m, queue)
+        if m.body_size > self.state.settings.load_step_size or self.is_enough_read():
+            self.fall_behind(queue)  # `drain` leases it from its line once its body is loaded
+            return False
         if not self.state.ensure_body(m):
             self.quarantine.put_damaged(m, queue)
             return True
@@ -167,10 +220,10 @@ class Dispatch:
                     serving.is_idle = False
                     queue.idle -= 1
                     continue
-                if peer.pickiness != TAKES_ANYTHING and not self.is_fit(m, peer):
+                if peer.body_constraint != TAKES_ANYTHING and not self.is_fit(m, peer):
                     idle.rotate(-1)
                     continue
-                if peer.slots == 1:  # its last: it stands at the back when it has room again
+                if peer.slots == 1:  # its last slot: it re-enters at the back when a slot is free again
                     idle.popleft()
                     serving.is_idle = False
                     queue.idle -= 1
@@ -181,7 +234,7 @@ class Dispatch:
         return False
 
     def least_loaded(self, m: Message, idle: deque[Serving]) -> Peer | None:
-        """Of the idle workers that take it, the one that holds least; of several, the one served longest ago."""
+        """Of the idle workers that accept the message, the one with the fewest leases; among equals, the one served longest ago."""
         best: Serving | None = None
         for serving in idle:
             peer = serving.peer
@@ -189,7 +242,7 @@ class Dispatch:
                 continue
             if best is not None and len(peer.held) >= len(best.peer.held):
                 continue
-            if peer.pickiness == TAKES_ANYTHING or self.is_fit(m, peer):
+            if peer.body_constraint == TAKES_ANYTHING or self.is_fit(m, peer):
                 best = serving
         if best is None:
             return None
@@ -201,8 +254,8 @@ class Dispatch:
         return best.peer
 
     def drain(self, queue: Queue) -> None:
-        """Give what waits to whoever is idle: after a pause, a release, or a delay that came due."""
-        unfit: list[Serving] = []  # workers for whom there is nothing fit here: the others may still want it
+        """Lease waiting messages to idle workers: after a pause, a release, or a delay that came due."""
+        unfit: list[Serving] = []  # workers that accept nothing that waits here: others may
         left = LEASES_PER_STEP_MAX
         while queue.waiting > 0 and queue.idle > 0 and not queue.is_paused and not self.is_stopped:
             if left == 0:
@@ -214,10 +267,11 @@ class Dispatch:
                 continue
             m = self.pop(queue, peer)
             if m is None:
-                unfit.append(serving)
                 if self.is_tired:
+                    queue.set_idle_first(serving)
                     self.fall_behind(queue)
                     break
+                unfit.append(serving)
                 continue
             left -= 1
             self.lease(m, queue, peer)
@@ -227,7 +281,7 @@ class Dispatch:
             queue.set_idle(serving)
 
     def next_idle(self, queue: Queue) -> Serving:
-        """Take the next worker out of the idle lines."""
+        """Remove the next worker from the idle lines."""
         for rank in queue.idle_lines:
             idle = rank.line
             if not idle:
@@ -242,23 +296,33 @@ class Dispatch:
         raise AssertionError("a queue that counts idle workers has one")
 
     def pop(self, queue: Queue, peer: Peer) -> Message | None:
-        """The next message of a queue for this worker; None when there is none fit, or none among so many (`is_tired`)."""
-        kind = peer.pickiness
+        """The next message of a queue for this worker; None when none fits, or when the search was interrupted (`is_tired`)."""
+        kind = peer.body_constraint
         left = LEASES_PER_STEP_MAX
+        left_size = JUDGED_SIZE_MAX
         self.is_tired = False
         while True:
-            if left == 0:
+            if left == 0 or left_size <= 0:
                 self.is_tired = True
                 return None
             left -= 1
-            m = self.pop_lanes(queue, best_lanes(queue, kind) if queue.unfit else queue.lanes)
+            m = self.pop_lanes(queue, best_lanes(queue, kind) if queue.unfit else queue.lanes, True)
             if m is None:
                 return None
-            if not m.is_loaded and not self.state.ensure_body(m):
-                self.quarantine.put_damaged(m, queue)
-                continue
+            if not m.is_loaded:
+                if m.is_bare and not self.state.is_sound(m):
+                    self.quarantine.put_damaged(m, queue)
+                    continue
+                if self.must_wait(m, queue, peer):
+                    self.put_back(m, queue)
+                    self.is_tired = True
+                    return None
+                if not self.state.ensure_body(m):
+                    self.quarantine.put_damaged(m, queue)
+                    continue
             if kind == TAKES_ANYTHING or self.is_fit(m, peer):
                 return m
+            left_size -= m.body_size
             self.state.enqueue_returned(m, queue)
 
     def is_fit(self, m: Message, peer: Peer) -> bool:
@@ -266,26 +330,31 @@ class Dispatch:
         assert m.is_loaded, "a worker must not judge the empty bytes in the place of a body that is on disk only"
         if peer.accepts(m):
             return True
-        assert m.unfit & peer.pickiness, "a worker that turns a message down says so on it"
+        assert m.unfit & peer.body_constraint, "a worker that turns a message down says so on it"
         return False
 
-    def pop_lanes(self, queue: Queue, lanes: list[Lane]) -> Message | None:
+    def pop_lanes(self, queue: Queue, lanes: list[Lane], is_bounded: bool) -> Message | None:
+        """The next message of these lanes. `is_bounded`: None, and `is_tired`, if it would exceed this step's read budget."""
         for lane in lanes:
             line = lane.current()
             if line is None:
                 continue
             m = line.pop()
             if m is None:
+                if is_bounded and self.is_enough_read():
+                    self.is_tired = True
+                    return None
                 refill(self.state, queue, lane, line)
                 m = line.pop()
                 assert m is not None, "a line that counts messages must yield one"
             lane.turn()
+            self.lane = lane
             queue.waiting -= 1
             return m
         return None
 
     def lease(self, m: Message, queue: Queue, peer: Peer) -> None:
-        """Put a message that is in no line into a worker's hands."""
+        """Lease a message that is in no line to a worker."""
         state = self.state
         assert m.where == NOWHERE
         assert m.is_loaded, "what is leased was read before a worker was chosen"
@@ -312,8 +381,8 @@ class Dispatch:
             self.hand_over(m)
 
     def hand_over(self, m: Message) -> None:
-        """Tell the client, once, that a worker has its message; not one that was sent its failure (at the quarantine) and whose id may
-        stand for another request by now."""
+        """Notify the client, once, that a worker has its message; but not a client that was already sent the failure (at the quarantine):
+        it may have reused the id for another request."""
         m.is_handed_over = True
         is_over = not m.is_answerable and m.flags & REPLY_WANTED != 0
         client = self.routes.client_of(m) if not is_over else None
@@ -321,7 +390,7 @@ class Dispatch:
             client.handed_over(m)
 
     def end_lease(self, m: Message) -> Peer | None:
-        """Take a message out of its holder's hands."""
+        """End a message's lease; returns the worker that held it."""
         peer = m.worker
         if peer is not None:
             peer.held.pop(m.number, None)
@@ -330,25 +399,3 @@ class Dispatch:
                 peer.timed_leases -= 1
             m.worker = None
         return peer
-
-
-def best_lanes(queue: Queue, kind: int) -> list[Lane]:
-    """Where the next message for a worker of this pickiness waits: the highest priority, and where those are equal, what fewer other
-    workers can help with."""
-    lanes = queue.lanes
-    priority = first_priority(lanes)
-    for group in queue.unfit:
-        if group.kinds & kind == 0:
-            found = first_priority(group.lanes)
-            if found >= 0 and found >= priority:
-                lanes = group.lanes
-                priority = found
-    return lanes
-
-
-def first_priority(lanes: list[Lane]) -> int:
-    """The highest priority that waits; -1 when nothing does."""
-    for lane in lanes:
-        if lane.current() is not None:
-            return lane.priority
-    return -1

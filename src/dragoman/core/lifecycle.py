@@ -1,4 +1,4 @@
-"""The life of a message.
+"""The states of a message and the moves between them.
 
               ┌──────── release ────────┐
               ▼                         │
@@ -9,14 +9,17 @@
               ▲                           │
               └── requeue ─ QUARANTINED ◄─┘ quarantine (from WAITING too, where its record is damaged)
 
-Every id is in exactly one state; an unknown id is "unknown", never "pending". A message may be answered while it waits:
-an earlier holder's reply that names it still counts (the first answer wins). QUARANTINED is open: its body is kept until the
-operator requeues or drops it. Nothing moves a message but this table.
+Every message is in exactly one state; an id that is not known is reported as "unknown", never as pending. A waiting message may be
+answered: the reply of an earlier holder counts (the first answer wins). A QUARANTINED message is open: its body is kept until the
+operator requeues or drops it. Every change of state goes through this table.
 """
 
 from __future__ import annotations
 
 from typing import Final
+
+from dragoman.model.message import Message
+from dragoman.model.words import STATE_NAMES
 
 WAITING: Final = 0
 LEASED: Final = 1
@@ -25,8 +28,7 @@ DONE: Final = 3
 REJECTED: Final = 4
 EXPIRED: Final = 5
 CANCELLED: Final = 6
-STATE_NAMES: Final = ["waiting", "leased", "quarantined", "done", "rejected", "expired", "cancelled"]
-FIRST_END: Final = DONE  # this state and all after it are ends
+FIRST_END: Final = DONE  # this state and all after it are final
 
 LEASE: Final = 0
 RELEASE: Final = 1
@@ -55,7 +57,16 @@ NEXT: Final[list[int]] = [
 
 
 def moved(state: int, move: int) -> int:
-    """The state after a move; an illegal one is our own fault."""
+    """The state after a move; an illegal move is a bug."""
     after = NEXT[state * MOVES + move]
     assert after != NO, f"a {STATE_NAMES[state]} message cannot {MOVE_NAMES[move]}"
     return after
+
+
+def held_messages(messages: dict[int, Message]) -> list[Message]:
+    """The leased messages by number: the same order live and in a replay."""
+    return sorted([m for m in messages.values() if m.state == LEASED], key=message_number)
+
+
+def message_number(m: Message) -> int:
+    return m.number

@@ -1,6 +1,6 @@
-"""What becomes of a message whose attempt did not end in success.
+"""Decides what happens to a message whose attempt failed.
 
-| how the attempt ended      | the client said `retries: N`            | the client said nothing                        |
+| how the attempt ended      | the client set `retries: N`             | the client set no retries                      |
 |----------------------------|-----------------------------------------|------------------------------------------------|
 | the worker answered failed | one retry used, backoff; none left: end | end (with GUARANTEED: again, backoff)          |
 | it timed out               | the same                                | end (with GUARANTEED: again, backoff)          |
@@ -8,9 +8,9 @@
 | the worker returned it     | one retry used, at once; none left: end | again, backoff                                 |
 | the worker left, or the broker stopped | again at once, uncounted    | again at once, uncounted                       |
 
-With FAILURE_FINAL a failed answer is the end, whatever was said of retries.
+With FAILURE_FINAL a failed answer is the end, whatever the retries.
 
-A message that outlived `quarantine_after` distinct workers is quarantined whatever it asked for: it may be what kills them.
+A message that `quarantine_after` distinct workers died holding is quarantined, whatever its client asked for: it may be the cause.
 A guaranteed message that has used up its retries is quarantined too, never settled without a success.
 """
 
@@ -47,7 +47,7 @@ class Verdict:
 
 
 def judge(m: Message, reason: int, deaths: int, settings: CoreSettings, now_ns: int) -> Verdict:
-    """`deaths`: distinct workers that died holding it, this one included."""
+    """Decide by the table above. `deaths`: distinct workers that died holding it, this one included."""
     if reason == WORKER_LEFT or reason == BROKER_STARTED:
         return Verdict(AGAIN, reason, m.retries_left, 0)
     is_death = reason == WORKER_LOST
@@ -68,13 +68,13 @@ def judge(m: Message, reason: int, deaths: int, settings: CoreSettings, now_ns: 
 
 
 def backoff_ns(attempt: int, settings: CoreSettings) -> int:
-    """Doubles with each attempt, up to the ceiling. No jitter: the messages of a queue already come one by one."""
+    """The delay before the next attempt: doubles with each, up to the maximum. No jitter: a queue's messages are leased one by one anyway."""
     doublings = min(max(attempt - 1, 0), BACKOFF_DOUBLINGS_MAX)
     return min(settings.backoff_initial_ns << doublings, settings.backoff_max_ns)
 
 
 def count_death(m: Message, worker_no: int) -> None:
-    """A worker died with it."""
+    """Record that a worker died holding it."""
     if m.died_with is None:
         m.died_with = []
     if worker_no not in m.died_with:

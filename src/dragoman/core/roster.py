@@ -1,4 +1,4 @@
-"""Who works here: workers come, claim queues, leave or are lost."""
+"""Workers: they join, claim queues, leave or are lost."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import final
 
 from dragoman.core.dismissals import Dismissals
 from dragoman.core.dispatch import Dispatch
-from dragoman.core.queue import Queue
 from dragoman.core.settling import Settling
-from dragoman.core.state import State
+from dragoman.core.state.queue import Queue
+from dragoman.core.state.state import State
 from dragoman.limits import LEASES_PER_STEP_MAX, NAME_SIZE_MAX, QUEUE_NO_MAX, SERVED_MAX
 from dragoman.limits import QUEUES_MAX as QUEUES_COUNT_MAX
+from dragoman.model.facts.layout import QUEUE_NAMED, WORKER_JOINED
+from dragoman.model.facts.layout import WORKER_LEFT as WORKER_LEFT_FACT
+from dragoman.model.facts.records import FactLog
+from dragoman.model.facts.texts import worker_text
 from dragoman.model.peer import Peer
-from dragoman.model.records import QUEUE_NAMED, WORKER_JOINED, FactLog
-from dragoman.model.records import WORKER_LEFT as WORKER_LEFT_FACT
 from dragoman.model.serving import RANK_NORMAL, Serving
-from dragoman.model.texts import worker_text
 from dragoman.model.words import (
     BY_OPERATOR,
     CONNECTION_ENDED,
@@ -33,15 +34,15 @@ from dragoman.model.words import (
 
 @final
 class LostWorker:
-    """One that is gone, and what it held; it may be back, under another number, before all of that is taken from it."""
+    """A worker that is gone, and its leases. It may rejoin under another number before all of them are released."""
 
     def __init__(self, peer: Peer, reason: int, why: int, promoted: list[Serving]) -> None:
         self.peer = peer
         self.number = peer.number
         self.held = peer.held
-        self.reason = reason  # why it left
+        self.reason = reason  # why the worker left
         self.why = why  # why its leases end
-        self.promoted = promoted  # claims that waited for its end
+        self.promoted = promoted  # claims that waited for its claims to end
 
 
 @final
@@ -54,13 +55,13 @@ class Roster:
         self.dispatch = dispatch
         self.settling = settling
         self.workers: dict[int, Peer] = {}
-        self.lost: deque[LostWorker] = deque()  # what they held is not all taken back yet
+        self.lost: deque[LostWorker] = deque()  # not all of their leases are released yet
         self.dismissals = Dismissals()
 
     # -- queues ---------------------------------------------------------------------------------------------------------
 
     def check_name(self, name: bytes) -> int:
-        """Whether a queue of this name may be made."""
+        """Whether a queue of this name may be created: TAKEN, or why not."""
         if len(name) > NAME_SIZE_MAX:
             return TOO_LONG
         is_full = len(self.state.queues) >= QUEUES_COUNT_MAX or self.state.next_queue_no + SERVED_MAX > QUEUE_NO_MAX
@@ -124,7 +125,7 @@ class Roster:
         state.attendance.on_joined(peer.number, text, state.queues, state.queues_by_no, state.now_ns)
 
     def claims_anew(self, peer: Peer, queue: Queue, rank: int, is_exclusive: bool) -> bool:
-        """One that says its claim again, no more and no less exclusive than before, keeps its place; False for any other."""
+        """Update a repeated claim that is as exclusive as before and keep its position among the claims; False for any other claim."""
         if len(peer.serves) != 1 or peer.serves[0].queue_no != queue.number:
             return False
         serving = peer.serves[0]
@@ -136,7 +137,7 @@ class Roster:
         return True
 
     def enter(self, peer: Peer) -> None:
-        """A new worker, or one that says anew what it serves."""
+        """Register a new worker, or reset one that declares its queues again."""
         if peer.is_worker:
             self.promote(self.drop_servings(peer, SUPERSEDED))
         else:
@@ -159,7 +160,7 @@ class Roster:
         self.promote(self.drop_servings(peer, reason))
 
     def dismiss(self, peer: Peer) -> None:
-        """Give it nothing new. It stays, and what it holds it may answer; its free slots are counted on for the day it is admitted."""
+        """Stop leasing to a worker. It stays connected and may answer what it holds; its free slots are still counted, for when it is admitted."""
         if peer.is_dismissed:
             return
         claims = peer.serves
@@ -172,7 +173,7 @@ class Roster:
         peer.dismissed()
 
     def admit(self, peer: Peer) -> None:
-        """End a dismissal: its claims count again, behind those that came meanwhile."""
+        """End a dismissal: the worker's claims are active again, behind those made meanwhile."""
         claims = peer.claims
         peer.claims = []
         peer.is_dismissed = False
@@ -193,7 +194,7 @@ class Roster:
             return
         is_going = peer.is_leaving or peer.is_dismissed
         if reason == CONNECTION_ENDED and is_going and not peer.held:
-            reason = peer.leaving_reason  # it has done what it stayed for
+            reason = peer.leaving_reason  # it had finished its leases: an orderly departure
         promoted = self.drop_servings(peer, reason)
         peer.is_worker = False
         peer.slots = 0
@@ -209,8 +210,8 @@ class Roster:
             self.take_back()
 
     def has_more(self) -> bool:
-        """Whether something was broken off, so that others have their turn: `go_on` should be called soon."""
-        return bool(self.lost) or bool(self.dispatch.hungry) or bool(self.dispatch.behind)
+        """Whether work was interrupted to let other work run: `go_on` should be called soon."""
+        return bool(self.lost) or self.dispatch.has_more()
 
     def go_on(self) -> None:
         if self.lost:
@@ -218,22 +219,23 @@ class Roster:
         self.dispatch.go_on()
 
     def take_back(self) -> None:
-        """Take back what a lost worker held, some at a time. It has left, for those who read facts, with the last of it: no lease outlives it."""
+        """Release the leases of a lost worker in batches. Its worker_left fact comes with the last batch, so that in the facts no lease is held by a
+        worker that has left before."""
         lost = self.lost[0]
         if len(lost.held) <= LEASES_PER_STEP_MAX:
             self.log.numbered(WORKER_LEFT_FACT, lost.number, lost.reason, b"")
             self.state.attendance.on_left(lost.number, lost.reason, self.state.queues_by_no, self.state.now_ns)
         for number in list(lost.held)[:LEASES_PER_STEP_MAX]:
             message = lost.held.pop(number)
-            if message.worker is lost.peer and message.worker_no == lost.number:  # else it was settled meanwhile
+            if message.worker is lost.peer and message.worker_no == lost.number:  # else settled meanwhile
                 message.lease_until_ns = 0
                 self.settling.give_back(message, lost.why, b"")
         if not lost.held:
             self.lost.popleft()
-            self.promote(lost.promoted)  # now that what it held stands in line again
+            self.promote(lost.promoted)  # only now that its messages are back in their lines
 
     def drop_servings(self, peer: Peer, reason: int) -> list[Serving]:
-        """End its claims; returns those that waited for that and count now."""
+        """End a worker's claims; returns the waiting claims of others that become active."""
         promoted: list[Serving] = []
         for serving in peer.serves:
             queue = self.state.queues_by_no[serving.queue_no]
@@ -250,13 +252,13 @@ class Roster:
             self.dispatch.feed(serving.peer)
 
     def has_room_elsewhere(self, queue: Queue, peer: Peer) -> bool:
-        """Whether a worker beside this one has a free slot for a queue."""
+        """Whether another worker has a free slot for a queue."""
         return any(
             s.peer is not peer and s.takes() and s.peer.slots > 0 and not s.peer.is_blocked for s in queue.servings
         )
 
     def has_another(self, queue: Queue, peer: Peer) -> bool:
-        """Whether a worker beside this one is given messages of a queue."""
+        """Whether another worker takes messages of a queue."""
         return any(serving.peer is not peer and serving.takes() for serving in queue.servings)
 
 

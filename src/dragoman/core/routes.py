@@ -1,4 +1,4 @@
-"""Where answers go: the connections clients can be reached on now."""
+"""Finds the connection that a message's answer goes to."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dragoman.model.peer import Peer
 class Routes:
     """Address → the newest connection that claims it.
 
-    Two peers may claim one identity: each gets the answers to what it asked on its own connection; what was asked on a
-    connection that has ended goes to the newest one with that address.
+    Two connections may claim one identity: each gets the answers to its own requests; answers to requests of a connection that has
+    ended go to the newest one with that address.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Routes:
         self.peers[peer.address] = peer
 
     def remove(self, peer: Peer) -> None:
-        """When the newest goes, the next newest takes its place."""
+        """Remove a connection; if it was the newest of its address, the next newest replaces it."""
         address = peer.address
         older = self.older.get(address)
         if self.peers.get(address) is not peer:

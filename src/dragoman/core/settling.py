@@ -1,34 +1,35 @@
-"""How an attempt ends: again, at its end, or set aside; and how the client hears of it."""
+"""Ends attempts: a message is retried, settled or quarantined, and its client is notified."""
 
 from __future__ import annotations
 
 from typing import final
 
 from dragoman.core.dispatch import Dispatch
-from dragoman.core.leftovers import Leftovers
-from dragoman.core.lifecycle import ANSWER, CANCEL, DONE, EXPIRE, LEASED, REJECT, STATE_NAMES, moved
-from dragoman.core.lines import line_key
+from dragoman.core.lifecycle import ANSWER, CANCEL, DONE, EXPIRE, LEASED, REJECT, moved
 from dragoman.core.retries import AGAIN, END, judge
 from dragoman.core.routes import Routes
-from dragoman.core.state import State
+from dragoman.core.state.leftovers import Leftovers
+from dragoman.core.state.lines import line_key
+from dragoman.core.state.state import State
 from dragoman.core.tallies import Tallies
 from dragoman.limits import ENDED_REMEMBERED_MAX
+from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
 from dragoman.model.peer import ANONYMOUS, Peer
-from dragoman.model.records import FactLog
 from dragoman.model.words import (
     KEPT_WANTED,
     PAST_EXPIRY,
     REPLY_UNDELIVERABLE,
     REPLY_WANTED,
     RETRIES_USED_UP,
+    STATE_NAMES,
     WORKER_LOST,
 )
 
 
 @final
 class Settling:
-    """Releases, ends and quarantine, each with its fact."""
+    """Releases, settles and quarantines messages, each with its fact."""
 
     def __init__(self, state: State, log: FactLog, routes: Routes, dispatch: Dispatch, tallies: Tallies) -> None:
         self.state = state
@@ -37,18 +38,18 @@ class Settling:
         self.dispatch = dispatch
         self.tallies = tallies
         self.leftovers = Leftovers()
-        # How kept requests ended, by their client's id, the latest ones. Two halves: dropping a dict's oldest key one by one
-        # gets slower with every key dropped before.
+        # Latest outcomes of kept requests (KEPT_WANTED) and of those whose client was away, by client id. Two halves: dropping
+        # a dict's oldest key one by one gets slower with every key dropped before.
         self.ended: dict[bytes, int] = {}
         self.ended_before: dict[bytes, int] = {}
 
     def give_back(self, message: Message, reason: int, value: bytes, soonest_ns: int = 0) -> None:
-        """An attempt ended without success: again (not before `soonest_ns`), or an end, or quarantine (core/retries)."""
+        """End an attempt that did not succeed: retry (not before `soonest_ns`), settle or quarantine, as core/retries decides."""
         state = self.state
         queue = state.queues_by_no[message.queue_no]
         peer = message.worker
         assert peer is not None, "only a held message is given back"
-        worker_no = message.worker_no  # its holder's number then: it may have another by now
+        worker_no = message.worker_no  # at the time of the lease: the peer may have a new number by now
         died_with = worker_no if reason == WORKER_LOST else 0
         deaths = len(message.died_with) if message.died_with is not None else 0
         if died_with != 0 and (message.died_with is None or died_with not in message.died_with):
@@ -71,7 +72,7 @@ class Settling:
         self.dispatch.quarantine.put(message, queue, worker_no, peer.dialect, verdict.reason, died_with)
 
     def close(self, message: Message, move: int, reason: int, value: bytes, by: Peer | None) -> None:
-        """Settle a message: the fact carries its whole timing; the client is told what it asked to know."""
+        """Settle a message: write the closed fact, with all its timings, and notify the worker that holds it and the client."""
         state = self.state
         outcome = moved(message.state, move)
         queue = state.queues_by_no[message.queue_no]
@@ -101,7 +102,7 @@ class Settling:
             client.failed_for_good(message, outcome, reason, value)
 
     def cancel_all(self, client: Peer, reason: int) -> int:
-        """End what this connection waits for: nothing else can tell it. What it was promised (kept, delivered later) goes on."""
+        """Cancel every unsettled request of this connection that wants a reply; messages without REPLY_WANTED go on."""
         state = self.state
         numbers = [m.number for m in state.messages.values() if m.client is client or m.address == client.address]
         for queue in state.queues.values():
@@ -126,7 +127,7 @@ class Settling:
         self.ended[client_id] = outcome
 
     def state_of(self, client_id: bytes) -> str:
-        """How a request ended; "unknown" when it is not remembered."""
+        """Outcome of a request, as a name; "unknown" when it is not remembered."""
         outcome = self.ended.get(client_id, -1)
         if outcome < 0:
             outcome = self.ended_before.get(client_id, -1)
@@ -134,5 +135,5 @@ class Settling:
 
 
 def can_come_back(address: bytes) -> bool:
-    """An anonymous peer's address is gone with its connection."""
+    """Whether a client may reconnect under this address: an anonymous peer's ends with its connection."""
     return len(address) > 0 and address[0] < ANONYMOUS

@@ -1,29 +1,29 @@
-"""What happened since the broker started, counted for dashboards and alarms: nothing here is durable, and replay adds nothing.
+"""Counters since the broker started, for dashboards and alarms. They are not durable, and replay does not count.
 
-A wait is counted once for each message, at its first lease, from its acceptance on, or from the instant its client asked for if that is
-later. A total goes from acceptance to settlement. Who settled what is one matrix: a message's client on one side, the worker that
-settled it, or nobody, on the other.
+A message's wait is counted once, at its first lease: since its acceptance, or since the due instant its client asked for if that is
+later. Its total time runs from acceptance to settlement. Settlements are counted in a matrix: the client's dialect by the dialect of
+the worker that settled the message, or none.
 
-Durations are counted once, with their queue; those of the broker are the sum. A broker with very many queues counts those of the later ones
-together.
+Durations are counted per queue; the broker's are their sum. Beyond QUEUES_TALLIED_MAX queues, the others share one count.
 """
 
 from __future__ import annotations
 
 from typing import final
 
-from dragoman.core.queue import Queue
+from dragoman.core.state.lines import Lane, Line
+from dragoman.core.state.queue import Queue
 from dragoman.limits import QUEUES_TALLIED_MAX
 from dragoman.model.buckets import bucket_of
 from dragoman.model.histogram import Cell, Spans
-from dragoman.model.message import Message
+from dragoman.model.message import IN_FRESH, Message
 from dragoman.model.peer import Peer
 from dragoman.model.words import DIALECT_NAMES, DIALECTS, NOBODY, ROW_SIZE
 
 
 @final
 class Tallies:
-    """Of the whole broker."""
+    """The counters of the whole broker."""
 
     def __init__(self) -> None:
         assert len(DIALECT_NAMES) == DIALECTS
@@ -57,7 +57,7 @@ class Tallies:
         return spans
 
     def forget(self, queue: Queue) -> None:
-        """What was counted with a queue of its own is counted with all others."""
+        """Add the durations of a forgotten queue to the shared count."""
         spans = queue.spans
         if spans is not None and spans is not self.other_spans:
             self.own_spans.remove(spans)
@@ -69,5 +69,44 @@ class Tallies:
 
 
 def waits_since(m: Message) -> int:
-    """When a message could first have been served."""
+    """The instant at which a message could first have been leased."""
     return m.asked_due_ns if m.asked_due_ns > m.accepted_ns else m.accepted_ns
+
+
+def oldest_ns(queue: Queue) -> int:
+    """Since when the longest waiting message of a queue waits: its acceptance, or the end of the delay its client asked for; 0: none.
+    Only the heads of its lines are checked: they are older than the messages behind them."""
+    oldest = 0
+    if queue.waiting > 0:
+        oldest = oldest_in(queue.lanes, oldest)
+        for group in queue.unfit:
+            oldest = oldest_in(group.lanes, oldest)
+    return oldest
+
+
+def oldest_in(lanes: list[Lane], oldest: int) -> int:
+    for lane in lanes:
+        for line in lane.lines.values():
+            if line.size > 0:
+                found = head_ns(line)
+                if found != 0 and (oldest == 0 or found < oldest):
+                    oldest = found
+    return oldest
+
+
+def head_ns(line: Line) -> int:
+    """Since when the older of a line's returned and fresh heads waits; for one that is on disk only, its acceptance."""
+    found = 0
+    returned = line.returned_head()
+    if returned is not None:
+        found = waits_since(returned)
+    for m in line.fresh:
+        if m.where == IN_FRESH and m.line is line:
+            since_ns = waits_since(m)
+            return since_ns if found == 0 else min(found, since_ns)
+    tail = line.tail
+    for at in range(tail.head, len(tail.numbers)):
+        if tail.numbers[at] > 0:
+            since_ns = tail.accepted[at]
+            return since_ns if found == 0 else min(found, since_ns)
+    return found

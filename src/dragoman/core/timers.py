@@ -1,7 +1,7 @@
-"""Time in the core has two questions: what is due at t (`sweep`), and when is something due next (`when_next`)?
+"""Timers of the core: `sweep` does what is due, `when_next` returns when something is due next.
 
-No timer object per message: delays are a heap, expiries stand by the tenth of a second, and leases with a time bound are looked
-through worker by worker.
+No timer object per message: delays are a heap, expiries are grouped by tenths of a second, and leases with a timeout are scanned
+worker by worker.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import heapq
 from typing import Final, final
 
 from dragoman.core.core import Core
-from dragoman.core.kept import TailRow
 from dragoman.core.lifecycle import EXPIRE, LEASED, WAITING
-from dragoman.core.schedule import Schedule, latest_due, next_due, rewind
 from dragoman.core.settings import CATCH_UP_ALL, CATCH_UP_NONE
-from dragoman.core.state import State
+from dragoman.core.state.schedule import Schedule, latest_due, next_due, rewind
+from dragoman.core.state.state import State
+from dragoman.core.storage.kept import TailRow
 from dragoman.limits import DUE_PER_SWEEP_MAX, FIRED_PER_SWEEP_MAX, REWINDS_PER_SWEEP_MAX
+from dragoman.model.facts.layout import CLOCK_STEPPED, FIRED, NOTED, PUBLISHED, UNSCHEDULED
+from dragoman.model.facts.texts import fired_text
 from dragoman.model.message import Message
-from dragoman.model.records import CLOCK_STEPPED, FIRED, NOTED, PUBLISHED, UNSCHEDULED
-from dragoman.model.texts import fired_text
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EXPIRES_HELD, INTERNAL, NO_REASON, PAST_EXPIRY, TAKEN, TIMED_OUT
 
@@ -27,21 +27,21 @@ LEASE_SWEEP_NS: Final = 100_000_000
 
 @final
 class Timers:
-    """Drives a core's time."""
+    """Runs what is due in a core: delays, expiries, lease timeouts, schedules, counts."""
 
     def __init__(self, core: Core) -> None:
         self.core = core
         self.next_lease_sweep_ns: int = 0
         self.has_due_schedules: bool = False  # more were due than one sweep fires
         self.next_count_ns: int = 0
-        self.wall_ns: int = 0  # at the last sweep; 0: there was none
-        self.first_wall_ns: int = 0  # when this boot began, by the wall clock: a cron instant before was missed
-        self.to_rewind: list[Schedule] = []  # by cron, not looked at since the wall clock was set back
+        self.wall_ns: int = 0  # wall clock at the last sweep; 0: none yet
+        self.first_wall_ns: int = 0  # wall clock at the start of this boot: a cron instant before it was missed
+        self.to_rewind: list[Schedule] = []  # cron schedules to recompute since the wall clock was set back
 
     def sweep(self, now_ns: int, wall_ns: int) -> None:
-        """Do everything that is due. Cron goes by the wall clock, everything else by the clock that never jumps."""
+        """Do everything that is due. Cron uses the wall clock, everything else the monotonic clock."""
         self.core.set_time(now_ns)
-        # The core's time stands still while a block waits for the disk: what is due by the clock is due later then.
+        # The core's time does not advance while a block waits for the disk: what is due by it is delayed until then.
         self.core.wall_ahead_ns = wall_ns - now_ns
         if wall_ns < self.wall_ns or self.wall_ns == 0:
             self.wall_set_back(wall_ns)
@@ -75,9 +75,9 @@ class Timers:
         expiry_ns = state.expiries.next_ns()
         if expiry_ns != 0:
             soonest = min(soonest, expiry_ns)
-        if self.core.refusing == TAKEN:  # else they wait, however long they are due
+        if self.core.refusing == TAKEN:  # else schedules do not fire, even if due
             for schedule in state.schedules.values():
-                # Cron goes by the wall clock, and a sweep every tenth of a second is enough for it.
+                # Cron uses the wall clock; the runtime's sweeps every tenth of a second are enough for it.
                 if schedule.interval_ns > 0:
                     soonest = min(soonest, schedule.next_due_ns)
         return soonest
@@ -89,7 +89,7 @@ class Timers:
         while delayed and delayed[0][0] <= now_ns and left > 0:
             left -= 1
             entry = heapq.heappop(delayed)
-            if not state.is_delayed(entry):  # it was cancelled or answered meanwhile
+            if not state.is_delayed(entry):  # the message was cancelled or answered meanwhile
                 state.delayed_stale -= 1
                 continue
             m = state.messages[entry[1]]
@@ -104,7 +104,11 @@ class Timers:
     def sweep_expiries(self, now_ns: int) -> None:
         state = self.core.state
         due = state.expiries.take(now_ns, DUE_PER_SWEEP_MAX)
+        effort_max = state.kept.effort + state.settings.load_step_size
         for at in range(0, len(due), 2):
+            if state.kept.effort >= effort_max:  # large records used up the read budget
+                state.expiries.give_back(now_ns, due, at)
+                return
             m = take_at(state, due[at], due[at + 1])
             if m is not None and (m.state == WAITING or (m.state == LEASED and expires_held(m))):
                 self.core.settling.close(m, EXPIRE, PAST_EXPIRY, b"", None)
@@ -125,7 +129,7 @@ class Timers:
                 self.core.settling.give_back(m, TIMED_OUT, b"")
 
     def wall_set_back(self, wall_ns: int) -> None:
-        """The wall clock shows less than it did, or may have been set back before this boot."""
+        """Have all cron schedules recomputed: the wall clock was set back, or may have been before this boot."""
         if self.wall_ns == 0:
             self.first_wall_ns = wall_ns
         self.to_rewind = [schedule for schedule in self.core.state.schedules.values() if schedule.interval_ns == 0]
@@ -148,7 +152,7 @@ class Timers:
             self.fire(schedule, now_ns if schedule.interval_ns > 0 else wall_ns)
 
     def fire(self, schedule: Schedule, now_ns: int) -> None:
-        """A due instant makes at most one message; missed ones collapse as `catch_up` says."""
+        """Fire a due schedule: at most one message per due instant; `catch_up` decides about missed instants."""
         core = self.core
         zone = core.settings.timezone
         due_ns = schedule.due_ns()
@@ -180,7 +184,7 @@ class Timers:
             core.state.on_unscheduled(schedule)
 
     def write_counts(self) -> None:
-        """Once a second: publishes by topic, oddities by code."""
+        """Write the counts of the last second: publishes by topic, peers' odd behaviour by code."""
         core = self.core
         if core.topics.counts:
             for topic, count in core.topics.take_counts().items():
@@ -192,17 +196,17 @@ class Timers:
                 core.log.numbered(NOTED, count, 0, code.encode())
 
     def clock_stepped(self, delta_ns: int) -> None:
-        """The wall clock jumped; cron goes by it, leases and delays do not."""
+        """Record that the wall clock jumped: that affects cron, not leases and delays."""
         self.core.log.numbered(CLOCK_STEPPED, abs(delta_ns), 1 if delta_ns > 0 else 0, b"")
 
 
 def take_at(state: State, number: int, code: int) -> Message | None:
-    """The open message of this number, if it is in memory or in the tail of the line that a `line_code` names."""
+    """The open message of this number, if it is in memory or in the tail of the line with this `line_code` (-1: none)."""
     m = state.messages.get(number)
     if m is not None or code < 0:
         return m
     queue = state.queues_by_no.get(code >> 24)
-    if queue is None:  # forgotten: what was watched there has long ended
+    if queue is None:  # the queue was forgotten: all its messages have ended
         return None
     lane = queue.lane(code >> 16 & 0xFF)
     line = lane.lines.get((code & 0xFFFF).to_bytes(2, "big"))
@@ -217,12 +221,12 @@ def due_of(schedule: Schedule) -> int:
 
 
 def expires_held(m: Message) -> bool:
-    """Whether it expires in a worker's hands, too; one whose client is told of the hand-over, only until then."""
+    """Whether it expires while leased, too; if its client wants to be notified of the hand-over, only until that."""
     return m.flags & EXPIRES_HELD != 0 and not m.is_handed_over
 
 
 def copy_template(schedule: Schedule, now_ns: int) -> Message:
-    """The message a due instant makes; a template's `expires_ns` is how long each of them is worth delivering."""
+    """The message that a due instant creates; a template's `expires_ns` is relative: each message expires that long after it fires."""
     t = schedule.template
     m = Message(INTERNAL, t.queue, b"", t.body)
     m.headers = t.headers

@@ -1,6 +1,6 @@
-"""Publish and subscribe: a topic reaches everyone who subscribed to a prefix of it.
+"""Publish and subscribe: a publish goes to every subscriber of a prefix of its topic.
 
-A publish is not a fact of its own; each second one `published` fact per topic tells how many there were.
+A publish is not a fact of its own; once a second, one `published` fact per topic holds how many there were.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ ALL_DIALECTS: Final = -1
 
 @final
 class Topics:
-    """Prefix → subscribers, and the counts of the running second."""
+    """Subscribers by prefix and by exact topic, and the publishes of the current second."""
 
     def __init__(self) -> None:
         self.prefixes: dict[bytes, dict[int, Peer]] = {}
-        # Lengths of the prefixes there are, so that a topic is looked up once per length; and how many have each.
+        # The lengths of all prefixes, so that a topic is looked up once per length; and how many prefixes have each length.
         self.lengths: list[int] = []
         self.by_length: dict[int, int] = {}
-        self.exact: dict[bytes, dict[int, Peer]] = {}  # those who hear one topic only
-        self.reserved: set[bytes] = set()  # only the broker itself speaks there
+        self.exact: dict[bytes, dict[int, Peer]] = {}  # subscribers of one topic only
+        self.reserved: set[bytes] = set()  # only the broker may publish on these
         self.counts: dict[bytes, int] = {}
         self.published: int = 0
 
@@ -63,7 +63,7 @@ class Topics:
                 del self.exact[topic]
 
     def publish(self, topic: bytes, body: bytes, dialect: int = ALL_DIALECTS) -> int:
-        """A peer with several fitting prefixes gets it once. `dialect`: only its peers are told."""
+        """Send a publish to its subscribers, once each; returns how many. `dialect`: only to peers of that dialect."""
         self.published += 1
         if topic in self.counts or len(self.counts) < TOPICS_COUNTED_MAX:
             self.counts[topic] = self.counts.get(topic, 0) + 1

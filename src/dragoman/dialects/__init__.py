@@ -1,1 +1,1 @@
-"""Frames to commands and replies to frames: one package per protocol, blind to each other and to the core's inside."""
+"""Frames to commands and replies to frames: one package per protocol, independent of each other and of the core's internals."""

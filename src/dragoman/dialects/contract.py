@@ -1,51 +1,51 @@
-"""What the runtime asks of every dialect, whatever it speaks."""
+"""The interface between the runtime and every dialect."""
 
 from __future__ import annotations
 
-from dragoman.dialects.session import Hub, Session
+from dragoman.dialects.session import Outboxes, Session
 
 
 class Dialect:
-    """What all sessions of one dialect share. One per broker; it lives as long as the broker does."""
+    """State shared by all sessions of one dialect. One instance per broker, for the broker's lifetime."""
 
-    def __init__(self, hub: Hub) -> None:
-        self.hub = hub
-        self.exchange = hub.exchange
-        self.sessions: dict[int, Session] = {}  # by connection number; a session enters and leaves by itself
+    def __init__(self, outboxes: Outboxes) -> None:
+        self.outboxes = outboxes
+        self.exchange = outboxes.exchange
+        self.sessions: dict[int, Session] = {}  # by connection number; a session adds and removes itself
 
     def sweep(self, now_ns: int) -> None:
-        """Ten times a second: say signs of life that are due, lose peers that are silent."""
+        """Called ten times a second: send due heartbeats, drop silent peers."""
         for session in list(self.sessions.values()):
             session.beat(now_ns)
 
     def excuse(self, stall_ns: int) -> None:
-        """The broker did not listen for so long: that time is nobody's silence."""
+        """Do not count as silence a time in which the broker did not read."""
         now_ns = self.exchange.now_ns
         for session in self.sessions.values():
             session.last_sign_ns = min(session.last_sign_ns + stall_ns, now_ns)
 
     def went_on(self, still_ns: int) -> None:
-        """Time stood still at `still_ns`, and goes on: a sign of that instant came at any time since. Not quite now, so that it is not
-        taken for one of the next standstill."""
+        """Called when the core's time, which stood still at `still_ns`, advances again: a byte received at that instant may have arrived at any
+        time since. One nanosecond before now, so that it is not mistaken for a byte of the next standstill."""
         now_ns = self.exchange.now_ns - 1
         for session in self.sessions.values():
             if session.last_sign_ns == still_ns:
                 session.last_sign_ns = now_ns
 
     def reconfigured(self) -> None:
-        """The settings were read again."""
+        """The settings were reloaded."""
 
     def listening(self) -> None:
-        """The broker is open."""
+        """The broker has opened its ports."""
 
     def draining(self) -> None:
-        """The broker takes no new work from now on; what workers hold they may finish."""
+        """The broker accepts no new work from now on; workers may finish what they have leased."""
 
     def closing(self) -> None:
-        """The broker stops now: the last words to every peer."""
+        """The broker stops now: send the last message to every peer."""
         for session in list(self.sessions.values()):
             session.say_goodbye()
 
     def words_when_full(self) -> bytes:
-        """What a connection over the limit is told before it ends."""
+        """The bytes sent to a connection over the limit before it is closed."""
         return b""

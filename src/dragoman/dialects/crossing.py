@@ -1,10 +1,10 @@
-"""What survives when a client of one dialect is served by a worker of another.
+"""Which features survive when a client of one dialect is served by a worker of another.
 
-Each dialect declares once what its clients can say or be told and what its workers can be told or say, in its own words. All
-else follows: a feature survives a crossing when the client has a word for it and, where the worker takes part in it, the worker
-has one, too. What the broker does by itself (lines, retries, bounds on time) needs no word of the worker's.
+Each dialect declares once which features its clients and its workers can express, and how. Everything else is derived: a feature survives
+a crossing when the client can express it and, where the worker takes part in it, the worker can, too. What the broker does by itself
+(priorities, retries, timeouts) needs no support from the worker.
 
-The reference page, the SDK's refusals and the tests of every crossing read these declarations and no others.
+The reference page, the SDK's checks and the tests of every crossing read only these declarations.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dragoman.model.words import EBUS, EMQP, PINGPONG, RQ, SCALE0
 
 DIALECTS: Final = [SCALE0, PINGPONG, EMQP, EBUS, RQ]
 
-# What may cross: the first four come from the worker, the others from the client.
+# Features of a crossing: the first four come from the worker, the others from the client.
 REPLY: Final = 0
 REFUSAL: Final = 1
 REASON: Final = 2
@@ -26,7 +26,7 @@ TIMEOUT: Final = 6
 EXPIRY: Final = 7
 CANCEL: Final = 8
 HEADERS: Final = 9
-# What lies between a client and the broker alone.
+# Features between a client and the broker alone.
 NO_REPLY: Final = 10
 KEPT: Final = 11
 DELAY: Final = 12
@@ -39,7 +39,7 @@ PREFIXES: Final = 18
 QUEUES: Final = 19
 ONCE: Final = 20
 GUARANTEE: Final = 21
-# From the client again, numbered later.
+# From the client, too; added later.
 TRACE: Final = 22
 
 CROSSING: Final = [REPLY, REFUSAL, REASON, HANDOVER, PRIORITY, RETRIES, TIMEOUT, EXPIRY, CANCEL, HEADERS, TRACE]
@@ -61,14 +61,14 @@ BETWEEN: Final = [
 
 @final
 class Feature:
-    """`is_joint`: it needs a word of both; otherwise the broker does it, whatever the worker speaks."""
+    """One feature. `is_joint`: client and worker must both support it; otherwise the broker provides it, whatever the worker's dialect."""
 
     def __init__(self, number: int, name: str, is_joint: bool, about: str, otherwise: str) -> None:
         self.number = number
         self.name = name
         self.is_joint = is_joint
         self.about = about
-        self.otherwise = otherwise  # what happens at a worker that has no word of its own for it
+        self.otherwise = otherwise  # what happens with a worker whose dialect does not have it
 
 
 FEATURES: Final = [
@@ -146,7 +146,7 @@ FEATURES: Final = [
 
 @final
 class Word:
-    """How one dialect says one feature."""
+    """How one dialect expresses one feature."""
 
     def __init__(self, dialect: int, feature: int, text: str) -> None:
         self.dialect = dialect
@@ -154,7 +154,7 @@ class Word:
         self.text = text
 
 
-# What clients say, or are told.
+# What clients can send or receive.
 CLIENT_WORDS: Final = [
     Word(SCALE0, REPLY, "TASKREPLY"),
     Word(SCALE0, REFUSAL, "ERROR 503 with the task's id"),
@@ -209,7 +209,7 @@ CLIENT_WORDS: Final = [
     Word(RQ, QUEUES, "by name"),
 ]
 
-# What workers are told, or say.
+# What workers can receive or send.
 WORKER_WORDS: Final = [
     Word(SCALE0, REPLY, "TASKREPLY"),
     Word(SCALE0, TRACE, "`traceparent` of its TASK"),
@@ -240,7 +240,7 @@ WORKER_WORDS: Final = [
 
 @final
 class Words:
-    """The words of one role, by dialect and feature."""
+    """How the dialects express features in one role, by dialect and feature."""
 
     def __init__(self, words: list[Word]) -> None:
         self.texts: dict[int, str] = {}
@@ -248,7 +248,7 @@ class Words:
             self.texts[word.dialect << 8 | word.feature] = word.text
 
     def text(self, dialect: int, feature: int) -> str:
-        """How it is said; empty: it cannot be."""
+        """How a dialect expresses a feature; empty: it does not have it."""
         return self.texts.get(dialect << 8 | feature, "")
 
 
@@ -257,24 +257,24 @@ WORKERS: Final = Words(WORKER_WORDS)
 
 
 def client_has(dialect: int, feature: int) -> bool:
-    """Whether a client of this dialect can say it, or be told it."""
+    """Whether a client of this dialect can send or receive it."""
     return CLIENTS.text(dialect, feature) != ""
 
 
 def worker_has(dialect: int, feature: int) -> bool:
-    """Whether a worker of this dialect has a word of its own for it."""
+    """Whether this dialect's workers can express the feature."""
     return WORKERS.text(dialect, feature) != ""
 
 
 def survives(client: int, worker: int, feature: int) -> bool:
-    """Whether a feature reaches from a client of one dialect to a worker of another and back."""
+    """Whether a feature works between a client of one dialect and a worker of another."""
     if not client_has(client, feature):
         return False
     return worker_has(worker, feature) or not FEATURES[feature].is_joint
 
 
 def surviving(client: int, worker: int) -> list[int]:
-    """Everything that survives this crossing."""
+    """The features that survive this crossing."""
     found: list[int] = []
     for feature in CROSSING:
         if survives(client, worker, feature):
@@ -283,7 +283,7 @@ def surviving(client: int, worker: int) -> list[int]:
 
 
 def dropped(client: int, worker: int) -> list[int]:
-    """What one of the two can say and the other cannot be told."""
+    """The features that one of the two can express and the other cannot receive."""
     found: list[int] = []
     for feature in CROSSING:
         is_said = worker_has(worker, feature) if feature <= HANDOVER else client_has(client, feature)
@@ -293,7 +293,7 @@ def dropped(client: int, worker: int) -> list[int]:
 
 
 def wording(client: int, worker: int, feature: int) -> str:
-    """How a surviving feature is worded on its way; empty: it does not survive."""
+    """How a surviving feature is expressed on its way; empty: it does not survive."""
     if not survives(client, worker, feature):
         return ""
     said = WORKERS.text(worker, feature) or FEATURES[feature].otherwise
@@ -301,7 +301,7 @@ def wording(client: int, worker: int, feature: int) -> str:
 
 
 def having(feature: int) -> list[int]:
-    """The dialects whose clients have it; the one that is nearest to the others first."""
+    """The dialects whose clients have the feature, the one most similar to the others first."""
     found: list[int] = []
     for dialect in [RQ, EBUS, SCALE0, PINGPONG, EMQP]:
         if client_has(dialect, feature):

@@ -1,8 +1,8 @@
-"""News on its way to subscribers: encoded once for each form of framing, kept once for all who have not been sent it.
+"""News waiting for subscribers: encoded once per frame format, and stored once for all subscribers that have not received it.
 
-A subscriber's outbox is a line of references. What all of them keep alive is bounded: beyond `size_max` the oldest news is dropped for
-everyone who still waits for it. A subscriber that stopped reading in the middle of the oldest one cannot skip the rest of it: its
-connection ends.
+A subscriber's outbox is a queue of references. The total size of what they keep alive is limited: above `size_max` the oldest news is
+dropped for every subscriber that still waits for it. A subscriber that stopped reading in the middle of the oldest news cannot skip the
+rest of it: its connection is closed.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from dragoman.wire.zmtp.frames import encode_message
 if TYPE_CHECKING:
     from dragoman.dialects.subscriber import TopicSubscriber
 
-# What a publish counts for beside its bytes, and what each reference to it does.
+# The size counted for a publication besides its bytes, and for each reference to it.
 NEWS_SIZE: Final = 400
 REFERENCE_SIZE: Final = 16
 
 
 @final
 class News:
-    """One publish in one form of framing, as sockets are given it."""
+    """One publication in one frame format, as written to sockets."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.size: int = NEWS_SIZE + len(data)
-        self.number: int = 0  # the order of what waits
-        self.holders: int = 0  # subscribers that have not been sent all of it
+        self.number: int = 0  # the order of waiting news
+        self.holders: int = 0  # subscribers that have not received all of it
         self.is_dropped: bool = False
 
     def drop(self) -> None:
@@ -43,20 +43,20 @@ class Newsstand:
     def __init__(self) -> None:
         self.size: int = 0
         self.size_max: int = NO_BOUND
-        self.subscriber_size_max: int = NO_BOUND  # what one subscriber may be behind by
-        self.waiting: dict[int, News] = {}  # by their order
+        self.subscriber_size_max: int = NO_BOUND  # the most that one subscriber may be behind
+        self.waiting: dict[int, News] = {}  # by number
         self.next_number: int = 1
-        self.behind: dict[int, TopicSubscriber] = {}  # those that something waits for, by connection
-        self.stuck: list[TopicSubscriber] = []  # to be cut off: the rest of what they were being sent is gone
-        self.dropped: int = 0  # news not given to a subscriber, each time
-        # The publish that is being given out.
+        self.behind: dict[int, TopicSubscriber] = {}  # subscribers with waiting news, by connection
+        self.stuck: list[TopicSubscriber] = []  # to be disconnected: the rest of a partly sent message was dropped
+        self.dropped: int = 0  # counts each subscriber that did not get a publication
+        # The publication that is being distributed.
         self.last_topic: bytes = b""
         self.last_body: bytes = b""
         self.last: News | None = None
         self.last_v1: News | None = None
 
     def news_of(self, topic: bytes, body: bytes, is_v1: bool) -> News:
-        """The one object of a publish: its subscribers are given it one after the other."""
+        """The shared object of a publication, which is passed to its subscribers one after the other."""
         if self.last_body is not body or self.last_topic is not topic:
             self.last_topic = topic
             self.last_body = body
@@ -72,7 +72,7 @@ class Newsstand:
         return news
 
     def wait(self, subscriber: TopicSubscriber, news: News) -> None:
-        """One more subscriber waits for it."""
+        """Record that one more subscriber waits for it."""
         if news.holders == 0:
             news.number = self.next_number
             self.next_number += 1
@@ -85,7 +85,7 @@ class Newsstand:
             self.make_room()
 
     def done(self, news: News) -> None:
-        """One that waited for it was sent it, or does without."""
+        """Record that one subscriber has received it, or skips it."""
         self.size -= REFERENCE_SIZE
         news.holders -= 1
         if news.holders == 0 and not news.is_dropped:
@@ -93,7 +93,7 @@ class Newsstand:
             del self.waiting[news.number]
 
     def make_room(self) -> None:
-        """Send what can be sent; then drop the oldest until there is room again for an eighth of what there may be."""
+        """Send what can be sent; then drop the oldest until the size is an eighth below the limit."""
         for subscriber in list(self.behind.values()):
             subscriber.send_news()
         if self.size <= self.size_max:
@@ -102,7 +102,7 @@ class Newsstand:
         for news in list(self.waiting.values()):
             if (
                 self.size <= enough or len(self.waiting) == 1
-            ):  # the one that just came may be as large as a message can be
+            ):  # the only one left is the newest, which may be as large as a message can be
                 break
             self.size -= news.size
             del self.waiting[news.number]

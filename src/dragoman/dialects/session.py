@@ -1,7 +1,7 @@
-"""A session: one connection as a dialect speaks it, between the runtime's socket and the core's verbs.
+"""A session: one connection in one dialect, between the runtime's socket and the core.
 
-Bytes leave in two ways. *Held*: caused by a fact, sent once that fact is kept. *Free*: handshakes and signs of life, sent at
-once, because a slow disk must not make peers drop us.
+Output is of two kinds. *Held*: caused by a fact, sent once that fact is stored. *Free*: handshakes and heartbeats, sent immediately,
+because a slow disk must not make peers drop us.
 """
 
 from __future__ import annotations
@@ -9,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import final
 
-from librt.strings import BytesWriter
+from librt.strings import BytesWriter, write_i64_be
 
 from dragoman.dialects.news import Newsstand
 from dragoman.errors import PeerError
 from dragoman.limits import (
     ID_SIZE_MAX,
+    INLINE_BODY_SIZE_MAX,
+    MESSAGES_PER_TURN,
     NO_BOUND,
     OUTBOX_SIZE_KEPT,
+    OUTPUT_STEP_SIZE,
     QUEUES_PER_PIECE,
     READ_PIECE_SIZE,
+    RELEASED_PER_TURN,
     UNFINISHED_SIZE_MIN,
     UNFINISHED_STEP_SIZE,
 )
@@ -26,36 +30,39 @@ from dragoman.model.exchange import Exchange
 from dragoman.model.peer import ANONYMOUS, Peer, lasting_id_of
 from dragoman.wire.zmtp.commands import PROGRAM
 from dragoman.wire.zmtp.connection import ZmtpConnection
-from dragoman.wire.zmtp.frames import write_message
+from dragoman.wire.zmtp.frames import LONG, write_frame, write_message
 
 
 @final
-class Hub:
-    """What all sessions of a broker share: the core, and the list of those with something to send."""
+class Outboxes:
+    """Output state shared by all sessions of a broker: the core, and the lists of sessions with pending output."""
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
-        self.dirty: list[Session] = []  # with something to send at the end of this tick
-        self.holding: list[Session] = []  # with something that waits for a commit
-        self.finished: list[Session] = []  # to be closed once everything said to them is out
+        self.dirty: list[Session] = []  # with output to send at the end of this tick
+        self.holding: list[Session] = []  # with output that waits for a commit
+        self.finished: list[Session] = []  # to be closed once all their output is sent
         self.boot_no: int = 0
-        self.connections: int = 0  # connections so far: numbers them
+        self.connections: int = 0  # connections so far; used to number them
         self.stop_requested: bool = False
         self.message_size_max: int = 0
-        self.legacy_listeners: set[str] = set()  # where ZMTP 1.0 is taken
-        self.wall_ns: int = 0  # the wall clock, a tenth of a second old at most; 0: nobody keeps it
-        # Unfinished messages: their bytes in all, those worth watching by connection, and what happens when they are too many.
+        self.legacy_listeners: set[str] = set()  # listeners that accept ZMTP 1.0
+        self.behind: list[Session] = []  # with work that is done in steps
+        self.full: list[Session] = []  # with as much output as may wait for a commit: no new work until it is sent
+        self.output_step_size: int = OUTPUT_STEP_SIZE
+        self.wall_ns: int = 0  # the wall clock, at most a tenth of a second old; 0: not set
+        # Incomplete messages: their total bytes, sessions with many such bytes by connection, and the callback for too many.
         self.unfinished_size: int = 0
         self.unfinished_max: int = NO_BOUND
         self.unfinished: dict[int, Session] = {}
-        self.on_unfinished_over: Callable[[], None] = nothing
+        self.on_unfinished_over: Callable[[Session], None] = nothing
         self.traffic_size: int = (
-            0  # bytes read from sockets and given to them so far: memory is looked at after so many
+            0  # bytes read from and written to sockets so far: memory use is checked after so many more
         )
         self.news = Newsstand()
 
     def send_all(self) -> None:
-        """Everything decided so far is kept: send all there is, one write per connection."""
+        """Send all output, one write per connection; everything decided so far is stored."""
         sessions = self.dirty if not self.holding else self.holding + self.dirty
         self.dirty = []
         self.holding = []
@@ -73,7 +80,7 @@ class Hub:
                 data = session.take_more()
 
     def send_free(self) -> None:
-        """A commit is under way: send what need not wait for it."""
+        """Send the output that need not wait for the commit in progress."""
         sessions = self.dirty
         self.dirty = []
         for session in sessions:
@@ -86,9 +93,11 @@ class Hub:
             if not session.is_holding:
                 session.is_holding = True
                 self.holding.append(session)
+            if session.held_size() > self.output_step_size:
+                session.stop_output()
 
     def take_batch(self) -> list[tuple[Session, bytes]]:
-        """A commit of everything so far begins: what it holds back, by session."""
+        """Take the output that the commit now beginning holds back, by session."""
         batch: list[tuple[Session, bytes]] = []
         for session in self.holding:
             session.is_holding = False
@@ -101,6 +110,24 @@ class Hub:
         self.holding = []
         return batch
 
+    def release_full(self) -> None:
+        """What waited for a commit has been sent: give new work to some of the sessions whose output it was; the others follow in the next turns."""
+        sessions = self.full
+        self.full = []
+        left = RELEASED_PER_TURN
+        for session in sessions:
+            if left == 0 or session.held_size() > 0:
+                self.full.append(session)
+            else:
+                left -= 1
+                session.release_output()
+
+    def catch_up(self) -> None:
+        """Run the next step of the first session in `behind`."""
+        session = self.behind.pop(0)
+        if session.catch_up():
+            self.behind.append(session)
+
     def held_size(self) -> int:
         """Bytes that wait for a commit to begin."""
         size = 0
@@ -110,158 +137,198 @@ class Hub:
 
 
 def discard(data: bytes) -> None:
-    """Where bytes for a connection that has ended go."""
+    """Drop bytes for a connection that has ended."""
 
 
-def nothing() -> None:
-    """What happens where nobody minds."""
+def nothing(session: Session) -> None:
+    """The default for `on_unfinished_over`: do nothing."""
 
 
 class Session(Peer):
-    """The part every dialect shares; `receive` is a dialect's own."""
+    """The common part of all dialects; each dialect implements `receive`."""
 
-    def __init__(self, dialect: int, listener: str, hub: Hub) -> None:
+    def __init__(self, dialect: int, listener: str, outboxes: Outboxes) -> None:
         super().__init__(dialect, listener)
-        self.hub = hub
-        self.exchange = hub.exchange
-        hub.connections += 1
-        self.connection_no: int = hub.connections
+        self.outboxes = outboxes
+        self.exchange = outboxes.exchange
+        outboxes.connections += 1
+        self.connection_no: int = outboxes.connections
         self.held_out = BytesWriter()
         self.held_parts: list[bytes] = []
+        self.held_parts_size: int = 0
         self.free_out = BytesWriter()
+        self.is_output_full: bool = False  # the limit of output that may wait for a commit is reached
+        self.is_socket_full: bool = False  # the peer does not read
         self.is_dirty: bool = False
-        self.is_unread: bool = False  # the runtime does not read from it at the moment: its silence says nothing
+        self.is_unread: bool = False  # the runtime does not read from it at the moment: its silence does not count
         self.is_holding: bool = False
         self.is_finished: bool = False
-        self.is_greeted: bool = False  # its first bytes, or its whole handshake, are those of this protocol
-        self.tap: Callable[[bool, list[bytes]], None] | None = None  # hears (is it ours, the frames or the bytes)
-        self.sink: Callable[[bytes], object] = discard  # the socket's write, while there is one
-        self.received_size: int = 0  # bytes that came over it
+        self.is_greeted: bool = False  # its first bytes, or its whole handshake, are valid for this protocol
+        self.tap: Callable[[bool, list[bytes]], None] | None = None  # gets (is it ours, the frames or the bytes)
+        self.sink: Callable[[bytes], object] = discard  # the socket's write, while connected
+        self.received_size: int = 0  # bytes received
         self.received_mark: int = (
-            0  # as many as at the last full second, and at the one before: the difference tells who sends much
+            0  # bytes up to the last full second, in `received_before` up to the one before: shows who sends much
         )
         self.received_before: int = 0
-        self.unfinished_size: int = 0  # bytes of a message whose rest has not come
+        self.unfinished_size: int = 0  # bytes of an incomplete message
         self.is_unfinished: bool = False  # enough of them to be watched
-        self.is_cut_short: bool = False  # and more must come; some protocols keep what may be referred to again
+        self.is_cut_short: bool = False  # more must arrive; some protocols also store what may be repeated
         self.progress_ns: int = 0  # when that message last made progress
-        self.progress_size: int = 0  # and how much of it there was then
+        self.progress_size: int = 0  # and its size then
 
     def start(self) -> None:
-        """The connection is there: say what the protocol says first."""
+        """The connection is established: send the protocol's first bytes."""
         raise NotImplementedError
 
     def receive(self, data: bytes) -> None:
-        """Take bytes from the peer; raises a PeerError when it broke its protocol."""
+        """Process bytes from the peer; raises a PeerError when it violates the protocol."""
         raise NotImplementedError
 
     def piece_size(self) -> int:
-        """Bytes to take at a time. What a worker says is matched against all queues that it serves."""
+        """The number of bytes to process at a time. Fewer for a worker with many queues, because its messages are matched against all of them."""
         return READ_PIECE_SIZE // (1 + len(self.serves) // QUEUES_PER_PIECE)
 
     def has_waiting(self) -> bool:
-        """Whether something that came is left for the next turn, by `go_on`."""
+        """Whether received messages are left for the next turn, by `go_on`."""
         return False
 
     def go_on(self) -> None:
-        """Take what was left; raises a PeerError as `receive` does."""
+        """Process the messages that were left; raises a PeerError as `receive` does."""
 
     def ended(self) -> None:
-        """The connection is gone."""
+        """The connection has ended."""
         self.exchange.goodbye(self)
 
     def beat(self, now_ns: int) -> None:
-        """Ten times a second: signs of life that are due go by the clock, `now_ns`. The peer's silence goes by the core's time,
-        `exchange.now_ns`, which stands still while a slow disk keeps us from hearing anybody; while `is_unread` is set it says
-        nothing."""
+        """Called ten times a second: our own heartbeats follow the wall clock, `now_ns`. The peer's silence is measured in the core's time,
+        `exchange.now_ns`, which stands still while a slow disk keeps us from reading; while `is_unread` is set, silence does not
+        count."""
 
     def say_goodbye(self) -> None:
-        """The broker stops."""
+        """The broker stops: send the last message."""
 
     def lost(self, reason: int) -> None:
-        """The connection is about to end by our doing: what is held through it goes back to the line."""
+        """We are about to end the connection: messages leased to it go back to the queue."""
         self.exchange.lose(self, reason)
 
+    def fall_behind(self) -> None:
+        """Defer work that is too much for one callback: `catch_up` is called in the next turns."""
+        if self not in self.outboxes.behind:
+            self.outboxes.behind.append(self)
+
+    def catch_up(self) -> bool:
+        """Do a part of the deferred work; returns whether more is left."""
+        return False
+
     def holds_work(self) -> bool:
-        """Whether workers are reached through it. Such a connection is always read from: answers drain us."""
+        """Whether it carries workers. Such a connection is always read from: answers reduce the load."""
         return self.is_worker
 
+    def set_socket_full(self, is_full: bool) -> None:
+        """The peer stopped reading our output, or reads again."""
+        self.is_socket_full = is_full
+        if is_full or not self.is_output_full:
+            self.set_blocked(is_full)
+
+    def stop_output(self) -> None:
+        """Give it no new work until the output waiting for a commit is sent: all at once it could be more than a reading peer can take."""
+        if not self.is_output_full:
+            self.is_output_full = True
+            self.outboxes.full.append(self)
+            self.set_blocked(True)
+
+    def release_output(self) -> None:
+        self.is_output_full = False
+        if not self.is_socket_full:
+            self.set_blocked(False)
+
     def set_blocked(self, is_blocked: bool) -> None:
-        """The peer stopped reading what we send, or reads again."""
+        """Block it from new work, or unblock it."""
         self.is_blocked = is_blocked
         if not is_blocked:
             self.exchange.unblock(self)
 
     def abandon(self, fault: PeerError) -> None:
-        """The connection ends by our doing: what came of an unfinished message is dropped at once."""
+        """We end the connection: the received part of an incomplete message is dropped."""
 
     def note_unfinished(self, size: int, is_another: bool, is_cut_short: bool) -> None:
-        """Keep account of the message that is cut short after a read. `is_another`: not the one that was cut short before."""
-        hub = self.hub
+        """Account for the incomplete message after a read. `is_another`: it is not the message that was incomplete before."""
+        outboxes = self.outboxes
         self.is_cut_short = is_cut_short
-        hub.unfinished_size += size - self.unfinished_size
+        outboxes.unfinished_size += size - self.unfinished_size
         self.unfinished_size = size
         if size < UNFINISHED_SIZE_MIN:
             if self.is_unfinished:
                 self.is_unfinished = False
-                del hub.unfinished[self.connection_no]
+                del outboxes.unfinished[self.connection_no]
             return
         if not self.is_unfinished:
             self.is_unfinished = True
             is_another = True
-            hub.unfinished[self.connection_no] = self
+            outboxes.unfinished[self.connection_no] = self
         if is_another or size - self.progress_size >= UNFINISHED_STEP_SIZE:
             self.progress_ns = self.exchange.now_ns
             self.progress_size = size
-        if hub.unfinished_size > hub.unfinished_max:
-            hub.on_unfinished_over()
+        if outboxes.unfinished_size > outboxes.unfinished_max:
+            outboxes.on_unfinished_over(self)
+
+    def forget_spent(self) -> None:
+        """Memory is short: drop what is stored of a complete message."""
+
+    def missing_size(self) -> int:
+        """Bytes of the incomplete message that were announced and have not arrived."""
+        return 0
 
     def touch(self) -> None:
-        """There is something to send at the end of this tick."""
+        """Schedule the session's output for the end of this tick."""
         if not self.is_dirty:
             self.is_dirty = True
-            self.hub.dirty.append(self)
+            self.outboxes.dirty.append(self)
 
     def finish(self) -> None:
-        """End the connection once everything said so far is out."""
+        """End the connection once all output so far is sent."""
         if not self.is_finished:
             self.is_finished = True
-            self.hub.finished.append(self)
+            self.outboxes.finished.append(self)
             self.touch()
 
     def hold_part(self, part: bytes) -> None:
-        """A large body is passed on as it is, not copied."""
+        """Append a large body by reference, without copying."""
+        self.held_parts_size += len(self.held_out) + len(part)
         self.held_parts.append(self.held_out.getvalue())
         self.held_parts.append(part)
         self.held_out = BytesWriter()
+        if self.held_parts_size > self.outboxes.output_step_size:
+            self.stop_output()
 
     def take_parts(self) -> list[bytes]:
-        """What goes out before the rest of what is held, large bodies one by one: putting megabytes together would hold the loop."""
+        """The held output before the rest, large bodies one by one: joining megabytes would block the event loop."""
         parts = self.held_parts
         self.held_parts = []
+        self.held_parts_size = 0
         free = self.take_free()
         return [free, *parts] if free else parts
 
     def held_size(self) -> int:
-        size = len(self.held_out)
-        for part in self.held_parts:
-            size += len(part)
-        return size
+        """Bytes that wait for a commit to begin."""
+        return len(self.held_out) + self.held_parts_size
 
     def take_held(self) -> bytes:
-        """What the commit held back."""
+        """Take the output that the commit held back."""
         parts = self.held_parts
         data = b""
         size = len(self.held_out)
         if size > 0:
             data = self.held_out.getvalue()
-            if size <= OUTBOX_SIZE_KEPT:  # its room serves the next tick
+            if size <= OUTBOX_SIZE_KEPT:  # its buffer is reused in the next tick
                 self.held_out.truncate(0)
             else:
                 self.held_out = BytesWriter()
         if not parts:
             return data
         self.held_parts = []
+        self.held_parts_size = 0
         parts.append(data)
         return b"".join(parts)
 
@@ -271,7 +338,7 @@ class Session(Peer):
         return self.take_free() + self.take_held()
 
     def take_more(self) -> bytes:
-        """What is left to be sent at once after `take_all` or `take_free`, where that comes in parts."""
+        """More output to send immediately after `take_all` or `take_free`, where it comes in parts."""
         return b""
 
     def take_free(self) -> bytes:
@@ -283,14 +350,16 @@ class Session(Peer):
 
 
 class ZmtpSession(Session):
-    """A session over ZMTP; `opened` and `on_message` are a dialect's own."""
+    """A session over ZMTP; each dialect implements `opened` and `on_message`."""
 
-    def __init__(self, dialect: int, listener: str, listener_no: int, hub: Hub, socket_type: bytes) -> None:
-        super().__init__(dialect, listener, hub)
+    def __init__(self, dialect: int, listener: str, listener_no: int, outboxes: Outboxes, socket_type: bytes) -> None:
+        super().__init__(dialect, listener, outboxes)
         self.listener_no = listener_no
-        self.zmtp = ZmtpConnection(socket_type, True, b"", hub.message_size_max, None, listener in hub.legacy_listeners)
+        self.zmtp = ZmtpConnection(
+            socket_type, True, b"", outboxes.message_size_max, None, listener in outboxes.legacy_listeners
+        )
         self.is_open: bool = False
-        self.had_enough: bool = False  # the last message took much: what came behind it has the next turn
+        self.had_enough: bool = False  # the last message was expensive: the following ones wait for the next turn
         self.waiting: list[list[bytes]] = []
 
     def start(self) -> None:
@@ -300,7 +369,7 @@ class ZmtpSession(Session):
     def receive(self, data: bytes) -> None:
         zmtp = self.zmtp
         self.received_size += len(data)
-        self.hub.traffic_size += len(data)
+        self.outboxes.traffic_size += len(data)
         messages: list[list[bytes]] = []
         try:
             messages = zmtp.receive(data)
@@ -319,7 +388,7 @@ class ZmtpSession(Session):
             self.identity = zmtp.peer_identity
             program = zmtp.peer_metadata.get(PROGRAM, b"")[:ID_SIZE_MAX]
             self.lasting_id = lasting_id_of(program, self.identity, self.remote)
-            self.address = address_of(self.listener_no, self.identity, self.hub.boot_no, self.connection_no)
+            self.address = address_of(self.listener_no, self.identity, self.outboxes.boot_no, self.connection_no)
             self.opened()
             self.exchange.hello(self)
         tap = self.tap
@@ -334,10 +403,10 @@ class ZmtpSession(Session):
             raise zmtp.fault
 
     def take(self, messages: list[list[bytes]]) -> None:
-        """One after the other, up to one that took much."""
+        """Process the messages in order, up to an expensive one or MESSAGES_PER_TURN."""
         for at, frames in enumerate(messages):
             self.on_message(frames)
-            if self.had_enough:
+            if self.had_enough or at == MESSAGES_PER_TURN:
                 self.had_enough = False
                 self.waiting = messages[at + 1 :]
                 return
@@ -356,8 +425,11 @@ class ZmtpSession(Session):
         self.zmtp.abandon(fault)
         self.note_unfinished(0, True, False)
 
+    def missing_size(self) -> int:
+        return self.zmtp.missing_size()
+
     def piece_size(self) -> int:
-        """The rest of a frame under way costs no more than being kept, however much it is."""
+        """At least the rest of an incomplete frame, which is only stored, however large it is."""
         return max(self.zmtp.missing_size(), READ_PIECE_SIZE // (1 + len(self.serves) // QUEUES_PER_PIECE))
 
     def opened(self) -> None:
@@ -367,21 +439,34 @@ class ZmtpSession(Session):
         raise NotImplementedError
 
     def say(self, frames: list[bytes]) -> None:
-        """Send a message once the facts so far are kept."""
+        """Send a message once the facts so far are stored."""
         if self.is_connected:
-            write_message(self.held_out, frames, self.zmtp.is_v1)
+            if len(frames[-1]) > INLINE_BODY_SIZE_MAX and not self.zmtp.is_v1:
+                self.say_by_reference(frames)
+            else:
+                write_message(self.held_out, frames, self.zmtp.is_v1)
+                if len(self.held_out) > self.outboxes.output_step_size:
+                    self.stop_output()
             self.touch()
 
+    def say_by_reference(self, frames: list[bytes]) -> None:
+        """Send a large last frame by reference, without copying."""
+        for frame in frames[:-1]:
+            write_frame(self.held_out, frame, True)
+        self.held_out.append(LONG)
+        write_i64_be(self.held_out, len(frames[-1]))
+        self.hold_part(frames[-1])
+
     def say_now(self, frames: list[bytes]) -> None:
-        """Send a message that no fact caused."""
+        """Send a message that does not depend on a fact."""
         if self.is_connected:
             write_message(self.free_out, frames, self.zmtp.is_v1)
             self.touch()
 
 
 def address_of(listener_no: int, identity: bytes, boot_no: int, connection_no: int) -> bytes:
-    """Where answers find a peer: its identity at its listener, or, for an anonymous one, just this connection."""
+    """The address for answers to a peer: its identity at its listener, or, for an anonymous one, just this connection."""
     if not identity:
-        # A listener number of its own: a peer may claim any identity, and must not reach an anonymous one's answers by it.
+        # A listener number of its own: a peer may claim any identity, and must not receive an anonymous peer's answers by it.
         return b"%c%d.%d" % (listener_no | ANONYMOUS, boot_no, connection_no)
     return b"%c%s" % (listener_no, identity[:254])

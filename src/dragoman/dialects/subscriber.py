@@ -1,4 +1,4 @@
-"""A subscriber on a PUB or XPUB port: sends subscriptions, gets `topic, body`."""
+"""A subscriber on a PUB or XPUB port: sends subscriptions, receives `topic, body`."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import final
 from mypy_extensions import i64
 
 from dragoman.dialects.news import News
-from dragoman.dialects.session import Hub, ZmtpSession
+from dragoman.dialects.session import Outboxes, ZmtpSession
 from dragoman.limits import NAME_SIZE_MAX, NEWS_WRITE_SIZE, SUBSCRIPTIONS_MAX
 
 
 @final
 class TopicSubscriber(ZmtpSession):
-    """News for one who does not read waits, shared with the others that wait for it (dialects/news). As with any PUB socket, what is too
-    much is dropped, and counted: new news while the subscriber is as far behind as one may be, the oldest when all together are."""
+    """News for a subscriber that does not read waits in a buffer shared by all subscribers (dialects/news.py). As with any PUB socket, excess
+    news is dropped, and counted: new news while the subscriber's own backlog is full, the oldest when the shared buffer is full."""
 
-    def __init__(self, dialect: int, listener: str, listener_no: int, hub: Hub, socket_type: bytes) -> None:
-        super().__init__(dialect, listener, listener_no, hub, socket_type)
+    def __init__(self, dialect: int, listener: str, listener_no: int, outboxes: Outboxes, socket_type: bytes) -> None:
+        super().__init__(dialect, listener, listener_no, outboxes, socket_type)
         self.prefixes: dict[bytes, int] = {}
         self.news: deque[News] = deque()
-        self.news_size: int = 0  # of all that waits, `current` too
-        self.current: News | None = None  # what is being sent
-        self.current_at: i64 = 0  # and how much of it was
-        self.is_stuck: bool = False  # the rest of it was dropped: nothing can be sent any more
+        self.news_size: int = 0  # of all waiting news, including `current`
+        self.current: News | None = None  # the news being sent
+        self.current_at: i64 = 0  # and how much of it was sent
+        self.is_stuck: bool = False  # the rest of it was dropped: nothing more can be sent
 
     def on_message(self, frames: list[bytes]) -> None:
         text = frames[0]
@@ -52,7 +52,7 @@ class TopicSubscriber(ZmtpSession):
     def published(self, topic: bytes, body: bytes) -> None:
         if not self.is_connected or self.is_stuck:
             return
-        stand = self.hub.news
+        stand = self.outboxes.news
         news = stand.news_of(topic, body, self.zmtp.is_v1)
         if self.news_size > 0 and self.news_size + news.size > stand.subscriber_size_max:
             self.send_news()
@@ -65,14 +65,14 @@ class TopicSubscriber(ZmtpSession):
         stand.wait(self, news)
 
     def note_dropped(self) -> None:
-        self.hub.news.dropped += 1
+        self.outboxes.news.dropped += 1
         self.exchange.note(self, "SLOW_SUBSCRIBER_DROPPED")
 
     def send_news(self) -> None:
-        """Give the socket what it takes, at once: no fact has caused it."""
+        """Write as much to the socket as it accepts, immediately: it does not depend on a fact."""
         data = self.take_more()
         while data:
-            self.hub.traffic_size += len(data)
+            self.outboxes.traffic_size += len(data)
             self.sink(data)
             data = self.take_more()
 
@@ -85,8 +85,8 @@ class TopicSubscriber(ZmtpSession):
         return super().take_free()
 
     def take_more(self) -> bytes:
-        """The next stretch of news, unless the socket is full."""
-        if self.is_blocked or self.is_stuck or self.news_size == 0:
+        """The next part of the news, unless the socket is full."""
+        if self.is_socket_full or self.is_stuck or self.news_size == 0:
             return b""
         parts: list[bytes] = []
         size: i64 = 0
@@ -113,19 +113,19 @@ class TopicSubscriber(ZmtpSession):
 
     def release(self, news: News) -> None:
         self.news_size -= news.size
-        stand = self.hub.news
+        stand = self.outboxes.news
         stand.done(news)
         if self.news_size == 0:
             stand.behind.pop(self.connection_no, None)
 
     def skip_dropped(self) -> None:
-        """The oldest news was dropped: it is in nobody's way. Who was being sent it cannot go on."""
+        """Remove dropped news from the queue. A subscriber that was sent a part of it cannot continue."""
         current = self.current
         if current is not None and current.is_dropped:
             self.current = None
             if self.current_at > 0:
                 self.is_stuck = True
-                self.hub.news.stuck.append(self)
+                self.outboxes.news.stuck.append(self)
             self.note_dropped()
             self.release(current)
         news = self.news

@@ -1,9 +1,9 @@
-"""`traceparent`, the trace a client is in, on its way from one dialect to another. Anything but this form of it is not carried:
+"""`traceparent`, the client's trace, on its way from one dialect to another. Only this form is forwarded:
 
     00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
        trace id                         the client's span flags
 
-An eMQP message has it among its headers, a Scale0 message at the head of them, before its id's token, which never begins so:
+An eMQP message has it among its headers, a Scale0 message at the start of them, before its id's token, which never begins like this:
 
     traceparent:00-…-01            traceparent:00-…-01,<token>            <token>
 """
@@ -42,19 +42,19 @@ def is_traceparent(text: bytes) -> bool:
 
 
 def traceparent_of(m: Message) -> bytes:
-    """What a message carries, whoever sent it; empty: nothing. Most headers are too short to be looked at."""
+    """The traceparent of a message of any dialect; empty: none. Most headers are too short and are skipped."""
     headers = m.headers
     if len(headers) < KEPT_SIZE:
         return b""
     if m.dialect == SCALE0:
         return leading(headers)
-    if m.dialect == EMQP or m.dialect == INTERNAL:  # a schedule's headers are eMQP's, too
+    if m.dialect == EMQP or m.dialect == INTERNAL:  # a schedule's headers are eMQP headers, too
         return among(headers)
     return b""
 
 
 def among(headers: bytes) -> bytes:
-    """The first of an eMQP header text, as the exporter of traces reads it."""
+    """The first in an eMQP header text, as the trace exporter reads it."""
     for item in headers.split(b","):
         name, _, value = item.partition(b":")
         if name.strip().lower() == NAME:
@@ -64,7 +64,7 @@ def among(headers: bytes) -> bytes:
 
 
 def leading(headers: bytes) -> bytes:
-    """That of a Scale0 message's headers."""
+    """The traceparent in a Scale0 message's headers."""
     return headers[MARK_SIZE:KEPT_SIZE] if headers.startswith(MARK) else b""
 
 
@@ -74,5 +74,5 @@ def with_traceparent(traceparent: bytes, token: bytes) -> bytes:
 
 
 def without_traceparent(headers: bytes) -> bytes:
-    """The token that they hold; empty: none."""
+    """The token in the headers; empty: none."""
     return headers[KEPT_SIZE + 1 :] if headers.startswith(MARK) else headers

@@ -1,10 +1,10 @@
 """Every deliberate error of dragoman, each with a stable code.
 
-Three kinds of wrong (and one place for each):
+Three kinds of errors, each in one form:
 
-- a *refusal* is a value: the core returns one of the `Refusal` codes below, nothing is raised;
-- a *peer's fault* is an exception below `PeerError`: it costs that peer its connection and nobody else anything;
-- an *operator's fault* (a bad setting, a damaged file, a busy port) is an exception below `OperatorError`: the
+- a *refusal* is a value: the core returns one of the codes in `model.words.REFUSAL_CODES`, nothing is raised;
+- a *peer's fault* is a `PeerError` (module `connections`): its connection ends, no other peer is affected;
+- an *operator's fault* (a bad setting, a damaged file, a busy port) is an `OperatorError` (module `operators`): the
   command ends with its text and its exit code.
 
 Our own faults are assertions. A code is on the wire, in facts, in logs and in docs/reference/errors.md; it never changes.
@@ -12,68 +12,32 @@ Our own faults are assertions. A code is on the wire, in facts, in logs and in d
 
 from __future__ import annotations
 
-from dragoman.errors.clients import (
+from dragoman.errors.connections import (
     AdminRefused,
-    AdminUnreachable,
     AnswerLost,
     AppClosed,
-    BadAddress,
-    BadSearch,
-    BadTarget,
-    BrokerUnreachable,
-    ClientError,
-    JobFailed,
-    NoAnswer,
-    NotFinite,
-    NotInDialect,
-    Refused,
-    TraceNotFound,
-)
-from dragoman.errors.exports import BadInstant, ExportMisplaced, ExportTooLarge, NothingToExport, NotReplayable
-from dragoman.errors.kinds import DragomanError, OperatorError, PeerError
-from dragoman.errors.lakes import (
-    LakeAhead,
-    LakeDamaged,
-    LakeTaken,
-    LakeTooNew,
-    LakeUnreachable,
-    PyarrowMissing,
-    SealerBusy,
-)
-from dragoman.errors.operators import (
-    BadDocument,
-    BadObjectives,
-    BindNotLoopback,
-    ConfigError,
-    DataDirectoryBusy,
-    DataDirectoryUnusable,
-    IndexerBusy,
-    JournalDamaged,
-    JournalFailing,
-    JournalFull,
-    JournalMisplaced,
-    JournalTooNew,
-    JournalUnavailable,
-    ListenerTaken,
-    NoListener,
-    RecordDamaged,
-)
-from dragoman.errors.peers import (
     BadCommand,
     BadFrameFlags,
     BadFrameSize,
     BadGreeting,
+    BrokerUnreachable,
+    ClientError,
     CommandTooLarge,
     HandshakeFailed,
     HttpNotSpoken,
     IdentityTooLong,
+    JobFailed,
     LegacyGreetingOff,
     MechanismMismatch,
     MessageStalled,
     MessageTooLarge,
+    NoAnswer,
+    NotFinite,
+    NotInDialect,
     OperationWithoutId,
     PayloadTooLarge,
     PeerRefused,
+    Refused,
     RepeatedTooOften,
     SocketTypeMismatch,
     TlsNotSpoken,
@@ -81,17 +45,57 @@ from dragoman.errors.peers import (
     TooManyFrames,
     UnfinishedTooMuch,
 )
-from dragoman.errors.pipeline import (
+from dragoman.errors.kinds import DragomanError, OperatorError, PeerError
+from dragoman.errors.operators import (
+    AdminUnreachable,
+    BadAddress,
+    BadDocument,
+    BadInstant,
+    BadObjectives,
+    BadSearch,
     BadSparkConf,
+    BadTarget,
+    BindNotLoopback,
+    CollectorAway,
+    ConfigError,
+    DataDirectoryBusy,
+    DataDirectoryUnusable,
+    DeltaMissing,
+    ExporterBusy,
+    ExportMisplaced,
+    ExportTooLarge,
+    IndexerBusy,
     JavaNotFound,
+    JournalDamaged,
+    JournalFailing,
+    JournalFull,
+    JournalMisplaced,
+    JournalTooNew,
+    JournalUnavailable,
+    LakeAhead,
+    LakeDamaged,
     LakeEmpty,
+    LakeIncomplete,
+    LakeTaken,
+    LakeTooNew,
+    LakeUnreachable,
+    ListenerTaken,
+    NoListener,
     NoTables,
+    NothingToExport,
+    NotReplayable,
+    OutBusy,
+    OutUnreachable,
     PipelineFailed,
+    PyarrowMissing,
+    RecordDamaged,
+    SealerBusy,
+    SpansRefused,
     SparkMissing,
     SparkUnreachable,
+    StateTooNew,
+    TraceNotFound,
 )
-from dragoman.errors.tables import DeltaMissing, LakeIncomplete, OutBusy, OutUnreachable, StateTooNew
-from dragoman.errors.traces import CollectorAway, ExporterBusy, SpansRefused
 
 __all__ = [
     "AdminRefused",

@@ -1,4 +1,4 @@
-"""The kinds of deliberate errors; every other one is below one of them."""
+"""The base classes of deliberate errors; every other one derives from one of them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import ClassVar
 
 
 class DragomanError(Exception):
-    """Anything dragoman raises on purpose."""
+    """Any error that dragoman raises on purpose."""
 
     code: ClassVar[str] = "ERROR"
 
 
 class PeerError(DragomanError):
-    """A peer broke its protocol; its connection ends, the broker goes on."""
+    """A peer violated its protocol; its connection ends, the broker continues."""
 
     code = "PEER_ERROR"
     answer: ClassVar[bytes] = b""  # sent before the connection ends, where the peer may understand it

@@ -1,9 +1,9 @@
-"""facts → disk: blocks of records in segment files, committed, recovered, kept within bounds.
+"""Append-only log of facts: blocks of records in segment files, with commit, recovery and retention.
 
-The journal sees records only as bytes: `u32 size`, `u8 kind`, the rest opaque. See docs/reference/journal.md.
-For operators there are `backup`, `verify` and `salvage`, each a module of its own.
+The journal treats records as bytes: `u32 size`, `u8 kind`, the rest opaque. See docs/reference/journal.md.
+The operator tools are in `tools`: `backup`, `verify` and `salvage`, among others.
 
-What the room offers is loaded when it is first asked for: a trace needs neither the writer nor recovery, and is to answer at once.
+The names in `__all__` are imported on first use: a trace needs neither the writer nor recovery and must start fast.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from dragoman.journal.contract import FactLog
     from dragoman.journal.disk import Disk, DiskFace
-    from dragoman.journal.format import BLOCK_HEADER_SIZE, FORMAT_VERSION, KIND_CARRIED, KIND_CHECKPOINT, Block
+    from dragoman.journal.format import BLOCK_HEADER_SIZE, FORMAT_VERSION, Block
     from dragoman.journal.journal import Journal
     from dragoman.journal.reader import JournalReader
     from dragoman.journal.segments import SegmentInfo
@@ -24,8 +24,6 @@ __all__ = [
     "BLOCK_HEADER_SIZE",
     "DURABILITIES",
     "FORMAT_VERSION",
-    "KIND_CARRIED",
-    "KIND_CHECKPOINT",
     "Block",
     "Disk",
     "DiskFace",
@@ -43,8 +41,6 @@ _HOMES: Final = {
     "DiskFace": "disk",
     "BLOCK_HEADER_SIZE": "format",
     "FORMAT_VERSION": "format",
-    "KIND_CARRIED": "format",
-    "KIND_CHECKPOINT": "format",
     "Block": "format",
     "Journal": "journal",
     "JournalReader": "reader",

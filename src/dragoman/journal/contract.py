@@ -1,6 +1,6 @@
-"""The small interface behind which a journal may be another one: a file here, a replicated stream elsewhere.
+"""The interface that any journal must have, so that another implementation (such as a replicated stream) can replace the files.
 
-`dragoman.testing.journal_checks` holds the checks every such journal must pass.
+`dragoman.testing.journal_checks` has the checks that every implementation must pass.
 """
 
 from __future__ import annotations
@@ -12,18 +12,17 @@ from dragoman.journal.format import Block
 
 
 class FactLog(Protocol):
-    """Facts in blocks, in order, each with its lsn; the first fact ever has lsn 1."""
+    """Facts in blocks, in order, each with its lsn; the first fact of a journal has lsn 1."""
 
-    def append(self, records: bytes, count: int, time_ns: int) -> int:
-        """Take `count` facts as one block that is kept whole or not at all; the lsn of the last of them. Raises
-        `JournalUnavailable` and takes nothing when it cannot."""
+    def append(self, parts: list[bytes], count: int, time_ns: int) -> int:
+        """Append `count` facts, whose records are in `parts`, as one block that is stored whole or not at all. Return the lsn of the last fact.
+        Raise `JournalUnavailable`, and append nothing, when that fails."""
 
     def commit(self) -> int:
-        """Return when all that was appended before the call is as safe as the chosen durability says; the highest lsn
-        that is."""
+        """Wait until everything appended before the call is as safe as the configured durability requires. Return the highest lsn that is."""
 
     def read(self, from_lsn: int) -> Iterator[Block]:
-        """Blocks with facts, in order, from the one that holds `from_lsn` (or the oldest kept after it)."""
+        """Blocks with facts, in order, starting with the block that contains `from_lsn` (or the oldest one after it that still exists)."""
 
     def trim(self, before_lsn: int) -> int:
-        """Forget facts below `before_lsn` as far as that is possible; how many storage units went."""
+        """Delete facts below `before_lsn` as far as possible. Return how many storage units were deleted."""

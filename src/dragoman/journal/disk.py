@@ -1,6 +1,6 @@
-"""The only place of the journal that calls the operating system; `dragoman.testing.disk.FakeDisk` has the same face.
+"""The journal's only calls to the operating system. `dragoman.testing.disk.FakeDisk` has the same interface.
 
-Every call either does all it was asked or raises OSError. Paths are plain strings, files are descriptors.
+Every call completes in full or raises OSError. Paths are plain strings, files are descriptors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PARTS_MAX = 1024
 
 
 class DiskFace(Protocol):
-    """What the journal asks of a disk."""
+    """The disk operations that the journal uses."""
 
     def make_directory(self, path: str) -> None: ...
     def list_names(self, path: str) -> list[str]: ...
@@ -25,6 +25,7 @@ class DiskFace(Protocol):
     def close(self, fd: int) -> None: ...
     def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None: ...
     def read(self, fd: int, size: int, offset: int) -> bytes: ...
+    def read_into(self, fd: int, buffer: memoryview, offset: int) -> int: ...
     def size(self, fd: int) -> int: ...
     def sync(self, fd: int) -> None: ...
     def allocate(self, fd: int, offset: int, size: int) -> None: ...
@@ -40,7 +41,7 @@ class Disk:
     """The real disk."""
 
     def make_directory(self, path: str) -> None:
-        """Make the directory and what is missing above it, kept over power loss."""
+        """Create the directory and its missing parents, synced so that they survive power loss."""
         if os.path.isdir(path):
             return
         parent = os.path.dirname(os.path.abspath(path))
@@ -64,14 +65,16 @@ class Disk:
         os.close(fd)
 
     def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
-        """Write all parts one behind the other; a short write is continued."""
-        size = sum(map(len, parts))
-        if len(parts) <= _PARTS_MAX and os.pwritev(fd, parts, offset) == size:
-            return
-        rest = memoryview(b"".join(parts))
-        while rest:
-            done = os.pwrite(fd, rest, offset)
-            rest, offset = rest[done:], offset + done
+        """Write all parts one after the other, continuing after a short write."""
+        for first in range(0, len(parts), _PARTS_MAX):
+            some = parts[first : first + _PARTS_MAX]
+            size, done = sum(map(len, some)), os.pwritev(fd, some, offset)
+            if done < size:
+                rest = memoryview(b"".join(some))[done:]
+                while rest:
+                    done = os.pwrite(fd, rest, offset + size - len(rest))
+                    rest = rest[done:]
+            offset += size
 
     def read(self, fd: int, size: int, offset: int) -> bytes:
         """Up to `size` bytes; fewer only at the end of the file."""
@@ -83,6 +86,13 @@ class Disk:
             parts.append(data)
             got += len(data)
         return b"".join(parts)
+
+    def read_into(self, fd: int, buffer: memoryview, offset: int) -> int:
+        """Fill the buffer without allocating memory. Return the number of bytes read, fewer only at the end of the file."""
+        got = os.preadv(fd, [buffer], offset)
+        while 0 < got < len(buffer) and (more := os.preadv(fd, [buffer[got:]], offset + got)):
+            got += more
+        return got
 
     def size(self, fd: int) -> int:
         return os.fstat(fd).st_size
@@ -118,7 +128,7 @@ class Disk:
 
 
 def refuse_inside(target: str, source: str) -> None:
-    """A copy must not be written into what it copies: the copy would be taken for a part of it, now or at the next start."""
+    """Raise if `target` is inside `source`: the copy would be read as part of the original, now or at the next start."""
     real_target, real_source = os.path.realpath(target), os.path.realpath(source)
     if real_target == real_source or real_target.startswith(real_source + os.sep):
         raise JournalMisplaced(f"{target} lies inside {source}, which is to be copied: name a directory outside of it")

@@ -1,9 +1,8 @@
-"""The bytes of a journal: segment header, block header, record head. docs/reference/journal.md draws them.
+"""Byte layout of a journal: segment header, block header, record head. docs/reference/journal.md draws it.
 
-All integers are little-endian. A segment is one header and then blocks, one behind the other; what follows the last
-block is zeros (preallocated) or nothing. A block is the unit of write, of CRC and of truncation. The CRC of a block starts
-from a seed made of broker id and segment number, so that neither a block of another file nor bytes inside a message's
-body can pass for a block of this one.
+All integers are little-endian. A segment is one header followed by blocks; after the last block come zeros (preallocated) or
+the end of the file. A block is the unit of write, of CRC and of truncation. The CRC of a block starts from a seed made of broker id and
+segment number, so that neither a block of another file nor bytes inside a message's body can be mistaken for a block of this file.
 """
 
 from __future__ import annotations
@@ -14,25 +13,25 @@ from typing import Final, NamedTuple
 
 from dragoman.crc import crc32
 
-# 2: an accepted record has a CRC of its own, a checkpoint names the message of each record that it refers to. 1 is read.
+# Version 2 adds a CRC to each accepted record, and a checkpoint names the message of each record it refers to. Version 1 can be read.
 FORMAT_VERSION: Final = 2
 
 SEGMENT_MAGIC: Final = b"dragoman"
 SEGMENT_SUFFIX: Final = ".seg"
 INDEX_SUFFIX: Final = ".idx"
 SEGMENT_HEADER_SIZE: Final = 128
-# Magic and version keep their place in every version to come; all else may move.
+# Magic and version have the same offset in every future version; everything else may move.
 _SEGMENT_LEAD = struct.Struct("<8sI")
 _SEGMENT = struct.Struct("<8sIIIIQQQQQq16s")
 _SEGMENT_CRC_AT: Final = 12
 
 # The segment starts with a checkpoint (which may be incomplete).
 SEGMENT_CHECKPOINT: Final = 1
-# The segment may hold blocks whose records were promised another place (`origin` in the block header).
+# The segment may contain blocks whose records were announced at another place (`origin` in the block header).
 SEGMENT_MOVED: Final = 2
-# Salvaged: facts before this segment are lost, so its first numbers may jump.
+# Written by salvage: facts before this segment are lost, so its first numbers may jump.
 SEGMENT_GAP: Final = 4
-# Its first block numbers were used before, at the end of the segment before: what stands there counts for nothing, whole or torn.
+# Its first block numbers were already used at the end of the previous segment. The blocks there are ignored, whole or torn.
 SEGMENT_TOOK_OVER: Final = 8
 
 BLOCK_MAGIC: Final = 0x4B424744  # "DGBK" in the file
@@ -46,22 +45,17 @@ assert _BLOCK.size == BLOCK_HEADER_SIZE == _BLOCK_LEAD.size + _BLOCK_REST.size
 BLOCK_CHECKPOINT: Final = 1
 BLOCK_CHECKPOINT_BEGIN: Final = 2
 BLOCK_CHECKPOINT_END: Final = 4
-# Says only how far is synced; written when the journal is closed in good order.
+# Contains only the synced numbers; written when the journal is closed cleanly, and to confirm a checkpoint.
 BLOCK_MARK: Final = 8
-# Salvaged: stands where damaged bytes were; the numbers of the next block may jump.
+# Written by salvage in place of damaged bytes; the numbers of the next block may jump.
 BLOCK_FILLER: Final = 16
 
-# Records of these kinds are storage: they consume no lsn and are never facts.
-KIND_CHECKPOINT: Final = 200
-KIND_CARRIED: Final = 201
-
-RECORD_HEAD_SIZE: Final = 5
 PLACE_SHIFT: Final = 32
 _OFFSET_MASK: Final = (1 << PLACE_SHIFT) - 1
 
 
 class SegmentHeader(NamedTuple):
-    """What the first 128 bytes of a segment say."""
+    """The fields in the first 128 bytes of a segment."""
 
     version: int
     flags: int
@@ -75,7 +69,7 @@ class SegmentHeader(NamedTuple):
 
 
 class BlockHeader(NamedTuple):
-    """What the 72 bytes before a block's records say, in the order of the bytes."""
+    """The fields in the 72 bytes before a block's records, in byte order."""
 
     magic: int
     crc: int
@@ -93,7 +87,7 @@ class BlockHeader(NamedTuple):
 
 @dataclass(slots=True)
 class Block:
-    """One block as its readers see it; `place` is that of its first record."""
+    """One block as readers get it; `place` is that of its first record."""
 
     place: int
     first_lsn: int
@@ -117,18 +111,18 @@ def segment_name(segment_no: int) -> str:
 
 
 def segment_no_of(name: str) -> int | None:
-    """The number in a segment's file name; None when it is no segment's name."""
+    """The number in a segment's file name; None for any other file name."""
     digits = name.removesuffix(SEGMENT_SUFFIX)
     return int(digits) if len(digits) == 10 and digits.isdecimal() and name.endswith(SEGMENT_SUFFIX) else None
 
 
 def is_index_name(name: str) -> bool:
-    """Whether a file of this name is a segment's index."""
+    """Whether a file of this name is the index of a segment."""
     return name.endswith(INDEX_SUFFIX) and name.removesuffix(INDEX_SUFFIX).isdecimal()
 
 
 def index_path(segment_path: str) -> str:
-    """Where a segment's index lies: beside it."""
+    """The path of a segment's index: the same directory and number, another suffix."""
     return segment_path.removesuffix(SEGMENT_SUFFIX) + INDEX_SUFFIX
 
 
@@ -142,7 +136,7 @@ def split_place(place: int) -> tuple[int, int]:
 
 
 def block_seed(broker_id: bytes, segment_no: int) -> int:
-    """Where the CRC of every block of one segment starts from."""
+    """The initial CRC value of every block in a segment."""
     return crc32(broker_id + segment_no.to_bytes(8, "little"))
 
 
@@ -164,7 +158,7 @@ def pack_segment_header(header: SegmentHeader) -> bytes:
 
 
 def segment_version(data: bytes) -> int | None:
-    """The format version a file claims; None when it does not even start like a segment."""
+    """The format version in the file's first bytes; None when the magic does not match."""
     if len(data) < _SEGMENT_LEAD.size:
         return None
     magic, version = _SEGMENT_LEAD.unpack_from(data)
@@ -172,13 +166,13 @@ def segment_version(data: bytes) -> int | None:
 
 
 def is_version_damaged(data: bytes) -> bool:
-    """Whether these bytes are a whole header of a known version but for the version itself."""
+    """Whether these bytes are a valid header of a known version except for the version field."""
     known = [version.to_bytes(4, "little") for version in range(1, FORMAT_VERSION + 1)]
     return any(unpack_segment_header(data[:8] + version + data[12:]) is not None for version in known)
 
 
 def unpack_segment_header(data: bytes) -> SegmentHeader | None:
-    """The header, or None when its bytes are short, foreign or damaged."""
+    """The header, or None when the bytes are too short, not a segment header, or damaged."""
     if len(data) < SEGMENT_HEADER_SIZE:
         return None
     head = data[:SEGMENT_HEADER_SIZE]
@@ -202,7 +196,7 @@ def pack_block_header(
     time_ns: int,
     origin: int,
 ) -> bytes:
-    """The 72 bytes that go before `parts`, whose sizes sum up to `size`; the records themselves are not copied."""
+    """The 72 bytes that go before `parts`, whose total size is `size`; the records are not copied."""
     rest = _BLOCK_REST.pack(size, count, flags, 0, block_no, first_lsn, synced_lsn, synced_block_no, time_ns, origin)
     crc = crc32(rest, seed)
     for part in parts:
@@ -211,15 +205,15 @@ def pack_block_header(
 
 
 def repack_block_header(header: BlockHeader) -> bytes:
-    """The very bytes a header was read from."""
+    """The same bytes the header was read from."""
     return _BLOCK.pack(*header)
 
 
 def unpack_block_header(data: bytes | memoryview, offset: int) -> BlockHeader:
-    # What `_make` does, without its second look at the number of fields.
+    # Like `_make`, without its check of the number of fields.
     return tuple.__new__(BlockHeader, _BLOCK.unpack_from(data, offset))
 
 
 def block_is_whole(data: memoryview, offset: int, size: int, crc: int, seed: int) -> bool:
-    """True when the block of `size` record bytes at `offset` of `data` has the CRC its header claims."""
+    """Whether the block of `size` record bytes at `offset` of `data` matches the CRC in its header."""
     return crc32(data[offset + _BLOCK_LEAD.size : offset + BLOCK_HEADER_SIZE + size], seed) == crc

@@ -1,10 +1,10 @@
-"""The journal of one broker: facts in, blocks on disk, and everything asked of them later.
+"""The journal of one broker: appends facts in blocks, commits them, and reads them back.
 
-Life: `open` proves what is there, cuts a torn tail and begins a new segment; `replay` hands out the newest complete checkpoint
-and all blocks after it; then per tick `next_place`, `append`, `commit`. `upkeep`, in a thread, does what needs no tick:
-syncs in `os`, the spare segment, coming back after a full or failing disk.
+Order of use: `open` verifies what is on disk, cuts a torn tail and begins a new segment. `replay` yields the newest complete checkpoint
+and all blocks after it. Then every tick calls `next_place`, `append`, `commit`. `upkeep` runs in a thread and does what is not tied to a tick:
+syncs in `os` durability, the spare segment, and recovery from a full or failing disk.
 
-In `memory` nothing is written and nothing can be read back.
+In `memory` durability nothing is written and nothing can be read back.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from typing import Self
 from dragoman import limits
 from dragoman.errors import JournalFailing, JournalMisplaced, JournalUnavailable
 from dragoman.journal import retention
-from dragoman.journal.chain import block_limit
-from dragoman.journal.claims import superblock_findings
 from dragoman.journal.disk import Disk, DiskFace
 from dragoman.journal.format import (
     BLOCK_CHECKPOINT,
@@ -28,45 +26,49 @@ from dragoman.journal.format import (
     SEGMENT_GAP,
     SEGMENT_HEADER_SIZE,
     Block,
-    block_seed,
     place_of,
     segment_no_of,
     split_place,
 )
 from dragoman.journal.reader import JournalReader
-from dragoman.journal.recovery import Recovered, give_back_tail, recover
-from dragoman.journal.scan import SegmentFile, SegmentWalk, read_segment_file
+from dragoman.journal.recovery.chain import block_limit
+from dragoman.journal.recovery.claims import superblock_findings
+from dragoman.journal.recovery.recover import Recovered, give_back_tail, recover
+from dragoman.journal.recovery.scan import SegmentFile, blocks_below, read_segment_file
 from dragoman.journal.scrub import Scrub
+from dragoman.journal.segment_store import SegmentStore, open_store
 from dragoman.journal.segments import SegmentInfo
 from dragoman.journal.settings import JournalSettings
-from dragoman.journal.shelf import Shelf, shelve
+from dragoman.journal.stream import DiskLoad
 from dragoman.journal.superblock import SuperblockCopies
-from dragoman.journal.superblock_writer import SuperblockWriter
-from dragoman.journal.writer import Writer
-from dragoman.model.records import ANY_RECORD
+from dragoman.journal.writing.superblock_writer import SuperblockWriter
+from dragoman.journal.writing.writer import Writer
+from dragoman.model.facts.record_load import HeldRecord, RecordLoad
+from dragoman.model.facts.records import ANY_RECORD
 
 
 class Journal:
-    """Made by `Journal.open`. `append`, `roll`, `read_record` and `drop` belong to one thread; `commit`, `sync` and `upkeep` may run
-    in others meanwhile."""
+    """Created by `Journal.open`. `append`, `roll`, `read_record` and `drop` belong to one thread; `commit`, `sync` and `upkeep` may run
+    in other threads at the same time."""
 
     def __init__(
         self, settings: JournalSettings, disk: DiskFace, broker_id: bytes, found: Recovered, time_ns: int
     ) -> None:
         self.settings, self.broker_id = settings, broker_id
         self._disk, self._found, self._moves = disk, found, found.moves
-        self._shelf: Shelf = shelve(disk, found.files, found.reach)
-        for segment in self._shelf.segments.values():
+        self._store: SegmentStore = open_store(disk, found.files, found.reach)
+        self._store.read_whole_size = settings.read_whole_size
+        for segment in self._store.segments.values():
             segment.synced_end = found.synced_ends.get(segment.segment_no, 0)
         self._memory_lsn = 0
-        self.unsynced_size_soon = limits.UNSYNCED_SIZE_SOON  # durability `os` syncs when so much is unsynced
+        self.unsynced_size_soon = limits.UNSYNCED_SIZE_SOON  # unsynced bytes at which durability `os` syncs
         self._upkeep_ns = time_ns
         self._writer: Writer | None = None
-        self.scrub = Scrub(disk, self._shelf, settings.scrub_rate, settings.scrub_interval_s * 1_000_000_000)
+        self.scrub = Scrub(disk, self._store, settings.scrub_rate, settings.scrub_interval_s * 1_000_000_000)
         self.findings = found.findings
         self._superblock: SuperblockWriter | None = None
         if settings.durability != "memory":
-            self._writer = Writer(settings, disk, self._shelf, broker_id, found, time_ns)
+            self._writer = Writer(settings, disk, self._store, broker_id, found, time_ns)
             if found.has_checkpoint:
                 self._writer.checkpoint_no = found.files[found.start].segment_no
             self._writer.written_size = sum(reach.end for reach in found.reach.values())
@@ -81,7 +83,7 @@ class Journal:
         now_ns: int = 0,
         new_broker_id: bytes | None = None,
     ) -> Self:
-        """Take over the directory. The broker id lives in the segment headers; `new_broker_id` (else a random one) is for a
+        """Open the journal in the directory. The broker id is in the segment headers; `new_broker_id` (or a random one) is used for a
         journal that has none yet."""
         disk = disk if disk is not None else Disk()
         fresh_id = new_broker_id if new_broker_id is not None else uuid.uuid4().bytes
@@ -96,7 +98,7 @@ class Journal:
         journal = cls(settings, disk, found.broker_id or fresh_id, found, max(now_ns, found.time_ns))
         journal._tidy()
         assert journal._writer is not None, "only `memory` has none"
-        journal._superblock = SuperblockWriter(copies, journal._writer, journal._shelf, found.lost, now_ns)
+        journal._superblock = SuperblockWriter(copies, journal._writer, journal._store, found.lost, now_ns)
         journal._superblock.write()
         return journal
 
@@ -115,7 +117,7 @@ class Journal:
 
     @property
     def trouble(self) -> JournalUnavailable | None:
-        """Why new work must be refused now, as the error to show for it; None when all is well."""
+        """Why new work must be refused now, as the error to report; None when the disk works."""
         writer = self._writer
         if writer is None:
             return None
@@ -125,12 +127,12 @@ class Journal:
 
     @property
     def accepts_new_work(self) -> bool:
-        """False while the disk is full or failing: only facts that settle work should be made then."""
+        """False while the disk is full or failing: only facts that settle work should be appended then."""
         return self._writer is None or (self._writer.failing is None and self._writer.room.error is None)
 
     def replay(self) -> Iterator[Block]:
-        """The newest complete checkpoint's blocks, then every block of facts after its beginning, as found at `open`, which proved
-        that they follow each other; their bytes are proved again."""
+        """The blocks of the newest complete checkpoint, then every block of facts after its beginning, as found by `open`. `open` verified
+        their order; their CRCs are verified again here."""
         if self._writer is None:
             return
         files = [*self._found.files, read_segment_file(self._disk, self.settings.directory, self._first_no)]
@@ -143,56 +145,57 @@ class Journal:
             if may_jump or header.flags & SEGMENT_GAP:
                 next_lsn = max(next_lsn, header.first_lsn)
             limit = min(block_limit(files, index), self._replay_end)
-            for block in _blocks_below(self._disk, files[index], limit):
+            for block in blocks_below(self._disk, files[index], limit):
                 if block.flags == 0:
                     yield block
                 next_lsn, may_jump = block.first_lsn + block.count, block.flags & BLOCK_FILLER != 0
         assert next_lsn in (1, self._found.next_lsn), "recovery proved these blocks"
 
     def _checkpoint(self, files: list[SegmentFile]) -> Iterator[Block]:
-        """The blocks of the one to start with. Facts that were written between them come after it."""
+        """The blocks of the checkpoint to start with. Blocks of facts between them come later, from `replay`."""
         start = self._found.start
-        for block in _blocks_below(self._disk, files[start], min(block_limit(files, start), self._replay_end)):
+        for block in blocks_below(self._disk, files[start], min(block_limit(files, start), self._replay_end)):
             if block.flags & BLOCK_CHECKPOINT:
                 yield block
             if block.flags & BLOCK_CHECKPOINT_END:
                 return
 
     def next_place(self) -> int:
-        """Where the first record of the next block will lie. Kept until the next `append` or `roll`; a caller that hands
-        blocks to another thread may reckon on: the block after one of n record bytes begins n + BLOCK_HEADER_SIZE later."""
+        """The place of the first record of the next block. Valid until the next `append` or `roll`. A caller that hands blocks to another
+        thread may compute later places: the block after one of n record bytes begins n + BLOCK_HEADER_SIZE bytes later."""
         if self._writer is None:
             return place_of(1, SEGMENT_HEADER_SIZE + BLOCK_HEADER_SIZE)
         return self._writer.next_place()
 
     def append(
-        self, records: bytes, count: int, time_ns: int, *, settling: bool = False, place: int | None = None
+        self, parts: list[bytes], count: int, time_ns: int, *, settling: bool = False, place: int | None = None
     ) -> int:
-        """Write one block of `count` facts; the lsn of the last. `settling`: the block makes no new work, so it may use the
-        reserve of a full disk. `place`: what its records were told, when that is older than the last `next_place`."""
-        assert len(records) <= limits.BLOCK_SIZE_MAX, "one tick gathers less than this"
+        """Write one block of `count` facts, whose records are in `parts`. Return the lsn of the last fact. `settling`: the block adds no new work, so
+        it may use the space reserved for a full disk. `place`: the place announced for its records, if older than the last `next_place`."""
+        size = sum(map(len, parts))
+        assert size <= limits.BLOCK_SIZE_MAX, "one tick gathers less than this"
         if self._writer is None:
             self._memory_lsn += count
             return self._memory_lsn
-        return self._writer.append(records, count, time_ns, settling, place)
+        return self._writer.append(parts, size, count, time_ns, settling, place)
 
     def commit(self) -> int:
-        """Make all that was appended as safe as the durability says; the highest lsn that is. In `os` the append's write
-        was it. Raises `JournalUnavailable` when it cannot; the blocks stay held, call again later."""
+        """Make everything appended as safe as the durability requires. Return the highest lsn that is. In `os` the write in `append` was
+        enough. Raises `JournalUnavailable` on failure; the blocks stay in memory, so call it again later."""
         if self._writer is None or self.settings.durability == "os":
             return self.next_lsn - 1
         return self._writer.sync()
 
     def sync(self) -> int:
-        """Sync whatever the durability; the highest synced lsn."""
+        """Sync regardless of the durability. Return the highest synced lsn."""
         return self._writer.sync() if self._writer is not None else self._memory_lsn
 
     def wants_upkeep(self, now_ns: int) -> bool:
-        """Cheap, for every tick: True when `upkeep` has something to do."""
+        """Whether `upkeep` has something to do. Cheap enough for every tick."""
         writer = self._writer
         if writer is None:
             return False
-        # A clock that was set back makes it due too: better a sync too many than none for an hour.
+        # If the clock was set back, upkeep is due too: an extra sync is better than none for an hour.
         is_due = not 0 <= now_ns - self._upkeep_ns < limits.SYNC_INTERVAL_NS
         if self._superblock is not None and self._superblock.wants_work(now_ns):
             return True
@@ -204,8 +207,8 @@ class Journal:
         return is_due and not idle
 
     def upkeep(self, now_ns: int) -> None:
-        """Sync what is due, have a spare segment, try to leave trouble behind. May take long: run it in a thread, and in
-        `disk` not in the one that commits. Never raises `JournalUnavailable`; see `trouble`."""
+        """Sync what is due, create the spare segment, retry after a full or failing disk. May take long: run it in a thread, in `disk`
+        durability not in the one that commits. Never raises `JournalUnavailable`; see `trouble`."""
         self._upkeep_ns = now_ns
         if self._writer is None:
             return
@@ -219,35 +222,35 @@ class Journal:
 
     @property
     def superblock_trouble(self) -> str | None:
-        """Why the superblock cannot be written now; the journal goes on without."""
+        """Why the superblock cannot be written now; the journal works without it."""
         return self._superblock.trouble if self._superblock is not None else None
 
     def forget_lost(self, live_segments: Collection[int]) -> None:
-        """Of the segments that a start found missing, those that no open message needs are a loss no longer."""
+        """Stop reporting missing segments (found missing at start) that no open message needs."""
         if self._superblock is not None:
             self._superblock.forget_lost(live_segments)
 
     def wants_roll(self, size: int = 0) -> bool:
-        """True when a block of `size` record bytes would fill the segment. Ask before `next_place`."""
+        """Whether a block of `size` record bytes would fill the segment. Call it before `next_place`."""
         return self._writer is not None and self._writer.wants_roll(size)
 
     def roll(self, checkpoint: list[bytes] | None = None, rest_size: int = 0) -> bool:
-        """Seal the segment and begin the next, with a checkpoint if one is given and there is room for it: True when it was written.
-        `rest_size`: about so many bytes of it follow by `add_checkpoint`. Syncs nothing: the next commit or upkeep syncs both."""
+        """Seal the segment and begin the next one, with a checkpoint if one is given and fits. Return whether the checkpoint was written.
+        `rest_size`: about so many more bytes of it follow through `add_checkpoint`. Does not sync: the next commit or upkeep syncs both segments."""
         return self._writer is not None and self._writer.roll(checkpoint, rest_size)
 
     def add_checkpoint(self, chunks: list[bytes], is_last: bool) -> bool:
-        """The next part of the checkpoint that `roll` began; facts may have been appended meanwhile, and no segment ends before it is whole.
-        False when it was broken off by trouble with the disk: then it counts for nothing. Not between `next_place` and its `append`."""
+        """Write the next part of the checkpoint that `roll` began. Facts may have been appended since; the segment does not end before the checkpoint
+        is complete. False when a disk failure aborted it: it is ignored then. Do not call it between `next_place` and its `append`."""
         return self._writer is not None and self._writer.add_checkpoint(chunks, is_last)
 
     def confirm_checkpoint(self) -> bool:
-        """Without waiting for the next facts, have a synced checkpoint count, so that what it stands for may go. True when
-        that took a block, which the next commit or upkeep syncs. Not between `next_place` and its `append`."""
+        """Confirm a synced checkpoint now instead of with the next facts, so that the segments before it may be deleted. True when
+        that wrote a block, which the next commit or upkeep syncs. Do not call it between `next_place` and its `append`."""
         return self._writer is not None and self._writer.confirm_checkpoint()
 
     def wants_checkpoint(self, estimated_size: int) -> bool:
-        """True when there is none, or enough was written since the last that another costs little beside it."""
+        """Whether there is no checkpoint, or enough was written since the last one that a new one is cheap in comparison."""
         writer = self._writer
         if writer is None or not self.accepts_new_work:
             return False
@@ -255,31 +258,51 @@ class Journal:
 
     @property
     def has_moved(self) -> bool:
-        """Whether `place_now` differs for any place."""
+        """Whether `place_now` differs from the given place for any place."""
         return len(self._moves) > 0
 
     def place_now(self, place: int) -> int:
-        """Where a record lies whose place was promised; another one only after a sync failed."""
+        """The current place of a record that was announced at `place`; it differs only after a failed sync."""
         return self._moves.translate(place) if len(self._moves) else place
 
     def read_record(self, place: int, message_no: int = ANY_RECORD) -> bytes:
-        """The record of a message at `place`, by the place it was promised or the place replay gave it, proved by a CRC.
-        Raises `RecordDamaged`, and nothing else, when it cannot be read or is not what was written."""
+        """The record of a message at `place` (as announced, or as given by replay), verified by a CRC. Raises only `RecordDamaged`, when the
+        record cannot be read or is not what was written."""
+        record = self._held_record(place)
+        return (
+            record if record is not None else self._store.read_record(*split_place(self.place_now(place)), message_no)
+        )
+
+    def look(self, place: int, message_no: int, body_most: int) -> bytes:
+        """Like `read_record`, but with at most `body_most` bytes of a large record's body: the rest is verified but not kept."""
+        record = self._held_record(place)
+        return (
+            record
+            if record is not None
+            else self._store.look(*split_place(self.place_now(place)), message_no, body_most)
+        )
+
+    def begin_load(self, place: int, message_no: int, is_whole: bool) -> RecordLoad:
+        """Like `read_record`, in steps. Loads the body or, with `is_whole`, the accepted record."""
+        record = self._held_record(place)
+        if record is not None:
+            return HeldRecord(record, is_whole)
+        return DiskLoad(self._store, self.place_now, place, message_no, is_whole)
+
+    def _held_record(self, place: int) -> bytes | None:
+        """The record from memory while the disk is failing, if it is not on disk; else None."""
         assert self._writer is not None, "nothing lives on disk in durability memory"
-        place = self.place_now(place)
-        if self._writer.failing is not None and (record := self._writer.held.record(place)) is not None:
-            return record
-        return self._shelf.read_record(*split_place(place), message_no)
+        return self._writer.held.record(self.place_now(place)) if self._writer.failing is not None else None
 
     def record_size(self, place: int) -> int:
-        """The bytes of a record as its own head says, which nothing proves: for an estimate. 0 where there is none."""
-        return self._shelf.record_size(*split_place(self.place_now(place)))
+        """The size in the record's head, not verified, for an estimate; 0 where there is no record."""
+        return self._store.record_size(*split_place(self.place_now(place)))
 
     def prepare_reads(self, segment_nos: Iterable[int]) -> None:
-        """At the start, before there is a loop to hold up: know the blocks of those segments whose records have no CRC of their own."""
-        old = {file.segment_no for file in self._found.files if file.header is not None and file.header.version < 2}
-        for segment_no in sorted(old.intersection(segment_nos)):
-            self._shelf.prepare(segment_no)
+        """Find the block offsets of segments whose records may lack a CRC. Called at start, before the event loop runs."""
+        segment_nos = set(segment_nos)
+        for segment_no in sorted(segment_nos | self._moves.segments_behind(segment_nos)):
+            self._store.prepare(segment_no)
 
     def read(self, from_lsn: int) -> Iterator[Block]:
         """Blocks with facts from `from_lsn` on, as far as they are written."""
@@ -288,18 +311,18 @@ class Journal:
         )
 
     def segments(self) -> list[SegmentInfo]:
-        return self._shelf.infos()
+        return self._store.infos()
 
     def size(self) -> int:
         """Used bytes of all segments."""
-        return self._shelf.size()
+        return self._store.size()
 
     @property
     def is_disk_full(self) -> bool:
         return self._writer is not None and self._writer.room.is_full
 
     def size_bound(self) -> int:
-        """Bytes that the segments may take now: `size_max`, or less where the disk would else have less than `free_min` left."""
+        """Bytes that the segments may use now: `size_max`, or less so that the disk keeps `free_min` bytes free."""
         if self._writer is None:
             return self.settings.size_max
         try:
@@ -313,7 +336,7 @@ class Journal:
     def droppable(
         self, live_segments: Collection[int], now_ns: int, copied_lsn: int | None = None, size_max: int | None = None
     ) -> list[int]:
-        """Segments that should go now by size or age; see `retention.droppable`. `size_max`: the setting, or what `size_bound` found."""
+        """Segments that should be deleted now because of size or age; see `retention.droppable`. `size_max`: from `size_bound`, else the setting."""
         return retention.droppable(
             self.segments(),
             self.checkpoint_no,
@@ -325,20 +348,20 @@ class Journal:
         )
 
     def worth_carrying(self, live_sizes: Mapping[int, int], size_max: int) -> list[int]:
-        """Segments whose few live records should be appended again (as kind 201), given live bytes by segment number. On a full disk none:
-        the reserve is for settling."""
+        """Segments whose few live records should be appended again (as kind 201), given live bytes by segment number. None on a full disk:
+        the reserved space is for settling."""
         if self.is_disk_full:
             return []
         return retention.worth_carrying(self.segments(), self.checkpoint_no, live_sizes, size_max=size_max)
 
     def drop(self, segment_nos: Iterable[int]) -> int:
-        """Do without these segments; the bytes they hold, which the next `upkeep` frees."""
+        """Remove these segments from the journal. Return the bytes that the next `upkeep` frees."""
         assert self._superblock is not None, "nothing lives on disk in durability memory"
         return self._superblock.drop(list(segment_nos))
 
     def trim(self, before_lsn: int) -> int:
-        """Delete sealed segments whose facts all lie below `before_lsn` and that recovery does not need; how many went. Waiting
-        bodies are the caller's care."""
+        """Drop sealed segments whose facts are all below `before_lsn` and that recovery does not need. Return how many. The caller must
+        make sure that no waiting message has its body there."""
         infos = self.segments()
         numbers: list[int] = []
         for info in retention.unneeded(infos, self.checkpoint_no, ()):
@@ -348,20 +371,20 @@ class Journal:
         return len(numbers)
 
     def close(self) -> None:
-        """Sync and leave the directory in good order."""
+        """Sync, close all files, and record in the superblock whether the stop was clean."""
         if self._writer is not None and self._superblock is not None:
             self._superblock.delete_dropped(self._upkeep_ns)
             self._superblock.write(is_clean=self._writer.close())
 
     def _tidy(self) -> None:
-        """After a start has synced all that counts, segments of which nothing counts go."""
+        """Delete segments without any valid block, once the start has synced everything valid."""
         files = self._found.files
         while files and (header := files[-1].header) and header.first_block_no > self._found.synced_block_no:
-            self._shelf.drop(files.pop().segment_no)
+            self._store.drop(files.pop().segment_no)
 
     @property
     def checkpoint_no(self) -> int | None:
-        """The segment of the newest checkpoint that is synced: what the next start begins with, at the earliest."""
+        """The segment of the newest synced and confirmed checkpoint: the next start begins there or later."""
         return self._writer.checkpoint_no if self._writer is not None else None
 
 
@@ -372,16 +395,3 @@ def _refuse_kept_facts(disk: DiskFace, directory: str) -> None:
         f"{directory} holds a journal, which durability `memory` would neither read nor keep up: "
         f"choose durability `os` or `disk`, or another data directory"
     )
-
-
-def _blocks_below(disk: DiskFace, file: SegmentFile, limit: int) -> Iterator[Block]:
-    """The blocks of one segment whose numbers are below `limit`."""
-    assert file.header is not None, "recovery leaves no segment without a header"
-    first_place, fd = place_of(file.segment_no, BLOCK_HEADER_SIZE), disk.open(file.path, write=False)
-    try:
-        for offset, header, records in SegmentWalk(disk, fd, block_seed(file.header.broker_id, file.segment_no)):
-            if header.block_no >= limit:
-                return
-            yield Block(first_place + offset, header.first_lsn, header.facts, header.time_ns, records, header.flags)
-    finally:
-        disk.close(fd)

@@ -1,7 +1,7 @@
-"""Reading a journal that somebody may be writing: the sealer, the trace, a backup, in this process or another.
+"""Reads a journal that may be written at the same time: for the sealer, a trace or a backup, in this process or another.
 
-A reader changes nothing and locks nothing. Of the newest segment it reads as far as whole blocks go; a block just being
-written is simply not there yet. A segment trimmed under its feet is passed over.
+A reader changes nothing and locks nothing. In the newest segment it reads up to the last whole block; a block that is being
+written is not seen yet. A segment that is deleted during the read is skipped.
 """
 
 from __future__ import annotations
@@ -9,35 +9,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dragoman.errors import JournalDamaged
-from dragoman.journal.chain import ChainWalk, block_limit, counting, runs_of
-from dragoman.journal.claims import broker_id_of
 from dragoman.journal.disk import Disk, DiskFace
 from dragoman.journal.format import Block, split_place
-from dragoman.journal.scan import SegmentFile, block_of, list_segments
+from dragoman.journal.recovery.chain import ChainWalk, block_limit, counting, runs_of
+from dragoman.journal.recovery.claims import broker_id_of
+from dragoman.journal.recovery.scan import SegmentFile, block_of, list_segments
+from dragoman.journal.segment_store import open_store
 from dragoman.journal.segments import SegmentInfo
-from dragoman.journal.shelf import shelve
 
 _TRIES_MAX = 8
 
 
 class JournalReader:
-    """Read-only face of the journal in `directory`."""
+    """Read-only access to the journal in `directory`."""
 
     def __init__(self, directory: str, disk: DiskFace | None = None) -> None:
         self._directory = directory
         self._disk: DiskFace = disk if disk is not None else Disk()
 
     def segments(self) -> list[SegmentInfo]:
-        """All segments; only the newest counts as not sealed."""
+        """All segments; only the newest is not sealed."""
         files = [file for file in list_segments(self._disk, self._directory) if file.header is not None]
-        return shelve(self._disk, files, {}, newest_sealed=False).infos()
+        return open_store(self._disk, files, {}, newest_sealed=False).infos()
 
     def broker_id(self) -> bytes | None:
-        """Whose journal it is; None while it has no segment."""
+        """The broker id in the segment headers; None while there is no segment."""
         return broker_id_of(list_segments(self._disk, self._directory), self._directory)
 
     def synced_lsn(self) -> int:
-        """The highest lsn that the journal itself says is synced: what no power loss takes away."""
+        """The highest lsn that the journal itself records as synced."""
         files = [file for file in list_segments(self._disk, self._directory) if file.header is not None]
         if not files:
             return 0
@@ -47,8 +47,8 @@ class JournalReader:
         return walk.synced_lsn
 
     def read(self, from_lsn: int, behind: Block | None = None) -> Iterator[Block]:
-        """Blocks with facts from `from_lsn` on, as far as they are written now. `behind`: one read before, all of whose facts are
-        below `from_lsn`; what stands before it in its segment need not be walked again. It must have been synced."""
+        """Blocks with facts from `from_lsn` on, as far as they are written now. `behind`: a block read earlier, all of whose facts are below
+        `from_lsn`, so that the walk can skip what precedes it in its segment. It must be synced."""
         for _ in range(_TRIES_MAX):
             try:
                 for block in self._read(from_lsn, behind):
@@ -56,7 +56,7 @@ class JournalReader:
                     from_lsn = block.first_lsn + block.count
                 return
             except FileNotFoundError:
-                continue  # trimmed between listing and opening: list again, go on behind what was handed out
+                continue  # deleted between listing and opening: list again and continue after the last yielded block
         raise JournalDamaged(self._directory, 0, from_lsn, "segments vanish faster than they can be read")
 
     def _read(self, from_lsn: int, behind: Block | None) -> Iterator[Block]:
@@ -70,7 +70,7 @@ class JournalReader:
             walk = ChainWalk(self._disk, run, start, behind if known else None)
             limit = block_limit(
                 files, files.index(run[-1])
-            )  # a later run may have taken over what a suspect segment held
+            )  # a later run may have rewritten the blocks of a suspect segment
             for file, found in walk:
                 if found.header.block_no >= limit:
                     break
@@ -79,7 +79,7 @@ class JournalReader:
             damage = walk.damage
             if damage is None or damage.block_no >= limit:
                 continue
-            # The newest segment may end in a block that is being written; anywhere else a stop is damage.
+            # The newest segment may end in a block that is being written; anywhere else a stop means damage.
             if not last or damage.file.segment_no != run[-1].segment_no:
                 raise JournalDamaged(damage.file.path, damage.offset, damage.lsn, damage.reason)
 

@@ -1,7 +1,7 @@
-"""Which segments may go, and from which live records are worth carrying forward. Pure: infos in, numbers out.
+"""Decides which segments may be deleted and from which ones live records should be carried forward. Pure functions.
 
-A segment may go when nothing needs it: it is sealed, lies before the newest synced checkpoint, and no waiting message has its
-body there. It goes when the journal is over its size or the segment over its age, oldest first.
+A segment may be deleted if nothing needs it: it is sealed, older than the newest synced checkpoint, and contains no body of a
+waiting message. It is deleted, oldest first, when the journal exceeds its maximum size or the segment its maximum age.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dragoman.journal.segments import SegmentInfo
 
 
 def unneeded(infos: list[SegmentInfo], checkpoint_no: int | None, live_segments: Collection[int]) -> list[SegmentInfo]:
-    """Segments that recovery and waiting bodies could do without, oldest first."""
+    """Segments that neither recovery nor a waiting message needs, oldest first."""
     if checkpoint_no is None:
         return []
     return [i for i in infos if i.sealed and i.segment_no < checkpoint_no and i.segment_no not in live_segments]
@@ -29,8 +29,8 @@ def droppable(
     now_ns: int,
     copied_lsn: int | None,
 ) -> list[int]:
-    """Numbers of the segments to drop now. `copied_lsn`: facts up to it are in the lake; None when there is no lake to wait
-    for. Age alone drops a segment even if the lake never took it."""
+    """Numbers of the segments to delete now. `copied_lsn`: facts up to this lsn are in the lake; None when there is no lake to wait
+    for. Age alone deletes a segment even if the lake never received it."""
     size = sum(info.size for info in infos)
     may_go = {info.segment_no for info in unneeded(infos, checkpoint_no, live_segments)}
     numbers: list[int] = []
@@ -45,8 +45,8 @@ def droppable(
 
 
 def takes_over_from_one_that_stays(infos: list[SegmentInfo], info: SegmentInfo, going: Collection[int]) -> bool:
-    """The first copies of what a segment took over may be torn. Without it they would count, and read as damage: it goes after, or
-    with, the segment that ends in them."""
+    """Whether `info` took over blocks from a segment that is not being deleted. The first copies of those blocks may be torn: without `info`
+    they would be read as damage. So `info` is deleted together with, or after, the segment that ends in them."""
     if not info.took_over:
         return False
     before = [other.segment_no for other in infos if other.segment_no < info.segment_no]
@@ -56,8 +56,8 @@ def takes_over_from_one_that_stays(infos: list[SegmentInfo], info: SegmentInfo, 
 def worth_carrying(
     infos: list[SegmentInfo], checkpoint_no: int | None, live_sizes: Mapping[int, int], *, size_max: int
 ) -> list[int]:
-    """Segments that little live data keeps from going, oldest first: carry those records forward and they may go. Nothing
-    is worth it while the journal is below half its size."""
+    """Segments, oldest first, that only a few live records keep from being deleted: carry those records forward and the segment can go. Empty
+    while the journal is at most half its maximum size."""
     if checkpoint_no is None or sum(info.size for info in infos) * 2 <= size_max:
         return []
     return [

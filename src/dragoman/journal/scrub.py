@@ -1,7 +1,7 @@
-"""Proving kept segments again and again, slowly: damage at rest is found before somebody needs the bytes.
+"""Background verification of stored segments, so that damage at rest is found before the bytes are needed.
 
-A step proves some blocks of sealed segments by their CRC; a pass proves all there are. Damage found is reported once: as a range of bytes that
-hold no whole block. What it means for messages is the caller's affair. `step` runs in a thread; the rest belongs to the loop.
+A step verifies some blocks of sealed segments by CRC; a pass covers all of them. Damage is reported once, as a range of bytes without a
+whole block. The caller works out which messages are affected. `step` runs in a thread; everything else runs in the event loop.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import NamedTuple
 
 from dragoman.journal.disk import DiskFace
 from dragoman.journal.format import BLOCK_FILLER, SEGMENT_HEADER_SIZE, unpack_segment_header
-from dragoman.journal.scan import SegmentWalk, next_whole_block
+from dragoman.journal.recovery.scan import SegmentWalk, next_whole_block
+from dragoman.journal.segment_store import SegmentStore
 from dragoman.journal.segments import Segment
-from dragoman.journal.shelf import Shelf
 
-STEP_NS = 1_000_000_000  # how often a step is due during a pass
+STEP_NS = 1_000_000_000  # interval between steps during a pass
 NO_LIMIT = 1 << 64
 
 
 class DamagedRange(NamedTuple):
-    """Bytes of a segment that hold no whole block, though they should."""
+    """Bytes of a segment that should contain whole blocks and do not."""
 
     segment_no: int
     path: str
@@ -30,30 +30,30 @@ class DamagedRange(NamedTuple):
 
 
 class Scrub:
-    """`rate`: bytes a second during a pass; 0: never. `interval_ns`: from the beginning of a pass to that of the next."""
+    """`rate`: bytes per second during a pass; 0: never. `interval_ns`: from the start of one pass to the start of the next."""
 
-    def __init__(self, disk: DiskFace, shelf: Shelf, rate: int, interval_ns: int) -> None:
-        self._disk, self._shelf, self.rate, self.interval_ns = disk, shelf, rate, interval_ns
+    def __init__(self, disk: DiskFace, store: SegmentStore, rate: int, interval_ns: int) -> None:
+        self._disk, self._store, self.rate, self.interval_ns = disk, store, rate, interval_ns
         self._next_step_ns = 0
         self._pass_began_ns = 0
-        # Where the pass is: the segment, and the last block of it that was proved.
+        # Position of the pass: the segment and the last verified block in it.
         self._segment_no, self._offset, self._block_no = 0, 0, 0
         self._is_filler = False
         self._known: set[tuple[int, int]] = set()
-        self.found: deque[DamagedRange] = deque()  # not yet taken by the loop
-        self.proved_ns = 0  # when the last whole pass ended; 0: none has
+        self.found: deque[DamagedRange] = deque()  # not yet consumed by the event loop
+        self.proved_ns = 0  # when the last complete pass ended; 0: none has
 
     @property
     def damaged_blocks(self) -> int:
         """Damaged ranges of segments that are still kept."""
-        return sum(segment_no in self._shelf.segments for segment_no, _ in list(self._known))
+        return sum(segment_no in self._store.segments for segment_no, _ in list(self._known))
 
     def wants_step(self, now_ns: int) -> bool:
-        # A clock that was set back makes it due, too.
+        # If the clock was set back, a step is due, too.
         return self.rate > 0 and not self._next_step_ns - self.interval_ns - STEP_NS < now_ns < self._next_step_ns
 
     def step(self, now_ns: int) -> None:
-        """Prove about a second's share of bytes, or a larger block whole."""
+        """Verify about one second's share of bytes; a larger block is verified whole."""
         if self._segment_no == 0:
             self._pass_began_ns = now_ns
         self._next_step_ns = now_ns + STEP_NS
@@ -68,11 +68,11 @@ class Scrub:
             left -= self._prove(segment, left)
 
     def _segment(self) -> Segment | None:
-        """The segment to go on with."""
-        kept = sorted(s.segment_no for s in list(self._shelf.segments.values()) if s.sealed)
+        """The segment to continue with; None at the end of a pass."""
+        kept = sorted(s.segment_no for s in list(self._store.segments.values()) if s.sealed)
         for segment_no in kept:
             if segment_no > self._segment_no or (segment_no == self._segment_no and self._offset > 0):
-                segment = self._shelf.segments.get(segment_no)
+                segment = self._store.segments.get(segment_no)
                 if segment is not None:
                     if segment_no != self._segment_no:
                         self._segment_no, self._offset = segment_no, SEGMENT_HEADER_SIZE
@@ -81,12 +81,12 @@ class Scrub:
         return None
 
     def _prove(self, segment: Segment, most: int) -> int:
-        """Go on in one segment; the bytes that were read."""
+        """Continue in one segment. Return the number of bytes read."""
         begin = self._offset
         try:
             fd = self._disk.open(segment.path, write=False)
         except OSError as error:
-            if segment.segment_no in self._shelf.segments:  # else it was dropped meanwhile
+            if segment.segment_no in self._store.segments:  # else it was dropped in the meantime
                 self._report(segment, 0, segment.end, error.strerror or "it cannot be opened")
             self._offset = 0
             return SEGMENT_HEADER_SIZE
@@ -107,11 +107,11 @@ class Scrub:
             self._report(segment, 0, SEGMENT_HEADER_SIZE, "the segment header is damaged")
 
     def _walk(self, segment: Segment, fd: int, most: int) -> None:
-        """Prove blocks until `most` bytes are read or the segment ends: then `_offset` is 0."""
+        """Verify blocks until `most` bytes are read or the segment ends; at its end `_offset` becomes 0."""
         begin, limit, is_followed = self._offset, *self._limit(segment)
         walk = SegmentWalk(self._disk, fd, segment.seed, begin)
         for found in walk:
-            if found.header.block_no >= limit:  # what a failed sync left: it counts for nothing
+            if found.header.block_no >= limit:  # left by a failed sync; ignored
                 self._offset = 0
                 return
             self._offset, self._block_no = walk.end, found.header.block_no
@@ -130,8 +130,8 @@ class Scrub:
         self._offset = further.offset if further is not None else 0
 
     def _limit(self, segment: Segment) -> tuple[int, bool]:
-        """The block number at which the blocks of a segment stop counting, and whether the next one must be that number."""
-        later = [s for s in list(self._shelf.segments.values()) if s.segment_no > segment.segment_no]
+        """The block number from which on blocks of the segment are ignored, and whether the next segment follows directly."""
+        later = [s for s in list(self._store.segments.values()) if s.segment_no > segment.segment_no]
         limit = min((s.first_block_no for s in later), default=NO_LIMIT)
         return limit, any(s.segment_no == segment.segment_no + 1 for s in later)
 

@@ -1,4 +1,4 @@
-"""Segment files as the writer and the tools know them."""
+"""Segments as the writer and the tools see them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.journal.superblock import SegmentClaim, segment_identity
 
 @dataclass(frozen=True, slots=True)
 class SegmentInfo:
-    """One segment for retention, tools and status. `size` counts used bytes, not preallocated ones."""
+    """One segment, for retention, tools and status. `size` counts used bytes, not preallocated ones."""
 
     segment_no: int
     path: str
@@ -22,12 +22,12 @@ class SegmentInfo:
     sealed: bool
     created_ns: int
     last_time_ns: int
-    took_over: bool = False  # it begins with blocks whose first copy is at the end of the segment before
+    took_over: bool = False  # it begins with blocks whose first copy is at the end of the previous segment
 
 
 @dataclass
 class Segment:
-    """A segment that exists as a file; `fd` is None while it is not open."""
+    """A segment that exists as a file; `fd` is None while it is not open for writing."""
 
     segment_no: int
     path: str
@@ -41,11 +41,13 @@ class Segment:
     last_lsn: int = 0
     last_time_ns: int = 0
     sealed: bool = False
-    # It is known to be synced up to here; 0 while that is not known.
+    # The segment is known to be synced up to this offset; 0 if unknown.
     synced_end: int = 0
-    # A sync or write failed here: nothing is ever written to it or synced again.
+    # A sync or write failed here: the segment is never written to or synced again.
     suspect: bool = False
     took_over: bool = False
+    # It may contain messages of version 1, whose records have no CRC of their own.
+    may_lack_crc: bool = False
 
     def info(self) -> SegmentInfo:
         return SegmentInfo(
@@ -61,14 +63,14 @@ class Segment:
         )
 
     def claim(self, broker_id: bytes) -> SegmentClaim:
-        """What the superblock says of it."""
+        """The superblock's entry for this segment."""
         identity = segment_identity(self.segment_no, self.first_lsn, self.first_block_no, self.created_ns, broker_id)
         return SegmentClaim(self.segment_no, identity, self.synced_end, self.first_lsn)
 
 
 def claims_of(segments: list[Segment], synced_block_no: int, broker_id: bytes) -> tuple[SegmentClaim, ...]:
-    """What the superblock says of these: only of those that hold synced blocks. Any other may still go, left behind by a failed sync or
-    empty."""
+    """The superblock's entries for the segments that contain synced blocks. Any other segment may still be deleted: a failed sync left it, or it
+    is empty."""
     claims: list[SegmentClaim] = []
     limit = synced_block_no + 1
     for segment in reversed(segments):
@@ -86,7 +88,7 @@ def new_header(
 
 
 def leave(disk: DiskFace, suspects: list[Segment], synced_lsn: int, first_block_no: int) -> list[int]:
-    """Close suspect segments, whose unsynced blocks were written again from `first_block_no` on; the numbers of those of which nothing counts."""
+    """Close suspect segments, whose unsynced blocks were rewritten from `first_block_no` on. Return the numbers of those without any valid block."""
     for segment in suspects:
         segment.last_lsn = min(segment.last_lsn, synced_lsn)
         if segment.fd is not None:

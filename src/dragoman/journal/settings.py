@@ -1,4 +1,4 @@
-"""What an operator chooses about the journal."""
+"""Journal settings that an operator chooses."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ DURABILITIES: Final = ("memory", "os", "disk")
 
 @dataclass(frozen=True, slots=True)
 class JournalSettings:
-    """`directory` is the journal's own, `<data>/journal`; `age_max_s` 0 keeps history until `size_max` or `free_min`
-    asks for room."""
+    """`directory` is the journal's own, `<data>/journal`. With `age_max_s` 0, history is kept until `size_max` or `free_min` requires deleting it."""
 
     directory: str
     durability: Durability = "disk"
@@ -22,11 +21,13 @@ class JournalSettings:
     size_max: int = limits.JOURNAL_SIZE_MAX
     age_max_s: int = 0
     free_min: int = limits.JOURNAL_FREE_MIN
-    # Bytes a second that are proved again in the background; 0: none. And how often all of them are.
+    # Bytes per second that the scrub verifies in the background (0: none), and the interval from the start of one pass to the next.
     scrub_rate: int = limits.SCRUB_RATE
     scrub_interval_s: int = limits.SCRUB_INTERVAL_S
-    # Write zeros over the spare segment ahead of time: a sync then has no extent to convert and takes about a third less.
+    # Write zeros over the spare segment ahead of time: a sync then has no extent to convert and takes about a third less time.
     zero_fill: bool = True
+    # A record up to this size is read whole even if the caller wants only a part of it.
+    read_whole_size: int = limits.READ_WHOLE_SIZE
 
     def __post_init__(self) -> None:
         assert self.durability in DURABILITIES, self.durability

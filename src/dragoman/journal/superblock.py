@@ -1,11 +1,11 @@
-"""The superblock: what a journal must at least hold.
+"""The superblock: a record of what the journal must contain at least.
 
-Blocks and segment headers say what was synced before them; when the end of a journal is missing, so is what would tell of it. The superblock lies
-beside the segments and names the highest synced block, every segment that holds synced blocks, and whether the last stop was clean.
+Blocks and segment headers say what was synced before them. If the end of a journal is missing, that information is missing too. The superblock
+is in the same directory as the segments and names the highest synced block, every segment with synced blocks, and whether the last stop was clean.
 
-Invariants. It claims only what is on disk already, so a power cut never makes a claim untrue. There are two copies, written in turn and in
-place, each with a CRC and a sequence number: a torn write leaves the other. A segment is deleted only after a copy that does not
-name it is kept. docs/reference/journal.md draws the bytes.
+Invariants: it claims only what is already on disk, so a power cut cannot make a claim false. There are two copies, overwritten
+alternately and in place, each with a CRC and a sequence number: a torn write leaves the other copy intact. A segment is deleted only after a
+copy that does not name it is on disk. docs/reference/journal.md draws the bytes.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _IDENTITY = struct.Struct("<QQQq16s")
 
 _CLEAN: Final = 1
 _LOST: Final = 1
-# A copy is allocated in powers of two from here on, and twice what it needs: on a full disk it is written all the same.
+# The file size of a copy is a power of two, at least this and at least twice the content, so that it can be rewritten on a full disk.
 _SIZE_MIN: Final = 4096
-# One superblock is read at most: 64 MiB name 2.8 million segments.
+# At most this much of a superblock is read: 64 MiB name 2.8 million segments.
 _SIZE_MAX: Final = 64 * 1024 * 1024
 
 
 class SegmentClaim(NamedTuple):
-    """A segment that must be there. `identity` tells it from another file of its number; it is at least `end` bytes long (0: not known). `is_lost`:
-    a start has reported it as missing, and what it held may still be open."""
+    """A segment that must exist. `identity` distinguishes it from another file with the same number; the file has at least `end` bytes (0: unknown).
+    `is_lost`: an earlier start reported it as missing, and messages in it may still be open."""
 
     segment_no: int
     identity: int
@@ -59,7 +59,7 @@ class Superblock:
 
 
 def segment_identity(segment_no: int, first_lsn: int, first_block_no: int, created_ns: int, broker_id: bytes) -> int:
-    """What stays the same of a segment's header in every version of the format."""
+    """CRC over the fields of a segment's header that are the same in every version of the format."""
     return crc32(_IDENTITY.pack(segment_no, first_lsn, first_block_no, created_ns, broker_id))
 
 
@@ -85,7 +85,7 @@ def pack_superblock(superblock: Superblock) -> bytes:
 
 
 def unpack_superblock(data: bytes, path: str) -> Superblock | None:
-    """None when the bytes are short, foreign or damaged; a whole one of a later version is refused."""
+    """None when the bytes are too short, not a superblock, or damaged. Raises `JournalTooNew` for a whole one of a later version."""
     if len(data) < _HEAD.size:
         return None
     magic, version, crc, flags, count, sequence, lsn, block_no, time_ns, broker_id = _HEAD.unpack_from(data)
@@ -104,12 +104,12 @@ def unpack_superblock(data: bytes, path: str) -> Superblock | None:
 
 
 class SuperblockCopies:
-    """Both copies in one directory. `newest` is what they say; `trouble` is why the last write failed."""
+    """Both copies in one directory. `newest` is the valid copy with the higher sequence number; `trouble` is why the last write failed."""
 
     def __init__(self, disk: DiskFace, directory: str) -> None:
         self._disk, self._directory = disk, directory
         self.newest: Superblock | None = None
-        self.damaged: list[str] = []  # paths of copies that are there and not whole
+        self.damaged: list[str] = []  # paths of copies that exist and are not whole
         self.trouble: str | None = None
         self._next_slot = 0
         for slot, name in enumerate(SUPERBLOCK_NAMES):
@@ -124,7 +124,7 @@ class SuperblockCopies:
 
     @property
     def is_rebuilt(self) -> bool:
-        """Whether copies are there and none of them is whole."""
+        """Whether copies exist but none of them is whole."""
         return self.newest is None and bool(self.damaged)
 
     def _read(self, path: str) -> Superblock | None:
@@ -140,14 +140,14 @@ class SuperblockCopies:
             self._disk.close(fd)
 
     def write(self, superblock: Superblock) -> bool:
-        """Keep it in the older copy's stead; False when the disk does not let us: what was kept before still counts."""
+        """Overwrite the older copy. False when the disk fails; the newer copy stays valid then."""
         superblock = replace(superblock, sequence=self.newest.sequence + 1 if self.newest is not None else 1)
         path = f"{self._directory}/{SUPERBLOCK_NAMES[self._next_slot]}"
         try:
             self._write_copy(path, pack_superblock(superblock))
         except OSError as error:
             self.trouble = str(error)
-            with suppress(OSError):  # a file that failed a sync is never trusted again
+            with suppress(OSError):  # a file whose sync failed is never trusted again
                 self._disk.unlink(path)
             return False
         self.newest, self._next_slot, self.trouble = superblock, 1 - self._next_slot, None
@@ -161,7 +161,7 @@ class SuperblockCopies:
             while size < 2 * len(content):
                 size *= 2
             if self._disk.size(fd) < size:
-                with suppress(OSError):  # then there may still be room for what is written now
+                with suppress(OSError):  # the write may still fit
                     self._disk.allocate(fd, 0, size)
             self._disk.write(fd, [content], 0)
             self._disk.sync(fd)
@@ -171,7 +171,7 @@ class SuperblockCopies:
             self._disk.sync_directory(self._directory)
 
     def remove(self) -> bool:
-        """Claim nothing any more; False when not even that can be had."""
+        """Delete both copies, so that nothing is claimed. False when that fails too."""
         try:
             for name in SUPERBLOCK_NAMES:
                 if self._disk.exists(f"{self._directory}/{name}"):

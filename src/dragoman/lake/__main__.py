@@ -1,4 +1,4 @@
-"""`python -m dragoman.lake`: the sealer that `dragoman up` starts; lake/process says how they talk."""
+"""`python -m dragoman.lake`: the sealer that `dragoman up` starts; lake/process documents the protocol between them."""
 
 from __future__ import annotations
 

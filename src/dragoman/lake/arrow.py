@@ -1,6 +1,6 @@
-"""Columns of bytes become Arrow arrays: whole columns at a time, no row is looked at.
+"""Conversion of fact columns to Arrow arrays: whole columns at a time, without a loop over rows.
 
-Arrow's types follow from lake/schema; the numbers that stand for "not said" (model/columns) become nulls here.
+Arrow's types follow from lake/schema; the numbers that mean "absent" (model/facts/columns) become nulls here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from librt.strings import BytesWriter
 
 from dragoman.lake import schema
-from dragoman.model.columns import BODIES_FULL, NO_BYTE, NO_INT, NO_LONG, FactColumns
+from dragoman.model.facts.columns import BODIES_FULL, NO_BYTE, NO_INT, NO_LONG, FactColumns
 
 ARROW_TYPES: Final[dict[str, pa.DataType]] = {
     "byte": pa.int8(),
@@ -29,7 +29,7 @@ _NS_PER_US: Final = 1000
 
 
 def arrow_schema(broker_id: bytes) -> pa.Schema:
-    """The `facts` table for one broker's files, with the version and the broker's whole id as metadata."""
+    """The schema of the `facts` table for one broker's files, with the version and the broker's whole id as metadata."""
     fields = [pa.field(c.name, ARROW_TYPES[c.type], nullable=not c.is_required) for c in schema.COLUMNS]
     return pa.schema(fields, {schema.VERSION_KEY: str(schema.VERSION), schema.BROKER_KEY: broker_id.hex()})
 
@@ -50,7 +50,7 @@ Maker = Callable[[FactColumns, int], pa.Array]
 
 
 def _fixed(name: str, width: pa.DataType, absent: int | None, target: pa.DataType) -> Maker:
-    """A column of numbers in which `absent` stands for null."""
+    """A column of numbers in which `absent` becomes null."""
 
     def make(columns: FactColumns, rows: int) -> pa.Array:
         return _nulled(_array(getattr(columns, name), width, rows), absent).cast(target, safe=False)
@@ -59,7 +59,7 @@ def _fixed(name: str, width: pa.DataType, absent: int | None, target: pa.DataTyp
 
 
 def _instant(name: str, target: pa.DataType, is_required: bool = False) -> Maker:
-    """Nanoseconds become microseconds; 0 is no instant."""
+    """Nanoseconds become microseconds; 0 becomes null."""
 
     def make(columns: FactColumns, rows: int) -> pa.Array:
         values = _nulled(_array(getattr(columns, name), pa.int64(), rows), None if is_required else 0)

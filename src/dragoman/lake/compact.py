@@ -1,8 +1,8 @@
-"""Small files become large ones: parts of `incoming` are written together into `history`.
+"""Compaction: joins small files of `incoming` into large files in `history`.
 
-The law: first the new file is there, whole; then, much later, the old ones go. In between both hold the same facts and the one in
-`history` counts (lake/layout), so a crash at any point changes no answer. Parts are joined only where they follow each other and
-share their date, so that the new one is dense, too.
+Invariant: the new file is complete before, much later, the old ones are deleted. In between both hold the same facts and the one in
+`history` counts (lake/layout), so a crash at any point changes no result. Parts are joined only if they are consecutive and have the
+same date, so that the new one is dense, too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Tidied:
 
 
 class Compactor:
-    """The parts of one broker. It looks at the lake once, and is told of new parts: a broker has one sealer."""
+    """Compacts the parts of one broker. It lists the lake once, and the sealer adds new parts: a broker has only one sealer."""
 
     def __init__(self, lake: Lake, broker: str, incoming_keep_s: float = limits.LAKE_INCOMING_KEEP_S) -> None:
         self._lake, self._broker, self._keep_s = lake, broker, incoming_keep_s
@@ -41,15 +41,15 @@ class Compactor:
 
     @property
     def waiting_rows(self) -> int:
-        """Rows that no file of `history` has."""
+        """Rows that are in no file of `history`."""
         return sum(stored.part.rows for stored in self._waiting)
 
     def add(self, written: Written, now_s: float) -> None:
-        """A new part of `incoming`."""
+        """Add a new part of `incoming`."""
         self._waiting.append(Stored(written.part, INCOMING, written.size, now_s))
 
     def step(self, now_s: float, is_all: bool = False) -> Tidied | None:
-        """Do one piece of work, if there is one. `is_all`: join even what is little and of today."""
+        """Do one piece of work, if there is one. `is_all`: join even small groups and those of today."""
         over = _date(now_s - limits.LAKE_DATE_OVER_S)
         group = next_group(self._waiting, over, is_all)
         if group:
@@ -80,9 +80,9 @@ class Compactor:
 
 
 def next_group(waiting: Sequence[Stored], over: datetime.date, is_all: bool = False) -> list[Stored]:
-    """The parts to join next, of those that wait in lsn order; empty when none is worth it yet. Worth it is what makes a large
-    file, what are many files, and what can grow no more: its date is before `over`, or the next part does not fit behind it. What
-    is large already stays alone."""
+    """The parts to join next, from `waiting` in lsn order; empty if none is worth it yet. A group is worth joining if it makes a large
+    file, has many files, or can grow no more: its date is before `over`, or the next part does not follow it. A part that is large
+    already stays alone."""
     if not waiting or _is_large(waiting[0].part):
         return list(waiting[:1])
     group, rows, size = [waiting[0]], waiting[0].part.rows, waiting[0].size
@@ -98,7 +98,7 @@ def next_group(waiting: Sequence[Stored], over: datetime.date, is_all: bool = Fa
 
 
 def join(lake: Lake, group: Sequence[Part], part: Part) -> int:
-    """Write the parts as one into `history`; the bytes it has. They are read one at a time."""
+    """Write the parts as one file into `history`; return its size in bytes. They are read one at a time."""
     from dragoman.lake.arrow import arrow_schema
     from dragoman.lake.parquet import FileMaker
 

@@ -1,11 +1,11 @@
-"""Where files lie in a lake and what their names say. Pure: names in, ranges out; standard library only.
+"""File paths in a lake and what their names mean. Pure: names in, ranges out; standard library only.
 
     <root>/facts/incoming/date=2026-01-31/<broker>-<first lsn>-<last lsn>.parquet
     <root>/facts/history/date=2026-01-31/<broker>-<first lsn>-<last lsn>.parquet
 
-A file is dense: it holds every fact of its broker from its first lsn to its last, so that its name tells its rows. All of them
-happened on its date (UTC). Files in `history` are made from files in `incoming`, which stay for a while; where both hold a fact the
-one in `history` counts. A name of any other form is nobody's file: it is left alone and never read.
+A file is dense: it holds every fact of its broker from its first lsn to its last, so that its name gives its row count. All of them
+have its date (UTC). Files in `history` are made from files in `incoming`, which stay for a while; where both hold a fact the
+one in `history` counts. Files with any other name are left alone and never read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INCOMING: Final = "incoming"
 HISTORY: Final = "history"
 DATE_KEY: Final = "date="
 SUFFIX: Final = ".parquet"
-# Spark and Arrow pass over files whose names begin like this.
+# Spark and Arrow ignore files with this prefix.
 TEMPORARY: Final = "_tmp-"
 _BROKER_DIGITS: Final = 16
 _LSN_DIGITS: Final = 20
@@ -34,7 +34,7 @@ _LONG_MASK: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, order=True, slots=True)
 class Part:
-    """One file by what its name says."""
+    """One file, described by its name."""
 
     broker: str
     first_lsn: int
@@ -51,13 +51,13 @@ class Part:
         return f"{self.broker}-{lsns}{SUFFIX}"
 
     def path(self, shelf: Shelf) -> str:
-        """Relative to the lake's root."""
+        """The path relative to the lake's root."""
         return f"{FACTS}/{shelf}/{DATE_KEY}{self.date.isoformat()}/{self.name}"
 
 
 @dataclass(frozen=True, order=True, slots=True)
 class Share:
-    """What is to be read of a part: its facts from `first_lsn` to `last_lsn`, which may be fewer than it holds."""
+    """The range to read of a part: its facts from `first_lsn` to `last_lsn`, which may be fewer than it holds."""
 
     part: Part
     shelf: Shelf
@@ -75,7 +75,7 @@ class Share:
 
 @dataclass(frozen=True, order=True, slots=True)
 class Gap:
-    """Facts that no part holds although later ones of their broker are there."""
+    """A range of facts that no part holds although there are later ones of their broker."""
 
     broker: str
     first_lsn: int
@@ -83,12 +83,12 @@ class Gap:
 
 
 def broker_no(broker_id: bytes) -> int:
-    """A broker's id as the column `broker_id` has it: its first 63 bits that fit a signed long."""
+    """A broker's id as in the column `broker_id`: 63 of its first 64 bits, so that it fits a signed long."""
     return int.from_bytes(broker_id[:8], "big") & _LONG_MASK
 
 
 def broker_name(broker_id: bytes) -> str:
-    """The same as 16 hex digits, for names of files."""
+    """The same as 16 hex digits, for file names."""
     return f"{broker_no(broker_id):0{_BROKER_DIGITS}x}"
 
 
@@ -97,7 +97,7 @@ def date_of(time_ns: int) -> datetime.date:
 
 
 def parse(path: str) -> Part | None:
-    """The part a path names by its last two steps (`date=…/name`); None when that is no name of a part."""
+    """The part named by a path's last two components (`date=…/name`); None if they are no name of a part."""
     steps = path.rsplit("/", 2)
     if len(steps) < 2 or not steps[-2].startswith(DATE_KEY) or not steps[-1].endswith(SUFFIX):
         return None
@@ -116,13 +116,12 @@ def parse(path: str) -> Part | None:
 
 
 def cover(incoming: Iterable[Part], history: Iterable[Part]) -> list[Share]:
-    """What to read so that every fact that is there comes once: history first, then what only incoming parts hold. In lsn order,
-    broker by broker."""
+    """The ranges to read so that every fact comes once: history first, then what only incoming parts hold. In lsn order, broker by broker."""
     taken: dict[str, list[tuple[int, int]]] = {}
     shares: list[Share] = []
     shelves: tuple[tuple[Shelf, Iterable[Part]], ...] = ((HISTORY, history), (INCOMING, incoming))
     for shelf, parts in shelves:
-        # Of parts that begin together the longest goes first: the others are then covered and left out whole.
+        # Of parts that begin together the longest goes first: the others are then covered and omitted entirely.
         for part in sorted(set(parts), key=lambda part: (part.broker, part.first_lsn, -part.last_lsn)):
             ranges = taken.setdefault(part.broker, [])
             free = uncovered(part.first_lsn, part.last_lsn, ranges)
@@ -132,7 +131,7 @@ def cover(incoming: Iterable[Part], history: Iterable[Part]) -> list[Share]:
 
 
 def gaps(parts: Iterable[Part]) -> list[Gap]:
-    """Holes between the parts, broker by broker. What lies before a broker's first part is none: a lake may begin late."""
+    """Missing ranges between the parts, broker by broker. Facts before a broker's first part do not count: a lake may begin late."""
     found: list[Gap] = []
     for broker, group in groupby(sorted(parts), key=lambda part: part.broker):
         ranges = merged([(part.first_lsn, part.last_lsn) for part in group])
@@ -142,7 +141,7 @@ def gaps(parts: Iterable[Part]) -> list[Gap]:
 
 
 def merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same numbers as few ranges, in order; ranges that touch become one."""
+    """The same numbers as the fewest ranges, sorted; adjacent ranges become one."""
     found: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if found and first <= found[-1][1] + 1:
@@ -153,7 +152,7 @@ def merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def uncovered(first: int, last: int, ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """What of `first` to `last` lies in none of the ranges, which are in order and do not overlap."""
+    """The parts of `first` to `last` that are in none of the ranges, which are sorted and do not overlap."""
     free: list[tuple[int, int]] = []
     for taken_first, taken_last in ranges:
         if taken_last < first:

@@ -1,7 +1,7 @@
-"""A message's facts out of the lake, in the words that `model/decode` uses for the journal's: for what the journal no longer keeps.
+"""A message's facts from the lake, in the format that `model/facts/decode` uses for the journal's: for facts that the journal no longer keeps.
 
-A fact of the lake says less than its record did: its client's address, dedupe key and headers are not there, and instants are
-microseconds. Files whose statistics tell that they hold nothing of a message are not read.
+A fact in the lake has less than its record: no client address, dedupe key or headers, and instants are
+microseconds. Files whose statistics show that they have nothing about a message are not read.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import Any, Final
 from dragoman.lake.layout import Share, broker_name, cover
 from dragoman.lake.schema import DIALECTS, KINDS, OUTCOMES, REASONS
 from dragoman.lake.store import Lake
-from dragoman.model.decode import decode_joined, flag_words, shown
-from dragoman.model.index import NUMBER_MAX
+from dragoman.model.facts.decode import decode_joined, flag_words
+from dragoman.model.facts.index import NUMBER_MAX
+from dragoman.model.facts.layout import ACCEPTED, LATE, QUEUE_NAMED, STARTED, WORKER_JOINED
 from dragoman.model.message import fact_id
-from dragoman.model.records import ACCEPTED, LATE, QUEUE_NAMED, STARTED, WORKER_JOINED
+from dragoman.model.words import shown
 
 Fact = dict[str, Any]
 Row = dict[str, Any]
@@ -35,7 +36,7 @@ def instant_ns(column: str) -> Callable[[Row], int]:
 
 
 def word(column: str, words: dict[int, str]) -> Callable[[Row], str]:
-    """A later dragoman may know more words than this one."""
+    """The name of a number; a later dragoman may have more names than this one."""
     return lambda row: "" if row[column] is None else words.get(row[column], f"unknown_{row[column]}")
 
 
@@ -62,7 +63,7 @@ QUEUE: Final[Says] = {"queue_no": number("queue_no"), "dialect": word("client_di
 SIDES: Final[Says] = QUEUE | {"worker_dialect": word("worker_dialect", DIALECTS)}
 WHY: Final[Says] = {"reason": word("reason", REASONS)}
 
-# What each kind of fact says, from which column.
+# The fields of each kind of fact, and their columns.
 FIELDS: Final[dict[str, Says]] = {
     "started": {"boot_no": number("count"), "version": text("text")},
     "queue_named": {"queue_no": number("queue_no"), "queue": text("text")},
@@ -108,8 +109,8 @@ FIELDS: Final[dict[str, Says]] = {
 
 
 def facts_of(root: str, broker_id: bytes | None, client_id: bytes, numbers: set[int]) -> list[Fact]:
-    """Every fact that the lake holds of one broker's messages: those with these numbers, and those with this id, whose numbers are
-    added; and those of no message that their lives need. In lsn order."""
+    """All facts in the lake about one broker's messages: those with these numbers, and those with this client id, whose numbers are added
+    to `numbers`; plus the other facts that their histories need. In lsn order."""
     lake = Lake(root)
     broker = broker_name(broker_id) if broker_id is not None else None
     shares = cover(lake.parts("incoming", broker), lake.parts("history", broker))
@@ -124,7 +125,7 @@ def facts_of(root: str, broker_id: bytes | None, client_id: bytes, numbers: set[
 
 
 def others_needed(rows: list[Row]) -> list[dict[str, set[Any]]]:
-    """What facts of no message the lives in these rows need: starts, late answers to them, names."""
+    """Filters for the facts without a message that these histories need: starts, late replies, names."""
     ids = {row["client_id"] for row in rows} | {fact_id(row["message_no"]).decode() for row in rows}
     return [
         {"kind": {STARTED}},
@@ -137,13 +138,13 @@ def others_needed(rows: list[Row]) -> list[dict[str, set[Any]]]:
 def rows_of(
     lake: Lake, shares: Iterable[Share], sought: list[dict[str, set[Any]]], columns: list[str] | None = None
 ) -> Iterator[Row]:
-    """Rows that are one of the things sought: of a thing, each column named has one of its values."""
+    """Rows that match any of the filters in `sought`: in a filter, each named column must have one of the given values."""
     for share in shares:
         yield from lake.select(share, sought, columns)
 
 
 def fact_of(row: Row) -> Fact:
-    """As `model/decode` would have it, with where it came from."""
+    """A row as a fact of `model/facts/decode`, with its source."""
     kind = row["kind"]
     name = KINDS.get(kind, f"unknown_{kind}")
     if kind == WORKER_JOINED:

@@ -1,4 +1,4 @@
-"""docs/reference/lake.md, made from the schema itself: `python -m dragoman.lake.page docs/reference/lake.md`."""
+"""Generates docs/reference/lake.md from the schema: `python -m dragoman.lake.page docs/reference/lake.md`."""
 
 from __future__ import annotations
 

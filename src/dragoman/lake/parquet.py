@@ -1,7 +1,7 @@
-"""How a table of facts becomes the bytes of a Parquet file: the encodings, by measurement.
+"""Writes a table of facts as a Parquet file, with encodings chosen by measurement.
 
-Numbers that rise or cluster (lsn, instants, message numbers) are packed as differences; those with few values go through a
-dictionary; hashes, ids and bodies are plain. What is left is squeezed by zstd. Every reader of Parquet knows these encodings,
+Numbers that rise or cluster (lsn, instants, message numbers) are delta-encoded; those with few values use a
+dictionary; hashes, ids and bodies are plain. All columns are compressed with zstd. Every reader of Parquet supports these encodings,
 Spark's vectorised one included.
 """
 
@@ -25,7 +25,7 @@ _NAMES: Final = [column.name for column in schema.COLUMNS]
 
 
 class FileMaker:
-    """One file, in memory, made from tables of rows one behind the other."""
+    """One file, built in memory from consecutive tables."""
 
     def __init__(self, file_schema: pa.Schema) -> None:
         self._schema = file_schema
@@ -40,12 +40,12 @@ class FileMaker:
             use_dictionary=[name for name in _NAMES if name not in _DELTA and name not in _PLAIN],
             column_encoding={name: "DELTA_BINARY_PACKED" for name in _NAMES if name in _DELTA},
             coerce_timestamps="us",
-            store_schema=False,  # Arrow's own copy of the schema is a third of a small file, and says nothing more
+            store_schema=False,  # Arrow's own copy of the schema takes a third of a small file and adds no information
         )
         self._writer.add_key_value_metadata(file_schema.metadata)
 
     def add(self, table: pa.Table) -> None:
-        """Rows wait until they make a row group, so that many small tables do not make many small groups."""
+        """Buffer rows until they make a row group, so that many small tables do not make many small groups."""
         self._waiting.append(fitted(table, self._schema))
         self._waiting_rows += table.num_rows
         if self._waiting_rows >= ROW_GROUP_ROWS:
@@ -70,7 +70,7 @@ def to_parquet(table: pa.Table) -> pa.Buffer:
 
 
 def fitted(table: pa.Table, target: pa.Schema) -> pa.Table:
-    """A table of an older version in the shape of this one: columns that came later are null."""
+    """A table of an older version converted to this schema: columns added later are null."""
     arrays = [
         table.column(field.name).cast(field.type)
         if field.name in table.column_names

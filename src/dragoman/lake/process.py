@@ -1,8 +1,9 @@
 """The sealer as a child of the broker: `python -m dragoman.lake --journal DIR --root ROOT`.
 
-    out   sealed <lsn> <rows> <bytes>    a file is in the lake; with 0 rows at the start, and after trouble, for how far the lake goes
+    out   sealed <lsn> <rows> <bytes>    a file is in the lake; 0 rows at the start and after a failure, to report the lake's last lsn
 
-journal/beside has the other words of both. It runs at the lowest priority there is: a broker under load goes first, and the sealer catches up when there is room.
+journal/tools/child_loop documents the other lines of both directions. The sealer runs at the lowest scheduling priority: a broker under
+load goes first, and the sealer catches up when the processor is free.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from typing import Final
 from dragoman import limits
 from dragoman.errors import DragomanError, LakeAhead, PyarrowMissing
 from dragoman.journal import JournalReader
-from dragoman.journal.beside import Loop, Parent, live_beside
+from dragoman.journal.tools.child_loop import Loop, Parent, live_beside
 from dragoman.lake.compact import Compactor
 from dragoman.lake.sealer import Sealer, sealing_alone
 from dragoman.lake.store import Lake, Modes
 from dragoman.lake.writer import Bodies, Written
 
-RETRY_S: Final = 5.0  # after trouble with the store
+RETRY_S: Final = 5.0  # after a failure of the store
 TIDY_S: Final = 60.0  # how often old files are looked for when nothing else happens
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line says."""
+    """The command line's options."""
 
     journal: str
     root: str
@@ -39,7 +40,7 @@ class Options:
 
 
 class SealingLoop(Loop):
-    """Seals and tidies."""
+    """Seals facts and compacts the lake."""
 
     hopeless = (LakeAhead, PyarrowMissing)
 
@@ -48,7 +49,7 @@ class SealingLoop(Loop):
         self._options = options
         self._sealer: Sealer | None = None
         self._compactor: Compactor | None = None
-        self._oldest_s = 0.0  # when the first row happened that is in no file yet
+        self._oldest_s = 0.0  # the instant of the first row that is in no file yet
 
     def wait_s(self, now_s: float) -> float:
         if self._sealer is not None and self._sealer.rows:
@@ -72,7 +73,7 @@ class SealingLoop(Loop):
             self.listen(0)
             had_rows = False
         if not had_rows:
-            # A fact is a second or two old by the time it is synced and told: that counts, too.
+            # A fact is a second or two old by the time it is synced and reported: that counts, too.
             self._oldest_s = now_s - min(sealer.waited_s(time.time_ns()), self._options.interval_s)
         is_due = now_s >= self._oldest_s + self._options.interval_s
         if sealer.rows and (is_due or self.parent.has_ended):
@@ -81,7 +82,7 @@ class SealingLoop(Loop):
             self._tidy()
 
     def _begin(self) -> Sealer | None:
-        """The sealer, once the journal and the parent say what it needs to know."""
+        """The sealer, once the journal has a broker id and the parent has reported a synced lsn."""
         reader = JournalReader(self._options.journal)
         broker_id = reader.broker_id()
         if broker_id is None or self.synced_lsn == 0:
@@ -106,13 +107,13 @@ class SealingLoop(Loop):
         self.parent.tell(f"sealed {written.part.last_lsn} {written.part.rows} {written.size}")
 
     def _tidy(self) -> None:
-        """One step only: the journal goes first."""
+        """Do one compaction step only: sealing goes first."""
         if self._compactor is not None and self._compactor.step(time.time()) is not None:
             _give_back_memory()
 
 
 def run(options: Options) -> int:
-    """Seal until the parent ends; the exit code."""
+    """Seal until the parent ends; return the exit code."""
 
     def make(parent: Parent) -> SealingLoop:
         one_thread()
@@ -122,7 +123,7 @@ def run(options: Options) -> int:
 
 
 def one_thread() -> None:
-    """Arrow takes every core by default; the others are the broker's and its peers'."""
+    """Limit Arrow to one thread: by default it uses every core, and the others are for the broker and its peers."""
     try:
         import pyarrow
     except ImportError as error:

@@ -1,12 +1,12 @@
-"""The one schema of the lake: every column of the `facts` table, with its type, unit and meaning. Standard library only.
+"""The schema of the lake: every column of the `facts` table, with its type, unit and meaning. Standard library only.
 
-Arrow's types (lake/arrow) and Spark's (dragoman_spark.schemas) are derived from it, and docs/reference/lake.md is written from it.
+Arrow's types (lake/arrow) and Spark's (dragoman_spark.schemas) are derived from it, and docs/reference/lake.md is generated from it.
 
 The rule for changing it: a column is added at the end, may be null, and raises VERSION; none is removed, renamed, retyped or given
 another meaning. So a reader of version n reads every file of version ≤ n (a column that a file lacks is null) and refuses newer
-ones by name. Every file says its version in its metadata (`dragoman.schema_version`).
+ones. Every file has its version in its metadata (`dragoman.schema_version`).
 
-A row is a fact. What a fact does not say is null, never 0 and never "". Instants are microseconds, UTC.
+A row is a fact. A value that a fact does not have is null, never 0 and never "". Instants are microseconds, UTC.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from dragoman.model.decode import OUTCOME_NAMES
-from dragoman.model.records import FACT_NAMES
-from dragoman.model.words import DIALECT_NAMES, REASON_NAMES
+from dragoman.model.facts.layout import FACT_NAMES
+from dragoman.model.words import DIALECT_NAMES, REASON_NAMES, STATE_NAMES
 
 VERSION: Final = 1
 VERSION_KEY: Final = "dragoman.schema_version"
@@ -27,7 +26,7 @@ Type = Literal["byte", "short", "int", "long", "boolean", "timestamp", "string",
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its type, whether every fact has it, and what it says."""
+    """One column: its type, whether every fact has it, and its meaning."""
 
     name: str
     type: Type
@@ -75,8 +74,8 @@ COLUMNS: Final = (
     ),
 )  # fmt: skip
 
-# What the small numbers mean. They are kept for ever: a number that is not here is of a later version.
+# The meaning of the small numbers. They never change: a number that is missing here is from a later version.
 KINDS: Final = {number: name for number, name in enumerate(FACT_NAMES) if name}
 DIALECTS: Final = dict(enumerate(DIALECT_NAMES))
-OUTCOMES: Final = dict(enumerate(OUTCOME_NAMES))
+OUTCOMES: Final = dict(enumerate(STATE_NAMES))
 REASONS: Final = dict(enumerate(REASON_NAMES))

@@ -1,8 +1,8 @@
-"""The sealer: committed facts of a journal go into the lake, each exactly once.
+"""The sealer: writes the committed facts of a journal into the lake, each exactly once.
 
-Where to go on is asked of the lake itself: behind the highest lsn of this broker that it holds. A file is there whole or not at all
-(lake/store), so a crash at any instant is like a pause. Never beyond what is synced: a block above may be cut off by a power
-loss, and its numbers would then come again with other facts.
+It continues after the highest lsn of this broker in the lake. A file is complete or does not exist
+(lake/store), so a crash at any instant is like a pause. It never goes beyond what is synced: a power loss may cut off a later block,
+and its lsns would then be reused for other facts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from dragoman import limits
 from dragoman.errors import LakeAhead, SealerBusy
 from dragoman.journal import Block, JournalReader
-from dragoman.journal.beside import only_one
+from dragoman.journal.tools.child_loop import only_one
 from dragoman.lake.layout import broker_name
 from dragoman.lake.store import Lake
 from dragoman.lake.writer import Bodies, LakeWriter, Written
@@ -25,7 +25,7 @@ LOCK_NAME = "sealer.lock"
 
 
 class Sealer:
-    """One journal, one lake. `take` reads, `flush` writes; when to do which is the caller's affair."""
+    """Seals one journal into one lake. `take` reads, `flush` writes; the caller decides when to do which."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Sealer:
         return self._writer.rows
 
     def waited_s(self, now_ns: int) -> float:
-        """How long ago the first of these rows happened."""
+        """Age of the first of these rows, in seconds."""
         return max(now_ns - self._writer.oldest_ns, 0) / 1e9
 
     @property
@@ -59,12 +59,12 @@ class Sealer:
         return self._writer.is_full
 
     def check_journal_end(self, journal_lsn: int) -> None:
-        """Refuse a journal that ends before the lake does: it lost what was sealed, and would give its numbers away again."""
+        """Raise if the journal ends before the lake does: it lost sealed facts and would reuse their lsns."""
         if journal_lsn < self.sealed_lsn:
             raise LakeAhead(self.lake.root, self.sealed_lsn, journal_lsn)
 
     def take(self, upto_lsn: int) -> bool:
-        """Read facts up to `upto_lsn` until there are enough for a file; True when there may be more."""
+        """Read facts up to `upto_lsn` until there are enough for a file; return True if there may be more."""
         writer = self._writer
         if writer.next_lsn > upto_lsn:
             return False
@@ -79,14 +79,14 @@ class Sealer:
         return False
 
     def flush(self) -> list[Written]:
-        """Write all that was taken. May be tried again after a failure."""
+        """Write all rows that were taken. May be retried after a failure."""
         told = self._writer.flush()
         if told:
             self.sealed_lsn = told[-1].part.last_lsn
         return told
 
     def _tell_gap(self, wanted_lsn: int, found_lsn: int) -> None:
-        # A lake that is begun late owes nobody what was before.
+        # A lake that begins late does not count earlier facts as missed.
         if found_lsn > wanted_lsn and wanted_lsn > 1:
             missed = found_lsn - wanted_lsn
             self.missed_facts += missed
@@ -94,5 +94,5 @@ class Sealer:
 
 
 def sealing_alone(journal: str) -> AbstractContextManager[None]:
-    """Hold the lock of the one sealer that a data directory may have."""
+    """Take the lock that allows one sealer per data directory."""
     return only_one(str(Path(journal).absolute().parent), LOCK_NAME, SealerBusy)

@@ -1,9 +1,9 @@
-"""The lake as a store of files: a directory, or any address that pyarrow's file systems take (s3://, gs://, abfs://, hdfs://).
+"""The lake as a store of files: a directory, or any address that pyarrow's file systems support (s3://, gs://, abfs://, hdfs://).
 
-A file appears whole or not at all. It is made in memory first (files of the lake are small); then, where there is a rename, written
-under a temporary name, synced to the disk if that is ours, and renamed. Object stores have no rename, and need none: an object is
-seen once its upload is complete, so it is put under its own name at once. A second put of the same name replaces the first by the
-same rows, which is why a writer that died between putting and telling may simply do it again.
+A file appears complete or not at all. It is built in memory first (files of the lake are small); then, where there is a rename, written
+under a temporary name, synced if the disk is local, and renamed. Object stores have no rename, and need none: an object becomes
+visible when its upload is complete, so it is put under its final name. A second put of the same name replaces the first with the
+same rows, so a writer that died between the put and its report may repeat it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OBJECT_STORES: Final = frozenset({"s3", "gcs", "abfs"})
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A part that is there."""
+    """A part that exists."""
 
     part: Part
     shelf: Shelf
@@ -44,21 +44,21 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """Permissions of what a lake in a local directory consists of."""
+    """Permissions of the files and directories of a local lake."""
 
     file: int = LAKE_FILE_MODE
     directory: int = LAKE_DIRECTORY_MODE
 
 
 class Lake:
-    """One lake by its root. Every failure of the store is LAKE_UNREACHABLE with the store's own words."""
+    """One lake, by its root. Every failure of the store raises LAKE_UNREACHABLE with the store's own text."""
 
     def __init__(self, root: str, filesystem: fs.FileSystem | None = None, modes: Modes | None = None) -> None:
-        """`filesystem`: one made elsewhere (with credentials of its own, say), for which `root` is a path. `modes`: of what is written, where
-        the file system is the machine's own; None: the umask decides."""
+        """`filesystem`: a prepared one (with its own credentials, for example), in which `root` is a path. `modes`: permissions of new
+        files on a local file system; None: the umask decides."""
         self.root = root
         self._modes = modes
-        self.foreign_names = 0  # of files met by the latest listing that are nobody's
+        self.foreign_names = 0  # unknown files in the latest listing
         try:
             from pyarrow import fs
         except ImportError as error:
@@ -78,11 +78,11 @@ class Lake:
         self.is_local = self._fs.type_name == "local"
 
     def path(self, part: Part, shelf: Shelf) -> str:
-        """As the file system knows it; for a local lake an absolute path."""
+        """The path in the file system; for a local lake an absolute path."""
         return f"{self._base}/{part.path(shelf)}"
 
     def stored(self, shelf: Shelf, broker: str | None = None) -> list[Stored]:
-        """Parts on a shelf, in order; of one broker or of all."""
+        """Parts on a shelf, sorted; of one broker or of all."""
         found, foreign = [], 0
         for info in self._infos(shelf):
             if _is_temporary(info.base_name):
@@ -98,11 +98,11 @@ class Lake:
         return [stored.part for stored in self.stored(shelf, broker)]
 
     def last_lsn(self, broker: str) -> int:
-        """The highest lsn of a broker that is in the lake; 0: none."""
+        """The highest lsn of a broker in the lake; 0: none."""
         return max((part.last_lsn for shelf in SHELVES for part in self.parts(shelf, broker)), default=0)
 
     def remove_temporary(self, broker: str) -> int:
-        """Clear away what a writer of this broker left when it died; how many files."""
+        """Remove the temporary files of a writer of this broker that died; return their number."""
         left = [
             info.path
             for shelf in SHELVES
@@ -114,7 +114,7 @@ class Lake:
         return len(left)
 
     def put(self, part: Part, shelf: Shelf, data: pyarrow.Buffer) -> None:
-        """Keep a whole file's bytes under the part's name."""
+        """Store a whole file under the part's name."""
         target = self.path(part, shelf)
         directory = target.rpartition("/")[0]
         try:
@@ -135,7 +135,7 @@ class Lake:
             raise LakeUnreachable(self.root, _words(error)) from error
 
     def copy(self, part: Part, source: Shelf, target: Shelf) -> None:
-        """The same bytes on another shelf."""
+        """Copy a part's file to another shelf."""
         try:
             with self._fs.open_input_stream(self.path(part, source)) as stream:
                 data = stream.read_buffer()
@@ -147,13 +147,13 @@ class Lake:
         self._delete(self.path(part, shelf))
 
     def remove_empty(self, date: datetime.date, shelf: Shelf) -> None:
-        """Remove a date's directory if nothing is left in it. Object stores have no directories."""
+        """Remove a date's directory if it is empty. Object stores have no directories."""
         if self.is_local:
             with suppress(OSError):
                 Path(f"{self._base}/{layout.FACTS}/{shelf}/{layout.DATE_KEY}{date.isoformat()}").rmdir()
 
     def read(self, part: Part, shelf: Shelf) -> pyarrow.Table:
-        """A part's rows. A file of a later schema is refused, and one that holds other rows than its name says is damaged."""
+        """A part's rows. Raises for a file of a later schema, or with other rows than its name says."""
         from pyarrow import parquet
 
         path = self.path(part, shelf)
@@ -166,8 +166,8 @@ class Lake:
     def select(
         self, share: Share, sought: list[dict[str, set[Any]]], columns: list[str] | None = None
     ) -> list[dict[str, Any]]:
-        """The rows of a share that are one of the things sought: of a thing, each column named has one of its values. Row groups whose
-        statistics say that they have none are not read."""
+        """The rows of a share that match any of the filters: in a filter, each named column has one of the given values. Row groups whose
+        statistics exclude a match are not read."""
         import pyarrow.dataset as ds
 
         path = self.path(share.part, share.shelf)
@@ -182,7 +182,7 @@ class Lake:
         return found
 
     def span(self, part: Part, shelf: Shelf) -> tuple[datetime.datetime, datetime.datetime] | None:
-        """The earliest and the latest instant of a part's facts, as its footer says: no row is read. None: the file is gone."""
+        """The earliest and the latest instant of a part's facts, from its footer: no row is read. None: the file is gone."""
         from pyarrow import parquet
 
         path = self.path(part, shelf)
@@ -201,7 +201,7 @@ class Lake:
 
     @contextmanager
     def _reading(self, path: str) -> Iterator[None]:
-        """What goes wrong inside, by its name: the file's fault or the store's."""
+        """Convert errors inside to LakeDamaged (the file's fault) or LakeUnreachable (the store's)."""
         from pyarrow import ArrowInvalid
 
         try:
@@ -209,12 +209,12 @@ class Lake:
         except ArrowInvalid as error:
             raise LakeDamaged(path, _words(error)) from error
         except OSError as error:
-            if "thrift" in str(error).lower():  # a footer of other bytes, which Arrow takes for a failing disk
+            if "thrift" in str(error).lower():  # an invalid footer, which Arrow reports as an I/O error
                 raise LakeDamaged(path, _words(error)) from error
             raise LakeUnreachable(self.root, _words(error)) from error
 
     def _make_directory(self, path: str) -> None:
-        """With all that is above it; the root and what is inside it get the lake's own mode, when they are made here."""
+        """Create a directory and its parents; the root and directories inside it get the lake's own mode if they are created here."""
         if not self.is_local or self._modes is None:
             self._fs.create_dir(path, recursive=True)
             return
@@ -223,7 +223,7 @@ class Lake:
         for made in reversed([one for one in (wanted, *wanted.parents) if one.is_relative_to(root)]):
             with suppress(FileExistsError):
                 made.mkdir(0o700)
-                made.chmod(self._modes.directory)  # not by `mkdir`: the umask would take bits away
+                made.chmod(self._modes.directory)  # not by `mkdir`: the umask would clear bits
 
     def _infos(self, shelf: Shelf) -> list[Any]:
         try:
@@ -240,13 +240,13 @@ class Lake:
         try:
             self._fs.delete_file(path)
         except FileNotFoundError:
-            pass  # somebody was quicker, or this is the second try after a crash
+            pass  # another process deleted it first, or this is the second attempt after a crash
         except OSError as error:
             raise LakeUnreachable(self.root, _words(error)) from error
 
 
 def check_version(path: str, metadata: dict[bytes, bytes] | None) -> None:
-    """Refuse a file of a later schema. One that says nothing of its version was not written by dragoman."""
+    """Raise for a file of a later schema. A file without a version was not written by dragoman."""
     said = (metadata or {}).get(schema.VERSION_KEY.encode(), b"")
     if not said.isdigit():
         raise LakeDamaged(path, "it does not say its schema version")
@@ -276,5 +276,5 @@ def _sync(path: str) -> None:
 
 
 def _words(error: Exception) -> str:
-    """Arrow's errors come with details of its own sources behind the first line."""
+    """The first line of an error's text: Arrow appends details of its own sources."""
     return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,7 +1,7 @@
-"""From blocks of facts to files of the lake.
+"""Writes blocks of facts as files of the lake.
 
-The law: lsns rise strictly and every file is dense. A file is cut where the date changes (UTC, of the facts' instant) and where
-lsns jump, and only between blocks; so a broker's files never overlap, and the highest lsn in the lake says where to go on.
+Invariant: lsns rise strictly and every file is dense. A file is cut where the date changes (UTC, of the facts' instant) and where
+lsns jump, and only between blocks; so a broker's files never overlap, and the highest lsn in the lake says where to continue.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, Literal
 from dragoman import limits
 from dragoman.lake.layout import INCOMING, Part, Shelf, broker_name, broker_no, date_of
 from dragoman.lake.store import Lake
-from dragoman.model.columns import BODIES_FULL, BODIES_HASH, BODIES_NONE, FactColumns
+from dragoman.model.facts.columns import BODIES_FULL, BODIES_HASH, BODIES_NONE, FactColumns
 
 Bodies = Literal["none", "hash", "full"]
 BODIES: Final[dict[str, int]] = {"none": BODIES_NONE, "hash": BODIES_HASH, "full": BODIES_FULL}
@@ -22,14 +22,14 @@ _DAY_NS: Final = 86_400 * 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A file that is in the lake now."""
+    """A file that was just written to the lake."""
 
     part: Part
     size: int
 
 
 class LakeWriter:
-    """Gathers rows of one broker; `flush` makes files of them."""
+    """Collects rows of one broker; `flush` writes them as files."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class LakeWriter:
         next_lsn: int = 1,
         rows_max: int = limits.LAKE_FILE_ROWS,
     ) -> None:
-        """`next_lsn`: facts below it are in the lake already and are passed over."""
+        """`next_lsn`: facts below it are in the lake already and are skipped."""
         from dragoman.lake.arrow import arrow_schema
 
         assert len(broker_id) == 16, "a broker's id has 16 bytes"
@@ -61,16 +61,16 @@ class LakeWriter:
 
     @property
     def rows(self) -> int:
-        """Rows that are gathered and in no file yet."""
+        """Rows that are collected and in no file yet."""
         return self._columns.rows + sum(columns.rows for _, columns in self._cut)
 
     @property
     def is_full(self) -> bool:
-        """True when rows should not wait any longer, for the sake of memory."""
+        """Whether rows should be flushed now, to bound memory."""
         return self.rows >= self._rows_max or self._columns.size() >= limits.LAKE_FILE_BYTES
 
     def add(self, records: bytes, first_lsn: int, count: int, time_ns: int) -> None:
-        """Take the facts of one block: `count` of them from `first_lsn` on, all of the instant `time_ns`."""
+        """Add the facts of one block: `count` of them from `first_lsn` on, all with the instant `time_ns`."""
         end = first_lsn + count
         assert first_lsn >= self._seen_lsn, f"fact {first_lsn} comes after fact {self._seen_lsn - 1}"
         self._seen_lsn = end
@@ -89,8 +89,8 @@ class LakeWriter:
         self.next_lsn = end
 
     def flush(self, into: Shelf = INCOMING) -> list[Written]:
-        """Make files of all rows; those that are new in the lake. After a failure it may be tried again: nothing is lost
-        meanwhile, and what was written before the failure is told then."""
+        """Write all rows as files; return the new files. It may be retried after a failure: no rows are lost, and the files written before
+        the failure are returned then."""
         from dragoman.lake.arrow import to_table
         from dragoman.lake.parquet import to_parquet
 

@@ -1,1 +1,1 @@
-"""The nouns every room shares: messages, peers, facts and the records they are kept in."""
+"""The data model that all packages share: messages, peers, facts and their records."""

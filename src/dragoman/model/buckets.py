@@ -1,12 +1,12 @@
-"""Durations in buckets that grow with them: 8 to each doubling, from 1 µs to 2**40 µs (12.7 days), so that a quantile read from them
-is at most an eighth off, and two histograms are added bucket by bucket.
+"""Histogram buckets for durations: 8 per doubling, from 1 µs to 2**40 µs (12.7 days). A quantile read from them is at most an eighth
+off, and two histograms are added bucket by bucket.
 
-    bucket   0 … 7    from 1 µs on, each 125 ns wide; what took less is in bucket 0
+    bucket   0 … 7    from 1 µs on, each 125 ns wide; bucket 0 includes shorter durations
              8 … 15   from 2 µs on, each 250 ns wide
              …
-             319      all that took longer, too
+             319      includes longer durations
 
-An eighth of a microsecond is 125 ns: counted in those, a bucket is the number's highest bit and the three bits below it.
+With the duration in units of 125 ns (an eighth of a microsecond), the bucket follows from its highest bit and the three bits below it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ EIGHTH_NS: Final = 125
 
 
 def bucket_of(duration_ns: i64) -> i64:
-    """The bucket a duration falls into; a negative one (the clock stepped between two boots) counts as none."""
+    """The bucket of a duration; a negative one (the clock stepped between two boots) counts as zero."""
     eighths: i64 = duration_ns // EIGHTH_NS
     if eighths < 16:
         return eighths - 8 if eighths > 8 else 0
     octave: i64 = 0
-    if eighths >= 1 << 35:  # by halves of the way: as quick for days as for milliseconds
+    if eighths >= 1 << 35:  # binary search for the highest bit: equally fast for any duration
         eighths >>= 32
         octave = 32
     if eighths >= 1 << 19:
@@ -52,23 +52,23 @@ def bucket_of(duration_ns: i64) -> i64:
 
 
 def bucket_begin_ns(bucket: int) -> int:
-    """The shortest duration of a bucket; bucket 0 holds shorter ones, too."""
+    """The shortest duration of a bucket; bucket 0 includes shorter ones."""
     return EIGHTH_NS * (OCTAVE_SIZE + bucket % OCTAVE_SIZE) << bucket // OCTAVE_SIZE
 
 
 def bucket_middle_ns(bucket: int) -> int:
-    """What a duration in a bucket is taken for: at most a sixteenth off. The last bucket has no end, and counts as its beginning."""
+    """The middle of a bucket, at most a sixteenth off any duration in it. The last bucket has no end: its beginning is used."""
     end = bucket + 1 if bucket + 1 < BUCKETS else bucket
     return (bucket_begin_ns(bucket) + bucket_begin_ns(end)) // 2
 
 
 def counts_of(pairs: Iterable[Sequence[int]]) -> dict[int, int]:
-    """Counts by bucket, from `[[bucket, count], …]` as the admin socket tells them."""
+    """Counts by bucket, from the admin socket's `[[bucket, count], …]`."""
     return {pair[0]: pair[1] for pair in pairs}
 
 
 def between(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, int]:
-    """What came in between two looks. Counts only grow: less than before means that another broker has begun, and all of it is new."""
+    """The counts added between two samples. Counts only grow: if one is lower than before, the broker restarted, and all of `after` is new."""
     for bucket, count in before.items():
         if count > after.get(bucket, 0):
             return dict(after)
@@ -76,7 +76,7 @@ def between(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, in
 
 
 def quantile_ns(counts: Mapping[int, int], total: int, part: float) -> int:
-    """The duration that a part of the `total` counted ones did not exceed."""
+    """The quantile `part` (0 to 1) of `total` counted durations."""
     wanted = part * total
     passed = 0
     found = 0

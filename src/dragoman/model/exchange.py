@@ -1,6 +1,6 @@
-"""What a dialect may ask of the core. The core implements it; a dialect sees nothing else of it.
+"""The interface of the core for dialects. `Core` implements it; dialects see nothing else of the core.
 
-Commands answer with a refusal code of `model.words` (0 is "taken"). Time is `now_ns`, set once per tick.
+Commands return a refusal code of `model.words` (0 is TAKEN: accepted). Time is `now_ns`, set once per tick.
 """
 
 from __future__ import annotations
@@ -14,43 +14,43 @@ if TYPE_CHECKING:
 
 
 class Exchange:
-    """The core's face towards dialects."""
+    """The core as dialects see it."""
 
     now_ns: int
     ids: WireIds
 
     def hello(self, peer: Peer) -> None:
-        """A peer with an address arrived: answers to what that address asked before a restart may go to it."""
+        """A peer with an address connected: answers to earlier requests of that address go to it, also those from before a restart."""
         raise NotImplementedError
 
     def submit(self, message: Message) -> int:
-        """Take a message from its client."""
+        """Accept a message from its client, or refuse it."""
         raise NotImplementedError
 
     def cancel(self, message: Message, reason: int) -> int:
-        """End a message that is not settled."""
+        """Cancel a message that is not settled."""
         raise NotImplementedError
 
     def find(self, wire_id: bytes) -> Message | None:
-        """The open message known to workers by this id."""
+        """The open message in memory with this id towards workers."""
         raise NotImplementedError
 
     def by_digits(self, peer: Peer, text: bytes, at: int) -> Message | None:
-        """The open message in memory that a worker answers, by the sixteen digits (`WireIds`) that stand at an offset. A worker that presents
-        them was given them once, be it in another life of the broker or on another connection. Digits from before there was a key can be
-        guessed: they count unless another worker holds the message."""
+        """The open message in memory that a worker answers, by the sixteen digits (`WireIds`) at an offset. A worker that presents them was
+        sent them, maybe before a restart of the broker or on another connection. Digits from before there was a key can be guessed: they
+        count unless another worker holds the message."""
         raise NotImplementedError
 
     def by_number(self, number: int) -> Message | None:
-        """The open message of this number, if it is in memory; whatever a worker holds or held lately is."""
+        """The open message of this number, if it is in memory; every message that a worker holds or held is."""
         raise NotImplementedError
 
     def fetch(self, number: int) -> Message | None:
-        """The open message of this number, brought into memory if it is on disk only: for numbers that were open once."""
+        """The open message of this number, loaded if it is on disk only: for numbers of messages that were open before."""
         raise NotImplementedError
 
     def body_of(self, message: Message) -> bytes:
-        """Its body, read from disk if it is there only."""
+        """A message's body, read from disk if it is there only."""
         raise NotImplementedError
 
     def open_messages(self, dialect: int) -> list[Message]:
@@ -58,40 +58,40 @@ class Exchange:
         raise NotImplementedError
 
     def readdress(self, message: Message, client: Peer) -> None:
-        """From now on a message's answer goes to this client: it is the one that asked, come back on another connection."""
+        """Send a message's answer to this client from now on: the requester, on a new connection."""
         raise NotImplementedError
 
     def cancel_all(self, client: Peer, reason: int) -> int:
-        """End everything this connection asked for that is not settled and has not been promised to it; returns how many."""
+        """Cancel every unsettled message of this connection that wants a reply; returns how many."""
         raise NotImplementedError
 
     def lookup(self, client_id: bytes) -> Message | None:
-        """The open message its client knows by this id, on disk or not."""
+        """The open message with this id of its client, in memory or on disk only."""
         raise NotImplementedError
 
     def state_name(self, message: Message) -> str:
         raise NotImplementedError
 
     def settled_state(self, client_id: bytes) -> str:
-        """How a request ended that asked to be told when it was kept; "unknown" for any other."""
+        """How a request ended, if it had KEPT_WANTED or its client was away when it ended; "unknown" for any other."""
         raise NotImplementedError
 
     def join(self, peer: Peer, queues: list[tuple[int, bytes]]) -> int:
-        """A worker serves these (weight, queue) pairs from now on; a second call replaces the first."""
+        """Have a worker serve these (weight, queue) pairs; a second call replaces the first."""
         raise NotImplementedError
 
     def consume(self, peer: Peer, queue: bytes, rank: int, is_exclusive: bool) -> int:
-        """A worker serves this one queue; of the idle workers of a queue the highest rank comes first. Afterwards `is_waiting` of
-        its serving tells whether its claim waits (`Peer.promoted` ends that): behind an exclusive one, or, if it is exclusive
-        itself, until no other is left. Rank 0 gets no messages, but counts as a worker of the queue."""
+        """Have a worker serve this one queue; of a queue's idle workers the highest rank comes first. Afterwards `is_waiting` of its
+        serving says whether the claim waits (until `Peer.promoted`): for an exclusive one to end, or, if it is exclusive itself, for
+        all others to end. Rank 0 gets no messages, but counts as a worker of the queue."""
         raise NotImplementedError
 
     def ready(self, peer: Peer, slots: int) -> None:
-        """A worker has room for so many more messages."""
+        """A worker has this many more free slots."""
         raise NotImplementedError
 
     def reply(self, peer: Peer, message: Message, value: bytes, is_failure: bool) -> None:
-        """A worker's answer to a message it holds or held."""
+        """A worker answers a message it holds or held."""
         raise NotImplementedError
 
     def delivered(self, peer: Peer, message: Message) -> None:
@@ -99,23 +99,23 @@ class Exchange:
         raise NotImplementedError
 
     def reject(self, peer: Peer, message: Message, value: bytes) -> None:
-        """A worker refuses a message it holds or held: that is its end, never a reason to try again."""
+        """A worker rejects a message it holds or held: that settles it, without a retry."""
         raise NotImplementedError
 
     def give_back(self, peer: Peer, message: Message) -> None:
-        """A worker returns a message it holds: another one may try, if its retries and the queue's workers allow."""
+        """A worker returns a message it holds: another worker may try it, if its retries and the queue's workers allow."""
         raise NotImplementedError
 
     def late(self, peer: Peer, wire_id: bytes) -> None:
-        """A worker's answer to something settled already, or never asked: recorded under this id (`WireIds.fact_id`), dropped."""
+        """Drop a worker's answer to a message that is settled or unknown, and record it under this id (`WireIds.fact_id`)."""
         raise NotImplementedError
 
     def leave(self, peer: Peer) -> None:
-        """A worker takes nothing new; what it holds it may still answer."""
+        """Lease nothing more to a worker; it may still answer what it holds."""
         raise NotImplementedError
 
     def lose(self, peer: Peer, reason: int) -> None:
-        """A worker is gone: everything it holds goes back to the line."""
+        """A worker is gone: end its leases."""
         raise NotImplementedError
 
     def goodbye(self, peer: Peer) -> None:
@@ -123,31 +123,31 @@ class Exchange:
         raise NotImplementedError
 
     def unblock(self, peer: Peer) -> None:
-        """A worker reads again: feed it."""
+        """A worker reads again: resume leasing to it."""
         raise NotImplementedError
 
     def schedule(self, template: Message, interval_ns: int, cron: str, runs: int) -> int:
-        """Keep a schedule that makes messages like `template`; its key is the template's `dedupe`, and replaces an earlier one."""
+        """Add a schedule that creates messages from `template`; its key is the template's `dedupe`. It replaces an earlier one of that key."""
         raise NotImplementedError
 
     def unschedule(self, key: bytes) -> int:
-        """Forget the schedule with this key."""
+        """Remove the schedule with this key."""
         raise NotImplementedError
 
     def is_cron(self, expression: str) -> bool:
-        """Whether a cron expression can be read and ever comes due."""
+        """Whether a cron expression is valid and ever comes due."""
         raise NotImplementedError
 
     def publish(self, peer: Peer, topic: bytes, body: bytes) -> int:
-        """Give what a peer says on a topic to its subscribers; returns how many there were."""
+        """Send a peer's publish to the subscribers of its topic; returns how many there were."""
         raise NotImplementedError
 
     def reserve(self, topic: bytes) -> None:
-        """What peers say on this topic is dropped: others act on what the broker says there."""
+        """Drop what peers publish on this topic: subscribers rely on it coming from the broker."""
         raise NotImplementedError
 
     def announce(self, dialect: int, topic: bytes, body: bytes) -> int:
-        """Say something on a topic as the broker, to the subscribers of one dialect: to others it would mean nothing."""
+        """Publish on a topic as the broker, to the subscribers of one dialect only: others would not understand it."""
         raise NotImplementedError
 
     def subscribe(self, peer: Peer, prefix: bytes) -> None:
@@ -157,14 +157,14 @@ class Exchange:
         raise NotImplementedError
 
     def subscribe_exactly(self, peer: Peer, topic: bytes) -> None:
-        """Hear one topic, not those that begin like it."""
+        """Subscribe to one topic, not to those it is a prefix of."""
         raise NotImplementedError
 
     def unsubscribe_exactly(self, peer: Peer, topic: bytes) -> None:
         raise NotImplementedError
 
     def note(self, peer: Peer, code: str) -> None:
-        """Count something odd a peer did (an unknown command, a late reply); kept as a count, not as a fact each."""
+        """Count odd behaviour of a peer (an unknown command, a late reply); recorded as a count per second, not as a fact each."""
         raise NotImplementedError
 
     def queue_counts(self) -> list[QueueCount]:
@@ -176,7 +176,7 @@ class Exchange:
 
 @final
 class QueueCount:
-    """A queue in numbers, for a dialect's own status words."""
+    """The counts of a queue, for the status commands of dialects."""
 
     def __init__(self, name: str, waiting: int, leased: int, settled: int, wait_mean_ms: int, wait_max_ms: int) -> None:
         self.name = name

@@ -1,5 +1,5 @@
-"""How long things took, counted by bucket (model/buckets). A bucket that nothing fell into has no cell: the durations of one queue lie close
-together, and queues are many."""
+"""Histograms of durations, counted by bucket (model/buckets). Empty buckets have no cell: the durations of one queue are close together, and
+there are many queues."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.model.buckets import BUCKETS
 
 @final
 class Cell:
-    """A count that is raised without making a number object."""
+    """A count that is incremented without allocating an int object."""
 
     def __init__(self) -> None:
         self.count: i64 = 0
@@ -20,7 +20,7 @@ class Cell:
 
 @final
 class Histogram:
-    """Counts by bucket, never lowered: what happened between two looks is the difference."""
+    """Counts by bucket. They never decrease: the difference of two samples is what happened between them."""
 
     def __init__(self) -> None:
         self.cells: list[Cell | None] = [None] * BUCKETS
@@ -46,14 +46,14 @@ class Histogram:
                 mine.count += cell.count
 
     def add_to(self, counts: list[int]) -> None:
-        """Add every bucket's count to those of others; `counts` has one for each bucket."""
+        """Add the counts to `counts`, which has one element per bucket."""
         for bucket in self.used:
             cell = self.cells[bucket]
             if cell is not None:
                 counts[bucket] += cell.count
 
     def pairs(self) -> list[list[int]]:
-        """`[bucket, count]` of each bucket that holds any, the shortest durations first."""
+        """`[bucket, count]` of each non-empty bucket, the shortest durations first."""
         found: list[list[int]] = []
         for bucket in sorted(self.used):
             cell = self.cells[bucket]
@@ -64,7 +64,7 @@ class Histogram:
 
 @final
 class Spans:
-    """The two durations that matter: until a worker had it first, and until it was settled."""
+    """The two durations of messages: until the first lease, and until settlement."""
 
     def __init__(self) -> None:
         self.wait = Histogram()
@@ -72,7 +72,7 @@ class Spans:
 
 
 def summed(histograms: list[Histogram]) -> list[list[int]]:
-    """As `pairs`, of all of them together."""
+    """The sum of several histograms, as `pairs`."""
     counts = [0] * BUCKETS
     for histogram in histograms:
         histogram.add_to(counts)

@@ -1,19 +1,19 @@
-"""Identities as people see and type them."""
+"""Conversion between identities and their text form."""
 
 from __future__ import annotations
 
 from typing import Final
 
-ESCAPE: Final = "\\x"  # how a byte that is no UTF-8 is shown
+ESCAPE: Final = "\\x"  # prefix of a byte that is not UTF-8
 
 
 def client_of(address: str) -> str:
-    """The client's identity in a reply address as it is shown; empty for one that gave none (`model/peer.ANONYMOUS`)."""
+    """The client's identity in the text form of a reply address; empty for an anonymous client (`model/peer.ANONYMOUS`)."""
     return "" if address.startswith(ESCAPE) else address[1:]
 
 
 def identities_of(text: str) -> set[bytes]:
-    """The identities that a text may stand for: itself, hex digits, and bytes that are shown as escapes; none for no text."""
+    """The identities that a text may denote: the text itself, bytes as hex digits, and bytes as escapes; none for an empty text."""
     found: set[bytes] = set()
     if not text:
         return found

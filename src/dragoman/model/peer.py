@@ -1,7 +1,7 @@
-"""A peer: one connection and the roles it plays, as the core sees it.
+"""A peer: one connection and its roles (client, worker, subscriber), as the core sees it.
 
-The core decides and calls the verbs below; a dialect turns each into bytes of its own protocol. A verb never blocks,
-never fails and never calls back into the core: it only writes to the peer's outbox.
+The core decides and calls the methods of `Peer`; a dialect implements each in its own protocol. These methods never block, never fail
+and never call back into the core: they only write to the peer's outbox.
 """
 
 from __future__ import annotations
@@ -15,122 +15,120 @@ if TYPE_CHECKING:
     from dragoman.model.serving import Serving
 
 
-# Kinds of workers that cannot take every body (`Peer.pickiness`).
+# Kinds of workers that cannot take every body (`Peer.body_constraint`).
 TAKES_ANYTHING: Final = 0
 TAKES_JSON_JOBS: Final = 1  # emqp: the original program
 TAKES_NO_CONTROL_WORDS: Final = 2  # pingpong, plain and package
 TAKES_TEXT: Final = 4  # pingpong, json
 TAKES_NO_EMPTY_BODY: Final = 8  # rq: the original library
 
-# Set in the first byte of an address (the listener's number) that no other connection can ever have.
+# Set in the first byte of an address (the listener's number) that belongs to this connection only.
 ANONYMOUS: Final = 0x80
-# The first byte of a lasting id: what it is made of.
+# The first byte of a lasting id: what the id consists of.
 BY_PROGRAM: Final = b"p"
 BY_IDENTITY: Final = b"i"
 
 
 class Peer:
-    """One connection. Dialects subclass it; the worker's part stays unused for a peer that never serves a queue."""
+    """One connection. Dialects subclass it; the worker fields are unused if it never serves a queue."""
 
     def __init__(self, dialect: int, listener: str) -> None:
         self.dialect = dialect
         self.listener = listener
-        self.number: int = 0  # worker_no once it serves; unique for ever
+        self.number: int = 0  # worker_no once it serves a queue; never reused
         self.identity: bytes = b""
-        # Listener and identity, or the connection itself for an anonymous peer: where answers go, and whose line its messages
-        # stand in (fairness between clients).
+        # Listener and identity, or the connection itself for an anonymous peer: where answers go, and which line its messages
+        # wait in (fairness between clients).
         self.address: bytes = b""
         self.remote: str = ""
-        # Of the configuration it was told last, or says it goes by; empty: it has none.
+        # Version of the configuration it was last sent, or reported to use; empty: none.
         self.config_version: bytes = b""
-        self.takes_one_answer: bool = False  # a REQ peer: a second answer would be taken for that to its next question
+        self.takes_one_answer: bool = False  # a REQ peer: it would take a second answer for that to its next request
         self.is_connected: bool = True
         self.joined_ns: int = 0
         self.last_sign_ns: int = 0
 
         self.is_worker: bool = False
         self.is_leaving: bool = False  # no new work; what it holds may still be answered
-        self.leaving_reason: int = NO_REASON  # why it is, while it is
+        self.leaving_reason: int = NO_REASON  # why it is leaving
         self.is_dismissed: bool = (
-            False  # the operator dismissed it: nothing new until it is admitted, what it holds it may answer
+            False  # by the operator: no new work until it is admitted; what it holds may still be answered
         )
-        self.claims: list[Serving] = []  # while it is dismissed: what it serves when it is admitted
-        self.lasting_id: bytes = b""  # the same when it connects again (`lasting_id_of`); empty: nothing is
-        self.is_blocked: bool = False  # it does not read what we send: no new work until it does
-        # A bit of its own for each kind of worker that cannot take every body; 0: it takes anything. Where it is set, `accepts` is
-        # asked before a message is given to it, and its verdict is kept on the message under this bit.
-        self.pickiness: int = TAKES_ANYTHING
-        self.is_strict: bool = False  # what no worker of the queue can be told is refused at the door
-        self.says_delivered: bool = False  # it confirms each message before it answers it
-        # It passes messages on to workers elsewhere: when its connection ends it returns them, and none of them is what killed it.
+        self.claims: list[Serving] = []  # while dismissed: its servings once it is admitted
+        self.lasting_id: bytes = b""  # recognises it when it reconnects (`lasting_id_of`); empty: impossible
+        self.is_blocked: bool = False  # it does not read, or too much output is pending: no new work meanwhile
+        # One bit (TAKES_…) for a kind of worker that cannot take every body; 0: it takes anything. If set, `accepts` is called
+        # before a message is leased to it, and stores its result on the message under this bit (`fit`, `unfit`).
+        self.body_constraint: int = TAKES_ANYTHING
+        self.is_strict: bool = False  # a body that no worker of the queue can take is refused on submit
+        self.says_delivered: bool = False  # it confirms each message before the answer
+        # It forwards messages to other workers: when its connection ends, its messages are returned and none counts a worker's death.
         self.is_relay: bool = False
-        self.is_chosen_by_load: bool = False  # the one that holds least comes first, else the one that was idle longest
+        self.is_chosen_by_load: bool = False  # the worker with the fewest leases comes first, not the longest idle
         self.slots: int = 0
-        self.is_hungry: bool = False  # it has free slots, and more waits for it than it was given in one go
+        self.is_hungry: bool = False  # it is in `Dispatch.hungry`: feeding it was interrupted
         self.serves: list[Serving] = []
         self.turn: int = 0
         self.held: dict[int, Message] = {}
-        self.lease_grace_ns: int = (
-            0  # added to a message's own time bound: what this worker needs to say that it ran out
-        )
-        self.lease_ns: int = 0  # bound on a lease whose message has none; 0: the setting's
-        self.timed_leases: int = 0  # how many of `held` have a time bound
+        self.lease_grace_ns: int = 0  # added to every timeout: the time this worker needs to report a timeout itself
+        self.lease_ns: int = 0  # timeout of a lease whose message has none; 0: the setting's
+        self.timed_leases: int = 0  # how many of `held` have a timeout
         self.settled: int = 0
         self.failed: int = 0
         self.last_leased_ns: int = 0
 
     def near_end(self) -> Peer:
-        """Our end of the connection it speaks through: itself, but where several workers share one."""
+        """The peer of its connection: itself, unless several workers share a connection."""
         return self
 
     # Towards a worker.
     def deliver(self, message: Message) -> None:
-        """Give it a message: it has a lease on it now."""
+        """Send it a message that it has leased."""
         raise NotImplementedError
 
     def withdraw(self, message: Message, reason: int) -> None:
-        """Its lease ended without its answer (cancelled, timed out, answered by another)."""
+        """Its lease ended without its answer (cancelled, timed out, answered by another worker)."""
         raise NotImplementedError
 
     def accepts(self, message: Message) -> bool:
-        """Whether a message can be said to it at all; asked only of a picky peer."""
+        """Whether it can take a message's body; called only if `body_constraint` is set."""
         raise NotImplementedError
 
     def dismissed(self) -> None:
-        """The operator dismissed it. Most dialects have no word for it that would not make it join again at once."""
+        """The operator dismissed it. Most dialects send nothing: what they could send would make the worker rejoin at once."""
 
     def admitted(self) -> None:
-        """A dismissal ended: its claims count again."""
+        """A dismissal ended: its claims are active again."""
 
     def promoted(self, queue: bytes) -> None:
-        """Its claim on a queue waited for an exclusive one to end, or for all others to leave: it counts from now on. Most dialects
-        have no word for it."""
+        """Its claim on a queue, which waited for an exclusive one or for all others to end, is active now. Most dialects have no command
+        for it."""
 
     # Towards a client.
     def kept(self, message: Message) -> None:
-        """The message is accepted; said after the commit."""
+        """The message is accepted; sent after the commit."""
         raise NotImplementedError
 
     def handed_over(self, message: Message) -> None:
-        """A worker has the message: said once, when it is given to one, or when that one confirms it if it does such a thing."""
+        """A worker has the message. Called once: on delivery, or on the worker's confirmation if its dialect has one."""
         raise NotImplementedError
 
     def answered(self, message: Message, value: bytes) -> None:
-        """A worker's answer."""
+        """A worker answered the message."""
         raise NotImplementedError
 
     def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
-        """The message ended without an answer; `value` is what the worker said of it, if one did."""
+        """The message ended without an answer; `value` is the worker's error text, if any."""
         raise NotImplementedError
 
     # Towards a subscriber.
     def published(self, topic: bytes, body: bytes) -> None:
-        """A topic it subscribed to has news."""
+        """A message was published on a topic it subscribed to."""
         raise NotImplementedError
 
 
 def lasting_id_of(program: bytes, identity: bytes, remote: str) -> bytes:
-    """What is the same when a peer connects again; empty where nothing is."""
+    """The id that recognises a peer when it reconnects; empty if it gave neither a program id nor an identity."""
     if program:
         return BY_PROGRAM + program
     return BY_IDENTITY + remote.rpartition(":")[0].encode() + b" " + identity if identity else b""

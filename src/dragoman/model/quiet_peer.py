@@ -1,6 +1,6 @@
-"""A peer without a connection: what it is told goes nowhere, but who was given what is written down.
+"""A peer without a connection: discards what is sent to it and records deliveries.
 
-For whoever drives the core directly. It is here because a compiled class cannot be subclassed by code that is not compiled.
+For code that drives the core directly. It is in this package because uncompiled code cannot subclass a compiled class.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dragoman.model.peer import Peer
 
 @final
 class QuietPeer(Peer):
-    """`given` is shared by all peers of a broker: (who, what, which attempt), to be emptied by its owner."""
+    """A peer that records deliveries in `given`: (peer, message, attempt), shared by all peers of a broker; its owner empties it."""
 
     def __init__(self, dialect: int, listener: str, given: list[tuple[QuietPeer, Message, int]]) -> None:
         super().__init__(dialect, listener)
         self.given = given
-        self.owner: object = None  # whom it stands for
+        self.owner: object = None  # the object that it represents, for the caller's use
 
     def deliver(self, message: Message) -> None:
         self.given.append((self, message, message.attempt))

@@ -1,4 +1,4 @@
-"""A serving: one worker's claim on one queue, with the weight it gave."""
+"""A serving: one worker's claim on one queue."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ if TYPE_CHECKING:
     from dragoman.model.peer import Peer
 
 RANK_NONE: Final = 0  # gets no messages
-RANK_NORMAL: Final = 20  # of every worker whose dialect knows no ranks
+RANK_NORMAL: Final = 20  # of workers whose dialect has no ranks
 
 
 @final
 class Serving:
-    """`queue_no` is served by `peer`. `weight`: which of the peer's queues comes first. `rank`: which of the queue's peers does."""
+    """A worker's claim on a queue. `weight` orders the queues of a worker, `rank` the workers of a queue; the highest comes first."""
 
     def __init__(self, peer: Peer, queue_no: int, queue: bytes, weight: int, rank: int, is_exclusive: bool) -> None:
         self.peer = peer
@@ -23,13 +23,13 @@ class Serving:
         self.rank = rank
         self.is_exclusive = is_exclusive
         self.is_waiting: bool = (
-            False  # it does not count yet: an exclusive one is before it, or others are, and it is exclusive
+            False  # not active yet: an exclusive claim is active, or this one is exclusive and others are active
         )
-        self.is_idle: bool = False  # it stands in the queue's idle line
-        self.is_active: bool = True  # False once the worker left: an entry in the idle line is stale then
-        self.last_turn: int = 0  # the worker's turn in which it was served last
-        self.passed_over: int = 0  # turns a waiting queue lost to a higher weight
+        self.is_idle: bool = False  # it is in an idle line of the queue
+        self.is_active: bool = True  # False once the claim ended
+        self.last_turn: int = 0  # the worker's turn (`Peer.turn`) in which it was last served
+        self.passed_over: int = 0  # turns lost to other queues while messages waited here; -1: none of them fits
 
     def takes(self) -> bool:
-        """Whether the worker is given messages of this queue at all."""
+        """Whether the worker takes messages of this queue."""
         return not self.is_waiting and self.rank != RANK_NONE

@@ -1,4 +1,4 @@
-"""Units of time inside: integer nanoseconds."""
+"""Units of time, in integer nanoseconds."""
 
 from __future__ import annotations
 
@@ -6,3 +6,4 @@ from typing import Final
 
 SECOND_NS: Final = 1_000_000_000
 MILLISECOND_NS: Final = 1_000_000
+MICROSECOND_NS: Final = 1_000

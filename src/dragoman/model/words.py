@@ -1,13 +1,13 @@
-"""The vocabulary: every small number that a fact, a table or a screen shows, with its one word.
+"""The enumerations: every small number in facts, tables and views, with its name.
 
-Numbers are kept for ever in journals and lakes: add at the end, never renumber, never reuse.
+Journals and lakes store the numbers permanently: add at the end, never renumber, never reuse.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-# Dialects, both as a client's and as a worker's side of a message. INTERNAL is the broker itself (a schedule's firing).
+# Dialects, of a message's client and of its worker. INTERNAL is the broker itself (a message of a schedule).
 INTERNAL: Final = 0
 SCALE0: Final = 1
 PINGPONG: Final = 2
@@ -15,25 +15,40 @@ EMQP: Final = 3
 EBUS: Final = 4
 RQ: Final = 5
 DIALECT_NAMES: Final = ["internal", "scale0", "pingpong", "emqp", "ebus", "rq"]
-# The matrix of who settled what: a row for each client's dialect, in it a place for each worker's dialect and one for nobody.
+# The matrix of settlements: a row per client dialect, with a column per worker dialect and one for messages settled by no worker.
 DIALECTS: Final = 6
 NOBODY: Final = DIALECTS
 ROW_SIZE: Final = DIALECTS + 1
 
-# What a client asked for, as bits of `Message.flags`.
-REPLY_WANTED: Final = 1  # the worker's value goes back to the client
-HANDOVER_WANTED: Final = 2  # the client is told once a worker has the message
-KEPT_WANTED: Final = 4  # the client is told once the message is kept at the configured durability
-GUARANTEED: Final = 8  # not settled before a success: failures and timeouts are tried again
-NO_HASTE: Final = 16  # of a schedule: the first run waits for the first due instant
-KEEP_SAME: Final = 32  # of a schedule: the same one again changes nothing, so programs may declare theirs at each start
-# It expires in a worker's hands, too. Where HANDOVER_WANTED is set as well, only until its client was told of the hand-over.
+# Options of a client, as bits of `Message.flags`.
+REPLY_WANTED: Final = 1  # the worker's answer is sent to the client
+HANDOVER_WANTED: Final = 2  # the client is notified when a worker has the message
+KEPT_WANTED: Final = 4  # the client is notified when the message is kept at the configured durability
+GUARANTEED: Final = 8  # not settled before a success: failures and timeouts are retried
+NO_HASTE: Final = 16  # of a schedule: the first run is at the first due instant, not at once
+KEEP_SAME: Final = 32  # of a schedule: declaring it again changes nothing, so programs may do so at each start
+# It expires while leased, too. With HANDOVER_WANTED, only until its client was notified of the hand-over.
 EXPIRES_HELD: Final = 64
 FAILURE_FINAL: Final = (
-    128  # a failed answer is its end, whatever retries it has: those are for workers that die, hang or return it
+    128  # a failed answer settles it, whatever its retries: those are for workers that die, hang or return it
 )
 
-# Why something happened: the `reason` of closed, released and left facts.
+# The bits of an accepted fact's flags, lowest first.
+FLAG_NAMES: Final = [
+    "reply_wanted",
+    "handover_wanted",
+    "kept_wanted",
+    "guaranteed",
+    "no_haste",
+    "keep_same",
+    "expires_held",
+    "failure_final",
+]
+
+# States of a message (core/lifecycle has their numbers and moves); the outcome of a closed fact is the final state.
+STATE_NAMES: Final = ["waiting", "leased", "quarantined", "done", "rejected", "expired", "cancelled"]
+
+# Reasons: the `reason` of closed, released, quarantined, worker_left and other facts.
 NO_REASON: Final = 0
 ANSWERED: Final = 1
 FAILED: Final = 2
@@ -57,7 +72,7 @@ ANSWERED_LATE: Final = 19  # answered by an earlier holder while another one hel
 DROPPED: Final = 20
 SUPERSEDED: Final = 21
 BROKER_STOPPED: Final = 22
-DAMAGED: Final = 23  # its record cannot be read from the journal, or is not what was written
+DAMAGED: Final = 23  # its record cannot be read from the journal, or differs from what was written
 REASON_NAMES: Final = [
     "none",
     "answered",
@@ -85,10 +100,10 @@ REASON_NAMES: Final = [
     "damaged",
 ]
 
-# The `small` of a resumed fact: the queue gives out what waits, and takes nothing new until it is resumed once more.
+# The `small` of a resumed fact: the queue drains. It leases what waits and accepts nothing until it is resumed again.
 DRAINS: Final = 1
 
-# A refusal is a value: why the core did not take a command. Zero is "taken".
+# Refusals: why the core did not accept a command. Zero (TAKEN) means accepted.
 TAKEN: Final = 0
 DRAINING: Final = 1
 JOURNAL_FULL: Final = 2
@@ -144,3 +159,13 @@ REFUSAL_TEXTS: Final = [
     "a worker names more queues than one worker may serve",
     "open messages take as much memory as the broker may use; new ones are taken again when some have ended",
 ]
+
+
+def word(words: list[str], number: int) -> str:
+    """The name of a number; `unknown_N` for one that only a later version of dragoman defines."""
+    return words[number] if 0 <= number < len(words) else f"unknown_{number}"
+
+
+def shown(text: bytes) -> str:
+    """A peer's bytes as text; bytes that are not UTF-8 become escapes."""
+    return text.decode("utf-8", "backslashreplace")

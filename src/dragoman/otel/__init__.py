@@ -1,1 +1,1 @@
-"""facts → spans: the journal's committed facts told to an OpenTelemetry collector, by a process of its own beside the broker."""
+"""Trace export: a process beside the broker turns the journal's committed facts into spans and sends them to an OpenTelemetry collector."""

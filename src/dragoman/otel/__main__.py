@@ -1,4 +1,4 @@
-"""`python -m dragoman.otel`: the exporter that `dragoman up` starts; otel/process says how they talk."""
+"""`python -m dragoman.otel`: the exporter that `dragoman up` starts; otel/process documents the protocol between them."""
 
 from __future__ import annotations
 

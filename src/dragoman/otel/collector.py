@@ -1,11 +1,11 @@
-"""OTLP over HTTP: one POST for each batch, on a connection that is kept.
+"""OTLP over HTTP: one POST per batch, on a persistent connection.
 
-    2xx                       taken
-    400, 413                  refused for good: as it is, it will never be taken
-    all else, or no answer    away: offered again later; a `Retry-After` is kept to
+    2xx                         accepted
+    400, 413                    refused for good: this batch will never be accepted
+    all else, or no response    unavailable: retried later; a `Retry-After` is respected
 
-All of it together, from connecting to the answer's last byte, has one time bound: a collector that says a byte now and then is away, too.
-No redirect is followed and no proxy asked: spans go where the operator said.
+One timeout covers everything from connecting to the response's last byte, so a collector that sends a byte now and then is unavailable,
+too. No redirect is followed and no proxy used: spans go only to the configured address.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dragoman.otel.timely import TimelyResponse
 PATH: Final = "/v1/traces"
 TIMEOUT_S: Final = 10.0
 RESPONSE_SIZE_MAX: Final = 64 * 1024
-WORDS_SIZE_MAX: Final = 200  # characters of what a collector says that we repeat
+WORDS_SIZE_MAX: Final = 200  # characters of a collector's text that we repeat
 RETRY_AFTER_S_MAX: Final = 300.0
 REFUSALS: Final = (400, 413)
 # A name that cannot be looked up is a ValueError.
@@ -32,7 +32,7 @@ FAILURES: Final = (OSError, http.client.HTTPException, ValueError)
 
 
 class Collector:
-    """One endpoint."""
+    """The client of one endpoint."""
 
     def __init__(
         self, endpoint: str, headers: Mapping[str, str], compression: str = "none", timeout_s: float = TIMEOUT_S
@@ -48,7 +48,7 @@ class Collector:
         self._connection: http.client.HTTPConnection | None = None
 
     def post(self, body: bytes) -> bytes:
-        """Send a request; what the collector says to it. `CollectorAway` or `SpansRefused` where it is not taken."""
+        """Send a request and return the response's body; raises `CollectorAway` or `SpansRefused` if it is not accepted."""
         if self._is_zipped:
             body = gzip.compress(body, 1)
         is_kept = self._connection is not None
@@ -59,7 +59,7 @@ class Collector:
             self.close()
             if not is_kept or isinstance(error, TimeoutError):
                 raise self._away(error) from error
-        # A server may end an idle connection at any time; that is no trouble.
+        # A server may close an idle connection at any time; that is no failure.
         try:
             return self._post(body, end_s)
         except FAILURES as error:
@@ -103,7 +103,7 @@ class Collector:
 
 
 def left_s(end_s: float) -> float:
-    """Until then; it is a TimeoutError that nothing is left."""
+    """Seconds until `end_s`; raises TimeoutError if none are left."""
     seconds = end_s - time.monotonic()
     if seconds <= 0:
         raise TimeoutError("timed out")
@@ -111,5 +111,5 @@ def left_s(end_s: float) -> float:
 
 
 def retry_after_s(text: str | None) -> float:
-    """Seconds, where it says seconds; a date is a wait of our own choice."""
+    """The header's seconds; 0 for a date, so that our own backoff applies."""
     return min(float(text), RETRY_AFTER_S_MAX) if text is not None and text.isdecimal() and len(text) < 10 else 0.0

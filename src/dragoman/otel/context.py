@@ -1,11 +1,11 @@
-"""`traceparent`: the trace a client is in, as W3C Trace Context writes it, found in a message's headers.
+"""`traceparent`: the client's trace in W3C Trace Context format, found in a message's headers.
 
     traceparent:00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
                 │  trace id                         the client's span │
                 version                                               flags: 1 = sampled
 
-eMQP's clients say it among their headers. A Scale0 client's stands first, before what that client's id was (dialects/traceparent), and
-nowhere else in them. What is not exactly this is not believed: the message then has a trace of its own.
+eMQP clients send it among their headers. A Scale0 client's comes first in the stored headers, before the client's original id
+(dialects/traceparent), and nowhere else. Anything malformed is ignored: the message then has a trace of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ IS_SAMPLED: Final = 1
 
 
 class Context(NamedTuple):
-    """Where a client's trace goes on."""
+    """The trace and span of the client that a message continues."""
 
     trace_id: bytes
     span_id: bytes
@@ -26,7 +26,7 @@ class Context(NamedTuple):
 
 
 def context_of(dialect: str, headers: bytes) -> Context | None:
-    """Of a message that was accepted with these headers; those of other dialects are no words of a client's own."""
+    """The context of a message accepted with these headers; other dialects' headers are not set by their clients."""
     if dialect == "scale0":
         return find_context(headers.partition(b",")[0]) if headers.startswith(b"traceparent:") else None
     return find_context(headers) if dialect in ("emqp", "internal") else None

@@ -1,11 +1,11 @@
-"""How far the collector has been told, in one small file of the data directory: `otel.json`, replaced whole.
+"""Export progress, in one small file of the data directory: `otel.json`, replaced atomically.
 
-    lsn        every span of the facts up to it has been accepted
-    open_lsn   the oldest fact whose message is not settled and remembered: what a new process reads again before it goes on
-    missed     facts that left the journal before they were told
-    refused    spans that the collector will never take
+    lsn        the collector has accepted every span of the facts up to it
+    open_lsn   the oldest fact of an unsettled message that is remembered: a new process reads again from here before it continues
+    missed     facts that left the journal before they were exported
+    refused    spans that the collector will never accept
 
-It is written after the collector has accepted, never before: a crash between makes spans come twice, with the same ids.
+It is written after the collector has accepted, never before: after a crash in between, spans are sent twice, with the same ids.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ CURSOR_NAME: Final = "otel.json"
 
 
 class Cursor(msgspec.Struct, frozen=True):
-    """What the file says."""
+    """The file's contents."""
 
-    broker: str  # whose facts are counted, in hex
+    broker: str  # the broker's id, in hex
     lsn: int
     open_lsn: int = 0
     missed: int = 0
@@ -30,7 +30,7 @@ class Cursor(msgspec.Struct, frozen=True):
 
 
 def read_cursor(directory: Path) -> Cursor | None:
-    """None where there is none, or none that can be read: then nobody knows what was told."""
+    """The cursor; None if there is none or it cannot be read: then what was exported is unknown."""
     try:
         return msgspec.json.decode((directory / CURSOR_NAME).read_bytes(), type=Cursor)
     except (FileNotFoundError, msgspec.DecodeError):

@@ -1,8 +1,8 @@
-"""The exporter: every span of a journal reaches the collector, once by its id.
+"""The exporter: sends every span of a journal to the collector, once by its id.
 
-Where to go on stands in the cursor (otel/cursor); what has to be remembered of messages that were open there is read again from the
-journal, from the oldest of them on. Never beyond what is synced: a block above may be cut off by a power loss, and its numbers would
-then come again with other facts.
+It continues at the cursor (otel/cursor); the state of messages that were open there is read again from the
+journal, from the oldest of them on. It never goes beyond what is synced: a power loss may cut off a later block, and its lsns would
+then be reused for other facts.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from dragoman.otel.tracer import Tracer
 
 log = logging.getLogger("dragoman.otel")
 
-# Single spans refused, one after the other and none taken, before the collector itself is doubted.
+# Consecutive refusals of single spans, with none accepted, before the collector itself is considered broken.
 REFUSED_MAX: Final = 16
 
 
 class Exporter:
-    """One journal, one collector. `take` reads, `send` tells; when to do which is the caller's affair."""
+    """Exports one journal to one collector. `take` reads, `send` sends; the caller decides when to do which."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Exporter:
         self._broker = cursor.broker
         self._behind: Block | None = None
         self._told_lsn = cursor.lsn  # spans of facts up to it were accepted before this process began
-        # Read again first: what was open at the cursor.
+        # First read again what was open at the cursor.
         self._next_lsn = min(cursor.open_lsn, cursor.lsn + 1) if cursor.open_lsn else cursor.lsn + 1
         self._kept = cursor
         self.exported_lsn = cursor.lsn
@@ -55,7 +55,7 @@ class Exporter:
 
     @property
     def spans(self) -> int:
-        """Made and not yet accepted."""
+        """Spans made and not yet accepted."""
         return len(self._spans)
 
     @property
@@ -63,7 +63,7 @@ class Exporter:
         return len(self._spans) >= self._spans_max
 
     def take(self, upto_lsn: int) -> bool:
-        """Read facts up to `upto_lsn` until there are enough spans for a request; True when there may be more."""
+        """Read facts up to `upto_lsn` until there are enough spans for a request; return True if there may be more."""
         if self._next_lsn > upto_lsn:
             return False
         for block in self._reader.read(self._next_lsn, self._behind):
@@ -78,13 +78,13 @@ class Exporter:
         return False
 
     def send(self) -> None:
-        """Tell the collector all that was taken. May be tried again after a failure: what was accepted is not sent twice."""
+        """Send all pending spans. May be retried after a failure: accepted spans are not sent twice."""
         while self._spans:
             self._offer(self._spans[: self._spans_max])
         self.exported_lsn = max(self._next_lsn - 1, self._told_lsn)
 
     def keep(self) -> None:
-        """Write down how far it came; only right after `send`, when all that is remembered is of facts that were told."""
+        """Write the cursor; only right after `send`, when all remembered messages come from exported facts."""
         assert not self._spans, "what is not accepted must not be passed over"
         open_lsn = self._tracer.oldest_lsn()
         cursor = Cursor(self._broker, self.exported_lsn, open_lsn, self.missed, self.refused)
@@ -97,8 +97,8 @@ class Exporter:
         return self.exported_lsn != self._kept.lsn
 
     def _offer(self, batch: list[Span]) -> None:
-        """A batch that is refused is offered in halves, so that one span costs no other. Who refuses them all is no collector that
-        finds a span wrong, but the wrong door: that is trouble, and nothing is passed over."""
+        """Send a batch; if it is refused, send its halves, so that one bad span costs no other. A collector that refuses all of them is
+        probably the wrong endpoint: that raises an error, and nothing is skipped."""
         taken = decided = refused = 0
         parts = [batch]
         while parts:
@@ -127,7 +127,7 @@ class Exporter:
                 decided = refused = 0
 
     def _pass(self, count: int, refused: int) -> None:
-        """So many of the oldest spans need not be offered again: parts are offered in their order."""
+        """Drop the `count` oldest spans, which need not be sent again: parts are sent in order."""
         del self._spans[:count]
         self.refused += refused
 

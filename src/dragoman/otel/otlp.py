@@ -1,4 +1,4 @@
-"""Spans as OTLP says them: opentelemetry/proto/trace/v1/trace.proto and collector/trace/v1/trace_service.proto, written by hand.
+"""Encoding of spans in OTLP: opentelemetry/proto/trace/v1/trace.proto and collector/trace/v1/trace_service.proto, written by hand.
 
     request         1 resource_spans { 1 resource { 1 attributes… }, 2 scope_spans { 1 scope { 1 name, 2 version }, 2 spans… } }
     span            1 trace_id, 2 span_id, 4 parent_span_id, 5 name, 6 kind, 7 start (8 bytes), 8 end (8 bytes), 9 attributes…,
@@ -6,8 +6,8 @@
     attribute       1 key, 2 value { 1 text | 3 whole number }
     response        1 partial_success { 1 rejected_spans, 2 error_message }
 
-A dozen fields are all there is to say, and most attributes of a span are those of the one before: packed here, a span costs a fraction of
-what protobuf's own classes take for it. Those classes read everything back in the tests.
+Only a dozen fields are needed, and most attributes of a span equal those of the one before: packed here, a span costs a fraction of
+what protobuf's own classes take. The tests decode everything with those classes.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from dragoman.version import VERSION
 IS_SAMPLED: Final = 0x001
 PARENT_KNOWN: Final = 0x100  # whether the parent is remote is known
 PARENT_REMOTE: Final = 0x200
-# The fields of one size, their tags and sizes ready.
+# Fixed-size fields: their tags and sizes, encoded in advance.
 TRACE_ID: Final = b"\x0a\x10"
 SPAN_ID: Final = b"\x12\x08"
 PARENT_ID: Final = b"\x22\x08"
 START_TAG, END_TAG = 0x39, 0x41
 TIMES: Final = struct.Struct("<BQBQ")
-# Names and attributes kept packed: those of some hundred queues and workers. Ids come and go among them.
+# Cached encodings of names and attributes: enough for some hundred queues and workers, although ids pass through the cache, too.
 PARTS_KEPT: Final = 8192
-WORDS_SIZE_MAX: Final = 200  # bytes of a collector's words that we repeat
+WORDS_SIZE_MAX: Final = 200  # bytes of a collector's text that we repeat
 
 
 class Encoder:
-    """For one broker: whose spans they are is said once in each request."""
+    """Encodes the spans of one broker, whose identity is sent once in each request."""
 
     def __init__(self, service_name: str, broker_id: bytes) -> None:
         told: Attributes = {
@@ -93,11 +93,11 @@ def attribute(key: str, value: str | int) -> bytes:
 
 
 def rejected_spans(response: bytes) -> tuple[int, str]:
-    """How many spans of a request the collector did not take although it took the request, and its words, as far as they are short."""
+    """The number of spans that the collector rejected although it accepted the request, and the beginning of its text."""
     try:
         partial = read_fields(response).get(1, b"")
         fields = read_fields(partial) if isinstance(partial, bytes) else {}
-    except ValueError:  # it said yes in words of its own
+    except ValueError:  # accepted, with a body in another format
         return 0, ""
     count, words = fields.get(1, 0), fields.get(2, b"")
     text = words[:WORDS_SIZE_MAX].decode("utf-8", "replace") if isinstance(words, bytes) else ""

@@ -1,11 +1,12 @@
 """The exporter as a child of the broker: `python -m dragoman.otel --data DIR --endpoint URL`.
 
-    in    headers <json>                             what every request carries; on stdin, where `ps` shows nothing
-          queue <no> <name as json>                  names given long ago: the journal may not have them any more
+    in    headers <json>                             sent with every request; on stdin, so that `ps` does not show them
+          queue <no> <name as json>                  earlier names: the journal may not have them any more
           worker <no> <name as json>
-    out   exported <lsn> <spans> <missed> <refused>  the collector has accepted; once at the start for where it goes on
+    out   exported <lsn> <spans> <missed> <refused>  the collector has accepted; once at the start to report the position
 
-journal/beside has the other words of both. It runs at the lowest priority there is, and nobody waits for it: while the collector is away, facts wait in the journal.
+journal/tools/child_loop documents the other lines of both directions. The exporter runs at the lowest scheduling priority, and the broker
+never waits for it: while the collector is unavailable, facts stay in the journal.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import msgspec
 
 from dragoman.errors import CollectorAway, DragomanError, ExporterBusy
 from dragoman.journal import JournalReader
-from dragoman.journal.beside import Loop, Parent, live_beside, only_one
+from dragoman.journal.tools.child_loop import Loop, Parent, live_beside, only_one
 from dragoman.otel.collector import Collector
 from dragoman.otel.cursor import read_cursor
 from dragoman.otel.exporter import Exporter
@@ -34,13 +35,13 @@ log = logging.getLogger("dragoman.otel")
 RETRY_S: Final = 0.5
 RETRY_S_MAX: Final = 30.0
 IDLE_S: Final = 60.0
-KEEP_S: Final = 1.0  # how often the cursor is written: it is synced, and the disk is the broker's
+KEEP_S: Final = 1.0  # how often the cursor is written: it is synced, and the broker needs the disk
 LOCK_NAME: Final = "otel.lock"
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line says."""
+    """The command line's options."""
 
     data: str
     endpoint: str
@@ -57,7 +58,7 @@ class Options:
 
 
 class ExportLoop(Loop):
-    """Reads and tells."""
+    """Reads facts and sends spans."""
 
     def __init__(self, options: Options, parent: Parent) -> None:
         super().__init__(parent, options.data)
@@ -66,7 +67,7 @@ class ExportLoop(Loop):
         self._headers: dict[str, str] = {}
         self._queues: dict[int, str] = {}
         self._workers: dict[int, str] = {}
-        self._oldest_s = 0.0  # when the first span was made that is not sent yet
+        self._oldest_s = 0.0  # when the oldest unsent span was made
         self._kept_s = 0.0
         self._retry_s = RETRY_S
         self._words: dict[str, Callable[[str], None]] = {
@@ -76,13 +77,13 @@ class ExportLoop(Loop):
         }
 
     def pause_s(self, error: DragomanError) -> float:
-        """Twice as long each time, and what a collector asks for."""
+        """Exponential backoff, or the collector's own time if that is longer."""
         pause_s = self._retry_s
         self._retry_s = min(self._retry_s * 2, RETRY_S_MAX)
         return max(pause_s, error.wait_s if isinstance(error, CollectorAway) else 0.0)
 
     def end_trouble(self) -> None:
-        """Not yet: only what is sent shows that the collector is back, and is told then."""
+        """Does nothing here: only a successful `_send` shows that the collector is back."""
 
     def wait_s(self, now_s: float) -> float:
         exporter = self._exporter
@@ -103,7 +104,7 @@ class ExportLoop(Loop):
         try:
             hear(rest)
         except (ValueError, msgspec.DecodeError):
-            log.warning("%s: not understood", word)  # what it says may be secret
+            log.warning("%s: not understood", word)  # the rest may be secret
 
     def _hear_headers(self, rest: str) -> None:
         self._headers = msgspec.json.decode(rest, type=dict[str, str])
@@ -128,7 +129,7 @@ class ExportLoop(Loop):
             self._send(exporter)
 
     def _begin(self) -> Exporter | None:
-        """The exporter, once the broker has said what it needs to know."""
+        """The exporter, once the broker has reported a synced lsn."""
         if self.synced_lsn == 0:
             return None
         options = self._options
@@ -137,7 +138,7 @@ class ExportLoop(Loop):
         cursor = read_cursor(directory)
         broker_id = reader.broker_id()
         if cursor is None or broker_id is None:
-            return None  # the broker makes both before it says anything
+            return None  # the broker creates both before it sends anything
         tracer = Tracer(broker_id, options.sample_ratio, options.open_max)
         tracer.queues |= self._queues
         tracer.workers |= self._workers
@@ -163,10 +164,10 @@ class ExportLoop(Loop):
 
 
 def run(options: Options) -> int:
-    """Export until the parent ends; the exit code."""
+    """Export until the parent ends; return the exit code."""
     return live_beside(exporting_alone(options.data), lambda parent: ExportLoop(options, parent))
 
 
 def exporting_alone(directory: str) -> AbstractContextManager[None]:
-    """Hold the lock of the one exporter that a data directory may have."""
+    """Take the lock that allows one exporter per data directory."""
     return only_one(directory, LOCK_NAME, ExporterBusy)

@@ -1,8 +1,8 @@
-"""Protocol Buffers on the wire, as far as OTLP needs them: a field is a tag (`number << 3 | type`) and a value.
+"""The Protocol Buffers wire format, as far as OTLP needs it: a field is a tag (`number << 3 | type`) and a value.
 
-type 0   varint: seven bits a byte, the lowest first, the top bit says that more follow
+type 0   varint: seven bits a byte, the lowest first, the top bit means that more follow
 type 1   eight bytes, little endian
-type 2   a size as varint, and so many bytes: texts, messages inside messages
+type 2   a size as varint, and that many bytes: texts, nested messages
 type 5   four bytes, little endian
 """
 
@@ -18,7 +18,7 @@ VARINT_SIZE_MAX: Final = 10
 
 
 def varint(number: int) -> bytes:
-    """A number of up to 64 bits; a negative one as its complement."""
+    """Encode a number of up to 64 bits; a negative one in two's complement."""
     number &= (1 << 64) - 1
     if number < 0x80:
         return bytes((number,))
@@ -47,7 +47,7 @@ def four_field(number: int, value: int) -> bytes:
 
 
 def read_fields(data: bytes) -> dict[int, int | bytes]:
-    """The fields of a message, the last of each number; `ValueError` where it is none."""
+    """The fields of a message, the last of each number; raises `ValueError` if it is malformed."""
     found: dict[int, int | bytes] = {}
     at = 0
     while at < len(data):
@@ -67,7 +67,7 @@ def read_fields(data: bytes) -> dict[int, int | bytes]:
 
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number, and where the next thing begins."""
+    """The number, and the offset after it."""
     number = 0
     for index, byte in enumerate(data[at : at + VARINT_SIZE_MAX]):
         number |= (byte & 0x7F) << 7 * index

@@ -1,15 +1,15 @@
-"""What is told of a message: one span for all of it, and below it its waits, each worker's lease and work, and the reply.
+"""The spans of a message: one for its whole life, and below it its waits, each worker's lease and work, and the reply.
 
-    message   accepted ──────────────────────────────────────────────── closed      below the client's span, if it told one
+    message   accepted ──────────────────────────────────────────────── closed      below the client's span, if it sent one
       wait    accepted (or due) ── leased
-      work                         leased ── released                               a link leads to the attempt before
+      work                         leased ── released                               has a link to the attempt before
       wait                                   released ── leased
-      lease                                              leased ── delivered         only where the worker says that it has begun
+      lease                                              leased ── delivered         only if the worker reports that it has begun
       work                                                         delivered ── closed
-      reply                                                            closed       the instant the answer was kept and left
+      reply                                                            closed       the instant the reply was kept and sent
 
-A span is made when it ends, from the fact that ends it: those carry the whole timing (docs/reference/facts.md). Names of attributes are
-those of OpenTelemetry's semantic conventions for messaging, and where these have no word, `dragoman.…`.
+A span is made when it ends, from the fact that ends it, which has the whole timing (docs/reference/facts.md). Names of attributes are
+those of OpenTelemetry's semantic conventions for messaging, or `dragoman.…` where these have none.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from dragoman.core.phrases import number_text
+from dragoman.model.phrases import number_text
 from dragoman.otel.context import Context
 from dragoman.otel.ids import LEASE, MESSAGE, REPLY, WAIT, WORK, Ids
 
-# As OTLP numbers them.
+# OTLP's numbers.
 INTERNAL, CLIENT, PRODUCER, CONSUMER = 1, 3, 4, 5
 UNSET, OK, ERROR = 0, 1, 2
 
@@ -29,12 +29,12 @@ ENDS: Final = {
     "done": OK,
     "rejected": ERROR,
     "expired": ERROR,
-}  # a cancelled message is nobody's success and nobody's fault
+}  # a cancelled message is neither a success nor an error
 WORK_ENDS: Final = {"done": OK, "rejected": ERROR}
-# Why an attempt may end without anything being wrong with the work.
+# Reasons why an attempt ends without an error of the work.
 CALM_REASONS: Final = frozenset({"returned", "worker_left", "broker_started", "broker_stopped"})
 UNSENT_REASONS: Final = frozenset({"reply_undeliverable"})
-# The operations that the conventions know; a wait and a lease are none of them.
+# The operations that the conventions define; a wait and a lease are none of them.
 OPERATION_TYPES: Final = {"message": "receive", "work": "process", "reply": "send"}
 
 Fact = dict[str, Any]
@@ -42,7 +42,7 @@ Attributes = dict[str, str | int]
 
 
 class SpanId(NamedTuple):
-    """A span that another one points to."""
+    """A span that another one refers to."""
 
     trace_id: bytes
     span_id: bytes
@@ -50,7 +50,7 @@ class SpanId(NamedTuple):
 
 @dataclass(slots=True)
 class Span:
-    """One span as it is sent."""
+    """One span to send."""
 
     trace_id: bytes
     span_id: bytes
@@ -67,7 +67,7 @@ class Span:
 
 
 class Subject(NamedTuple):
-    """The message a span is of, as far as its maker knows it."""
+    """The message of a span, as far as it is known."""
 
     number: int
     queue: str
@@ -77,13 +77,13 @@ class Subject(NamedTuple):
 
 
 class SpanMaker:
-    """Spans of one broker's messages."""
+    """Makes the spans of one broker's messages."""
 
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
 
     def message(self, subject: Subject, closed: Fact) -> Span:
-        """The whole life."""
+        """The span from acceptance to the end."""
         outcome, reason = closed["outcome"], closed["reason"]
         accepted_ns = closed["accepted_ns"] or closed["time_ns"]
         span = self._span(subject, "message", MESSAGE, 0, CONSUMER, accepted_ns, closed["time_ns"])
@@ -102,7 +102,7 @@ class SpanMaker:
         return span
 
     def first_wait(self, subject: Subject, closed: Fact) -> Span | None:
-        """Until a worker had it, or until it ended without; None where it ended before it was due."""
+        """The wait until the first lease, or until the message ended without one; None if it ended before it was due."""
         begins_ns = max(closed["accepted_ns"], closed.get("due_ns", 0))
         ends_ns = closed["first_leased_ns"] or closed["time_ns"]
         if not begins_ns or ends_ns < begins_ns:
@@ -115,13 +115,13 @@ class SpanMaker:
         return span
 
     def lease(self, subject: Subject, fact: Fact, worker_no: int, worker: str, delivered_ns: int) -> Span:
-        """From when a worker was given the message until it said that it had begun, in the attempt that a fact ended."""
+        """From the lease to the worker's report that it had begun, in the attempt that `fact` ended."""
         span = self._span(subject, "lease", LEASE, fact["attempt"], INTERNAL, fact["leased_ns"], delivered_ns)
         self._name_attempt(span, fact["attempt"], worker_no, worker)
         return span
 
     def work_ended(self, subject: Subject, fact: Fact, worker: str, delivered_ns: int) -> Span:
-        """An attempt that `released` or `quarantined` ended; these do not tell when the worker said that it had begun."""
+        """An attempt that `released` or `quarantined` ended; these facts do not say when the worker had begun."""
         span = self._work(subject, fact["attempt"], fact["worker_no"], worker, fact, delivered_ns)
         span.attributes["dragoman.reason"] = fact["reason"]
         self._judge(span, UNSET if fact["reason"] in CALM_REASONS else ERROR, fact["reason"])
@@ -150,7 +150,7 @@ class SpanMaker:
         begins_ns = delivered_ns or fact["leased_ns"]
         span = self._span(subject, "work", WORK, attempt, CLIENT, begins_ns, fact["time_ns"])
         self._name_attempt(span, attempt, worker_no, worker)
-        # Who settled is not who held it: then the fact tells the settler's dialect.
+        # If another worker than the holder settled the message, the fact has the settler's dialect.
         if fact.get("worker_dialect") and not fact.get("holder_no"):
             span.attributes["dragoman.worker.dialect"] = fact["worker_dialect"]
         if attempt > 1:

@@ -1,4 +1,4 @@
-"""An answer of HTTP within a time: a socket's own timeout is for each piece that comes, and one piece now and then is no answer."""
+"""An HTTP response with one timeout for all of it: a socket's own timeout applies to each read, so a slow trickle would never time out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class TimelyResponse(http.client.HTTPResponse):
-    """The socket's timeout, as it is when the answer is waited for, is for the whole of it."""
+    """An HTTP response for which the socket's timeout, as set when the response begins, covers the whole response."""
 
     def __init__(self, sock: socket.socket, *arguments: Any, **named: Any) -> None:
         super().__init__(sock, *arguments, **named)
@@ -18,7 +18,7 @@ class TimelyResponse(http.client.HTTPResponse):
 
 
 class TimelyBytes(io.RawIOBase):
-    """What a socket says until its time is up; then TimeoutError."""
+    """Reads from a socket until the deadline; then raises TimeoutError."""
 
     def __init__(self, sock: socket.socket, raw: io.RawIOBase) -> None:
         super().__init__()

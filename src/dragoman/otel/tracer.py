@@ -1,8 +1,9 @@
-"""Facts in the order of the journal become spans.
+"""Turns facts, in journal order, into spans.
 
-Most spans need no memory: the fact that ends them has their whole timing, and ids are made of numbers (otel/ids). What an open message
-is remembered for is what only its acceptance said (its client's trace and id, whether it wants an answer), since when it waits
-again, and when its worker said that it had begun. Messages beyond `open_max` are not remembered: their spans are made from the closing fact alone, in a trace of their own.
+Most spans need no state: the fact that ends them has their whole timing, and ids are computed from numbers (otel/ids). The state of an open
+message is what only its acceptance contains (its client's trace and id, whether it wants a reply), since when it waits
+again, and when its worker reported that it had begun. Messages beyond `open_max` are not remembered: their spans are made from the
+closing fact alone, in a trace of their own.
 """
 
 from __future__ import annotations
@@ -11,19 +12,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from dragoman.journal import Block
-from dragoman.model.decode import decode
-from dragoman.model.sampling import SAMPLES, find_traced, is_sampled
+from dragoman.model.facts.decode import decode
+from dragoman.model.facts.sampling import SAMPLES, find_traced, is_sampled
 from dragoman.otel.context import Context, context_of
 from dragoman.otel.ids import Ids
 from dragoman.otel.spans import UNSENT_REASONS, Fact, Span, SpanMaker, Subject
 
-# Workers remembered by name; the oldest go first.
+# Workers remembered by name; the oldest are dropped first.
 WORKERS_MAX: Final = 100_000
 
 
 @dataclass(slots=True)
 class Open:
-    """What is remembered of a message until it is settled."""
+    """The state of a message until it is settled."""
 
     lsn: int
     client_id: str
@@ -31,11 +32,11 @@ class Open:
     is_sampled: bool
     is_reply_wanted: bool
     waits_since_ns: int = 0  # after an attempt ended; 0: this is its first wait
-    delivered_ns: int = 0  # in this attempt; 0: not yet, or its worker does not say it
+    delivered_ns: int = 0  # in this attempt; 0: not yet, or its worker does not report it
 
 
 class Tracer:
-    """Reads the blocks of one broker, each once and in order."""
+    """Processes the blocks of one broker, each once and in order."""
 
     def __init__(self, broker_id: bytes, sample_ratio: float, open_max: int) -> None:
         self._maker = SpanMaker(Ids(broker_id))
@@ -46,11 +47,11 @@ class Tracer:
         self.workers: dict[int, str] = {}
 
     def oldest_lsn(self) -> int:
-        """Of the messages remembered; 0: none is."""
+        """The lsn of the oldest remembered message; 0: none."""
         return next((open_.lsn for open_ in self.open.values()), 0)
 
     def take(self, block: Block, from_lsn: int) -> list[Span]:
-        """The spans that end with facts of this block from `from_lsn` on; what comes before is only remembered."""
+        """The spans that end with facts of this block from `from_lsn` on; earlier facts only update the state."""
         found: list[tuple[int, int]] = []
         spans: list[Span] = []
         find_traced(block.records, self._samples, self.open, found)
@@ -107,9 +108,9 @@ class Tracer:
             self.open[number] = Open(lsn, fact["client_id"], context, decided, "reply_wanted" in fact["flags"])
 
     def _end_attempt(self, fact: Fact, open_: Open | None) -> list[Span]:
-        """`released` and `quarantined` end one; `requeued` does not, but begins a wait."""
+        """`released` and `quarantined` end an attempt; `requeued` does not, but begins a wait."""
         spans: list[Span] = []
-        if fact.get("leased_ns"):  # older journals do not tell when an attempt began
+        if fact.get("leased_ns"):  # older journals do not say when an attempt began
             subject = self._subject(fact, open_)
             spans += self._later_wait(subject, fact, open_)
             delivered_ns = open_.delivered_ns if open_ is not None else 0
@@ -121,13 +122,14 @@ class Tracer:
         return spans
 
     def _lease(self, subject: Subject, fact: Fact, worker_no: int, delivered_ns: int) -> list[Span]:
-        """None where nobody said that the work had begun: then it began with the lease."""
+        """The lease span; none if the worker did not report that it had begun: then the work began with the lease."""
         if not delivered_ns:
             return []
         return [self._maker.lease(subject, fact, worker_no, self._worker(worker_no), delivered_ns)]
 
     def _later_wait(self, subject: Subject, fact: Fact, open_: Open | None) -> list[Span]:
-        """The wait after an attempt, told with the end of the next one. Its start may lie ahead of its end: not all wait for their due."""
+        """The wait after an attempt, exported with the end of the next one. Its recorded start may be later than its end, because not every
+        message waits until it is due."""
         if open_ is None or not open_.waits_since_ns:
             return []
         ends_ns = fact["leased_ns"] or fact["time_ns"]

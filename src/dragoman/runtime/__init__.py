@@ -1,1 +1,1 @@
-"""The only room with sockets, clock and threads."""
+"""The only package with sockets, clocks and threads."""

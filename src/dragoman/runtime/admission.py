@@ -1,19 +1,28 @@
-"""Which connections are let in. Each listener has a guaranteed share of `limits.connections_max`; what is left is common to all.
+"""Decides which connections are accepted. Each listener has a guaranteed share of `limits.connections_max`; the rest is common to all.
 
-listener's own share    always free for it, however many connections the others have
-common part             first come, first served; when it is used up, the oldest connection in it that has not finished its handshake
-                        is dropped for the new one. Where all have, they stay and the new one is refused
-one address             at most `limits.address_connections_max`, unless it is one of `limits.exempt_addresses`; established ones stay
+listener's own share    always available to it, however many connections the others have
+common part             first come, first served; when it is full, the oldest connection in it that has not finished its handshake
+                        is dropped for the new one. If all have finished theirs, the new one is refused
+one address             at most `limits.address_connections_max`, unless it is one of `limits.exempt_addresses`; open connections stay
 """
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 
+import structlog
+
 from dragoman.dialects.registry import RQ_LINK
-from dragoman.limits import ADDRESS_PREFIX_V6, LISTENER_SHARE_MIN, LISTENER_SHARES_PERCENT
+from dragoman.limits import (
+    ADDRESS_PREFIX_V6,
+    ADMIN_CONNECTIONS_MAX,
+    LISTENER_SHARE_MIN,
+    LISTENER_SHARES_PERCENT,
+    OPEN_SEGMENTS_MAX,
+)
 from dragoman.runtime.config.listeners import HTTP
 
 if TYPE_CHECKING:
@@ -24,20 +33,25 @@ ADMITTED: Final = 0
 FULL: Final = 1
 ADDRESS_FULL: Final = 2
 NO_ADDRESS: Final = ""
+# File descriptors that connections must not use, so that the journal can always open its next segment: segments open for reading, those
+# being written, admin connections, listeners, and a few of the interpreter's own.
+RESERVED_DESCRIPTORS: Final = OPEN_SEGMENTS_MAX + ADMIN_CONNECTIONS_MAX + 64
+
+log = structlog.get_logger("dragoman")
 
 
 class Admission:
-    """The open connections of one broker by listener and address. A connection enters once and leaves once."""
+    """The open connections of one broker by listener and address. Each connection is added once and removed once."""
 
     def __init__(self, drop: Callable[[Connection], None]) -> None:
         self.connections_max = 0
         self._address_max = 0
         self._exempt: tuple[str, ...] = ()
-        self._drop = drop  # ends a connection that has to go for another one
-        self._addresses: dict[Connection, str] = {}  # of every connection that is in
+        self._drop = drop  # closes a connection to make space for another one
+        self._addresses: dict[Connection, str] = {}  # of every counted connection
         self._by_listener: dict[str, int] = {}
         self._by_address: dict[str, int] = {}
-        # Those that had not finished their handshake when last looked at, the oldest first.
+        # Connections that had not finished their handshake at the last check, oldest first.
         self._unfinished: dict[str, dict[Connection, None]] = {}
 
     def apply(self, config: Config) -> None:
@@ -50,9 +64,9 @@ class Admission:
                 self._unfinished.setdefault(name, {})
 
     def admit(self, connection: Connection) -> int:
-        """Count a new connection in, or return which limit it meets."""
+        """Add a new connection, or return which limit it exceeds."""
         if connection.listener == RQ_LINK:
-            return ADMITTED  # our own, one per setting
+            return ADMITTED  # opened by the broker itself, one per configured upstream
         address = self._counted_address(connection.host)
         if address and self._by_address.get(address, 0) >= self._address_max:
             return ADDRESS_FULL
@@ -81,7 +95,7 @@ class Admission:
                 del self._by_address[address]
 
     def late(self, before_ns: int) -> list[Connection]:
-        """Those that came before an instant and have not finished their handshake."""
+        """Connections opened before `before_ns` that have not finished their handshake."""
         found: list[Connection] = []
         for waiting in self._unfinished.values():
             for connection in list(waiting):
@@ -95,7 +109,7 @@ class Admission:
 
     @property
     def share(self) -> int:
-        """Connections that each listener may have whatever the others do."""
+        """Connections that each listener may have regardless of the others."""
         listeners = max(len(self._by_listener), 1)
         wanted = max(self.connections_max * LISTENER_SHARES_PERCENT // 100 // listeners, LISTENER_SHARE_MIN)
         return min(wanted, self.connections_max // (2 * listeners))
@@ -107,7 +121,7 @@ class Admission:
         return sum(max(count, share) for count in self._by_listener.values()) < self.connections_max
 
     def _oldest_unfinished(self) -> Connection | None:
-        """Of those in the common part."""
+        """The oldest connection in the common part that has not finished its handshake."""
         share = self.share
         oldest: Connection | None = None
         for listener, waiting in self._unfinished.items():
@@ -123,7 +137,7 @@ class Admission:
         return oldest
 
     def _counted_address(self, host: str) -> str:
-        """What connections from a host are counted under; empty where they are not."""
+        """The key under which connections from a host are counted; empty if they are not counted."""
         if not self._address_max or not host:
             return NO_ADDRESS
         address = ip_address(host.partition("%")[0])
@@ -131,9 +145,27 @@ class Admission:
             address = address.ipv4_mapped
         if any(is_in(address, network) for network in self._exempt):
             return NO_ADDRESS
-        # A host with one address of IPv6 has the whole network around it.
+        # A host with one IPv6 address usually controls the whole network around it.
         return str(address) if address.version == 4 else str(ip_network((address, ADDRESS_PREFIX_V6), strict=False))
 
 
 def is_in(address: IPv4Address | IPv6Address, network: str) -> bool:
     return address in ip_network(network)
+
+
+def room_for_connections(wanted: int) -> int:
+    """How many connections are possible: `wanted` if the file descriptor limit allows it, else fewer. Raises the soft limit if necessary."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted + RESERVED_DESCRIPTORS and soft < hard:
+        soft = min(wanted + RESERVED_DESCRIPTORS, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    room = max(soft - RESERVED_DESCRIPTORS, soft // 4)
+    if room >= wanted:
+        return wanted
+    log.warning(
+        "too few file descriptors for limits.connections_max; raise the limit (ulimit -n, LimitNOFILE=)",
+        connections_max=wanted,
+        connections_possible=room,
+        descriptors=soft,
+    )
+    return room

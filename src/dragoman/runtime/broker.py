@@ -1,7 +1,7 @@
-"""The composition root: core, dialect, journal and connections, driven by one tick.
+"""The broker on its event loop: connects core, dialects, journal and connections, driven by one tick.
 
-The tick: everything that has arrived is decoded and decided while it is read; then the facts are committed as one block, and
-what they caused is sent. One clock read per tick, one write per connection per tick.
+Everything that has arrived is decoded and decided as it is read. Then the tick commits the facts as one block and sends the resulting
+output. One clock read per tick, one write per connection per tick.
 """
 
 from __future__ import annotations
@@ -15,38 +15,47 @@ import structlog
 from dragoman.core.core import Core
 from dragoman.core.timers import Timers
 from dragoman.dialects.registry import Dialects
-from dragoman.dialects.session import Hub, Session
+from dragoman.dialects.session import Outboxes, Session
 from dragoman.errors import JournalFull, PeerError
 from dragoman.journal.journal import Journal
-from dragoman.limits import CHECKPOINT_PAUSE_S, CLOCK_STEP_NS, NEWS_BUFFER_SIZE, STALL_NS, STILL_NS, WRITE_BUFFER_SIZE
+from dragoman.limits import (
+    CHECKPOINT_PAUSE_S,
+    CLOCK_STEP_NS,
+    NEWS_BUFFER_SIZE,
+    OUTPUT_STEP_SIZE,
+    STALL_NS,
+    STILL_NS,
+    WRITE_BUFFER_SIZE,
+)
+from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DRAINING, JOURNAL_FAILING, JOURNAL_FULL, PROTOCOL_FAULT, TAKEN
 from dragoman.runtime.admission import ADDRESS_FULL, FULL, Admission
 from dragoman.runtime.clock import Clock
 from dragoman.runtime.committer import KEPT, STARTED, Committer
 from dragoman.runtime.config import Config
+from dragoman.runtime.config.targets import ns
 from dragoman.runtime.connection import Connection
 from dragoman.runtime.fault_log import FaultLog
 from dragoman.runtime.memory import MemoryBudget
 from dragoman.runtime.outside import Outside
-from dragoman.runtime.settings import apply_core, apply_dialects, legacy_listeners, ns
+from dragoman.runtime.settings import apply_core, apply_dialects, legacy_listeners
 from dragoman.runtime.upkeep import Upkeep
 
 SWEEP_S = 0.1
 TOPIC_LISTENERS = ("emqp.subscribe", "ebus.subscribe")
 SCALE0_PUBLISH = "scale0.publish"
 SETTLE_S = 5.0
-# At the end, what was sent may leave: for so long in all, and while it moves at all.
+# At shutdown, pending output may still be sent: for at most FLUSH_S, and only while it makes progress.
 FLUSH_S = 10.0
 FLUSH_STALL_S = 1.0
 FLUSH_STEP_S = 0.01
-SECOND_NS = 1_000_000_000
 T = TypeVar("T")
 
 log = structlog.get_logger("dragoman")
 
 
 class Broker:
-    """Everything of one broker that lives on its loop."""
+    """All parts of one broker that run on its event loop."""
 
     def __init__(
         self, config: Config, journal: Journal, core: Core, clock: Clock, upkeep: Upkeep, outside: Outside | None = None
@@ -55,10 +64,10 @@ class Broker:
         self.config, self.journal, self.core, self.clock, self.upkeep = config, journal, core, clock, upkeep
         self.loop, self.watchdog, upkeep.watchdog = outside.loop, outside.watchdog, outside.watchdog
         self.timers = Timers(core)
-        self.hub = Hub(core)
-        self.hub.boot_no = core.state.boot_no
-        self.dialects = Dialects(self.hub, outside.id_seed)
-        self.committer = Committer(core, journal, outside, self._on_synced, upkeep.on_appended)
+        self.outboxes = Outboxes(core)
+        self.outboxes.boot_no = core.state.boot_no
+        self.dialects = Dialects(self.outboxes, outside.id_seed)
+        self.committer = Committer(core, journal, outside, self._on_synced, self._on_written, upkeep.on_appended)
         self.faults = FaultLog()
         self.connections: dict[Session, Connection] = {}
         self.on_stop: Callable[[], None] = lambda: None
@@ -66,16 +75,16 @@ class Broker:
         self.out_buffer_max = 0
         self.admission = Admission(self._drop_unfinished)
         self._ending: set[Connection] = set()
-        self._resting: list[Connection] = []  # had their share of this tick
-        self._batch: list[tuple[Session, bytes]] = []  # bytes that wait for the sync under way
-        self.memory = MemoryBudget(self)
+        self._resting: list[Connection] = []  # not read again before the next tick
+        self._batch: list[tuple[Session, bytes]] = []  # output that waits for the running sync
+        self.memory = MemoryBudget(self, outside.resident_size)
         self._waiters: list[asyncio.Future[None]] = []
         self._batch_waiters: list[asyncio.Future[None]] = []
         self._is_awake = False
         self._is_step_planned = False
         self._is_stopped = False
         self._is_congested = False
-        self._still_ns = 0  # where the core's time stands still; 0: it does not
+        self._still_ns = 0  # the core's time while it stands still; 0: it advances
         self._next_second_ns = 0
         self._swept_ns = 0
         self._was_stalled = False
@@ -83,32 +92,37 @@ class Broker:
         self.apply(config)
 
     def apply(self, config: Config) -> None:
-        """Take over settings, at the start and at a reload."""
+        """Apply settings, at start and at a reload."""
         self.config = config
         self.admission.apply(config)
-        self.hub.legacy_listeners = legacy_listeners(config)
+        self.outboxes.legacy_listeners = legacy_listeners(config)
         self.memory.apply()
         # The largest message allowed must not look like a peer that does not read.
         self.out_buffer_max = config.limits.out_buffer_max + self.memory.message_size_max
+        self.outboxes.output_step_size = min(
+            OUTPUT_STEP_SIZE, config.limits.out_buffer_max // 2, self.memory.size_max // 64
+        )
         apply_core(config, self.core.settings)
         apply_dialects(config, self.dialects)
 
     # -- the tick -------------------------------------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Something arrived: there will be a tick once all that is there has been read."""
+        """Input arrived: schedule a tick for after everything available has been read."""
         if not self._is_awake:
             self._is_awake = True
-            self._read_clock()
+            core, now_ns = self.core, self.clock.now_ns()
+            before_ns = core.now_ns
+            core.set_time(now_ns)
+            if self._still_ns or now_ns - before_ns > STILL_NS:
+                self._watch_time(before_ns)
             self.loop.call_soon(self.tick)
 
-    def _read_clock(self) -> None:
-        """The core's time stands still while a slow disk holds facts back. Who signed meanwhile signed later than that time says."""
-        before_ns, now_ns = self.core.now_ns, self.clock.now_ns()
-        self.core.set_time(now_ns)
+    def _watch_time(self, before_ns: int) -> None:
+        """Notice when the core's time stops (while a slow disk delays facts) and when it advances again. Heartbeats received in between carry the
+        time of the stop, which is too early: dialects correct them."""
         if self.core.now_ns == before_ns:
-            if now_ns - before_ns > STILL_NS:
-                self._still_ns = before_ns
+            self._still_ns = self._still_ns or before_ns
         elif self._still_ns:
             for dialect in self.dialects.all:
                 dialect.went_on(self._still_ns)
@@ -121,27 +135,32 @@ class Broker:
         roster = self.core.roster
         if roster.has_more():
             self.watchdog.run("what was broken off", roster.go_on)
+        if self.outboxes.behind:
+            self.watchdog.run("what was put off", self.outboxes.catch_up)
         self._commit()
-        resting, self._resting = self._resting, []
-        for connection in resting:
-            connection.go_on()
-        if self.hub.stop_requested:
-            self.hub.stop_requested = False
+        if self._resting:
+            resting, self._resting = self._resting, []
+            for connection in resting:
+                connection.go_on()
+        if self.outboxes.stop_requested:
+            self.outboxes.stop_requested = False
             self.on_stop()
         self.watchdog.end_turn()
-        if roster.has_more():
+        if roster.has_more() or self.outboxes.behind:
             self.wake()
 
     def _commit(self) -> None:
         found = self.committer.commit()
         if found == KEPT:
-            self.hub.send_all()
+            self.outboxes.send_all()
             self._end_finished()
             _tell(self._waiters)
+            if self.outboxes.full:
+                self._release_full()
         else:
-            self.hub.send_free()
+            self.outboxes.send_free()
             if found == STARTED:
-                self._batch += self.hub.take_batch()
+                self._batch += self.outboxes.take_batch()
                 self._batch_waiters += self._waiters
                 self._waiters.clear()
         if self.core.refusing == TAKEN and not (self.committer.trouble is None and self.journal.accepts_new_work):
@@ -152,45 +171,56 @@ class Broker:
         self._check_congestion()
         self.memory.check()
 
+    def _release_full(self) -> None:
+        self.wake()
+        self.outboxes.release_full()
+
     def _next_step(self) -> None:
-        """A checkpoint is under way, and the next of its steps comes with the next commit."""
+        """Run a commit, which writes the next step of the checkpoint in progress."""
         self._is_step_planned = False
         self.wake()
 
     def _on_synced(self) -> None:
-        """All that the batch was held for is kept: send it, and go on with what has gathered meanwhile."""
+        """The facts that the batch waited for are durable: send it, and commit what has accumulated since."""
         if self._is_stopped:
             return
         batch, self._batch = self._batch, []
         for session, data in batch:
-            self.hub.traffic_size += len(data)
+            self.outboxes.traffic_size += len(data)
             session.sink(data)
+        if self.outboxes.full:
+            self._release_full()
         self._end_finished()
         _tell(self._batch_waiters)
         self._commit()
 
+    def _on_written(self) -> None:
+        """A large block was written: commit what has accumulated since. What waits for a sync waits on."""
+        if not self._is_stopped:
+            self._commit()
+
     def _end_finished(self) -> None:
-        """Close the connections whose last word is out; while one still waits for a commit, later."""
-        if not self.hub.finished:
+        """Close connections whose last output was sent; those with output that waits for a commit are closed later."""
+        if not self.outboxes.finished:
             return
-        finished, self.hub.finished = self.hub.finished, []
+        finished, self.outboxes.finished = self.outboxes.finished, []
         syncing = {id(session) for session, _ in self._batch}
         for session in finished:
             connection = self.connections.get(session)
             if connection is None:
                 continue
             if session.is_holding or session.is_dirty or id(session) in syncing:
-                self.hub.finished.append(session)
+                self.outboxes.finished.append(session)
             else:
                 self._end_slowly(connection)
 
     def _end_slowly(self, connection: Connection) -> None:
         connection.end()
         connection.ending_ns = self.core.now_ns
-        self._ending.add(connection)  # until it has read its last words, or its time is up
+        self._ending.add(connection)  # until the peer has read the last output, or times out
 
     async def act(self, change: Callable[[Core], T]) -> T:
-        """Let the operator change something; returns once the facts of it are kept."""
+        """Run an operator's change. Returns once its facts are durable."""
         self.wake()
         result = change(self.core)
         waiter: asyncio.Future[None] = self.loop.create_future()
@@ -228,19 +258,19 @@ class Broker:
         return self.dialects.of(listener).words_when_full()
 
     def write_buffer_size(self, listener: str) -> int:
-        """Bytes that may wait for a peer before it counts as not reading. What Scale0's workers are told on their PUB port would be
-        dropped from there on, so that is given more than one burst."""
+        """Bytes that may wait for a peer before it counts as not reading. The output to Scale0 workers on their PUB port is dropped beyond that, so
+        its buffer must be larger than one burst."""
         if listener in TOPIC_LISTENERS:
             return NEWS_BUFFER_SIZE
         return self.config.limits.out_buffer_max // 2 if listener == SCALE0_PUBLISH else WRITE_BUFFER_SIZE
 
     @property
     def batch_size(self) -> int:
-        """Bytes that wait for the sync under way."""
+        """Bytes that wait for the running sync."""
         return sum([len(data) for _, data in self._batch])
 
     def rest(self, connection: Connection) -> None:
-        """One that sends without end is not read again before the others have had their turn."""
+        """Do not read a connection that sends without pause again before the other connections were read."""
         connection.set_resting(True)
         self._resting.append(connection)
 
@@ -252,7 +282,7 @@ class Broker:
         session.note_unfinished(0, True, False)
 
     def on_fault(self, connection: Connection, fault: PeerError) -> None:
-        """A peer broke its protocol: it is told what its protocol can tell, and its connection ends."""
+        """Handle a protocol error of a peer: send the error answer, if its protocol has one, and close the connection."""
         session = connection.session
         if session is None or connection.is_over:
             return
@@ -267,11 +297,13 @@ class Broker:
         connection.abort()
 
     def balance(self, connection: Connection) -> None:
-        """A client that does not read, or every client while too much is uncommitted, is not read from; a worker always is: its
-        replies drain us, and its silence would count against it."""
+        """Pause or resume reading. A client that does not read, or every client while too much is uncommitted, is paused. A worker is never
+        paused, because its replies free memory, and its silence would count against it."""
         session = connection.session
         if session is not None:
-            is_over = session.is_blocked or self._is_congested or connection.is_sender_paused
+            is_over = (
+                session.is_socket_full or self._is_congested or connection.is_sender_paused or connection.waits_its_turn
+            )
             connection.set_paused(is_over and not session.holds_work())
 
     def _check_congestion(self) -> None:
@@ -299,7 +331,7 @@ class Broker:
             self._timer = self.loop.call_later(SWEEP_S, self._sweep)
             return
         wall_ns = self.clock.wall_ns()
-        self.hub.wall_ns = wall_ns
+        self.outboxes.wall_ns = wall_ns
         run("sweep of the core", self.timers.sweep, now_ns, wall_ns)
         for dialect in self.dialects.all:
             run("sweep of a dialect", dialect.sweep, now_ns)
@@ -313,11 +345,11 @@ class Broker:
         self._timer = self.loop.call_later(min(max(wait_s, 0.001), SWEEP_S), self._sweep)
 
     def _has_stalled(self, now_ns: int) -> bool:
-        """Whether this process stood still (a stopped machine, a starved one). What peers said meanwhile lies unread in their sockets:
-        nobody is silent or late before it has been read."""
+        """Whether this process was suspended or starved of CPU. Input from that time is still unread in the sockets, so
+        no peer counts as silent or late before it has been read."""
         stall_ns = now_ns - self._swept_ns
         self._swept_ns = now_ns
-        # One that stalls for ever still sweeps, every other time.
+        # Under permanent stalls, every other sweep still runs.
         self._was_stalled = stall_ns > STALL_NS and not self._was_stalled
         if stall_ns > STALL_NS:
             log.warning("the broker stood still", seconds=round(stall_ns / SECOND_NS, 3))
@@ -336,7 +368,7 @@ class Broker:
         self.memory.each_second()
 
     def _end_impatiently(self, before_ns: int) -> None:
-        """Cut off those that began to open, or to close, before an instant and have not finished."""
+        """Abort connections that began their handshake, or their close, before `before_ns` and have not finished it."""
         for connection in self.admission.late(before_ns):
             self._log_ended(connection, "no handshake in time", code="HANDSHAKE_TIMEOUT")
             connection.abort()
@@ -345,7 +377,7 @@ class Broker:
                 connection.abort()
 
     def _check_trouble(self) -> None:
-        """Refuse new work while the journal cannot keep it; take it again when it can."""
+        """Refuse new work while the journal cannot store it; accept it again when it can."""
         committer = self.committer
         if committer.trouble is not None and not committer.is_stuck and self.journal.accepts_new_work:
             committer.trouble = None
@@ -365,7 +397,7 @@ class Broker:
                 log.info("new work is taken again")
 
     def drain(self) -> None:
-        """No new work from now on; what workers hold they may finish."""
+        """Accept no new work from now on; workers may finish what they hold."""
         self.is_draining = True
         self.core.refusing = DRAINING
         self.core.dispatch.is_stopped = True
@@ -383,11 +415,11 @@ class Broker:
         self.wake()
 
     async def settle(self) -> None:
-        """Wait until everything decided so far is kept and sent, for as long as the journal can keep it."""
+        """Wait until everything decided so far is durable and sent, for at most SETTLE_S."""
         await asyncio.wait([asyncio.ensure_future(self.act(lambda core: None))], timeout=SETTLE_S)
 
     async def flush(self, hurry: asyncio.Event) -> None:
-        """Wait until what was sent has left for its peers, as long as they take it."""
+        """Wait until pending output has been sent, as long as peers keep reading; `hurry` ends the wait."""
         end_s = self.loop.time() + FLUSH_S
         unsent, moved_s = -1, 0.0
         while not hurry.is_set() and self.loop.time() < end_s:
@@ -399,11 +431,11 @@ class Broker:
             await asyncio.sleep(FLUSH_STEP_S)
 
     def halt(self) -> None:
-        """Decide, keep and send nothing more: a fault of our own has left the state in doubt, what is kept is not."""
+        """Stop deciding, committing and sending: after an internal error the state in memory is in doubt, the journal is not."""
         self._is_stopped = True
 
     def stop(self) -> None:
-        """End every connection; the journal is closed by its owner afterwards, so no tick may follow."""
+        """Close every connection. No tick may follow, because the owner closes the journal afterwards."""
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()

@@ -1,4 +1,4 @@
-"""The broker's clock: wall time at boot, carried on by the monotonic clock, so that it never jumps."""
+"""The broker's clock: wall time at boot, advanced by the monotonic clock, so that it never jumps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 
 class Clock:
-    """`now_ns` for leases and expiries; `wall_ns` for cron; `step_ns` tells when the two part."""
+    """`now_ns` for leases and expiries; `wall_ns` for cron; `step_ns` reports when the two diverge."""
 
     def __init__(self, not_before_ns: int = 0) -> None:
         self._offset_ns = max(time.time_ns(), not_before_ns) - time.monotonic_ns()
@@ -19,7 +19,7 @@ class Clock:
         return time.time_ns()
 
     def step_ns(self, least_ns: int) -> int:
-        """How far the wall clock jumped since the last call; 0 for less than `least_ns`."""
+        """How far the wall clock jumped since the last call; 0 if less than `least_ns`."""
         apart_ns = self.wall_ns() - self.now_ns()
         step_ns = apart_ns - self._apart_ns
         if abs(step_ns) < least_ns:

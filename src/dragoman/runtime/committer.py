@@ -1,10 +1,10 @@
-"""From facts to their durability, and only then to the peers.
+"""Makes facts durable before the output they caused is sent.
 
-One block per commit. `memory` and `os` commit on the loop, in the tick that made the facts. `disk` appends on the loop and syncs in
-a thread: while one sync runs, decoding goes on and the next block fills, so the batch grows with the load by itself. A block of
-megabytes is written in a thread, too, whatever the durability.
+One block per commit. `memory` and `os` commit on the event loop, in the tick that made the facts. `disk` appends on the event loop and syncs
+in a thread: while one sync runs, decoding continues and the next block fills, so the batch size grows with the load. A block of
+megabytes is written in a thread too, whatever the durability.
 
-A block the journal cannot take is kept and tried again; what it caused stays held, new work is refused, and nothing is lost.
+A block that the journal cannot store is kept and retried; the output it caused stays pending, new work is refused, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ from dragoman.runtime.outside import Outside
 
 @dataclass(slots=True)
 class Block:
-    records: bytes
+    parts: list[bytes]
+    size: int
     count: int
     time_ns: int
     place: int
 
 
-# What `commit` found.
-KEPT: Final = 0  # everything so far is kept: send what it caused
-STARTED: Final = 1  # a sync of everything so far has begun: `on_synced` will say
-WAITING: Final = 2  # an earlier sync still runs, or the journal is in trouble: ask again
+# Results of `commit`.
+KEPT: Final = 0  # everything so far is durable: send the output
+STARTED: Final = 1  # a sync of everything so far has started: `on_synced` is called at its end
+WAITING: Final = 2  # an earlier sync or write still runs, or the journal failed: call again
 
 
 class Committer:
-    """Owns the journal's writing side. `on_synced` follows each STARTED; `on_appended` comes while the log is empty
-    and tells whether it wrote something."""
+    """Owns the journal's writing side. `on_synced` is called when a STARTED sync has ended, `on_written` when a large block was written beside the
+    event loop. `on_appended` is called while the log is empty; it returns whether it wrote something."""
 
     def __init__(
         self,
@@ -45,15 +46,16 @@ class Committer:
         journal: Journal,
         outside: Outside,
         on_synced: Callable[[], None],
+        on_written: Callable[[], None],
         on_appended: Callable[[], bool],
     ) -> None:
         self._core, self._journal, self._loop = core, journal, outside.loop
-        self._on_synced, self._on_appended = on_synced, on_appended
+        self._on_synced, self._on_written, self._on_appended = on_synced, on_written, on_appended
         self._has_places = journal.settings.durability != "memory"
-        self._thread = outside.commit_thread  # one thread; None when a write is all the durability asks for
+        self._thread = outside.commit_thread  # one thread; None when the durability needs no sync
         self._write_thread = (
             outside.write_thread
-        )  # for large blocks, and one at a time; None: all are written on the loop
+        )  # for large blocks, one at a time; None: all are written on the event loop
         self._stuck: Block | None = None
         self._is_unsynced = False
         self.is_busy = False
@@ -61,16 +63,16 @@ class Committer:
         self._set_base()
 
     def _set_base(self) -> None:
-        """Tell the log where its next record will lie. Only while it is empty."""
+        """Set the place of the log's next record. Only while the log is empty."""
         self._core.log.base_place = self._journal.next_place() if self._has_places else 0
 
     @property
     def uncommitted_size(self) -> int:
-        return self._core.log.size() + self._journal.uncommitted_size + (len(self._stuck.records) if self._stuck else 0)
+        return self._core.log.size() + self._journal.uncommitted_size + (self._stuck.size if self._stuck else 0)
 
     @property
     def stuck_count(self) -> int:
-        """Facts that left the log and that the journal could not take yet."""
+        """Facts taken from the log that the journal could not store yet."""
         return self._stuck.count if self._stuck is not None else 0
 
     @property
@@ -78,7 +80,7 @@ class Committer:
         return self._stuck is not None or (self._is_unsynced and not self.is_busy)
 
     def commit(self) -> int:
-        """Commit what the log holds: KEPT, STARTED or WAITING."""
+        """Commit the log's content: KEPT, STARTED or WAITING."""
         if self.is_busy or not self._append():
             return WAITING
         if not self._is_unsynced:
@@ -89,7 +91,7 @@ class Committer:
         return STARTED
 
     def _append(self) -> bool:
-        """Hand the waiting blocks to the journal; False while it cannot take them."""
+        """Pass the pending blocks to the journal; False while it cannot store them."""
         while True:
             block = self._stuck if self._stuck is not None else self._next_block()
             if block is None:
@@ -97,7 +99,7 @@ class Committer:
                     self._is_unsynced = self._thread is not None
                 self._set_base()
                 return True
-            if self._write_thread is not None and len(block.records) > WRITTEN_ASIDE_SIZE:
+            if self._write_thread is not None and block.size > WRITTEN_ASIDE_SIZE:
                 self.is_busy = True
                 self._stuck = block
                 self._write_thread.submit(self._write_aside, block, self.trouble is not None)
@@ -110,27 +112,27 @@ class Committer:
                 self._stuck = block
                 if had_reserve:
                     return False
-                continue  # once more, with the reserve kept for work that is under way
+                continue  # retry with the space reserved for settling work
             self._stuck = None
-            self._core.log.taken = b""
+            self._core.log.taken = []
             self._is_unsynced = self._thread is not None
 
     def _next_block(self) -> Block | None:
         log = self._core.log
         if log.size() == 0:
             return None
-        count, place = log.count, log.base_place
-        block = Block(log.take(), count, self._core.now_ns, place)
-        if self._has_places:  # until the journal has it, later records are told that they lie right behind it
-            log.base_place = place + len(block.records) + BLOCK_HEADER_SIZE
+        size, count, place = log.size(), log.count, log.first_place()
+        block = Block(log.take_parts(), size, count, self._core.now_ns, place)
+        if self._has_places:  # until the journal has it, later records are placed directly after it
+            log.base_place = place + size + BLOCK_HEADER_SIZE
         return block
 
     def _write(self, block: Block, settling: bool) -> None:
         place = block.place if self._has_places else None
-        self._journal.append(block.records, block.count, block.time_ns, settling=settling, place=place)
+        self._journal.append(block.parts, block.count, block.time_ns, settling=settling, place=place)
 
     def _write_aside(self, block: Block, settling: bool) -> None:
-        """In the write thread: megabytes take longer than the loop may be held."""
+        """In the write thread: writing megabytes would block the event loop for too long."""
         trouble: JournalUnavailable | None = None
         try:
             self._write(block, settling)
@@ -143,12 +145,12 @@ class Committer:
         had_reserve = self.trouble is not None
         if trouble is None:
             self._stuck = None
-            self._core.log.taken = b""
+            self._core.log.taken = []
             self._is_unsynced = self._thread is not None
         else:
             self.trouble = trouble
-        if trouble is None or not had_reserve:  # else it is tried again by and by
-            self._on_synced()
+        if trouble is None or not had_reserve:  # else a later commit retries it
+            self._on_written()
 
     def _sync(self) -> None:
         """In the commit thread."""

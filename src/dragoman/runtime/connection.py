@@ -1,4 +1,4 @@
-"""One TCP connection: bytes to its session, the session's bytes to the socket, and backpressure both ways."""
+"""One TCP connection: passes received bytes to its session and the session's output to the socket, with backpressure both ways."""
 
 from __future__ import annotations
 
@@ -8,35 +8,37 @@ from typing import TYPE_CHECKING, cast
 
 from dragoman.dialects.session import Session, discard
 from dragoman.errors import PeerError
-from dragoman.limits import READ_TURN_NS, TURN_SIZE
+from dragoman.limits import READ_TURN_NS, SMALL_READ_SIZE, TURN_SIZE
 
 if TYPE_CHECKING:
     from dragoman.runtime.broker import Broker
 
 
 class Connection(asyncio.Protocol):
-    """Thin: everything that has a meaning is in the session."""
+    """Thin: all protocol logic is in the session."""
 
     def __init__(self, broker: Broker, listener: str) -> None:
         self.broker = broker
         self.listener = listener
         self.session: Session | None = None
         self.transport: asyncio.Transport | None = None
-        self.host = ""  # the address it comes from
+        self.host = ""  # the peer's address
         self.opened_ns = 0
         self.ending_ns = 0
         self.is_paused = False  # by backpressure
+        self.unpaused_ns = 0  # when the last pause ended
         self.is_resting = False  # until the next tick
-        self.is_sender_paused = False  # memory is short, and it sends much
-        self.unsent_seen = 0  # what was not sent when memory was last looked at, and since when none of it has gone
+        self.is_sender_paused = False  # memory is short and this peer sends much
+        self.waits_its_turn = False  # its unfinished message must wait: see runtime/unfinished.py
+        self.unsent_seen = 0  # unsent bytes at the last memory check, and since when they have not decreased
         self.unsent_since_ns = 0
         self.is_read = True
-        self._rest = b""  # of the last read, for the next turn
+        self._rest = b""  # unprocessed bytes of the last read, for the next turn
         self._is_lost = False
-        self.is_over = False  # we end it: no byte of it counts any more
+        self.is_over = False  # the broker is closing it: further input is ignored
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's own kind, with the same face
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's own class, with the same interface
         peer = transport.get_extra_info("peername")
         self.host = peer[0] if peer else ""
         self.session = self.broker.admit(self)
@@ -59,7 +61,7 @@ class Connection(asyncio.Protocol):
         if session is None:
             return
         broker.wake()
-        if len(data) > session.piece_size():
+        if len(data) > SMALL_READ_SIZE and len(data) > session.piece_size():
             self._take_in_pieces(session, data)
             return
         began_ns = broker.watchdog.begin_read(self.listener)
@@ -69,15 +71,15 @@ class Connection(asyncio.Protocol):
             broker.on_fault(self, fault)
         if began_ns:
             broker.watchdog.end(began_ns, self.listener, "read")
-        if self._has_more(session):
+        if self._rest or (session.has_waiting() and not self.is_over):  # `_has_more`, inlined
             broker.rest(self)
 
     def _has_more(self, session: Session) -> bool:
-        """Whether something that came is left for the next turn."""
+        """Whether received input is left for the next turn."""
         return bool(self._rest) or (session.has_waiting() and not self.is_over)
 
     def _take_in_pieces(self, session: Session, data: bytes) -> None:
-        """For as long as one turn may take; the rest is taken in the next turn, and nothing more is read before."""
+        """Process input for at most one turn's time; the rest is left for the next turn, and nothing more is read before."""
         broker = self.broker
         began_ns = broker.watchdog.begin()
         end_ns = broker.clock.now_ns() + READ_TURN_NS
@@ -101,7 +103,7 @@ class Connection(asyncio.Protocol):
             self.set_resting(False)
 
     def go_on(self) -> None:
-        """Its rest is over: take what was left of the last read, then read on."""
+        """End of a rest: process the remaining bytes of the last read, then resume reading."""
         if self.session is not None and self._has_more(self.session):
             self.broker.loop.call_soon(self._take_rest)
         else:
@@ -117,9 +119,9 @@ class Connection(asyncio.Protocol):
             self._end_session(session)
 
     def pause_writing(self) -> None:
-        """The peer does not read: no new work for it, and no more of its own until it does."""
+        """The peer does not read: assign it no new work, and pause reading its input if it is a client."""
         if self.session is not None:
-            self.session.set_blocked(True)
+            self.session.set_socket_full(True)
             self.session.sink = self._send_to_slow
             self.broker.balance(self)
 
@@ -127,7 +129,7 @@ class Connection(asyncio.Protocol):
         if self.session is not None and self.transport is not None and not self.transport.is_closing():
             self.broker.wake()
             self.session.sink = self.transport.write
-            self.session.set_blocked(False)
+            self.session.set_socket_full(False)
             self.broker.balance(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -135,7 +137,7 @@ class Connection(asyncio.Protocol):
         if session is not None:
             session.sink = discard
             self._is_lost = True
-            if not self._has_more(session):  # else what it said before is taken first
+            if not self._has_more(session):  # else its earlier input is processed first
                 self._end_session(session)
 
     def _end_session(self, session: Session) -> None:
@@ -147,7 +149,7 @@ class Connection(asyncio.Protocol):
         self.broker.watchdog.end(began_ns, self.listener, "connection ended")
 
     def _send_to_slow(self, data: bytes) -> None:
-        """The socket's write while the peer does not read: one that lets too much pile up is cut off."""
+        """Write while the peer does not read; abort the connection when too much output is pending."""
         assert self.transport is not None
         self.transport.write(data)
         if self.transport.get_write_buffer_size() > self.broker.out_buffer_max:
@@ -155,15 +157,17 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_greeted(self) -> bool:
-        """Whether its handshake is done, or it is gone."""
+        """Whether its handshake is done, or it has ended."""
         return self.session is None or self.session.is_greeted
 
     @property
     def unsent_size(self) -> int:
-        """Bytes written that the system has not taken yet."""
+        """Bytes written that the operating system has not accepted yet."""
         return self.transport.get_write_buffer_size() if self.transport is not None else 0
 
     def set_paused(self, is_paused: bool) -> None:
+        if self.is_paused and not is_paused:
+            self.unpaused_ns = self.broker.clock.now_ns()
         self.is_paused = is_paused
         if self.session is not None:
             self.session.is_unread = is_paused
@@ -184,7 +188,7 @@ class Connection(asyncio.Protocol):
             self.transport.pause_reading()
 
     def end(self) -> None:
-        """Close once what was written has gone out."""
+        """Close after the pending output was sent."""
         self.is_over, self._rest = True, b""
         if self.session is not None:
             self.session.sink = discard

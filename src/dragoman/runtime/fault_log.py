@@ -1,5 +1,5 @@
-"""Log lines about peers' faults, so many a second in all, and of some kinds one per address, listener and minute: a flood must not fill a disk, and an
-old program that connects ten times a second must not hide the others."""
+"""Rate-limited log of peer faults: a maximum number of lines per second in total and, for some kinds, one per address, listener and minute. A flood
+must not fill a disk, and an old program that connects ten times a second must not hide the others."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ MORE: Final = "more peer faults"
 
 
 class FaultLog:
-    """One for a broker. Each second `each_second` tells how many lines were left out."""
+    """One per broker. `each_second` logs how many lines were left out."""
 
     def __init__(self) -> None:
         self._this_second = 0
         self._left_out = 0
-        self._next_ns: dict[tuple[str, str, str], int] = {}  # by address, listener and code, the oldest first
+        self._next_ns: dict[tuple[str, str, str], int] = {}  # by address, listener and code, oldest first
 
     def write(self, event: str, **fields: object) -> bool:
-        """Whether there was a line to spare for it in this second."""
+        """Log a line unless the limit of this second is reached. Return whether it was logged."""
         self._this_second += 1
         if self._this_second > FAULT_LOGS_PER_SECOND:
             self._left_out += 1
@@ -34,7 +34,7 @@ class FaultLog:
         return True
 
     def write_rarely(self, now_ns: int, host: str, event: str, code: str, listener: str, **fields: object) -> None:
-        """As `write`, once per address, listener and code in a minute."""
+        """Like `write`, but at most once per address, listener and code in a minute."""
         key = (host, listener, code)
         if now_ns < self._next_ns.get(key, 0):
             self._left_out += 1
@@ -47,7 +47,7 @@ class FaultLog:
         self._next_ns[key] = now_ns + FAULT_REPEAT_NS
 
     def write_fault(self, now_ns: int, host: str, session: Session, fault: PeerError) -> None:
-        """A peer broke its protocol."""
+        """Log a protocol error of a peer."""
         about = {"peer": session.remote, "fault": str(fault)}
         if session.is_greeted:
             self.write("peer fault", code=fault.code, listener=session.listener, **about)

@@ -1,82 +1,90 @@
-"""The memory budget: what the broker keeps for its peers, by kind, and what it does when that is too much.
+"""The memory budget: how much memory the broker uses for its peers, by kind, and what happens above the limits.
 
-    kind         share   beyond its share
-    messages     1/2     bodies leave memory, large ones first; then waiting messages are 40 bytes each (core/state)
+    kind         share   above its share
+    messages     1/2     bodies are kept on disk only, large ones first; then waiting messages take 40 bytes each (core/state/state)
     uncommitted  1/8     clients are not read until the journal has caught up (runtime/broker)
-    unfinished   1/8     the connections end whose message made no progress for longest, of equal ones the largest
-    news         1/8     the oldest news is dropped for those that have not read it (dialects/news)
-    outboxes     1/8     the connections of the peers that read least end
+    unfinished   1/8     senders wait until the rest of their message fits; connections that do not continue theirs are closed (runtime/unfinished)
+    news         1/8     the oldest news is dropped for subscribers that have not read it (dialects/news)
+    outboxes     1/8     the connections of the peers that read least are closed
 
-Shares of one kind may be taken by another. When all kinds together come near the budget, senders are not read any more, those that send
-most first, and are read again in the order in which they were paused; near its end, new messages are refused with MEMORY_FULL. A peer
-that workers are reached through is always read, because its answers set memory free; one that sent next to nothing is, because it may be
-the worker that is missing; and no sender is paused for longer than PAUSED_NS_MAX, because a worker may wait for one of its own.
+A kind may use shares that others leave free. When all kinds together approach the budget, senders are paused, those that send
+most first, and resumed in the order in which they were paused; near its end, new messages are refused with MEMORY_FULL. A peer
+that leads to workers is always read, because its answers free memory. A peer that sent almost nothing is read too, because it may be
+the missing worker. No sender is paused for longer than PAUSED_NS_MAX, because a worker may wait for one of its messages.
 
-Counting costs nothing: each kind is kept up where it changes. Outboxes, which only the sockets know, are added up after so many bytes.
+Sizes are counters updated at each change. Only outboxes, whose size the sockets know, are summed, each time after a number of bytes of traffic.
 """
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import structlog
 
-from dragoman.core.crowding import memory_size
+from dragoman.core.state.crowding import memory_size
 from dragoman.errors import MessageStalled, UnfinishedTooMuch
 from dragoman.limits import (
     ANSWERS_HELD_SIZE_MAX,
+    DEAF_NS,
     MEMORY_SHARE_MAX,
     MESSAGE_SIZE,
     PAUSED_NS_MAX,
     PAUSED_SHOWN_MAX,
+    PROCESS_SIZE,
     SENDER_SIZE_MIN,
+    TRIM_INTERVAL_NS,
     UNSYNCED_SIZE_SOON,
+    UNUSED_SIZE_MAX,
 )
-from dragoman.runtime import machine
+from dragoman.runtime.process import machine
+from dragoman.runtime.unfinished import UnfinishedLine
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dragoman.dialects.session import Session
     from dragoman.runtime.broker import Broker
     from dragoman.runtime.connection import Connection
-
-# A peer that has not read for so long does not read.
-DEAF_NS: Final = 1_000_000_000
 
 log = structlog.get_logger("dragoman")
 
 
 class MemoryBudget:
-    """One broker's. Asked every tick whether it is time to look; what it finds it does something about."""
+    """One per broker. `check` runs every tick and decides whether to look at the sizes; `look` acts on them."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, resident_size: Callable[[], int] | None) -> None:
         self._broker = broker
+        self._resident_size = resident_size
         self.size_max = 0
         self.uncommitted_max = 0
         self.message_size_max = 0
-        self.outboxes_size = 0  # when they were last added up
-        self.outboxes_dropped = 0  # connections that ended because they did not read
-        self.unfinished_dropped = 0  # and because of a message that was cut short
-        self.paused: dict[Connection, int] = {}  # senders, and since when
+        self.outboxes_size = 0  # at the last sum
+        self.outboxes_dropped = 0  # connections closed because they did not read
+        self.unfinished_dropped = 0  # and because of an unfinished message
+        self.paused: dict[Connection, int] = {}  # paused senders, and since when
         self._step_size = 0
-        self._looked_at = 0
-        broker.hub.on_unfinished_over = self._on_unfinished_over
+        self._looked_at = 0  # the last look: as traffic count, and as time
+        self._looked_ns = 0
+        self._trimmed_ns = 0  # when freed memory was last returned, and what was resident then
+        self._trimmed_resident = 0
+        self.unfinished = UnfinishedLine(broker, self._end_unfinished)
 
     def apply(self) -> None:
-        """Take over settings, at the start and at a reload."""
+        """Apply settings, at start and at a reload."""
         broker = self._broker
         limits = broker.config.limits
         size = self.size_max = limits.memory_max or default_size()
         self._step_size = size // 64
         self.uncommitted_max = min(limits.uncommitted_max, size // 8)
         self.message_size_max = min(limits.message_size_max, size // 8)
-        # Before so much is unsynced that clients are paused for it.
+        # Sync before the unsynced size reaches the limit that pauses clients.
         broker.journal.unsynced_size_soon = min(UNSYNCED_SIZE_SOON, self.uncommitted_max // 4)
-        hub, settings = broker.hub, broker.core.settings
-        hub.message_size_max = self.message_size_max
-        hub.unfinished_max = size // 8
-        hub.news.size_max = size // 8
-        hub.news.subscriber_size_max = min(limits.out_buffer_max // 2, size // 8)
+        outboxes, settings = broker.outboxes, broker.core.settings
+        outboxes.message_size_max = self.message_size_max
+        outboxes.unfinished_max = size // 8
+        self.unfinished.apply(size // 8, self.message_size_max)
+        outboxes.news.size_max = size // 8
+        outboxes.news.subscriber_size_max = min(limits.out_buffer_max // 2, size // 8)
         settings.bodies_max = size // 4
         settings.large_bodies_max = size // 8
         settings.objects_max = size // 8 // MESSAGE_SIZE
@@ -88,28 +96,31 @@ class MemoryBudget:
     def sizes(self) -> dict[str, int]:
         """Bytes by kind."""
         broker = self._broker
-        hub = broker.hub
+        outboxes = broker.outboxes
         return {
             "messages": memory_size(broker.core.state),
             "uncommitted": broker.committer.uncommitted_size,
-            "unfinished": hub.unfinished_size,
-            "news": hub.news.size,
+            "unfinished": outboxes.unfinished_size,
+            "news": outboxes.news.size,
             "answers": broker.core.settling.leftovers.size,
             "outboxes": self.outboxes_size,
         }
 
     def check(self) -> None:
-        """Every tick: look once enough bytes came and went that something may have changed."""
-        if self._broker.hub.traffic_size - self._looked_at > self._step_size:
+        """Called every tick: look once there was enough traffic that something may have changed."""
+        if self._broker.outboxes.traffic_size - self._looked_at > self._step_size:
             self.look()
+        if self.unfinished.is_crowded:
+            self.unfinished.check()
 
     def look(self) -> None:
         broker = self._broker
-        hub = broker.hub
-        self._looked_at = hub.traffic_size
+        outboxes = broker.outboxes
+        self._looked_at = outboxes.traffic_size
+        self._looked_ns = broker.clock.now_ns()
         self._add_up_outboxes()
-        if hub.news.stuck:
-            stuck, hub.news.stuck = hub.news.stuck, []
+        if outboxes.news.stuck:
+            stuck, outboxes.news.stuck = outboxes.news.stuck, []
             for session in stuck:
                 if (connection := broker.connections.get(session)) is not None:
                     broker.on_overflow(connection)
@@ -122,7 +133,7 @@ class MemoryBudget:
             self._resume(used)
 
     def _add_up_outboxes(self) -> None:
-        """Also note of each connection since when nothing of what waits for it has gone."""
+        """Sum the pending output, and note for each connection since when it has not decreased."""
         broker = self._broker
         total, now_ns = 0, broker.clock.now_ns()
         for connection in broker.connections.values():
@@ -131,15 +142,15 @@ class MemoryBudget:
                 connection.unsent_since_ns = now_ns
             connection.unsent_seen = size
             total += size
-        self.outboxes_size = total + broker.hub.held_size() + broker.batch_size
+        self.outboxes_size = total + broker.outboxes.held_size() + broker.batch_size
 
     # -- what is too much ---------------------------------------------------------------------------------------------------
 
     def _end_deaf(self) -> None:
-        """End connections that do not read, those that most waits for first, until the rest is within its share."""
+        """Close connections that do not read, those with most pending output first, until the rest is within the share."""
         broker = self._broker
         deaf_ns = broker.clock.now_ns() - DEAF_NS
-        # Twice its share, and there is no time to see who reads slowly and who not at all.
+        # At twice the share there is no time to distinguish slow readers from those that do not read at all.
         is_urgent = self.outboxes_size > self.size_max // 4
         deaf = [
             (connection.unsent_seen, connection)
@@ -153,26 +164,22 @@ class MemoryBudget:
             self.outboxes_dropped += 1
             broker.on_overflow(connection)
 
-    def _on_unfinished_over(self) -> None:
-        """A message that is cut short made them too many: those go that have made no progress for longest, of equal ones the largest."""
-        hub = self._broker.hub
-        for session in sorted(hub.unfinished.values(), key=lambda s: (s.progress_ns, -s.unfinished_size)):
-            if hub.unfinished_size <= hub.unfinished_max:
-                return
-            size = session.unfinished_size
-            self._abandon(session, UnfinishedTooMuch(size, hub.unfinished_max))
+    def _end_unfinished(self, session: Session) -> None:
+        self._abandon(session, UnfinishedTooMuch(session.unfinished_size, self._broker.outboxes.unfinished_max))
 
     def end_stalled(self, before_ns: int) -> None:
-        """End connections whose message has made no progress since an instant. Whom we do not read cannot make any."""
+        """Close connections whose message has made no progress since `before_ns`. Connections that are not being read are exempt."""
         broker = self._broker
-        for session in list(broker.hub.unfinished.values()):
+        for session in list(broker.outboxes.unfinished.values()):
             connection = broker.connections.get(session)
+            if connection is not None and connection.waits_its_turn:
+                continue  # its timeout continues when it is read
             if connection is None or not connection.is_read:
                 session.progress_ns = broker.core.now_ns
             elif session.is_cut_short and session.progress_ns < before_ns:
                 self._abandon(session, MessageStalled(session.unfinished_size))
 
-    def _abandon(self, session: Any, fault: MessageStalled | UnfinishedTooMuch) -> None:
+    def _abandon(self, session: Session, fault: MessageStalled | UnfinishedTooMuch) -> None:
         session.abandon(fault)
         self.unfinished_dropped += 1
         if (connection := self._broker.connections.get(session)) is not None:
@@ -185,9 +192,21 @@ class MemoryBudget:
             session.received_before = session.received_mark
             session.received_mark = session.received_size
         self.look()
+        if self._resident_size is not None:
+            self._return_free_memory(self._resident_size())
+
+    def _return_free_memory(self, resident: int) -> None:
+        """The C library keeps memory that large messages freed between small ones: after many of them, several times what is used."""
+        unused = resident - PROCESS_SIZE - sum(self.sizes().values())
+        step = min(self.size_max // 4, UNUSED_SIZE_MAX)
+        has_grown = resident - self._trimmed_resident > step and resident > self.size_max // 2
+        if unused > step and (has_grown or self._looked_ns - self._trimmed_ns > TRIM_INTERVAL_NS):
+            machine.return_free_memory()
+            self._trimmed_ns = self._looked_ns
+            self._trimmed_resident = machine.resident_size()
 
     def _pause(self, used: int) -> None:
-        """Stop reading the senders that sent half of what came in the last seconds, the largest first; near the end, all."""
+        """Pause the senders of half of the bytes received in the last seconds, largest first; near the limit, all senders."""
         senders = []
         total = 0
         for session, connection in self._broker.connections.items():
@@ -207,7 +226,7 @@ class MemoryBudget:
             self._broker.balance(connection)
 
     def _resume(self, used: int) -> None:
-        """Read again: a tenth of those that wait longest once there is room, and whoever has waited long in any case."""
+        """Resume senders: once there is space, the tenth that has been paused longest, and in any case those paused for PAUSED_NS_MAX."""
         count = len(self.paused) // 10 + 1 if used < self.size_max * 5 // 8 else 0
         long_ago_ns = self._broker.clock.now_ns() - PAUSED_NS_MAX
         for connection, since_ns in list(self.paused.items()):
@@ -224,35 +243,33 @@ class MemoryBudget:
         self.paused.pop(connection, None)
 
     def sweep(self) -> None:
-        """Ten times a second."""
+        """Periodic work, about ten times a second."""
         if self.paused:
             self.look()
+        if self.unfinished.is_crowded:
+            self.unfinished.look()
 
     def view(self) -> dict[str, object]:
         """For `status`."""
         sizes = self.sizes()
-        names = [connection.session.remote for connection in self.paused if connection.session is not None]
+        paused = [*self.paused, *(each for each in self.unfinished.waiting if each not in self.paused)]
+        names = [connection.session.remote for connection in paused if connection.session is not None]
         return {
-            "resident": resident_size(),
+            "resident": machine.resident_size(),
             "max": self.size_max,
             "used": sum(sizes.values()),
             **sizes,
-            "paused": len(self.paused),
+            "paused": len(paused),
             "paused_peers": names[:PAUSED_SHOWN_MAX],
-            "news_dropped": self._broker.hub.news.dropped,
+            "news_dropped": self._broker.outboxes.news.dropped,
             "outboxes_dropped": self.outboxes_dropped,
             "unfinished_dropped": self.unfinished_dropped,
         }
 
 
 def default_size() -> int:
-    """A quarter of what this process may use, and not more than MEMORY_SHARE_MAX."""
+    """A quarter of the memory this process may use, and at most MEMORY_SHARE_MAX."""
     return min(machine.memory_size() // 4 or MEMORY_SHARE_MAX, MEMORY_SHARE_MAX)
-
-
-def resident_size() -> int:
-    fields = Path("/proc/self/statm").read_text().split()
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _size(pair: tuple[int, Connection]) -> int:

@@ -1,4 +1,4 @@
-"""From a journal on disk to a core that goes on where it stopped."""
+"""Rebuilds the core from the journal at start."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import time
 import structlog
 
 from dragoman.core.core import Core
-from dragoman.core.replay import Replay
 from dragoman.core.settings import CoreSettings
+from dragoman.core.storage.carry import live_count
+from dragoman.core.storage.replay import Replay
 from dragoman.errors import JournalDamaged, JournalUnavailable
 from dragoman.journal.disk import DiskFace
 from dragoman.journal.journal import Journal
@@ -33,26 +34,26 @@ def open_journal(settings: JournalSettings, disk: DiskFace | None = None) -> Jou
 
 
 def recover(journal: Journal, settings: CoreSettings) -> tuple[Core, set[int]]:
-    """The core as the journal tells it, and the segments its checkpoint refers to."""
-    core = Core(settings, journal.read_record)
+    """The core rebuilt from the journal, and the segments that its checkpoint refers to."""
+    core = Core(settings, journal.read_record, journal.look, journal.begin_load)
     replay = Replay(core)
     for block in journal.replay():
         replay.block(block.records, block.place, block.time_ns)
-    journal.prepare_reads(replay.checkpoint.segments)
+    journal.prepare_reads(replay.checkpoint.segments.union(live_count(core.state).counts))
     return core, replay.checkpoint.segments
 
 
 def begin_boot(core: Core, journal: Journal, now_ns: int, id_key: bytes = b"") -> None:
-    """Number this boot and keep the number before anything is numbered by it. `id_key` is for a journal that has no key of ids yet;
-    empty: one is made."""
+    """Assign this boot its number and store it before any id is derived from it. `id_key` is for a journal that has no id key yet;
+    empty: a random one is generated."""
     core.set_time(now_ns)
     is_kept = journal.settings.durability != "memory"
     core.log.base_place = journal.next_place() if is_kept else 0
     core.start(core.state.boot_no + 1, VERSION.encode(), id_key or secrets.token_bytes(KEY_SIZE))
     count = core.log.count
     try:
-        # `settling`: a broker must start on a full disk too, or what waits there could never be done.
-        journal.append(core.log.take(), count, core.now_ns, settling=True)
+        # `settling`: a broker must be able to start on a full disk too, or the waiting work could never be done.
+        journal.append(core.log.take_parts(), count, core.now_ns, settling=True)
         journal.sync()
     except JournalUnavailable as trouble:
         log.error("the journal cannot take the start of this boot", code=trouble.code, trouble=str(trouble))

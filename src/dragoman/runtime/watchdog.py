@@ -1,9 +1,9 @@
-"""Which callback held the loop, and for how long: measured by the CPU time of its thread, so that a busy machine is held against nobody.
+"""Measures which callback blocked the event loop and for how long, in CPU time of its thread, so that time lost to other processes does not count.
 
-What runs seldom (sweeps, steps of a checkpoint, admin operations, ended connections, reads of many bytes) is measured each by itself. The reads and
-the commit of one turn are measured together, by the monotonic clock first: the thread's clock is a system call, and is asked only when
-enough time has passed since the last time. A turn of several reads that took too long is no single callback's doing; for a second after one,
-each read is measured by itself.
+Rare callbacks (sweeps, steps of a checkpoint, admin operations, ended connections, reads of many bytes) are measured one by one. The reads and
+the commit of one turn are measured together, by the monotonic clock first: the thread's CPU clock is a system call, and is read only when
+enough time has passed since the last reading. If a turn of several reads took too long, no single callback is to blame; for one second after it,
+each read is measured on its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import structlog
 
 from dragoman.limits import LOOP_HOLD_NS
 
-# The thread's clock is asked at the end of a turn when this much time has passed: what came before a long turn is off by no more.
+# Minimum interval between readings of the thread's clock at the end of a turn, and so the error in the measurement of a long turn.
 MARK_INTERVAL_NS: Final = 5_000_000
 CLOSE_WATCH_NS: Final = 1_000_000_000
 LOG_INTERVAL_NS: Final = 1_000_000_000
@@ -27,7 +27,7 @@ log = structlog.get_logger("dragoman")
 
 
 class Watchdog:
-    """Counts the callbacks that held the loop for longer than `LOOP_HOLD_NS`, and names the longest."""
+    """Counts the callbacks that blocked the event loop for longer than `LOOP_HOLD_NS`, and names the longest."""
 
     def __init__(
         self, cpu_ns: Callable[[], int] = time.thread_time_ns, clock_ns: Callable[[], int] = time.monotonic_ns
@@ -44,13 +44,13 @@ class Watchdog:
         self._unlogged = 0
 
     def start(self) -> None:
-        """The loop runs from now on: what was done before it held up nobody."""
+        """Start measuring. What ran before the event loop does not count."""
         self._marked_cpu_ns, self._marked_ns = self._cpu_ns(), self._clock_ns()
         self._ended_ns = self._marked_ns
-        self._counted_ns = 0  # CPU since the mark that was measured by itself
+        self._counted_ns = 0  # CPU time since the last reading that was measured on its own
         self._reads = 0
 
-    # -- what is measured by itself -------------------------------------------------------------------------------------
+    # -- measured one by one ---------------------------------------------------------------------------------------------
 
     def begin(self) -> int:
         return self._cpu_ns()
@@ -69,13 +69,13 @@ class Watchdog:
             self.end(began_ns, operation)
 
     def watched(self, work: Coroutine[Any, Any, T], operation: str) -> Awaitable[T]:
-        """The same, with each of its turns on the loop measured."""
+        """Wrap a coroutine so that each of its steps on the event loop is measured."""
         return _Watched(self, work, operation)
 
     # -- the turn -------------------------------------------------------------------------------------------------------
 
     def begin_read(self, listener: str) -> int:
-        """Before few bytes are taken: what `end` wants, or 0 when they are measured with their turn."""
+        """Before a small read: the start time for `end`, or 0 when it is measured together with its turn."""
         if self._close_until_ns:
             return self._cpu_ns()
         self._reads += 1
@@ -83,14 +83,14 @@ class Watchdog:
         return 0
 
     def end_turn(self) -> None:
-        """All that had arrived was read and committed."""
+        """Called when everything that had arrived was read and committed."""
         now_ns = self._clock_ns()
         if now_ns - self._marked_ns < MARK_INTERVAL_NS:
             self._ended_ns = now_ns
             self._reads = 0
             return
         cpu_ns = self._cpu_ns()
-        before_ns = self._ended_ns - self._marked_ns  # earlier turns, and waiting: they took no more than this
+        before_ns = self._ended_ns - self._marked_ns  # upper bound of earlier turns and waiting
         took_ns = cpu_ns - self._marked_cpu_ns - self._counted_ns - before_ns
         if took_ns > LOOP_HOLD_NS:
             if self._reads > 1:
@@ -130,7 +130,7 @@ class Watchdog:
 
 
 class _Watched(Awaitable[T]):
-    """Drives a coroutine as its task would, and measures each stretch between two waits."""
+    """Drives a coroutine as its task would, and measures the time between two awaits."""
 
     def __init__(self, watchdog: Watchdog, work: Coroutine[Any, Any, T], operation: str) -> None:
         self._watchdog, self._work, self._operation = watchdog, work, operation

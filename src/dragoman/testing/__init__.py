@@ -1,1 +1,1 @@
-"""Doubles and checks that ship: the simulator, incidents played again in it, a disk that fails on demand, a broker for users' own tests."""
+"""Tools for users' own tests: a broker in the test's process and its pytest fixture, a disk that fails on demand, the checks of a journal."""

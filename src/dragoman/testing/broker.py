@@ -1,11 +1,11 @@
-"""A real broker and a real worker inside the test's process, each in a thread with a loop of its own.
+"""A real broker and a real worker inside the test's process, each in a thread with its own event loop.
 
     with RunningBroker(tmp_path / "data") as broker:
         broker.attach(app)
         with broker.worker(app):
             assert send_mail.ask_sync(to="a@b.c") == 1
 
-Everything is the product: sockets on free ports of 127.0.0.1, journal, dialects. Only signals are left to the test runner.
+Everything is the real product: sockets on free ports of 127.0.0.1, journal, dialects. Only signal handling is left to the test runner.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from dragoman.client import address
 from dragoman.client.app import App
 from dragoman.client.worker.settings import WorkerSettings
 from dragoman.client.worker.worker import Worker
-from dragoman.runtime import logs
 from dragoman.runtime.config import Config, Flags, load
 from dragoman.runtime.config.listeners import LISTENERS
-from dragoman.runtime.home import Home
+from dragoman.runtime.process import logs
+from dragoman.runtime.process.home import Home
 from dragoman.runtime.server import Server
 
 START_S: Final = 20.0
@@ -39,14 +39,14 @@ LOOK_S: Final = 0.002
 
 
 class ThreadServer(Server):
-    """The broker's server where signals belong to somebody else."""
+    """The broker's server without signal handlers, which belong to the test runner."""
 
     def _handle_signals(self) -> None:
         pass
 
 
 class LoopThread:
-    """A thread that runs one coroutine, and its failure."""
+    """A thread that runs one coroutine and keeps its exception."""
 
     def __init__(self, name: str) -> None:
         self.loop = uvloop.new_event_loop()
@@ -62,7 +62,7 @@ class LoopThread:
         try:
             with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
                 runner.run(work)
-        except BaseException as error:  # told to the test, which waits in another thread
+        except BaseException as error:  # reported to the test, which waits in another thread
             self.failure = error
 
     @property
@@ -78,7 +78,7 @@ class LoopThread:
 
 
 class RunningBroker:
-    """A broker from `start` to `stop`; started again it keeps its data and its ports."""
+    """A broker from `start` to `stop`; restarted it keeps its data and its ports."""
 
     def __init__(self, data: Path, durability: str = "memory", settings: tuple[str, ...] = ()) -> None:
         self.data = data
@@ -91,11 +91,11 @@ class RunningBroker:
 
     @property
     def url(self) -> str:
-        """The address for an App: it follows the broker wherever it listens."""
+        """The address for an App: it finds the broker on whatever port it listens."""
         return f"file:{self.data}"
 
     def app(self, **options: Any) -> App:
-        """A fresh App for this broker."""
+        """A new App for this broker."""
         return App(self.url, **options)
 
     def attach(self, app: App) -> None:
@@ -103,9 +103,9 @@ class RunningBroker:
         app.address = address.parse(self.url)
 
     def start(self) -> None:
-        # Without the web page: what it shows, a test asks the broker itself.
+        # Without the web page: a test can ask the broker itself.
         listen = (*(f"{name}={where}" for name, where in self.listeners.items()), "http=off")
-        settings = ("lake.mode=off", *self._settings)  # a test that wants a lake says so
+        settings = ("lake.mode=off", *self._settings)  # a test that needs a lake overrides this
         flags = Flags(data=str(self.data), durability=self._durability, listen=listen, settings=settings)
         config = load(None, {}, flags)
         if not structlog.is_configured():
@@ -131,7 +131,7 @@ class RunningBroker:
             home.leave()
 
     def stop(self) -> None:
-        """End as on SIGTERM, without waiting for workers."""
+        """Stop as on SIGTERM, without waiting for workers."""
         thread, server = self._thread, self._server
         self._thread = self._server = None
         if thread is None:
@@ -139,13 +139,13 @@ class RunningBroker:
         if server is not None:
             thread.loop.call_soon_threadsafe(server.request_stop)
         thread.join()
-        # The broker tunes the collector for its own process; this one is the test's.
+        # The broker tunes the garbage collector for its own process; this process is the test's.
         gc.unfreeze()
         gc.set_threshold(*self._thresholds)
 
     @contextmanager
     def worker(self, app: App, slots: int = 8, **settings: Any) -> Iterator[None]:
-        """A worker for an App's jobs and handlers, serving when the block begins and drained when it ends."""
+        """Run a worker for an App's jobs and handlers: it serves when the block begins and drains when it ends."""
         with running_worker(app, WorkerSettings(slots=slots, **settings)):
             yield
 
@@ -159,7 +159,7 @@ class RunningBroker:
 
 @contextmanager
 def running_worker(app: App, settings: WorkerSettings) -> Iterator[None]:
-    """A worker in a thread of its own."""
+    """Run a worker in a thread of its own."""
     serving = threading.Event()
     stops: list[asyncio.Event] = []
 

@@ -1,8 +1,8 @@
-"""A disk in memory that can lose power, fill up and fail, the same way every time for the same seed.
+"""An in-memory disk that can lose power, fill up and fail, deterministically for a seed.
 
-It models what a journal must not rely on. Written is not kept: until a file is synced a crash may lose, keep or tear each
-write on its own, and until a directory is synced its newest entries may vanish. A failed sync is final: what it should have
-kept is never kept by a later one, although reading still shows it.
+It models what a journal must not rely on. Written is not durable: until a file is synced a crash may lose, keep or tear each
+write on its own, and until a directory is synced its newest entries may vanish. A failed sync is final: no later sync makes its
+data durable, although reads still show it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ class _Change(NamedTuple):
 
 @dataclass
 class _File:
-    """`kept` survives a crash, `seen` is what reading shows; `changes` lead from one to the other, the doomed never do."""
+    """`kept` survives a crash, `seen` is what reads return; `changes` lead from one to the other; `doomed` changes failed to sync and never
+    become durable."""
 
     kept: bytearray = field(default_factory=bytearray)
     seen: bytearray = field(default_factory=bytearray)
@@ -33,7 +34,7 @@ class _File:
 
 
 class FakeDisk:
-    """Has the face of `dragoman.journal.disk.Disk`. `capacity` bounds the sum of all file sizes (None: no bound)."""
+    """Same interface as `dragoman.journal.disk.Disk`. `capacity` bounds the sum of all file sizes (None: no bound)."""
 
     def __init__(self, capacity: int | None = None) -> None:
         self.capacity = capacity
@@ -43,26 +44,26 @@ class FakeDisk:
         self._write_failures = 0
         self._names: dict[str, _File] = {}
         self._kept_names: dict[str, _File] = {}
-        # Directory changes not yet synced: (path, file now there or None when removed), oldest first.
+        # Directory changes not yet synced: (path, new file, or None if removed), oldest first.
         self._name_changes: list[tuple[str, _File | None]] = []
         self._directories: set[str] = set()
         self._open: dict[int, _File] = {}
         self._next_fd = 1000
 
     def fail_syncs(self, count: int) -> None:
-        """Let the next `count` file syncs fail."""
+        """Make the next `count` file syncs fail."""
         self._sync_failures = count
 
     def fail_writes(self, count: int) -> None:
-        """Let the next `count` writes fail as a broken device does."""
+        """Make the next `count` writes fail as on a broken device."""
         self._write_failures = count
 
     def kill(self) -> None:
-        """The process ends: its descriptors are gone, all it wrote is still there."""
+        """End the process: its descriptors are closed, all it wrote is still there."""
         self._open.clear()
 
     def crash(self, rng: Random) -> None:
-        """Power is lost: of every unsynced change some are kept, some lost, some torn."""
+        """Lose power: of all unsynced changes some are kept, some lost, some torn."""
         self._open.clear()
         for path, file in self._name_changes[: rng.randint(0, len(self._name_changes))]:
             _set_name(self._kept_names, path, file)
@@ -72,13 +73,13 @@ class FakeDisk:
             _crash_file(file, rng)
 
     def lose_tail(self, path: str, size: int) -> None:
-        """Cut a file to `size` bytes for good, as a broken file system does."""
+        """Cut a file to `size` bytes permanently, as a broken file system does."""
         file = self._names[path]
         del file.seen[size:]
         file.kept, file.changes, file.doomed = bytearray(file.seen), [], []
 
     def damage(self, path: str, offset: int, xor: int = 0xFF) -> None:
-        """Flip bits of one byte for good."""
+        """Flip bits of one byte permanently."""
         file = self._names[path]
         file.seen[offset] ^= xor
         file.kept, file.changes, file.doomed = bytearray(file.seen), [], []
@@ -87,7 +88,7 @@ class FakeDisk:
         return bytes(self._names[path].seen)
 
     def put(self, path: str, content: bytes) -> None:
-        """Lay a file down as if it had always been there."""
+        """Add a file as if it had always existed."""
         file = _File(bytearray(content), bytearray(content))
         self._names[path] = self._kept_names[path] = file
         self._directories.add(os.path.dirname(path))  # noqa: PTH120 - paths are strings here
@@ -132,7 +133,7 @@ class FakeDisk:
             raise OSError(errno.EIO, "the device refuses to write")
         room = self._room_for(offset + len(data) - len(file.seen))
         if room is not None:
-            # Like a real disk: what fits gets in before the error comes.
+            # Like a real disk: the bytes that fit are written before the error.
             data = data[: max(0, len(file.seen) + room - offset)]
         change = _Change(offset, data)
         file.changes.append(change)
@@ -142,6 +143,11 @@ class FakeDisk:
 
     def read(self, fd: int, size: int, offset: int) -> bytes:
         return bytes(self._file(fd).seen[offset : offset + size])
+
+    def read_into(self, fd: int, buffer: memoryview, offset: int) -> int:
+        data = self.read(fd, len(buffer), offset)
+        buffer[: len(data)] = data
+        return len(data)
 
     def size(self, fd: int) -> int:
         return len(self._file(fd).seen)
@@ -156,7 +162,7 @@ class FakeDisk:
             raise OSError(errno.EIO, "the device refuses to sync")
         for change in file.changes:
             _apply(file.kept, change)
-        # What an earlier sync failed to keep is not kept by this one either.
+        # Data that an earlier sync failed to store is not stored by this one either.
         file.changes, file.doomed = [], []
 
     def allocate(self, fd: int, offset: int, size: int) -> None:
@@ -173,7 +179,7 @@ class FakeDisk:
         file = self._names[source]
         self._change_name(target, file)
         self._change_name(source, None)
-        # A rename is one step: neither half of it can be lost alone.
+        # A rename is atomic: neither half of it can be lost alone.
         halves = self._name_changes[-2:]
         self._name_changes[-2:] = [(f"{source}\0{target}", halves[0][1])]
 
@@ -201,7 +207,7 @@ class FakeDisk:
         return self._open[fd]
 
     def _room_for(self, growth: int) -> int | None:
-        """None when there is room, else the bytes that are left."""
+        """None if there is space, else the bytes that are left."""
         free = self.free_space("")
         return None if growth <= 0 or growth <= free else free
 
@@ -239,7 +245,7 @@ def _apply(content: bytearray, change: _Change) -> None:
 
 def _crash_file(file: _File, rng: Random) -> None:
     unsynced = file.doomed + file.changes
-    # Half of all crashes lose a tail, the others lose here and there: pages are written back in any order.
+    # Half of all crashes lose a tail, the others lose scattered writes: pages are written back in any order.
     kept_count = rng.randint(0, len(unsynced)) if rng.random() < 0.5 else len(unsynced)
     scattered = kept_count == len(unsynced)
     for index, change in enumerate(unsynced[: kept_count + 1]):

@@ -1,4 +1,4 @@
-"""The pytest plugin: a `broker` for each test that asks for one. docs/howto/worker.md shows a test with it."""
+"""The pytest plugin: a `broker` fixture. docs/howto/worker.md shows a test with it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The web page: a process of its own beside the broker, which asks the admin socket and reads the journal's files.
+"""The web dashboard: a separate process beside the broker that queries the admin socket and reads the journal's files.
 
-Reading order: `process` (its life), `app` (what is where), `guard` (who may), `link` (the question to the broker), `sampling` and
-`history` (the numbers over time), `refill` and `before` (what was before this process began), `pages` and its neighbours (what is
-shown), `actions` (what is changed).
+Reading order: `process` (start and stop), `app` (routes), `guard` (access control), `link` (requests to the broker), `samples.sampling` and
+`samples.history` (metrics over time), `samples.sample_file` and `samples.totals` (data that survives a restart of this process), `pages` and
+`display` (page contents), `actions` (operator changes).
 """

@@ -1,4 +1,4 @@
-"""`python -m dragoman.web`: the page that `dragoman up` starts; runtime/webpage says how they talk."""
+"""`python -m dragoman.web`: the dashboard process that `dragoman up` starts; runtime/children/webpage describes the protocol between them."""
 
 from __future__ import annotations
 

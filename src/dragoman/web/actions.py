@@ -1,4 +1,4 @@
-"""What an operator can change here: one table. Whatever cannot be undone is asked back first, with a count where there is one."""
+"""The table of operator actions. Actions that cannot be undone ask for confirmation first, with a message count where there is one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from dragoman.errors import AdminRefused, AdminUnreachable
 from dragoman.web.desk import Desk
+from dragoman.web.display.showing import STATUS_OF, answer, away, sentence_of, trouble
+from dragoman.web.display.words import count, joined, plural
 from dragoman.web.forms import SEAL, BadForm, check_seal, our_path, read_form
 from dragoman.web.pages.quarantine import FILTER_KEYS, filter_of
 from dragoman.web.pages.queues import one_queue
-from dragoman.web.showing import STATUS_OF, answer, away, sentence_of, trouble
-from dragoman.web.words import count, joined, plural
 
 SAID_S: Final = 60
 
@@ -25,7 +25,7 @@ Arguments = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """`ask` asks back: the question, and how its button reads. `said` tells what was done."""
+    """One operator action. `ask` returns the confirmation question and its button's label; `said` returns the sentence shown after success."""
 
     arguments: Callable[[Fields], Arguments]
     said: Callable[[Fields, Arguments], str]
@@ -33,7 +33,7 @@ class Action:
 
 
 def only(*names: str) -> Callable[[Fields], Arguments]:
-    """These fields, as they are; each must be there."""
+    """Build a function that picks the named form fields unchanged; each must be present and not empty."""
 
     def pick(fields: Fields) -> Arguments:
         missing = [name for name in names if not fields.get(name)]
@@ -49,7 +49,7 @@ def purge_arguments(fields: Fields) -> Arguments:
 
 
 def quarantine_arguments(fields: Fields) -> Arguments:
-    """By ids, by a filter, or all of it, said in so many words."""
+    """Select quarantined messages by ids, by a filter, or all of them if the form has `all=1`."""
     ids = fields.get("ids", "").split()
     if ids:
         return {"ids": ids}
@@ -150,7 +150,7 @@ ACTIONS: Final[dict[str, Action]] = {
 
 
 async def confirm(request: Request) -> Response:
-    """The question before the deed. It changes nothing, so a link may lead here."""
+    """Show the confirmation page of an action. It changes nothing, so GET is safe."""
     name = request.path_params["name"]
     action = ACTIONS.get(name)
     if action is None or action.ask is None:
@@ -171,7 +171,7 @@ async def confirm(request: Request) -> Response:
 
 
 async def do(request: Request) -> Response:
-    """Do it, and go back where the form came from; a program gets JSON."""
+    """Run an action, then redirect to the page that the form came from; API clients get JSON."""
     name = request.path_params["name"]
     action = ACTIONS.get(name)
     if action is None:
@@ -180,7 +180,7 @@ async def do(request: Request) -> Response:
     try:
         form = await read_form(request)
         check_seal(request, form)
-        # What it is about stands in the form's address: there it stays exact, where a field's line ends would not.
+        # The action's arguments are in the form's URL because a form field would normalise their line ends.
         given = {**form, **request.query_params}
         fields = {key: value for key, value in given.items() if key not in (SEAL, "back")}
         back = our_path(form.get("back", "/"))

@@ -1,4 +1,4 @@
-"""What is where: pages, their streams, actions, files. The guard stands around all of it."""
+"""The ASGI application: routes for pages, streams, actions and static files, all behind the guard."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from starlette.middleware import Middleware
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from dragoman.web import actions, logging_in, metrics, showing, stream
+from dragoman.web import actions, logging_in, stream
 from dragoman.web.connections import Turnstile
-from dragoman.web.crowd import Crowd
 from dragoman.web.desk import Desk
+from dragoman.web.display import showing
+from dragoman.web.display.seals import Seals
 from dragoman.web.guard import Guard
 from dragoman.web.link import Link
+from dragoman.web.metrics import page as metrics
+from dragoman.web.metrics.metric_labels import Crowd
 from dragoman.web.rendering import Renderer
-from dragoman.web.sampling import Sampler
-from dragoman.web.seals import Seals
+from dragoman.web.samples.sample_file import SampleFile
+from dragoman.web.samples.sampling import Sampler
 from dragoman.web.settings import WebSettings
 from dragoman.web.stream import Streams
 
@@ -28,10 +31,11 @@ STATIC: Final = Path(__file__).parent / "static"
 
 
 def build(data: Path, settings: WebSettings, port: int) -> Starlette:
-    """The whole app for one broker."""
+    """Build the app for one broker."""
     link = Link(data)
-    probe_link = Link(data)  # a probe waits for no page's questions
-    desk = Desk(data, link, Sampler(link, data / "journal", settings.past_s))
+    probe_link = Link(data)  # a separate connection, so that probes do not queue behind page requests
+    file = SampleFile(data, settings.past_s) if settings.past_s > 0 else None
+    desk = Desk(data, link, Sampler(link, file))
     seals = Seals(settings)
 
     @asynccontextmanager

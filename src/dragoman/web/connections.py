@@ -1,9 +1,9 @@
-"""The page's connections: a deadline for every request, an end to idle ones when there are too many, and capacity that is kept for probes.
+"""Connection and request limits of the web server: request deadlines, eviction of idle connections, capacity reserved for probes.
 
-connection   its first request must be whole within `limits.handshake_s`, each later one within IDLE_S of the answer before. Beyond
-             WEB_CONNECTIONS_MAX the one that has been without a request for longest goes
-answer       a client that has read nothing of it for UNREAD_S is cut off
-request      WEB_REQUESTS_MAX at once, streams included; beyond, 503. /livez, /readyz and /metrics have WEB_PROBES_MAX of their own
+connection   its first request must be complete within `limits.handshake_s`, each later one within IDLE_S of the response before. Above
+             WEB_CONNECTIONS_MAX the connection that has waited longest for a request is closed
+response     a client that has read nothing of it for UNREAD_S is disconnected
+request      WEB_REQUESTS_MAX concurrent ones, streams included; above that, 503. /livez, /readyz and /metrics have WEB_PROBES_MAX of their own
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ UNREAD_S: Final = 30.0
 
 
 class PatientProtocol(H11Protocol):
-    """One connection. uvicorn's own timer ends with the first byte of a request; this one with its last."""
+    """One HTTP connection. uvicorn's own timer stops at the first byte of a request; this one stops at its last byte."""
 
     request_s: ClassVar[float] = 10.0
     unread_s: ClassVar[float] = UNREAD_S
-    waiting: ClassVar[dict[PatientProtocol, None]] = {}  # for a request, the longest first; one process, one page
+    waiting: ClassVar[dict[PatientProtocol, None]] = {}  # for a request, the longest first; shared by all connections
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -47,7 +47,7 @@ class PatientProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Its client does not read: the answer must not hold a request's place for ever."""
+        """Start a timeout: a client that does not read must not occupy a request slot forever."""
         super().pause_writing()
         self._unread = self.loop.call_later(self.unread_s, self.transport.abort)
 
@@ -82,12 +82,12 @@ class PatientProtocol(H11Protocol):
 
 
 def protocol_of(request_s: float, unread_s: float = UNREAD_S) -> type[PatientProtocol]:
-    """The protocol of a server whose clients have so long for their first request, and for the next bytes of an answer."""
+    """Make a protocol class with the given timeouts for the first request and for reading a response."""
     return type("PatientProtocol", (PatientProtocol,), {"request_s": request_s, "unread_s": unread_s})
 
 
 class Turnstile:
-    """Around the whole app: so many requests at once, and some more for probes."""
+    """Middleware that limits concurrent requests, with a separate limit for probes."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""What every page works with, and what a page is."""
+"""What all pages share: access to the broker and its data, and the definition of a page."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from dragoman.web.link import Link
-from dragoman.web.sampling import Sampler
+from dragoman.web.samples.sampling import Sampler
 
 Context = dict[str, Any]
 Query = Mapping[str, str]
 
 PAGE_SIZE: Final = 50
-NOT_FOUND: Final = "NOT_FOUND"  # how the broker says that there is no such thing
+NOT_FOUND: Final = "NOT_FOUND"  # the broker's refusal code for an unknown object
 
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """One for the process."""
+    """The data directory, broker link and sampler that all pages use; one per process."""
 
     data: Path
     link: Link
@@ -30,20 +30,20 @@ class Desk:
         return self.data / "journal"
 
     async def lake(self) -> str:
-        """Where the lake is; empty: there is none."""
+        """The lake's root directory; empty if there is no lake."""
         found = (await self.link.ask("status"))["lake"]
         return str(found["root"]) if found else ""
 
     @property
     def now_ns(self) -> int:
-        """The broker's clock, by which ages are told."""
+        """The broker's clock, used to compute ages."""
         return self.sampler.now_ns
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """`make` gathers what the template shows; `key` is the rest of the path, for pages of one thing. `make_once` adds what stands outside
-    the live part and would be too much work at each beat."""
+    """One kind of page. `make` collects the template's context; `key` is the rest of the path, for pages about one object. `make_once` adds
+    the parts outside the live block that cost too much to repeat on every beat."""
 
     template: str
     title: str
@@ -59,7 +59,7 @@ def offset_of(query: Query) -> int:
 
 
 def turning(offset: int, total: int) -> Context:
-    """The links to the neighbours of one part of a list."""
+    """Links to the previous and next part of a paged list."""
     return {
         "offset": offset,
         "total": total,

@@ -1,4 +1,4 @@
-"""What a form sends: read within bounds, and only where it carries the seal of its session."""
+"""Reading of submitted forms: limits on size and fields, and the check of the CSRF token."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SEAL: Final = "seal"
 
 
 class BadForm(Exception):
-    """Words for who sent it, and the answer's status."""
+    """A form that is not accepted: the sentence for its sender, and the HTTP status."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -22,7 +22,7 @@ class BadForm(Exception):
 
 
 async def read_form(request: Request) -> Mapping[str, str]:
-    """The fields; of one given twice, the last counts."""
+    """Read the form's fields; of a repeated field the last value counts."""
     body = b""
     async for chunk in request.stream():
         body += chunk
@@ -46,6 +46,6 @@ def check_seal(request: Request, form: Mapping[str, str]) -> None:
 
 
 def our_path(text: str) -> str:
-    """Where to go afterwards: a path of ours, or the overview."""
+    """The path to redirect to after an action: a local path, or the overview if the text is not one."""
     is_ours = text.startswith("/") and not text.startswith("//") and "\\" not in text and text.isprintable()
     return text if is_ours and text.isascii() else "/"

@@ -1,12 +1,12 @@
-"""Who may: before any page sees a request.
+"""Access control, applied before any page handles a request.
 
-    Host                  loopback, or a name of `web.hosts`: a foreign page cannot reach us by a name of its own (DNS rebinding)
-    role                  operator without tokens; else by session cookie or `Authorization: Bearer`
-    GET                   of another site only as a link that is followed: its scripts and images get nothing
-    POST                  operators only; `Origin`, where it is sent, must be our own; the form carries its session's seal
-    answer                strict Content-Security-Policy: nothing but our own files, no inline script or style, no frame
+    Host                  loopback, or a name in `web.hosts`: a foreign site cannot reach us under its own name (DNS rebinding)
+    role                  operator if no tokens are set; else by session cookie or `Authorization: Bearer`
+    GET                   from another site only as a followed link: its scripts and images get nothing
+    POST                  operators only; `Origin`, where it is sent, must be our own; the form carries its session's CSRF token
+    response              strict Content-Security-Policy: only our own files, no inline script or style, no frame
 
-A bearer needs no seal: no browser sends that header by itself.
+Bearer requests need no CSRF token: no browser sends that header by itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dragoman.web.seals import OPERATOR, Seals
+from dragoman.web.display.seals import OPERATOR, Seals
 from dragoman.web.settings import WebSettings
 
 POLICY: Final = (
@@ -32,27 +32,27 @@ HEADERS: Final = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Not `no-referrer`: browsers then send `Origin: null` with our own forms.
+    # Not `no-referrer`: browsers would then send `Origin: null` with our own forms.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-OPEN_PATHS: Final = ("/login", "/livez", "/readyz")  # seen by nobody in particular: a probe has no token
+OPEN_PATHS: Final = ("/login", "/livez", "/readyz")  # allowed without a role: a probe has no token
 ANYBODYS_POSTS: Final = ("/login", "/logout")
 PROBE_PATHS: Final = ("/metrics", "/livez", "/readyz")  # for programs, whichever site started them
-MACHINE_PATHS: Final = ("/metrics", "/stream")  # answered with a code, not with the login page
+MACHINE_PATHS: Final = ("/metrics", "/stream")  # answered with a status code, not with the login page
 SAFE_METHODS: Final = ("GET", "HEAD")
 HOST_SHAPE: Final = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 
 
 class Guard:
-    """Around the whole app. It leaves `role`, `session` and `is_bearer` in the request's state."""
+    """Middleware around the whole app. It sets `role`, `session` and `is_bearer` in the request's state."""
 
     def __init__(self, app: ASGIApp, settings: WebSettings, seals: Seals, port: int) -> None:
         self._app = app
         self._settings = settings
         self._seals = seals
-        # Browsers send a host's cookies to all its ports: brokers on one machine must not log each other out.
+        # Browsers send a host's cookies to all its ports: brokers on one machine must not end each other's sessions.
         self.cookie_name = f"dragoman-{port}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,7 +68,7 @@ class Guard:
                 answered = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     answered[name] = value
-                # Files are asked for again each time, and sent again only when they have changed (ETag).
+                # Browsers revalidate static files on every request, and get them again only if they changed (ETag).
                 answered.setdefault("Cache-Control", "no-cache" if scope["path"].startswith("/static/") else "no-store")
                 if is_new:
                     answered.append("Set-Cookie", self.cookie(self.cookie_name, state["session"]))
@@ -81,7 +81,8 @@ class Guard:
         return f"{name}={value}; Path=/; HttpOnly; SameSite=Strict"
 
     def _recognise(self, headers: Headers, state: dict[str, Any]) -> bool:
-        """Whether a session begins here: where there are no tokens, with the first request of a browser."""
+        """Set the role and session of a request; return whether a new session begins, as with a browser's first request if no tokens are
+        set."""
         kind, _, token = headers.get("authorization", "").partition(" ")
         state["is_bearer"] = kind.lower() == "bearer"
         session = cookies_of(headers).get(self.cookie_name, "")
@@ -148,10 +149,10 @@ def is_loopback(name: str) -> bool:
 
 
 def is_foreign(headers: Headers) -> bool:
-    """Whether a browser says that another site asks; `same-site` is another port of this machine."""
+    """Whether the browser reports a request from another site; `same-site` is another port of this machine."""
     return headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
 
 
 def cookies_of(headers: Headers) -> dict[str, str]:
-    """Whatever else is there: other programs on this machine leave odd cookies, and `http.cookies` gives up at the first of them."""
+    """All cookies of a request. `http.cookies` stops at the first malformed cookie, and other programs on this machine may set such ones."""
     return cookie_parser(headers.get("cookie", ""))

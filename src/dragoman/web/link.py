@@ -1,7 +1,7 @@
-"""The question to the broker: its admin socket, asked without blocking.
+"""Async client of the broker's admin socket.
 
-Looking shares one connection, on which answers come in the order of the questions. A change has one of its own: a purge of a
-million messages must not stop the clocks of everybody who looks.
+Queries share one connection, on which responses come in the order of requests. Each change uses a connection of its own: a purge of a
+million messages must not delay the queries of all viewers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from dragoman.errors import AdminRefused, AdminUnreachable
-from dragoman.runtime.unix_path import reachable
+from dragoman.runtime.admin.unix_path import reachable
 
 SOCKET_NAME: Final = "admin.sock"
 ANSWER_S: Final = 10.0
@@ -24,7 +24,7 @@ Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Link:
-    """Connects when first asked and again whenever the connection has ended."""
+    """A connection to the admin socket that opens on first use and reopens when it has ended."""
 
     def __init__(self, data: Path) -> None:
         self._path = data / SOCKET_NAME
@@ -33,7 +33,7 @@ class Link:
         self._asked = 0
 
     async def ask(self, op: str, /, **args: object) -> Any:
-        """The result of an operation; `AdminRefused` when the answer is no, `AdminUnreachable` when there is none."""
+        """Run a query and return its result; raises `AdminRefused` if the broker refuses it, `AdminUnreachable` if there is no response."""
         async with self._turn:
             is_fresh = self._pair is None
             try:
@@ -41,7 +41,7 @@ class Link:
             except AdminUnreachable:
                 if is_fresh:
                     raise
-                return await self._ask_once(op, args)  # the broker closed an old connection: a new one may do
+                return await self._ask_once(op, args)  # the broker closed an idle connection: try a new one
 
     async def _ask_once(self, op: str, args: dict[str, object]) -> Any:
         try:
@@ -56,11 +56,11 @@ class Link:
             self.close()
             raise AdminUnreachable(str(self._path), f"no answer within {ANSWER_S:g} s") from error
         except asyncio.CancelledError:
-            self.close()  # its answer would be taken for the next question's
+            self.close()  # else its response would be taken for the next request's
             raise
 
     async def change(self, op: str, /, **args: object) -> Any:
-        """As `ask`, for what changes something and may take a while."""
+        """As `ask`, for operations that change something and may take long."""
         pair = await self._connect()
         try:
             async with asyncio.timeout(CHANGE_S):

@@ -1,4 +1,4 @@
-"""Logging in with a token, where tokens are set; and out again."""
+"""Login with a token, where tokens are set, and logout."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from dragoman.web.display.seals import SESSION_S
+from dragoman.web.display.showing import answer, trouble
 from dragoman.web.forms import BadForm, check_seal, our_path, read_form
-from dragoman.web.seals import SESSION_S
-from dragoman.web.showing import answer, trouble
 
-WRONG_S: Final = 0.5  # what a wrong token costs who tries
+WRONG_S: Final = 0.5  # delay of the response to a wrong token
 
 
 async def show(request: Request) -> Response:

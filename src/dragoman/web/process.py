@@ -1,6 +1,7 @@
-"""The life of the web page's process: told its settings once, it serves until its stdin ends.
+"""Start and stop of the web process: it reads its settings from stdin once and serves until stdin closes.
 
-It goes behind the broker when both want the processor, and has nothing that must be saved: when the broker has gone it ends at once.
+It runs at a lower scheduling priority than the broker. Each sample is saved when it is taken, so the process exits immediately when the
+broker has gone.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from dragoman.web.settings import WebSettings
 
 NICE: Final = 10
 SETTINGS_SIZE_MAX: Final = 1 << 20
-HEAD_SIZE_MAX: Final = 32 * 1024  # a request's line and headers
+HEAD_SIZE_MAX: Final = 32 * 1024  # request line and headers
 GOODBYE_S: Final = 1
 PR_SET_PDEATHSIG: Final = 1
 
 
 def run(data: Path, fd: int) -> int:
-    """Serve until the parent has gone; the exit code."""
-    # Ctrl-C and a closed terminal are for the parent, which decides when we end.
+    """Serve until the parent process has gone; return the exit code."""
+    # Ctrl-C and a closed terminal signal only the parent, which decides when this process ends.
     with suppress(PermissionError):
         os.setpgid(0, 0)
     die_with_parent()
@@ -42,7 +43,8 @@ def run(data: Path, fd: int) -> int:
 
 
 def die_with_parent() -> None:
-    """The port is free for the next broker as soon as this one was killed; where the kernel cannot, the end of stdin tells."""
+    """Ask the kernel to kill this process with its parent, so that the next broker finds the port free. Where that is not supported, the
+    end of stdin ends the process."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
@@ -88,7 +90,7 @@ async def hear_parent() -> asyncio.StreamReader:
 
 
 async def told_settings(parent: asyncio.StreamReader) -> WebSettings | None:
-    """None when the parent has gone before it said anything."""
+    """Read the settings from stdin; None if the parent exits before it sends them."""
     while line := await parent.readline():
         word, _, rest = line.strip().partition(b" ")
         if word == b"settings":
@@ -98,5 +100,5 @@ async def told_settings(parent: asyncio.StreamReader) -> WebSettings | None:
 
 async def end_with(parent: asyncio.StreamReader, server: uvicorn.Server) -> None:
     while await parent.readline():
-        pass  # nothing else is said
+        pass  # the parent sends nothing else
     server.should_exit = True

@@ -1,4 +1,4 @@
-"""Templates into answers. Everything is escaped by default; a page's `live` block alone is what its stream sends."""
+"""Template rendering with autoescape. A page's stream sends only the template's `live` block."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from dragoman.version import VERSION
-from dragoman.web import charts, words
+from dragoman.web.display import words
+from dragoman.web.samples import charts
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
 LIVE: Final = "live"
 
 
 class Renderer:
-    """The templates, read once."""
+    """The templates, loaded once."""
 
     def __init__(self) -> None:
         self._environment = Environment(

@@ -1,4 +1,4 @@
-"""What the broker tells its web page on the way."""
+"""The settings that the broker sends to its web process at start."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class WebSettings(msgspec.Struct, frozen=True):
-    """`key` signs cookies and forms for one boot of the broker; tokens are empty where there is no such role."""
+    """`key` signs cookies and forms for one boot of the broker; a token is empty if its role is not configured."""
 
     key: str
     token: str = ""

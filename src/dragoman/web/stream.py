@@ -1,7 +1,7 @@
-"""Server-sent events: after each beat, what changed on the page that somebody looks at.
+"""Server-sent events: after each beat, the changed live part of a viewer's page.
 
-Viewers of the same page share one rendering of each beat. Each one's own seal for forms is put in at the end, where the rendering has a
-mark that nobody outside this process knows.
+Viewers of the same page share one rendering per beat. Each viewer's own CSRF token is inserted last, in place of a random mark that is known
+only in this process.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from dragoman.errors import AdminRefused, AdminUnreachable
 from dragoman.web.desk import Context, Desk, Page
+from dragoman.web.display.seals import OPERATOR
+from dragoman.web.display.showing import STATUS_OF, split_address
 from dragoman.web.rendering import Renderer
-from dragoman.web.seals import OPERATOR
-from dragoman.web.showing import STATUS_OF, split_address
 
 STREAMS_MAX: Final = 64
 ADDRESS_SIZE_MAX: Final = 4096
 AWAY: Final = 'event: away\ndata: ""\n\n'
-GONE: Final = 'event: gone\ndata: ""\n\n'  # what the page is about is no longer there
+GONE: Final = 'event: gone\ndata: ""\n\n'  # the page's object no longer exists
 END: Final = 'event: end\ndata: ""\n\n'
-NOTHING: Final = ": \n\n"  # a comment: a browser that has gone is noticed by what cannot be sent to it
+NOTHING: Final = ": \n\n"  # a comment line: a failed write reveals a closed browser
 
 
 class Streams:
-    """The renderings of the present beat."""
+    """The renderings of the current beat."""
 
     def __init__(self, desk: Desk, renderer: Renderer) -> None:
         self._desk, self._renderer = desk, renderer
@@ -65,7 +65,7 @@ class Streams:
 
 
 def note_fault(task: asyncio.Task[tuple[str, bool]]) -> None:
-    """Every viewer of it may have gone meanwhile: then nobody else looks at how it ended."""
+    """Retrieve the task's exception: if all its viewers have left, no other code does."""
     if not task.cancelled():
         task.exception()
 

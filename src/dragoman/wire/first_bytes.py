@@ -1,12 +1,12 @@
-"""What a connection's first bytes are, when they are not this broker's: an HTTP request or a TLS hello.
+"""Detects clients of the wrong protocol by a connection's first bytes: an HTTP request or a TLS hello.
 
     HTTP   method SP target    a method is letters, then letters, digits, `-` or `_`; a target begins with `/`, `*` or `http`,
                                or with anything after CONNECT. `PRI * HTTP/2.0` opens HTTP/2
     TLS    16 03               a handshake record of any version
 
-A web page can make a browser send such bytes to any port, followed by a body of its choice; so they are refused before anything
-behind them is read. ZMTP 2.0 and 3.x begin with 0xFF. The second byte of a ZMTP 1.0 greeting is a frame's flags, which are never a
-letter, a digit, `-`, `_`, a space or 3. So none of them is taken for either; RISP has a check of its own (`risp.words`).
+A web page can make a browser send such bytes to any port, followed by a body of its choice, so the broker refuses them before it reads
+anything behind them. ZMTP 2.0 and 3.x begin with 0xFF. The second byte of a ZMTP 1.0 greeting is a frame's flags, which are never a
+letter, a digit, `-`, `_`, a space or 3. So no ZMTP stream is mistaken for HTTP or TLS; RISP has its own check (`risp.words`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HTTP: Final = 1
 TLS: Final = 2
 NEITHER: Final = 3
 
-# The longest registered method has 17 letters. No more bytes than a method, a space and `http` are ever needed.
+# The longest registered method has 17 letters. The check never needs more bytes than a method, a space and `http`.
 METHOD_SIZE_MAX: Final = 32
 TLS_HANDSHAKE: Final = 0x16
 TLS_MAJOR: Final = 3
@@ -28,7 +28,7 @@ SPACE: Final = 0x20
 
 
 def judge(heard: bytes) -> int:
-    """One of the four above, for the first bytes of a stream."""
+    """Classify the first bytes of a stream as one of the four constants above."""
     if not heard:
         return UNDECIDED
     if heard[0] == TLS_HANDSHAKE:
@@ -50,7 +50,7 @@ def judge(heard: bytes) -> int:
 
 
 def judge_target(method: bytes, target: bytes) -> int:
-    """`target` has at most four bytes."""
+    """Classify by method and target; `target` has at most four bytes."""
     if not target:
         return UNDECIDED
     if target[:1] == b"/" or target[:1] == b"*" or method == b"CONNECT" or target == b"http":
@@ -59,7 +59,7 @@ def judge_target(method: bytes, target: bytes) -> int:
 
 
 def refuse(kind: int) -> None:
-    """Raise the fault of a stream of that kind."""
+    """Raise the error for a stream of that kind; return for UNDECIDED and NEITHER."""
     if kind == HTTP:
         raise HttpNotSpoken
     if kind == TLS:

@@ -1,4 +1,4 @@
-"""How far a job is, as bars on a terminal's stderr: one per table, batch or stage. Elsewhere nothing is shown."""
+"""Progress bars on a terminal's stderr: one per table, batch or stage. Elsewhere nothing is shown."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Screen
     from rich.progress import TaskID
 
-# Bars that are kept on the screen: a stream has a batch after the other, and only the latest are of interest.
+# Bars kept on the screen: a stream has one batch after the other, and only the latest matter.
 BARS_MAX: Final = 12
 
 
 class Bars:
-    """One bar per name, in the order they were first named; the oldest finished ones make room for new ones."""
+    """One bar per name, in the order they were first named; the oldest finished ones are removed for new ones."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
@@ -26,7 +26,7 @@ class Bars:
         self._finished: set[str] = set()
 
     def step(self, name: str, done: int, of: int) -> None:
-        # rich's own lock makes this safe from any thread; a bar that two threads make at once would only be shown twice.
+        # rich's own lock makes this safe from any thread; a bar that two threads create at once would only be shown twice.
         if name not in self._tasks:
             self._make_room()
             self._tasks[name] = self._screen.add_task(name, total=of or None)
@@ -46,7 +46,7 @@ class Bars:
 
 @contextmanager
 def bars(is_quiet: bool) -> Iterator[Progress]:
-    """Bars while the block lasts; the screen is clean afterwards."""
+    """Show bars during the block; the screen is clean afterwards."""
     if is_quiet or not sys.stderr.isatty():
         yield SILENT
         return

@@ -1,4 +1,4 @@
-"""What the options say that all commands of `dragoman pipeline` share."""
+"""The options that all commands of `dragoman pipeline` share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from dragoman_spark.jobs.options import HOLD_BATCHES, TRIGGER_S, Format, Options
-from dragoman_spark.transforms.objectives import read as read_objectives
+from dragoman_spark.transforms.checks.objectives import read as read_objectives
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,7 +23,7 @@ REPORT_DEFAULT: Final = "report.html"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Where to read and write, on which Spark, and how to speak of it."""
+    """The shared options: input and output, the Spark to use, and the output format."""
 
     data: Path
     lake: str
@@ -60,13 +60,13 @@ def call_options(command: F) -> F:
         if master and remote:
             raise click.UsageError("--master and --remote name two different Sparks; say one of them")
         if objectives is not None:
-            read_objectives(objectives)  # a slip in the file is told now, not after the batches
+            read_objectives(objectives)  # report an error in the file now, not after the batches
         call = Call(
             data=data,
             lake=lake or str(data / LAKE_DEFAULT),
             out=out or str(data / OUT_DEFAULT),
             master=master,
-            # Only what the user said outranks the environment's Connect server.
+            # An explicit --master takes precedence over the environment's Connect server.
             remote=remote or (None if master else os.environ.get("SPARK_REMOTE") or None),
             conf=_pairs(conf),
             options=Options(
@@ -86,7 +86,7 @@ def call_options(command: F) -> F:
 
 
 def hold_option(command: F) -> F:
-    """`--hold`: of the commands that stream."""
+    """`--hold`, for the commands that stream."""
     return click.option(
         "--hold",
         type=click.IntRange(0, 1000),

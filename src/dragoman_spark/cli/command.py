@@ -128,7 +128,7 @@ def compact(call: Call) -> None:
     """Fold the tables' many small batches into few files. Readers may go on meanwhile."""
     tables_are_there(call)
     with at_work(call, "pipeline compact") as work:
-        from dragoman_spark.jobs.compact import compact as fold
+        from dragoman_spark.jobs.tables.compact import compact as fold
 
         summary = fold(work.session, call.out, call.options, work.progress)
     show_summary(summary, call.as_json)
@@ -147,7 +147,7 @@ def _judge(summary: Summary) -> None:
 
 @contextmanager
 def stopping() -> Iterator[threading.Event]:
-    """Set by the first SIGINT or SIGTERM, so that the batch under way is finished; a second one interrupts."""
+    """An event that the first SIGINT or SIGTERM sets, so that the current batch is finished; a second one interrupts."""
     stop = threading.Event()
 
     def ask(number: int, frame: object) -> None:

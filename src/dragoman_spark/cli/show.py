@@ -1,4 +1,4 @@
-"""What a job did, for people and for scripts."""
+"""Output of a job's results, for people and for scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frame around every job: what it needs is there, Spark is open, bars move, and failures are said in words."""
+"""The context of every job: checks its inputs, opens Spark, shows progress, and reports failures in plain words."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Work:
 
 @contextmanager
 def at_work(call: Call, app: str) -> Iterator[Work]:
-    """An open session and its bars, for one command."""
-    from dragoman_spark.jobs.errors import readable
-    from dragoman_spark.jobs.session import open_session
+    """An open session and its progress bars, for one command."""
+    from dragoman_spark.jobs.spark.errors import readable
+    from dragoman_spark.jobs.spark.session import open_session
 
     with traced(call.is_traced), readable(call.remote or call.master or ""), bars(call.as_json) as progress:
         progress.step(SPARK_STAGE, 0, 1)
@@ -41,10 +41,10 @@ def at_work(call: Call, app: str) -> Iterator[Work]:
 
 
 def facts_are_there(call: Call) -> None:
-    """Refuse a lake without facts before Spark is started for it."""
+    """Raise for a lake without facts, before Spark is started."""
     from dragoman.lake.store import SHELVES, Lake
-    from dragoman_spark.jobs.errors import spark_is_there
-    from dragoman_spark.jobs.place import for_arrow
+    from dragoman_spark.jobs.spark.errors import spark_is_there
+    from dragoman_spark.jobs.tables.place import for_arrow
 
     spark_is_there()
     lake = Lake(for_arrow(call.lake))
@@ -53,12 +53,12 @@ def facts_are_there(call: Call) -> None:
 
 
 def tables_are_there(call: Call) -> None:
-    """Refuse a place without tables before Spark is started for it."""
-    from dragoman_spark.jobs.errors import spark_is_there
+    """Raise for a directory without tables, before Spark is started."""
+    from dragoman_spark.jobs.spark.errors import spark_is_there
 
     spark_is_there()
-    from dragoman_spark.jobs.place import Place
     from dragoman_spark.jobs.state import last_state
+    from dragoman_spark.jobs.tables.place import Place
 
     if last_state(Place(call.out)) is None:
         raise NoTables(call.out)
@@ -66,7 +66,7 @@ def tables_are_there(call: Call) -> None:
 
 @contextmanager
 def traced(is_wanted: bool) -> Iterator[None]:
-    """Print what lies behind an error before it is said in one line."""
+    """With --trace, print the traceback behind an error before it is reported in one line."""
     try:
         yield
     except DragomanError as error:

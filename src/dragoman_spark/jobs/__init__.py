@@ -1,1 +1,1 @@
-"""What runs: the only room of the package with a session."""
+"""The jobs of the pipeline: the only part of the package with a Spark session."""

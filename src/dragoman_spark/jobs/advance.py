@@ -1,7 +1,7 @@
 """One batch, from planned facts to a committed state. The same for the first load of a whole history and for a stream's next files.
 
-Everything is written first, to folders of this batch's number, and the state last: so whatever dies here is done again from the
-state before, over its own leavings, and no reader has seen any of it.
+All data is written first, to folders of this batch's number, and the state last. So a batch that dies is repeated from the
+state before, overwrites its own partial output, and no reader has seen any of it.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dragoman_spark.jobs import state as states
 from dragoman_spark.jobs.carry import begins_frame, carry_lives, carry_names, read_queues
-from dragoman_spark.jobs.folders import batch_folder
-from dragoman_spark.jobs.grow import grow
 from dragoman_spark.jobs.options import SILENT, Progress
-from dragoman_spark.jobs.place import Place
 from dragoman_spark.jobs.plan import File, Plan
+from dragoman_spark.jobs.spark.together import together
 from dragoman_spark.jobs.state import Begin, State
-from dragoman_spark.jobs.together import together
+from dragoman_spark.jobs.tables.folders import batch_folder
+from dragoman_spark.jobs.tables.grow import grow
+from dragoman_spark.jobs.tables.place import Place
 from dragoman_spark.sources.catalog import Catalog, Span
 from dragoman_spark.sources.facts import read_facts
 from dragoman_spark.tables import EVENTS
-from dragoman_spark.transforms.kinds import NAMING
+from dragoman_spark.transforms.life.kinds import NAMING
 
 
 class Advance:
-    """One batch's way from the state before it to its own."""
+    """Advances from the state before a batch to the batch's own."""
 
     def __init__(self, session: SparkSession, place: Place, catalog: Catalog, before: State, batch: int) -> None:
         self.session, self.place, self.catalog = session, place, catalog

@@ -1,7 +1,7 @@
-"""The tables made anew from the lake, as the truth: all of them, or one day of those that have days.
+"""Rebuilds tables from the lake, the source of truth: all of them, or one day of those that have days.
 
-Only facts that are done count, so that a stream goes on afterwards as if nothing had been. The new rows become a layer, under the
-rules of `compact`: written first, then named in `layers.json`, and nobody sees a half of it.
+Only facts that are done count, so that a stream continues afterwards unaffected. The new rows become a layer, under the
+rules of `compact`: written first, then named in `layers.json`, so that no reader sees a part of it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from pyspark.sql import SparkSession
 
 from dragoman_spark.jobs import state as states
 from dragoman_spark.jobs.carry import begins_frame, carry_whole, read_queues
-from dragoman_spark.jobs.compact import BASE_LEVEL, fold_days, folded, free_name, sweep
-from dragoman_spark.jobs.delta import is_delta, publish
-from dragoman_spark.jobs.folders import write_folder
-from dragoman_spark.jobs.grow import NAMES, grow
 from dragoman_spark.jobs.options import Options, Progress, Summary
-from dragoman_spark.jobs.place import Place
-from dragoman_spark.jobs.refresh import refresh
-from dragoman_spark.jobs.shelf import GROWING, Layer, Shelf, write_layers
+from dragoman_spark.jobs.tables.compact import BASE_LEVEL, fold_days, folded, free_name, sweep
+from dragoman_spark.jobs.tables.delta import is_delta, publish
+from dragoman_spark.jobs.tables.folders import write_folder
+from dragoman_spark.jobs.tables.grow import NAMES, grow
+from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.refresh import refresh
+from dragoman_spark.jobs.tables.table_store import GROWING, Layer, TableStore, write_layers
 from dragoman_spark.sources.catalog import Catalog
 from dragoman_spark.sources.facts import read_facts
 from dragoman_spark.transforms.queues import queues
@@ -30,11 +30,11 @@ from dragoman_spark.transforms.queues import queues
 def backfill(
     session: SparkSession, lake_root: str, out: str, options: Options, date: date | None, progress: Progress
 ) -> Summary:
-    """Make the tables anew, of one day or of all, and state the answers."""
+    """Rebuild the tables, of one day or of all, and then the stated tables."""
     began = time.monotonic()
     place, catalog = Place(out), Catalog(lake_root)
     with place.writing():
-        shelf = Shelf(place)
+        shelf = TableStore(place)
         sweep(shelf)
         if date is None:
             facts, rows = _whole(session, catalog, shelf, progress)
@@ -45,27 +45,29 @@ def backfill(
     return Summary(batches=1, facts=facts, rows_by_table=rows, seconds=time.monotonic() - began)
 
 
-def _whole(session: SparkSession, catalog: Catalog, shelf: Shelf, progress: Progress) -> tuple[int, dict[str, int]]:
+def _whole(
+    session: SparkSession, catalog: Catalog, shelf: TableStore, progress: Progress
+) -> tuple[int, dict[str, int]]:
     state, place = shelf.committed, shelf.place
     takes = catalog.whole(state.done)
     facts = read_facts(session, catalog.root, takes)
     folder = free_name(shelf, f"base={shelf.last}")
     rows = grow(session, place, folder, facts, queues, progress)
     for table in GROWING:
-        # What batches found out about themselves stays as it is: `quality` is about them.
+        # `quality` stays as it is: its rows are about the batches themselves.
         if table.name not in NAMES:
             write_folder(folded(session, shelf, table, 0), place, table.name, folder)
     carried = carry_whole(session, place, facts, shelf.last, begins_frame(session, state.begins), folder)
     write_layers(place, [Layer(folder, shelf.last, BASE_LEVEL)])
     states.commit(place, replace(state, carried=carried, rows_by_table=rows))
-    sweep(Shelf(place))
+    sweep(TableStore(place))
     return sum(take.rows for take in takes), rows
 
 
 def _day(
-    session: SparkSession, catalog: Catalog, shelf: Shelf, day: date, progress: Progress
+    session: SparkSession, catalog: Catalog, shelf: TableStore, day: date, progress: Progress
 ) -> tuple[int, dict[str, int]]:
-    """A fact lies in the folder of its own date, and every row of a day is made by facts of that day alone."""
+    """Rebuild one day. A fact is in the folder of its own date, and every row of a day is made from facts of that day alone."""
     takes = catalog.takes(shelf.committed.done, day)
     facts = read_facts(session, catalog.root, takes)
     folder = free_name(shelf, f"day={day.isoformat()}-{shelf.last}")

@@ -1,10 +1,10 @@
-"""What goes over from batch to batch: lives that are not whole, numbers that fit no life, and the names of queues.
+"""State carried from batch to batch: incomplete lives, orphans, and the names of queues.
 
     (open, facts) → (closed, open')
 
-A life that goes on is told from what was open and from the batch's own facts. Two kinds cannot be: a life whose facts came late
-(newer ones went before them), and one that seems to fit nothing, because what it fits was settled in a batch long past. Of these
-few the lake is asked for the whole story, and their rows are what that says.
+A life that continues is computed from what was open and from the batch's own facts. That fails for two kinds: a life whose facts came late
+(after newer ones), and one that seems to be an orphan because the rest of it was settled in an earlier batch. For these
+few, all their facts are read from the lake, and their rows are computed from those.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dragoman_spark.jobs import state as states
-from dragoman_spark.jobs.folders import write_folder
-from dragoman_spark.jobs.place import Place
 from dragoman_spark.jobs.state import Begin, State
+from dragoman_spark.jobs.tables.folders import write_folder
+from dragoman_spark.jobs.tables.place import Place
 from dragoman_spark.schemas import FACTS
 from dragoman_spark.sources.small import small_frame
 from dragoman_spark.tables import EVENTS, OPEN, ORPHANS
 from dragoman_spark.transforms.events import events
-from dragoman_spark.transforms.kinds import LIFE, NAMING, QUEUE_NAMED
-from dragoman_spark.transforms.lives import lives
-from dragoman_spark.transforms.open_messages import open_messages
-from dragoman_spark.transforms.orphans import orphans
+from dragoman_spark.transforms.life.kinds import LIFE, NAMING, QUEUE_NAMED
+from dragoman_spark.transforms.life.lives import lives
+from dragoman_spark.transforms.life.open_messages import open_messages
+from dragoman_spark.transforms.life.orphans import orphans
 from dragoman_spark.transforms.queues import queues
 
 KEYS: Final = ["broker_id", "message_no"]
-# Of a lake that begins in the middle of a broker's life: no fault, and nothing that its story could explain.
+# In a lake that begins in the middle of a broker's history: no fault, and nothing that more facts could explain.
 NO_FAULT: Final = "before_lake"
-# What is carried, by its name in the state.
+# The carried frames, by their names in the state.
 LIVES: Final = "lives"
 NAMES: Final = "names"
 FOUND: Final = ORPHANS.name
@@ -48,7 +48,7 @@ def begins_frame(session: SparkSession, begins: dict[str, Begin]) -> DataFrame:
 
 
 def read_queues(session: SparkSession, place: Place, state: State) -> DataFrame:
-    """The queues as they are after `state`."""
+    """The queues after `state`."""
     return queues(_carried(session, place, state, NAMES, EVENTS.struct()))
 
 
@@ -58,12 +58,12 @@ def read_open(session: SparkSession, place: Place, state: State) -> DataFrame:
 
 
 def read_orphans(session: SparkSession, place: Place, state: State) -> DataFrame:
-    """The numbers that fit no life, as far as `state` goes."""
+    """The orphans up to `state`."""
     return _carried(session, place, state, FOUND, ORPHANS.struct())
 
 
 def carry_names(session: SparkSession, place: Place, before: State, events: DataFrame, batch: int) -> dict[str, str]:
-    """Write the naming facts that count after this batch, as few as tell it; where they are."""
+    """Write the naming facts that count after this batch, as few as necessary; return their folder."""
     new = events.where(F.col("kind").isin(*NAMING))
     known = _carried(session, place, before, NAMES, EVENTS.struct())
     return {NAMES: _write(place, batch, NAMES, _as_few(known.unionByName(new)))}
@@ -79,8 +79,8 @@ def carry_lives(
     late: DataFrame | None,
     story: Callable[[], DataFrame],
 ) -> dict[str, str]:
-    """Write the lives that are not whole after this batch, and the orphans where there may be new ones; where they are.
-    `late`: the late ones of the facts. `story`: all facts that are done with this batch, asked for only in need."""
+    """Write the lives that are incomplete after this batch, and the orphans if there may be new ones; return their folders. `late`: the
+    late ones of the facts. `story`: returns all facts that are done with this batch, called only if needed."""
     told_folder = _write(place, batch, LIVES, lives(read_open(session, place, before), facts))
     has_known = FOUND in before.carried and place.rows(before.carried[FOUND]) > 0
     if late is None and not has_known and not place.filled(told_folder, "why"):
@@ -104,7 +104,7 @@ def carry_lives(
 def carry_whole(
     session: SparkSession, place: Place, facts: DataFrame, batch: int, begins: DataFrame, name: str
 ) -> dict[str, str]:
-    """Write all that is carried anew, from facts that nothing went before; under names of its own, where they are."""
+    """Write all carried state anew, from facts that have none before them, under names of its own; return the folders."""
     told_folder = _write(place, batch, f"{LIVES}-{name}", lives(small_frame(session, [], OPEN.struct()), facts))
     told = _read(session, place, told_folder, _lives_struct(session))
     naming = events(facts.where(F.col("kind").isin(*NAMING)))
@@ -116,13 +116,13 @@ def carry_whole(
 
 
 def whole_lives(session: SparkSession, facts: DataFrame, begins: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """`open` and `orphans` of facts that nothing went before."""
+    """`open` and `orphans` of facts that have none before them."""
     told = lives(small_frame(session, [], OPEN.struct()), facts)
     return open_messages(told), orphans(told, begins)
 
 
 def added_up(found: DataFrame) -> DataFrame:
-    """One row per number, of what several batches found of it."""
+    """One row per message number, merged from several batches."""
     return ORPHANS.select(
         found.groupBy(KEYS).agg(
             F.min_by("why", "first_lsn").alias("why"),
@@ -135,7 +135,7 @@ def added_up(found: DataFrame) -> DataFrame:
 
 
 def _asked(facts: DataFrame, known: DataFrame, found: DataFrame, late: DataFrame | None) -> DataFrame:
-    """The messages whose story the lake is asked for: faults found now, known ones that go on, and all that came late."""
+    """The messages whose facts are all read from the lake: new faults, known ones with new facts, and all that came late."""
     is_fault = F.col("why") != NO_FAULT
     steps = facts.where(F.col("kind").isin(*LIFE))
     asked = found.where(is_fault).select(KEYS)
@@ -148,7 +148,7 @@ def _asked(facts: DataFrame, known: DataFrame, found: DataFrame, late: DataFrame
 
 
 def _as_few(naming: DataFrame) -> DataFrame:
-    """The first name of each queue and its last pause or resumption: as much as `queues` looks at."""
+    """The first name of each queue and its last pause or resumption: all that `queues` uses."""
     whole, lsn = F.struct(*EVENTS.names), F.col("lsn")
     kept = naming.groupBy("broker_id", "queue_no", (F.col("kind") == QUEUE_NAMED).alias("is_named")).agg(
         F.min_by(whole, lsn).alias("first"), F.max_by(whole, lsn).alias("last")
@@ -159,7 +159,7 @@ def _as_few(naming: DataFrame) -> DataFrame:
 
 @cache
 def _lives_struct(session: SparkSession) -> T.StructType:
-    """What `lives` makes. Spark only has to think about it, not to run."""
+    """The schema of `lives`. Spark only analyses the plan for it, and runs nothing."""
     return lives(small_frame(session, [], OPEN.struct()), small_frame(session, [], FACTS)).schema
 
 

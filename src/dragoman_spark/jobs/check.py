@@ -1,6 +1,6 @@
-"""Do the streamed tables say what the lake says? Every table made anew in one go, and compared with what the batches wrote.
+"""Verifies the streamed tables: rebuilds every table from the lake at once and compares it with what the batches wrote.
 
-Rows are compared by two hashes of all their columns: what one side has and the other has not is a difference. So a table of millions
+Rows are compared by two hashes of all their columns: a row that only one side has is a difference. So a table of millions
 needs one grouping by numbers, and only rows that differ are looked up to be shown.
 """
 
@@ -15,12 +15,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dragoman_spark.jobs.carry import begins_frame, whole_lives
-from dragoman_spark.jobs.grow import tables_of
 from dragoman_spark.jobs.options import Differences, Options, Progress
-from dragoman_spark.jobs.place import Place
-from dragoman_spark.jobs.shelf import Shelf
+from dragoman_spark.jobs.spark.together import together
 from dragoman_spark.jobs.state import State
-from dragoman_spark.jobs.together import together
+from dragoman_spark.jobs.tables.grow import tables_of
+from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.table_store import TableStore
 from dragoman_spark.sources.catalog import Catalog
 from dragoman_spark.sources.facts import read_facts
 from dragoman_spark.tables import BY_NAME
@@ -28,15 +28,15 @@ from dragoman_spark.transforms.events import events
 from dragoman_spark.transforms.queues import queues
 
 EXAMPLES_MAX: Final = 5
-# Sums of milliseconds are of microseconds; what lies below is the order in which they were added.
+# Sums of milliseconds are of microseconds; smaller differences come from the order of addition.
 DECIMALS: Final = 3
 _HASHES: Final = ["_hash", "_other_hash"]
 
 
 def check(session: SparkSession, lake_root: str, out: str, options: Options, progress: Progress) -> Differences:
-    """Compare every table that grows, and what is open and orphaned, with the same made anew from the facts that are done."""
+    """Compare every growing table, and what is open and orphaned, with the same rebuilt from the facts that are done."""
     began = time.monotonic()
-    shelf, catalog = Shelf(Place(out)), Catalog(lake_root)
+    shelf, catalog = TableStore(Place(out)), Catalog(lake_root)
     takes = catalog.whole(shelf.committed.done)
     truth = true_tables(session, read_facts(session, catalog.root, takes), shelf.committed)
     found: dict[str, tuple[int, list[str]]] = {}
@@ -59,7 +59,7 @@ def true_tables(session: SparkSession, facts: DataFrame, state: State) -> dict[s
     named = queues(events(facts))
     open_now, orphaned = whole_lives(session, facts, begins_frame(session, state.begins))
     grown = {
-        # Brokers may have queues of the same name, whose counts readers see added up.
+        # Brokers may have queues of the same name, whose counts are added up when read.
         name: BY_NAME[name].merged(frame) if BY_NAME[name].growth == "counted" else frame
         for name, frame in tables_of(facts, named).items()
     }
@@ -67,7 +67,7 @@ def true_tables(session: SparkSession, facts: DataFrame, state: State) -> dict[s
 
 
 def differences(streamed: DataFrame, truth: DataFrame) -> tuple[int, list[str]]:
-    """How many rows one side has and the other has not, and a few of them in words."""
+    """The number of rows that only one side has, and a few of them as text."""
     both = _hashed(streamed, 1).unionByName(_hashed(truth, -1))
     uneven = both.groupBy(_HASHES).agg(F.sum("_side").alias("_side")).where(F.col("_side") != 0)
     rows = uneven.agg(F.sum(F.abs("_side"))).collect()[0][0] or 0
@@ -82,14 +82,14 @@ def differences(streamed: DataFrame, truth: DataFrame) -> tuple[int, list[str]]:
 
 
 def _hashed(frame: DataFrame, side: int) -> DataFrame:
-    """A side's rows with what they are compared by."""
+    """The rows of one side with their hashes."""
     rounded = [
         F.round(F.coalesce(F.col(field.name), F.lit(0.0)), DECIMALS)
         if isinstance(field.dataType, T.DoubleType)
         else F.col(field.name)
         for field in frame.schema.fields
     ]
-    # A hash passes over nulls: which columns have one is part of the row.
+    # A hash ignores nulls: which columns are null is part of the row.
     nulls = F.concat(*[F.col(name).isNull().cast("int").cast("string") for name in frame.columns])
     return frame.select(
         "*",

@@ -1,7 +1,7 @@
-"""Files in, batches out: what `run` and `watch` do with whatever the lake has that is not done yet.
+"""Takes new files of the lake in batches, for `run` and `watch`.
 
-Spark's file source says when there are new files; which of them are taken is planned by their names and by what is done, so it does
-not matter how often, in which order or after which crash it says so.
+Spark's file source reports new files; which of them are taken is planned by their names and by what is done, so it does
+not matter how often, in which order or after which crash it reports them.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from dragoman.errors import LakeIncomplete
 from dragoman.lake.layout import uncovered
 from dragoman_spark.jobs import state as states
 from dragoman_spark.jobs.advance import Advance
-from dragoman_spark.jobs.delta import publish
 from dragoman_spark.jobs.judge import judge, keep
 from dragoman_spark.jobs.options import Options, Progress
-from dragoman_spark.jobs.place import Place
 from dragoman_spark.jobs.plan import File, plan
 from dragoman_spark.jobs.state import FIRST_LOAD, State
+from dragoman_spark.jobs.tables.delta import publish
+from dragoman_spark.jobs.tables.place import Place
 from dragoman_spark.sources.catalog import Catalog
 
-# Facts of a batch at most: one that catches up spreads the cost of planning over many, and their tasks are no larger for it.
+# Facts of a batch at most: while catching up, this spreads the cost of planning over many facts, and the tasks become no larger.
 LOT_ROWS: Final = 10_000_000
 
 
 class Stopped(Exception):
-    """The stream was asked to stop before this batch."""
+    """The stream was stopped before this batch."""
 
 
 class Intake:
-    """The one that advances the state. One batch at a time."""
+    """Advances the state, one batch at a time."""
 
     def __init__(
         self, session: SparkSession, catalog: Catalog, place: Place, options: Options, progress: Progress
@@ -44,14 +44,14 @@ class Intake:
         self.batches = 0
         self.facts = 0
         self.quality_failures = 0
-        self.facts_ahead = 0  # as far as the lake's names told at the start
+        self.facts_ahead = 0  # according to the lake's file names at the start
         self.error: BaseException | None = None
         self._one_at_a_time = threading.Lock()
         self._is_stopping = False
 
     def take_history(self) -> None:
-        """Take what the history has and is not done: all of it at the first start; later what a stream that stood still for
-        long missed, whose small files are gone."""
+        """Take the facts of the history that are not done: all of it at the first start; later what a long stopped stream missed, whose
+        small files are gone."""
         left = self._left(self.catalog.files())
         self.facts_ahead = sum(rows for rows in left.values())
         files = [file for file in self.catalog.history() if file in left]
@@ -59,8 +59,8 @@ class Intake:
             self.take(files, is_load=True)
 
     def on_batch(self, batch: DataFrame, number: int) -> None:
-        """What Spark calls for each of its batches. Neither its rows nor its number are looked at: a batch says that there is
-        something, and the state says what."""
+        """Spark's callback for each of its batches. Its rows and number are ignored: a batch only signals that there is something, and the
+        state decides what is taken."""
         try:
             self.take_pending()
         except BaseException as error:
@@ -68,7 +68,7 @@ class Intake:
             raise
 
     def take_pending(self) -> None:
-        """Take what came in, in batches of some million facts."""
+        """Take the pending files, in batches of some million facts."""
         for files in lots(self.pending(), LOT_ROWS):
             self.take(files)
 
@@ -85,7 +85,7 @@ class Intake:
             spans |= self.catalog.spans({take.file for take in chosen.take} - set(spans))
             gone = [take for take in chosen.take if take.file not in spans]
             if gone:
-                # Compacted away since it was listed, or while it was held: the history has its facts at the next start.
+                # Compacted since it was listed, or while it was held: the history has its facts at the next start.
                 raise LakeIncomplete(self.catalog.root, sum(take.rows for take in gone), gone[0].file.part.broker)
             batch = before.batch + 1 if before.batch >= FIRST_LOAD or is_load else FIRST_LOAD + 1
             way = Advance(self.session, self.place, self.catalog, before, batch)
@@ -96,8 +96,8 @@ class Intake:
             self.progress.step("facts", self.facts, max(self.facts, self.facts_ahead))
 
     def judge(self) -> None:
-        """Try every expectation on the facts that came since it was last done; what is found is a batch of its own. Beside the
-        others, because it takes longer than any table and no row waits for it."""
+        """Check every expectation on the facts since the last check; the result is a batch of its own. It runs beside the other batches,
+        because it takes longer than any table and no row waits for it."""
         found = judge(self.session, self.place, self.catalog, self.state)
         if found is None:
             return
@@ -106,17 +106,17 @@ class Intake:
         self.quality_failures += found.failures
 
     def publish(self) -> None:
-        """Let readers of Delta see what is committed, too."""
+        """Make the committed data visible to readers of Delta."""
         with self._one_at_a_time:
             publish(self.place)
 
     def stop(self) -> None:
-        """Let the batch at work end; none begins any more."""
+        """Let the current batch finish and start no other."""
         with self._one_at_a_time:
             self._is_stopping = True
 
     def pending(self) -> list[File]:
-        """Files of `incoming` with facts that are neither done nor held; in the order of their numbers."""
+        """Files of `incoming` with facts that are neither done nor held, in lsn order."""
         held = {wait.file for wait in self.state.held}
         return sorted(file for file in self._left(self.catalog.incoming()) if file not in held)
 
@@ -132,7 +132,7 @@ class Intake:
 
 
 def lots(files: Sequence[File], rows_max: int) -> list[list[File]]:
-    """The files in lots of about so many rows: batches."""
+    """The files grouped into batches of about `rows_max` rows."""
     found: list[list[File]] = []
     rows = rows_max
     for file in files:

@@ -1,7 +1,7 @@
-"""The quality gates, over the facts that came since they were last tried.
+"""The quality gates, over the facts since they were last checked.
 
-They look at every column of every fact, which costs as much as all tables together: so not in the batches, whose rows people wait
-for, but after them. What is found is kept as a batch of its own, without facts, and so as surely as any other.
+They read every column of every fact, which costs as much as all tables together: so they run not in the batches, whose rows people wait
+for, but after them. The result is committed as a batch of its own, without facts, and so as reliably as any other.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from pyspark.sql import types as T
 from dragoman.lake.layout import Gap, uncovered
 from dragoman_spark.jobs import state as states
 from dragoman_spark.jobs.carry import read_orphans
-from dragoman_spark.jobs.folders import batch_folder, write_folder
-from dragoman_spark.jobs.place import Place
 from dragoman_spark.jobs.plan import Ranges
 from dragoman_spark.jobs.state import State
+from dragoman_spark.jobs.tables.folders import batch_folder, write_folder
+from dragoman_spark.jobs.tables.place import Place
 from dragoman_spark.sources.catalog import Catalog
 from dragoman_spark.sources.facts import read_facts
 from dragoman_spark.sources.small import small_frame
 from dragoman_spark.tables import ORPHANS, QUALITY
-from dragoman_spark.transforms.quality import Seen, quality
+from dragoman_spark.transforms.checks.quality import Seen, quality
 
 _SPANS: Final = T.StructType().add("span_broker", "long").add("span_first", "long").add("span_last", "long")
 
@@ -40,12 +40,12 @@ class Judgement:
 
     @property
     def failures(self) -> int:
-        """Expectations that are broken and must not be."""
+        """The number of fatal expectations that are not met."""
         return sum(row["rows"] > 0 and row["is_fatal"] for row in self.rows)
 
 
 def judge(session: SparkSession, place: Place, catalog: Catalog, state: State) -> Judgement | None:
-    """Try every expectation on what is done and not judged; None: there is nothing new."""
+    """Check every expectation on the facts that are done and not judged; None: there is nothing new."""
     fresh = not_in(state.judged, state.done)
     if not any(fresh.values()):
         return None
@@ -55,7 +55,7 @@ def judge(session: SparkSession, place: Place, catalog: Catalog, state: State) -
 
 
 def keep(session: SparkSession, place: Place, before: State, found: Judgement) -> State:
-    """Commit what was found as the next batch."""
+    """Commit the result as the next batch."""
     batch = before.batch + 1
     rows = [tuple(batch if name == "batch" else row[name] for name in QUALITY.names) for row in found.rows]
     write_folder(small_frame(session, rows, QUALITY.struct()), place, QUALITY.name, batch_folder(batch))
@@ -65,7 +65,7 @@ def keep(session: SparkSession, place: Place, before: State, found: Judgement) -
 
 
 def not_in(judged: dict[str, Ranges], done: dict[str, Ranges]) -> dict[str, Ranges]:
-    """What is done and not judged."""
+    """The ranges that are done and not judged."""
     return {
         broker: [piece for first, last in ranges for piece in uncovered(first, last, judged.get(broker, []))]
         for broker, ranges in done.items()
@@ -73,7 +73,7 @@ def not_in(judged: dict[str, Ranges], done: dict[str, Ranges]) -> dict[str, Rang
 
 
 def new_gaps(state: State) -> list[Gap]:
-    """Gaps that were accepted since: numbers no file has, between others of their broker."""
+    """Gaps that were accepted since: lsns that no file has, between others of their broker."""
     known = {(broker, *gap) for broker, ranges in state.judged.items() for gap in _between(ranges)}
     found = {(broker, *gap) for broker, ranges in state.done.items() for gap in _between(ranges)}
     return [Gap(*gap) for gap in sorted(found - known)]
@@ -84,7 +84,7 @@ def _between(ranges: Ranges) -> Ranges:
 
 
 def _of(session: SparkSession, orphans: DataFrame, fresh: dict[str, Ranges]) -> DataFrame:
-    """The orphans whose latest fact is among these."""
+    """The orphans whose latest fact is in these ranges."""
     rows = [(int(broker, 16), first, last) for broker, ranges in fresh.items() for first, last in ranges]
     spans = small_frame(session, rows, _SPANS)
     is_of = (F.col("broker_id") == F.col("span_broker")) & F.col("last_lsn").between(
@@ -94,7 +94,7 @@ def _of(session: SparkSession, orphans: DataFrame, fresh: dict[str, Ranges]) -> 
 
 
 def _seen(gaps: list[Gap]) -> dict[str, Seen]:
-    """What the files tell, for the table of expectations."""
+    """The result for expectations that only file names show."""
     if not gaps:
         return {}
     facts = sum(gap.last_lsn - gap.first_lsn + 1 for gap in gaps)

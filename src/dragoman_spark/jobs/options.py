@@ -1,6 +1,6 @@
-"""What the jobs are told and what they answer: `run`, `watch`, `backfill`, `check`, `report` and `compact` share these. No Spark here.
+"""The options and results of the jobs `run`, `watch`, `backfill`, `check`, `report` and `compact`. No Spark here.
 
-A lake's root and the tables' place are texts throughout: a directory, or an address that Spark and pyarrow both understand.
+A lake's root and the tables' root are strings throughout: a directory, or an address that Spark and pyarrow both understand.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from typing import Final, Literal, Protocol
 
 Format = Literal["parquet", "delta"]
 
-# The sealer writes every 5 s; a look at the lake every 2 s leaves time for the batch itself within 10 s from message to row.
+# The sealer writes every 5 s; checking the lake every 2 s leaves time for the batch itself within 10 s from message to row.
 TRIGGER_S: Final = 2.0
-# Batches that what lies behind a gap waits for a late file, before the gap is accepted and reported.
+# Batches that files after a gap wait for a late file, before the gap is accepted and reported.
 HOLD_BATCHES: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a job works; where it works is told beside it."""
+    """Options of a job; its input and output are passed separately."""
 
     format: Format = "parquet"
-    # Objectives of the `slo` table, a TOML file; None: those that come with the pipeline.
+    # Objectives of the `slo` table, a TOML file; None: the pipeline's defaults.
     objectives_file: Path | None = None
-    # Of `watch`: seconds from the beginning of one batch to that of the next.
+    # Of `watch`: seconds from the start of one batch to that of the next.
     trigger_s: float = TRIGGER_S
     hold_batches: int = HOLD_BATCHES
-    # The instant that answers are given for; None: the latest fact of the lake, so that they can be had again.
+    # The instant that the stated tables are computed for; None: the latest fact of the lake, so that they are reproducible.
     now: datetime | None = None
 
 
@@ -39,18 +39,18 @@ class Summary:
     batches: int = 0
     facts: int = 0
     rows_by_table: dict[str, int] = field(default_factory=dict)
-    # Rows of `quality` that say no: the exit code is 1 when there is one.
+    # Rows of `quality` that failed: if there is one, the exit code is 1.
     quality_failures: int = 0
     seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Where the streamed tables differ from those made anew from the lake."""
+    """The differences between the streamed tables and those rebuilt from the lake."""
 
-    # Every table that was compared, also those that agree.
+    # Every compared table, also those that agree.
     rows_by_table: dict[str, int] = field(default_factory=dict)
-    # A few rows of each table that differs, as people read them.
+    # A few differing rows of each table, as text.
     examples_by_table: dict[str, list[str]] = field(default_factory=dict)
     facts: int = 0
     seconds: float = 0.0
@@ -61,7 +61,7 @@ class Differences:
 
 
 class Progress(Protocol):
-    """Told how far a job is: `name` is a table, a batch or a stage; the same name again moves its bar on.
+    """Receives the progress of a job: `name` is a table, a batch or a stage; the same name again advances its bar.
 
     It may be called from any thread and must not raise.
     """
@@ -70,7 +70,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Nobody watches."""
+    """Ignores progress."""
 
     def step(self, name: str, done: int, of: int) -> None:
         return

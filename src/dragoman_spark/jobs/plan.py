@@ -1,12 +1,12 @@
-"""Which facts a batch takes: decided from the names of files alone. Pure: no Spark, no disk.
+"""Decides which facts a batch takes, from the names of files alone. Pure: no Spark, no disk.
 
-Facts of one broker are numbered without a hole, and a file's name says which of them it holds. So nothing has to be compared row
-by row: what is done is a short list of ranges, and a file's part in a batch is what its own range has beyond them.
+Facts of one broker are numbered without gaps, and a file's name says which of them it holds. So nothing has to be compared row
+by row: what is done is a short list of ranges, and a file's part in a batch is its own range minus those.
 
-- Facts are taken in the order of their numbers. A duplicate or an overlap falls away by arithmetic.
-- What lies behind a gap is held (only its name) until the gap is filled: by a late file, or by one the lake's catalog knows.
-- A gap that nothing fills is held for `hold_batches` further batches; then it is accepted, reported, and the batch goes on.
-- A file that comes for an accepted gap is still taken. Its facts are *late*: newer ones went before them.
+- Facts are taken in lsn order. Duplicates and overlaps are removed by arithmetic.
+- Files after a gap are held (only their names) until the gap is filled: by a late file, or by one in the lake's catalog.
+- A gap that nothing fills is held for `hold_batches` further batches; then it is accepted and reported, and the batch continues.
+- A file that comes for an accepted gap is still taken. Its facts are *late*: newer ones were taken before them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import cache, partial
 
 from dragoman.lake.layout import Gap, Part, Shelf, merged, uncovered
 
-# Numbers that are done, of one broker: in order, both ends included, none touching the next.
+# The lsns that are done, of one broker: sorted, both ends included, no range touching the next.
 Ranges = list[tuple[int, int]]
 
 
@@ -30,13 +30,13 @@ class File:
 
     @property
     def path(self) -> str:
-        """Below the lake's root."""
+        """The path relative to the lake's root."""
         return self.part.path(self.shelf)
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A file behind a gap, and how many further batches it has waited."""
+    """A file after a gap, and how many further batches it has waited."""
 
     file: File
     batches: int
@@ -62,7 +62,7 @@ class Take:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a batch takes, what it leaves waiting, the gaps it waits for no longer, and what is done after it."""
+    """What a batch takes, what it holds, the gaps that it accepts, and what is done after it."""
 
     take: list[Take]
     held: list[Held]
@@ -80,7 +80,7 @@ Catalog = Callable[[], Sequence[File]]
 def plan(
     done: dict[str, Ranges], held: Sequence[Held], new: Sequence[File], catalog: Catalog, hold_batches: int
 ) -> Plan:
-    """Decide on one batch. `catalog` lists the whole lake; it is asked only when there is a gap or a broker never seen."""
+    """Plan one batch. `catalog` lists the whole lake; it is called only if there is a gap or a new broker."""
     listed = cache(catalog)
 
     def known(broker: str) -> list[File]:
@@ -100,12 +100,12 @@ def plan(
 
 
 class _Walk:
-    """The walk over one broker's files, in the order of their numbers."""
+    """Iterates over one broker's files in lsn order."""
 
     def __init__(self, broker: str, done: Ranges, waits: dict[File, int], catalog: Catalog, hold_batches: int) -> None:
         self.broker, self.done, self.waits = broker, done, waits
         self.catalog, self.hold_batches = catalog, hold_batches
-        self.frontier = 0  # all numbers up to it are done, or lie in an accepted gap
+        self.frontier = 0  # all lsns up to it are done, or in an accepted gap
         self.take: list[Take] = []
         self.held: list[Held] = []
         self.accepted: list[Gap] = []
@@ -126,7 +126,7 @@ class _Walk:
             self._take_next(file, file.part.last_lsn)
 
     def _before_the_lake(self, files: list[File]) -> int:
-        """A broker's row of facts begins where the lake has its first one: nothing is waited for that was never there."""
+        """The lsn before a broker's first fact in the lake: facts before that are not waited for."""
         return min(file.part.first_lsn for file in [*files, *self.catalog()]) - 1
 
     def _has_waited(self, behind: list[File]) -> bool:
@@ -148,10 +148,10 @@ class _Walk:
         self.done = merged([*self.done, (take.first_lsn, take.last_lsn)])
 
     def _fill(self, last_lsn: int) -> None:
-        """Take what the lake has of the gap that ends at `last_lsn`, as far as it goes without a hole."""
+        """Take the lake's facts of the gap that ends at `last_lsn`, up to the first hole."""
         files, n = sorted(self.catalog(), key=_order), 0
         while self.frontier < last_lsn:
-            # The one that reaches furthest: a file of the history before the small ones it was made of.
+            # The one that reaches furthest: a file of the history before the small ones it was made from.
             furthest: File | None = None
             while n < len(files) and files[n].part.first_lsn <= self.frontier + 1:
                 if furthest is None or files[n].part.last_lsn > furthest.part.last_lsn:

@@ -1,10 +1,10 @@
-"""How far the stream is: one small document per batch, and the only thing that commits one.
+"""The progress of the stream: one small document per batch, which commits the batch.
 
-    <out>/progress/batch=N/state.json     written last: from then on batch N is there, for every reader
-    <out>/progress/batch=N/…              what goes over to the next batch, beside it
+    <out>/progress/batch=N/state.json     written last: from then on batch N is visible to every reader
+    <out>/progress/batch=N/…              the data carried to the next batch
 
-The state of batch N is made from that of batch N-1 and from facts, from nothing else. So a batch that died half-way is simply done
-again: it overwrites what it left. Batches are counted here, not by Spark: its checkpoint may be lost without loss.
+The state of batch N is made from that of batch N-1 and from facts, from nothing else. So a batch that died half-way is
+repeated: it overwrites its partial output. Batches are counted here, not by Spark: losing its checkpoint loses no data.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any, Final
 
 from dragoman.errors import StateTooNew
 from dragoman.lake.layout import HISTORY, INCOMING, Part, parse
-from dragoman_spark.jobs.place import Place
 from dragoman_spark.jobs.plan import File, Held, Ranges
+from dragoman_spark.jobs.tables.place import Place
 
 PROGRESS: Final = "progress"
 VERSION: Final = 1
-# What the first load of a lake with history is; streamed batches are counted from 0.
+# The number of the first load of a lake with history; streamed batches are counted from 0.
 FIRST_LOAD: Final = -1
-# Some back are kept for whoever reads while batches are committed: answers may take as long as several.
+# Earlier states are kept for concurrent readers: computing the stated tables may take as long as several batches.
 STATES_KEPT: Final = 8
 _NAME: Final = "state.json"
 _BATCH: Final = "batch="
@@ -40,7 +40,7 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is known after a batch."""
+    """The state after a batch."""
 
     batch: int
     done: dict[str, Ranges] = field(default_factory=dict)
@@ -50,9 +50,9 @@ class State:
     now: datetime | None = None
     facts: int = 0
     rows_by_table: dict[str, int] = field(default_factory=dict)
-    # What quality was told of; the rest of `done` is still to be looked at.
+    # The facts that quality has checked; the rest of `done` is still to be checked.
     judged: dict[str, Ranges] = field(default_factory=dict)
-    # What goes over whole from batch to batch, and the folder where it was written last.
+    # The frames carried whole from batch to batch, and the folder where each was written last.
     carried: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -96,12 +96,12 @@ BEFORE_ALL: Final = State(batch=FIRST_LOAD - 1)
 
 
 def folder(batch: int) -> str:
-    """Where a batch keeps what goes over to the next."""
+    """The folder of a batch with the data carried to the next."""
     return f"{PROGRESS}/{_BATCH}{batch}"
 
 
 def last_state(place: Place) -> State | None:
-    """The last committed batch's; None: there is none yet."""
+    """The state of the last committed batch; None: there is none yet."""
     for batch in sorted(_batches(place), reverse=True):
         name = f"{folder(batch)}/{_NAME}"
         if (text := place.read(name)) is not None:
@@ -110,7 +110,7 @@ def last_state(place: Place) -> State | None:
 
 
 def commit(place: Place, state: State) -> None:
-    """From here on the batch is there. States long past go, but for those that still hold a carried table."""
+    """Commit the batch. Old states are removed, except those that still hold a carried table."""
     place.write(f"{folder(state.batch)}/{_NAME}", state.to_json().encode())
     needed = {place_of.rpartition("/")[0] for place_of in state.carried.values()}
     for batch in _batches(place):

@@ -1,8 +1,8 @@
-"""From a lake that grows to tables that grow with it: once through what is there (`run`), or until told to stop (`watch`).
+"""Streams a growing lake into growing tables: once through what is there (`run`), or until stopped (`watch`).
 
 A session on this machine or a cluster streams with Spark's file source, `foreachBatch` and a checkpoint. Through Spark Connect the
-batches are made here instead: there a batch's function would run on the server, which need not have dragoman. Both come to the same,
-because the state decides what is taken; the checkpoint only spares Spark from naming files again.
+batches are made here instead: there a batch's function would run on the server, which may not have dragoman. Both give the same result,
+because the state decides what is taken; the checkpoint only saves Spark from reporting files again.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import SparkSession
 
 from dragoman.errors import LakeEmpty
-from dragoman_spark.jobs import delta
 from dragoman_spark.jobs import state as states
-from dragoman_spark.jobs.compact import fold_days, fold_some
 from dragoman_spark.jobs.intake import Intake
 from dragoman_spark.jobs.options import Options, Progress, Summary
-from dragoman_spark.jobs.place import Place, for_spark
-from dragoman_spark.jobs.refresh import refresh
-from dragoman_spark.jobs.together import together
+from dragoman_spark.jobs.spark.together import together
+from dragoman_spark.jobs.tables import delta
+from dragoman_spark.jobs.tables.compact import fold_days, fold_some
+from dragoman_spark.jobs.tables.place import Place, for_spark
+from dragoman_spark.jobs.tables.refresh import refresh
 from dragoman_spark.sources.catalog import Catalog
 from dragoman_spark.sources.facts import stream_files
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 CHECKPOINT: Final = f"{states.PROGRESS}/checkpoint"
-# Of `watch`: how often tables that are made whole are made anew.
+# Of `watch`: how often stated tables are rebuilt.
 REFRESH_S: Final = 60.0
 # How soon a stop is noticed.
 LOOK_S: Final = 0.2
 
 
 def run(session: SparkSession, lake_root: str, out: str, options: Options, progress: Progress) -> Summary:
-    """Take all that the lake has now, then state the answers."""
+    """Take all that the lake has now, then rebuild the stated tables."""
     began = time.monotonic()
     place = Place(out)
     with place.writing():
@@ -50,7 +50,7 @@ def run(session: SparkSession, lake_root: str, out: str, options: Options, progr
 
 
 def take_all(intake: Intake) -> None:
-    """Take what is in the lake now: the history in one batch, then what came in, batch by batch."""
+    """Take what is in the lake now: the history in one batch, then the incoming files, batch by batch."""
     intake.take_history()
     if is_remote(intake.session):
         intake.take_pending()
@@ -61,7 +61,7 @@ def take_all(intake: Intake) -> None:
 def watch(
     session: SparkSession, lake_root: str, out: str, options: Options, progress: Progress, stop: threading.Event
 ) -> Summary:
-    """Take what the lake has and whatever comes, until `stop` is set; answers are stated about every minute, beside that."""
+    """Take what the lake has and all new files, until `stop` is set; stated tables are rebuilt about every minute, concurrently."""
     began = time.monotonic()
     place = Place(out)
     with place.writing():
@@ -81,7 +81,7 @@ def watch(
 
 
 def _conclude(intake: Intake) -> None:
-    """What follows from the batches: the judgement of their facts, and the tables that are made whole."""
+    """After the batches: check the quality of their facts, and rebuild the stated tables."""
     session, place, progress = intake.session, intake.place, intake.progress
     together([intake.judge, lambda: refresh(session, place.root, intake.options, progress)])
     intake.publish()
@@ -89,7 +89,7 @@ def _conclude(intake: Intake) -> None:
 
 
 def _has_come(intake: Intake, options: Options, stop: threading.Event) -> bool:
-    """Wait for the first file: Spark does not watch a folder that is not there. False: told to stop before there was one."""
+    """Wait for the first file: Spark does not watch a missing folder. False: stopped before there was one."""
     while not intake.catalog.incoming():
         if stop.wait(options.trigger_s):
             return False
@@ -102,7 +102,7 @@ def is_remote(session: SparkSession) -> bool:
 
 
 class _Freshly:
-    """Makes stated tables anew, when there is something new and it is time."""
+    """Rebuilds the stated tables if there are new facts and it is time."""
 
     def __init__(self, intake: Intake) -> None:
         self._intake = intake
@@ -134,7 +134,7 @@ def _query(intake: Intake, trigger: dict[str, bool | str]) -> StreamingQuery:
 def _await(
     query: StreamingQuery, intake: Intake, stop: threading.Event, look: Callable[[], None] = lambda: None
 ) -> None:
-    """Until the query has ended, or is to end. What failed in a batch is raised as it was, not as Java tells it."""
+    """Wait until the query has ended, or should end. A failure in a batch is raised as it was, not as Java reports it."""
     try:
         while query.isActive and not stop.wait(LOOK_S):
             look()

@@ -1,7 +1,7 @@
-"""The report: the pipeline's tables → one HTML file that a person wants to look at, and the same figures as PNGs beside it.
+"""The report: the pipeline's tables as one HTML file, with the same figures as PNGs beside it.
 
-A section is one question: it asks Spark for as few rows as a figure has marks, says in words what it found, and draws it. `page` makes
-HTML of all of them. The tables come through a reader (a name → a DataFrame), so that tests need no files.
+A section answers one question: it queries Spark for as few rows as a figure has marks, states the finding in words, and draws it. `page`
+makes HTML of all of them. The tables come through a reader (a name → a DataFrame), so that tests need no files.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 
 from dragoman_spark.jobs.options import SILENT, Options, Progress
-from dragoman_spark.jobs.place import Place
-from dragoman_spark.jobs.shelf import Shelf
-from dragoman_spark.report import (
+from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.table_store import TableStore
+from dragoman_spark.report import render
+from dragoman_spark.report.page import page
+from dragoman_spark.report.period import survey
+from dragoman_spark.report.section import Reader, Section
+from dragoman_spark.report.sections import (
     anomalies,
     capacity,
     crossings,
     funnel,
     latency,
     quality,
-    render,
     slo,
     stuck,
     throughput,
     waits,
     workers,
 )
-from dragoman_spark.report.headline import balance, headline
-from dragoman_spark.report.page import page
-from dragoman_spark.report.period import survey
-from dragoman_spark.report.section import Reader, Section
+from dragoman_spark.report.sections.headline import balance, headline
 from dragoman_spark.report.timings import timings
 
 __all__ = ["write_report"]
@@ -79,7 +79,7 @@ def write_report(
 
 
 def _write_figures(sections: list[Section], path: Path) -> None:
-    """One PNG for each figure; one of an earlier report that has no figure now would be a lie, and goes."""
+    """Write one PNG for each figure; PNGs of an earlier report without a figure now are removed as outdated."""
     folder = path.with_name(path.name + ".files")
     folder.mkdir(parents=True, exist_ok=True)
     for section in sections:
@@ -91,8 +91,8 @@ def _write_figures(sections: list[Section], path: Path) -> None:
 
 
 def _shelf(session: SparkSession, out: str) -> Reader:
-    """One look at the tables, so that a batch committed meanwhile does not make sections disagree."""
-    shelf = Shelf(Place(out))
+    """A reader with one view of the tables, so that a batch committed meanwhile does not make sections disagree."""
+    shelf = TableStore(Place(out))
 
     def read(name: str) -> DataFrame:
         return shelf.read(session, name)

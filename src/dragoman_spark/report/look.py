@@ -1,6 +1,6 @@
-"""How figures look: colours that the colour-blind can tell apart, quiet axes, human units.
+"""The style of figures: colours that the colour-blind can distinguish, quiet axes, readable units.
 
-Figures are drawn in the colours of light paper. Every colour in COLOURS is known to the page by its name, which gives it a twin for
+Figures are drawn in the colours of light paper. The page knows every colour in COLOURS by its name and has a counterpart for
 dark screens (see render); so no other colour may be drawn but those of HEAT, which are the same on both.
 """
 
@@ -81,9 +81,9 @@ STYLE: Final[Any] = {
 _DURATION_TICKS_MS: Final = (
     0.001, 0.01, 0.1, 1, 10, 100, 1000, 10_000, 60_000, 600_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000, 2_592_000_000,
 )  # fmt: skip
-LEAST_MS: Final = 0.0005  # what is shorter, or nothing, is drawn there: a logarithm knows no zero
+LEAST_MS: Final = 0.0005  # shorter durations, and 0, are drawn here: a logarithm has no zero
 _LONGEST_TICK_S: Final = 365 * 86_400
-_TIME_TICKS: Final = (  # seconds between two, and how they are said
+_TIME_TICKS: Final = (  # seconds between two, and their format
     (60, "%H:%M"), (300, "%H:%M"), (900, "%H:%M"), (3600, "%H:%M"), (10_800, "%a %H:%M"), (21_600, "%a %H:%M"),
     (43_200, "%a %H:%M"), (86_400, "%d %b"), (172_800, "%d %b"), (345_600, "%d %b"), (604_800, "%d %b"), (1_209_600, "%d %b"),
     (2_419_200, "%d %b %Y"), (7_862_400, "%d %b %Y"),
@@ -95,7 +95,7 @@ def new_figure(height_in: float) -> Figure:
 
 
 def series_colours(names: Sequence[str], known: Sequence[str]) -> list[str]:
-    """A colour for each name: what is known keeps the colour it has elsewhere, others get those that are left."""
+    """A colour for each name: known names keep their colour from other figures, others get the remaining ones."""
     kept = {name: SERIES[known.index(name)] for name in names if name in known}
     left = iter([colour for colour in SERIES if colour not in kept.values()])
     return [kept[name] if name in kept else next(left) for name in names]
@@ -106,7 +106,7 @@ def at(seconds: float) -> datetime:
 
 
 def time_axis(axes: Axes, first_s: float, last_s: float, ticks_max: int = 9) -> None:
-    """Whole hours or days as ticks, as many as have room; UTC. The x axis is in seconds since 1970."""
+    """Ticks at whole hours or days, as many as fit; UTC. The x axis is in seconds since 1970."""
     every_s, form = next(
         (tick for tick in _TIME_TICKS if (last_s - first_s) / tick[0] <= ticks_max), (_LONGEST_TICK_S, "%b %Y")
     )
@@ -121,7 +121,7 @@ def time_axis(axes: Axes, first_s: float, last_s: float, ticks_max: int = 9) -> 
 
 
 def duration_axis(axes: Axes, low_ms: float, high_ms: float) -> None:
-    """A logarithmic y axis in human units."""
+    """A logarithmic y axis in readable units."""
     low_ms = max(low_ms, LEAST_MS)
     high_ms = max(high_ms, low_ms * 8)
     axes.set_yscale("log")
@@ -133,7 +133,7 @@ def duration_axis(axes: Axes, low_ms: float, high_ms: float) -> None:
 
 
 def duration_ticks(low_ms: float, high_ms: float) -> list[float]:
-    """Round durations within a range: few where it is wide, more where it is narrow, its ends where none lie in it."""
+    """Round durations within a range: few if it is wide, more if it is narrow, its ends if there are none."""
     ticks = [tick for tick in _DURATION_TICKS_MS if low_ms <= tick <= high_ms]
     if len(ticks) < 4:
         ticks = sorted(tick for first in _DURATION_TICKS_MS for tick in (first, first * 3) if low_ms <= tick <= high_ms)
@@ -149,20 +149,20 @@ def count_axis(axes: Axes, *, is_whole: bool = False) -> None:
 
 
 def bare(axes: Axes) -> None:
-    """No lines but the marks themselves: for bars and cells that carry their numbers."""
+    """No lines but the marks themselves: for bars and cells with their numbers."""
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
 
 
 def end_labels(axes: Axes, labels: Sequence[tuple[float, str, str]], gap: float = 0.1) -> None:
-    """Words at the right end of lines (y, text, colour), pushed apart where they would touch."""
+    """Labels at the right end of lines (y, text, colour), moved apart where they would overlap."""
     to_axes = axes.transData + axes.transAxes.inverted()
     end = axes.get_xlim()[1]
     lowest_first = sorted((float(to_axes.transform((end, y))[1]), text, colour) for y, text, colour in labels)
     heights = [height for height, _, _ in lowest_first]
     for n in range(1, len(heights)):
         heights[n] = max(heights[n], heights[n - 1] + gap)
-    # What was pushed over the top pushes back.
+    # Labels moved above the top are moved back down.
     ceiling = 1.0
     for n in reversed(range(len(heights))):
         heights[n] = min(heights[n], ceiling)

@@ -1,7 +1,7 @@
-"""Sections → one HTML file that needs nothing else: no script, no network, no font, no image beside it.
+"""Renders sections as one self-contained HTML file: no script, network, font or separate image.
 
-Every text is escaped here and nowhere else; only `render` hands over markup. The page forbids itself to load anything, so that even
-a name that got through could fetch nothing.
+Every text is escaped here and nowhere else; only `render` returns markup. The page's Content-Security-Policy forbids loading anything, so
+that even an unescaped name could fetch nothing.
 """
 
 from __future__ import annotations

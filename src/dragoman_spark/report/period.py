@@ -1,5 +1,6 @@
-"""The period of the report, its queues, and the steps that time is cut into. Instants are seconds since 1970, UTC, throughout:
-a collected timestamp would be in the time zone of whoever runs the report.
+"""The period of the report, its queues, and its time steps.
+
+Instants are seconds since 1970, UTC, throughout: a collected timestamp would be in the local time zone.
 
 A step is chosen so that a line has at most POINTS_MAX points: minutes, hours, 6 hours, days, whatever the period needs.
 """
@@ -30,7 +31,7 @@ _SUMS: Final = ("accepted", "done", "rejected", "expired", "cancelled", "release
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """From the first minute anything happened in, to the end of the last; the busiest queues and what happened in all."""
+    """From the first minute with activity to the end of the last; the busiest queues and the totals."""
 
     first_s: int = 0
     last_s: int = 0
@@ -54,12 +55,12 @@ class Period:
         return list(range(self.first_s // step_s * step_s, self.last_s, step_s))
 
     def shown(self, queue: str = "queue") -> Column:
-        """The queue, where it is one of the busiest; null for all others."""
+        """The queue, if it is one of the busiest; null for all others."""
         return F.when(F.col(queue).isin(list(self.queues)), F.col(queue))
 
 
 def survey(read: Reader) -> Period:
-    """One pass over `throughput`: when, which queues, how much."""
+    """One pass over `throughput`: the period, its queues, and totals."""
     minute_s = F.unix_seconds("minute")
     rows = (
         read("throughput")
@@ -82,7 +83,7 @@ def survey(read: Reader) -> Period:
 
 
 def step_of(column: str, step_s: int) -> Column:
-    """The beginning of the step that an instant is in."""
+    """The beginning of an instant's step."""
     seconds = F.unix_seconds(column)
     return (seconds - F.pmod(seconds, F.lit(step_s))).alias("step")
 
@@ -98,5 +99,5 @@ def step_words(step_s: int) -> str:
 
 
 def step_begin(at_s: int, step_s: int) -> str:
-    """When a step begins, as exact as it is long."""
+    """The beginning of a step, as precise as the step is long."""
     return words.day(at_s) if step_s >= _DAY_S else words.instant(at_s)

@@ -1,7 +1,7 @@
-"""Figures → bytes: SVG to stand inside the page, PNG to stand beside it.
+"""Renders figures: SVG inside the page, PNG beside it.
 
-The SVG keeps its text as text (small, readable aloud, in the page's font) and names its colours by the page's variables, so it
-follows a dark screen. Nothing in it points outside: no document type, no namespaces, no metadata, no script.
+The SVG keeps its text as text (small, accessible, in the page's font) and names its colours by the page's variables, so it
+adapts to a dark screen. It has no external references: no document type, no namespaces, no metadata, no script.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PNG_DOTS_PER_INCH: Final = 150
 
 _METADATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 _METADATA_ELEMENT: Final = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
-# Only tags are rewritten: between them stands foreign text, in which matplotlib has escaped every < and >.
+# Only tags are rewritten: between them is foreign text, in which matplotlib has escaped every < and >.
 _TAG: Final = re.compile(r"<[^>]*>")
 # axes_1, patch_2 …: nothing refers to them, and each figure has them.
 _DEAD_ID: Final = re.compile(r' id="[A-Za-z0-9.]+_\d+"')
@@ -36,19 +36,19 @@ _BETWEEN_TAGS: Final = re.compile(r">\s+<")
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """In here figures are made and rendered in the report's style; outside nothing of it stays."""
+    """Use the report's style for figures made and rendered in this block."""
     with matplotlib.rc_context({**STYLE, "svg.fonttype": "none"}), warnings.catch_warnings():
-        # A queue may be named in signs that the PNG's font lacks; the page's font will have them.
+        # A queue's name may have characters that the PNG's font lacks; the page's font will have them.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
         yield
 
 
 def svg(figure: Figure, name: str) -> str:
-    """The figure as an `<svg>` element. `name` keeps its inner ids apart from those of other figures."""
+    """The figure as an `<svg>` element. `name` keeps its ids distinct from those of other figures."""
     out = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": name}):
         figure.savefig(out, format="svg", metadata=_METADATA)
-    # Everything has its place now: the PNG need not look for it again.
+    # The layout is final now: the PNG need not compute it again.
     figure.set_layout_engine("none")
     text = out.getvalue()
     text = _METADATA_ELEMENT.sub("", text[text.index("<svg") :])
@@ -56,7 +56,7 @@ def svg(figure: Figure, name: str) -> str:
 
 
 def png(figure: Figure) -> bytes:
-    """The figure on white paper."""
+    """The figure on a white background."""
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=PNG_DOTS_PER_INCH, facecolor=PAPER)
     return out.getvalue()
@@ -65,7 +65,7 @@ def png(figure: Figure) -> bytes:
 def _plain_tag(found: re.Match[str]) -> str:
     tag = found[0]
     if tag.startswith("<svg"):
-        # The figure is drawn in points and grows with the page; what it shows is told by the words around it.
+        # The figure is drawn in points and scales with the page; the text around it describes it.
         box = re.search(r'viewBox="[^"]*"', tag)
         assert box is not None, "matplotlib's SVG has a viewBox"
         return f'<svg {box[0]} aria-hidden="true">'

@@ -1,6 +1,6 @@
-"""What a section of the report is: a finding in words, a figure, and its numbers. Plain values: `page` makes HTML of them.
+"""A section of the report: a finding in words, a figure, and its numbers. Plain values: `page` makes HTML of them.
 
-Every text in here is unescaped; nothing but the page knows HTML.
+Every text in here is unescaped; only the page deals with HTML.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Literal
 from matplotlib.figure import Figure
 from pyspark.sql import DataFrame
 
-# The seam to the tables: a name of dragoman_spark.tables → that table as its readers want it.
+# Access to the tables: a name of dragoman_spark.tables → that table as its readers want it.
 Reader = Callable[[str], DataFrame]
 Tone = Literal["plain", "good", "bad"]
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A table's cell that says more than its text."""
+    """A table's cell with a tone."""
 
     text: str
     tone: Tone = "plain"
@@ -27,12 +27,12 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table of numbers. A head that begins with `#` is of a column of numbers, which stand to the right."""
+    """A table of numbers. A head that begins with `#` marks a column of numbers, which is right-aligned."""
 
     caption: str
     heads: tuple[str, ...]
     rows: tuple[tuple[str | Cell, ...], ...]
-    # Whether it is seen at once; else it folds out.
+    # Whether it is expanded at first; else it is collapsed.
     is_open: bool = False
 
 
@@ -46,7 +46,7 @@ class Section:
     reading: str = ""  # how to read the figure
     figure: Figure | None = None
     grids: tuple[Grid, ...] = ()
-    alarm: str = ""  # what somebody has to look at; empty: nothing
+    alarm: str = ""  # a problem that needs attention; empty: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """What stands on top: the period, the numbers, and whether anything is lost."""
+    """The top of the report: the period, the main numbers, and whether anything is lost."""
 
     period: str
     tiles: tuple[Tile, ...]

@@ -55,7 +55,7 @@ footer{margin:2.4rem 0 0;font-size:.82rem;color:var(--soft)}
 
 
 def sheet() -> str:
-    """The style with its colours, for light screens and paper, and for dark screens."""
+    """The style sheet with its colours, for light screens and paper, and for dark screens."""
     light = "".join(f"--{name}:{pair[0]};" for name, pair in COLOURS.items())
     dark = "".join(f"--{name}:{pair[1]};" for name, pair in COLOURS.items())
     return (

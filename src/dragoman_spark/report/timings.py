@@ -1,4 +1,4 @@
-"""The percentiles of all sections, read from the histograms in one pass: of everything, by step, by queue, and by hour of the week."""
+"""The percentiles of all sections, read from the histograms in one pass: overall, by step, by queue, and by hour of the week."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from dragoman_spark.report.period import Period, hour_of_week, step_of
 from dragoman_spark.report.section import Reader
-from dragoman_spark.transforms.latency import percentiles
+from dragoman_spark.transforms.volume.latency import percentiles
 
 SHARES: Final = (0.5, 0.95, 0.99)
 PERCENTS: Final = ("p50_ms", "p95_ms", "p99_ms")
@@ -31,7 +31,7 @@ class Timings:
 
 
 def timings(read: Reader, period: Period) -> Timings:
-    """A message counts once in each cut."""
+    """Compute all percentiles; a message counts once in each grouping."""
     step_s = period.step_s(_HOUR_S)
     nobody, no_number = F.lit(None).cast("string"), F.lit(0).cast("long")
     cuts = [

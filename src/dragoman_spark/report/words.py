@@ -1,6 +1,6 @@
-"""Numbers as people read them: counts with separators, durations in the unit that fits, shares that never lie about 100 %.
+"""Numbers for people: counts with separators, durations in a fitting unit, shares that show 100 % only for all.
 
-Names of queues and workers are foreign text: `name` makes them short and harmless to the eye. Escaping them is the page's job.
+Names of queues and workers are foreign text: `name` shortens them and removes invisible characters. The page escapes them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ NOTHING: Final = "–"
 NAME_LENGTH_MAX: Final = 32  # characters; longer names push the numbers beside them out of sight
 
 _SPACE: Final = "\u00a0"  # keeps a number and its unit on one line
-_DURATIONS: Final = (  # below so many ms: the unit, and how many ms it has
+_DURATIONS: Final = (  # below this many ms: the unit, and its length in ms
     (1.0, "µs", 0.001),
     (1000.0, "ms", 1.0),
     (60_000.0, "s", 1000.0),
@@ -29,7 +29,7 @@ def count(number: float | None) -> str:
 
 
 def short_count(number: float) -> str:
-    """1234567 → 1.2 M: for axes and tiles, where width is dear."""
+    """1234567 → 1.2 M: for axes and tiles, where width is limited."""
     for size, letter in _SIZES:
         if abs(number) >= size:
             return f"{_three_digits(number / size)}{_SPACE}{letter}"
@@ -50,7 +50,7 @@ def duration(ms: float | None) -> str:
 
 
 def share(part: float | None, whole: float = 1.0) -> str:
-    """A share in percent. What is not all is never shown as 100 %, what is not nothing never as 0 %."""
+    """A share in percent. Less than all is never shown as 100 %, more than nothing never as 0 %."""
     if part is None or whole <= 0:
         return NOTHING
     percent = 100 * part / whole
@@ -65,7 +65,7 @@ def share(part: float | None, whole: float = 1.0) -> str:
 
 
 def decimal(number: float | None) -> str:
-    """A plain number, in three digits or whole."""
+    """A plain number with three digits, or whole."""
     return NOTHING if number is None else _three_digits(number)
 
 
@@ -75,12 +75,12 @@ def several(number: int, noun: str) -> str:
 
 
 def verb(number: int, one: str, many: str) -> str:
-    """The form of a verb that goes with a number."""
+    """The form of a verb for a number."""
     return one if number == 1 else many
 
 
 def instant(at_s: float | None) -> str:
-    """Seconds since 1970 → Mon 2 Mar 14:05. The year stands in the headline."""
+    """Seconds since 1970 → Mon 2 Mar 14:05. The year is in the headline."""
     return NOTHING if at_s is None else f"{_utc(at_s):%a} {_utc(at_s).day} {_utc(at_s):%b %H:%M}"
 
 
@@ -96,12 +96,12 @@ def day(at_s: float) -> str:
 
 
 def name(text: str | None) -> str:
-    """Foreign text for the eye: no control or direction marks, not longer than a label may be, never invisible."""
+    """Foreign text for display: no control or direction marks, no longer than a label, never invisible."""
     if text is None:
         return NOTHING
     seen = "".join("\ufffd" if unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Co", "Cn") else sign for sign in text)
     if not seen.strip() or seen.startswith("_"):
-        seen = f"“{seen}”"  # matplotlib leaves what begins with _ out of its legends
+        seen = f"“{seen}”"  # matplotlib omits labels that begin with _ from its legends
     return seen if len(seen) <= NAME_LENGTH_MAX else seen[: NAME_LENGTH_MAX - 1] + "…"
 
 

@@ -1,1 +1,1 @@
-"""Where facts come from: files of the lake, read by name or as they arrive."""
+"""Sources of facts: files of the lake, read by name or as they arrive."""

@@ -1,4 +1,4 @@
-"""The lake by the names of its files: what is there, and what of it makes up the facts that are done. No Spark."""
+"""The lake's files by name: which exist, and which parts make up the facts that are done. No Spark."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Final
 from dragoman.errors import LakeIncomplete
 from dragoman.lake.layout import HISTORY, INCOMING, Gap, Share, cover, merged, uncovered
 from dragoman.lake.store import Lake
-from dragoman_spark.jobs.place import for_arrow
 from dragoman_spark.jobs.plan import File, Ranges, Take
+from dragoman_spark.jobs.tables.place import for_arrow
 
 # Each is a short wait for the store.
 FOOTERS_AT_ONCE: Final = 8
@@ -27,7 +27,7 @@ class Span:
 
 
 class Catalog:
-    """The files of one lake, listed anew at each question."""
+    """The files of one lake, listed anew on each call."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -43,21 +43,21 @@ class Catalog:
         return [*self.history(), *self.incoming()]
 
     def spans(self, files: Iterable[File]) -> dict[File, Span]:
-        """From when to when the facts of each file are. One that was compacted away meanwhile is left out. LAKE_TOO_NEW or
-        LAKE_DAMAGED where a file is of a later schema, torn, or does not hold as many facts as its name says."""
+        """The time span of each file's facts. Files compacted meanwhile are left out. Raises LAKE_TOO_NEW or LAKE_DAMAGED if a file has a
+        later schema, is torn, or has other than the number of facts in its name."""
         files = list(files)
         with ThreadPoolExecutor(FOOTERS_AT_ONCE) as pool:
             spans = list(pool.map(lambda file: self._lake.span(file.part, file.shelf), files))
         return {file: Span(*span) for file, span in zip(files, spans, strict=True) if span is not None}
 
     def takes(self, done: dict[str, Ranges], day: date | None = None) -> list[Take]:
-        """What to read so that every fact of these ranges comes once, as far as it is there; of one day, or of all."""
+        """What to read so that every existing fact of these ranges comes once; of one day, or of all."""
         shares = cover(self._lake.parts(INCOMING), self._lake.parts(HISTORY))
         takes = [take for share in shares for take in _within(share, done.get(share.part.broker, []))]
         return takes if day is None else [take for take in takes if take.file.part.date == day]
 
     def whole(self, done: dict[str, Ranges]) -> list[Take]:
-        """The same for all of them. LAKE_INCOMPLETE where files are gone."""
+        """The same for all ranges. Raises LAKE_INCOMPLETE if files are gone."""
         takes = self.takes(done)
         lost = lacking(takes, done)
         if lost:

@@ -1,6 +1,6 @@
-"""Facts as frames: by the files a plan names, or as a stream of the files that arrive.
+"""Facts as frames: from the files in a plan, or as a stream of arriving files.
 
-Files are read by their names and never by a pattern, and without the `date` of their folder: a fact's own instant says it.
+Files are read by their names and never by a pattern, and without the `date` of their folder: a fact has its own instant.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pyspark.sql import functions as F
 
 from dragoman.lake.layout import FACTS as FOLDER
 from dragoman.lake.layout import INCOMING
-from dragoman_spark.jobs.place import for_spark
 from dragoman_spark.jobs.plan import File, Take
+from dragoman_spark.jobs.tables.place import for_spark
 from dragoman_spark.schemas import FACTS
 from dragoman_spark.sources.small import small_frame
 
 
 def read_facts(session: SparkSession, root: str, takes: Iterable[Take]) -> DataFrame:
-    """Exactly the facts that were planned."""
+    """Exactly the planned facts."""
     takes = list(takes)
     whole = [take for take in takes if take.is_whole]
     cut = [take for take in takes if not take.is_whole]
@@ -28,7 +28,7 @@ def read_facts(session: SparkSession, root: str, takes: Iterable[Take]) -> DataF
     if whole:
         frames.append(_read(session, root, [take.file for take in whole]))
     if cut:
-        # Tied to the file: two files may both hold a fact, and only one of them is to give it.
+        # By file: two files may both hold a fact, and only one of them is to provide it.
         is_wanted = reduce(Column.__or__, [_is_of(take) for take in cut])
         frames.append(_read(session, root, sorted({take.file for take in cut})).where(is_wanted))
     if not frames:
@@ -37,7 +37,7 @@ def read_facts(session: SparkSession, root: str, takes: Iterable[Take]) -> DataF
 
 
 def stream_files(session: SparkSession, root: str) -> DataFrame:
-    """The files of `incoming` as they come. They say when there is something to take; what is taken is read by name."""
+    """The files of `incoming` as they arrive. They only signal that there is something to take; what is taken is read by name."""
     reader = session.readStream.schema(FACTS).option("recursiveFileLookup", "true")
     return reader.parquet(f"{for_spark(root)}/{FOLDER}/{INCOMING}").select("lsn")
 

@@ -1,4 +1,4 @@
-"""A few rows of this process as a frame. By way of Arrow: Spark's optimizer then sees them, and plans nothing for what is empty."""
+"""A few local rows as a frame. Made with Arrow: Spark's optimizer then sees them, and plans nothing for empty ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 
 
 def small_frame(session: SparkSession, rows: Iterable[Sequence[Any]], struct: T.StructType) -> DataFrame:
-    """Rows in the order of the struct's fields; they travel inside the plan."""
+    """Rows in the order of the struct's fields; they are embedded in the plan."""
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
 

@@ -11,10 +11,10 @@ DAY_US: Final = 86_400_000_000
 
 
 def span_ms(begin: Column, end: Column) -> Column:
-    """From one instant to another, in milliseconds with a fraction; null where either is."""
+    """The time from one instant to another, in milliseconds with a fraction; null if either is."""
     return (F.unix_micros(end) - F.unix_micros(begin)) / F.lit(1000.0)
 
 
 def utc_day(instant: Column) -> Column:
-    """The day of an instant, as the lake's `date=` folders count days."""
+    """The day of an instant, as in the lake's `date=` folders."""
     return F.date_from_unix_date(F.floor(F.unix_micros(instant) / F.lit(DAY_US)).cast("int"))

@@ -1,4 +1,4 @@
-"""A value that is used more than once but worked out once."""
+"""A value that is used several times but computed once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from pyspark.sql import functions as F
 
 
 def once(value: Column, use: Callable[[Column], Column]) -> Column:
-    """`use(value)`. Spark repeats an expression wherever it stands, and does not see that two higher-order functions are the
-    same; a lambda's argument is worked out once."""
+    """`use(value)`. Spark repeats an expression at each use, and does not see that two higher-order functions are the same; a lambda's
+    argument is computed once."""
     return F.get(F.transform(F.array(value), use), 0)

@@ -1,4 +1,4 @@
-"""When was each worker there, and what did it serve?"""
+"""Workers: when each was connected, and which queues it served."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pyspark.sql import functions as F
 from dragoman.lake.schema import REASONS
 from dragoman_spark.tables import PEERS
 from dragoman_spark.transforms.instants import span_ms
-from dragoman_spark.transforms.kinds import STARTED, WORKER_JOINED, WORKER_LEFT
+from dragoman_spark.transforms.life.kinds import STARTED, WORKER_JOINED, WORKER_LEFT
 
 _BROKER_STARTED: Final = next(number for number, word in REASONS.items() if word == "broker_started")
 _PRINTABLE: Final = r"^\P{C}+$"
-# `weight queue` each, tab separated; a name may have tabs itself, so it goes on until the next weight.
+# `weight queue` each, tab separated; a name may have tabs itself, so it extends to the next weight.
 _SERVED: Final = r"(?s)(?:^|\t)-?\d+ ((?:(?!\t-?\d+ ).)*)"
 
 
 def peers(events: DataFrame, now: Column | datetime) -> DataFrame:
-    """One row per worker that joined. It joins again when it serves other queues: the span begins with the first joining, the
-    queues are those of the last. A worker that never said goodbye left with the next start of its broker, at the latest."""
+    """One row per worker that joined. It joins again when it serves other queues: the span begins with the first joining, the queues are
+    those of the last. A worker without a leaving fact left at the next start of its broker, at the latest."""
     left_at = F.coalesce("said_left_at", F.col("start.at"))
     reason = F.when(F.col("said_left_at").isNotNull(), F.col("said_reason")).when(
         F.col("start").isNotNull(), F.lit(_BROKER_STARTED)
@@ -66,7 +66,7 @@ def _starts(events: DataFrame) -> DataFrame:
 
 
 def _as_text(identity_hex: Column) -> Column:
-    """Most identities are names a person chose. Null: an anonymous peer."""
+    """Identities as text where they are printable; most are names a person chose. Null: an anonymous peer."""
     text = F.try_validate_utf8(F.unhex(identity_hex).cast("string"))
     shown = F.when(text.rlike(_PRINTABLE), text).otherwise(identity_hex)
     return F.when(identity_hex != "", shown)
@@ -76,4 +76,4 @@ def _served(rest: Column) -> Column:
     queues = F.regexp_extract_all(F.coalesce(rest, F.lit("")), F.lit(_SERVED), F.lit(1))
     return F.transform(
         queues, lambda queue: F.coalesce(queue, F.lit(""))
-    )  # says that no name is null, as the table does
+    )  # marks the names as not null, as in the table

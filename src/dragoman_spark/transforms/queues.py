@@ -1,4 +1,4 @@
-"""What is each queue called, and does it stand still?"""
+"""Queues: the name of each, and whether it is paused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dragoman_spark.tables import QUEUES
-from dragoman_spark.transforms.kinds import PAUSED, QUEUE_NAMED, RESUMED
+from dragoman_spark.transforms.life.kinds import PAUSED, QUEUE_NAMED, RESUMED
 
 
 def queues(events: DataFrame) -> DataFrame:

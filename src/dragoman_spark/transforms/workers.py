@@ -1,7 +1,7 @@
-"""How busy was each worker, and how did it fare?
+"""Workers: how busy each was, and how its attempts ended.
 
 A worker may hold several messages at once, so its busy time is the length of the union of the spans in which it held one. In the order
-in which they began, a span adds what of it lies beyond the latest end of all that began before:
+in which they began, a span adds its part beyond the latest end of all that began before:
 
     ├─────────┤                 adds all
        ├───┤                    adds nothing
@@ -19,17 +19,17 @@ from pyspark.sql import functions as F
 from dragoman.lake import schema as lake
 from dragoman_spark.schemas import worded
 from dragoman_spark.tables import WORKERS
-from dragoman_spark.transforms.outcomes import DONE
+from dragoman_spark.transforms.life.outcomes import DONE
 
 _KEYS: Final = ["broker_id", "worker_no"]
 _FAILURES: Final = ("failed", "timed_out", "returned", "retries_used_up", "refused_by_worker")
 _FAILURE_NUMBERS: Final = [number for number, word in lake.REASONS.items() if word in _FAILURES]
-_COUNT_BITS: Final = 40  # a worker's number is boot_no << 40 | count, and people see w<boot>.<count>
+_COUNT_BITS: Final = 40  # a worker's number is boot_no << 40 | count, shown as w<boot>.<count>
 
 
 def workers(attempts: DataFrame, peers: DataFrame) -> DataFrame:
-    """Rows of WORKERS, from attempts that have ended. A worker that joined before the lake begins is there, too, without what only
-    its joining would say: no work is left out."""
+    """Rows of WORKERS, from attempts that have ended. A worker that joined before the lake begins is included, without the values that only
+    its joining has: no work is left out."""
     did = (
         _busy(_clipped(attempts, peers))
         .groupBy(*_KEYS)
@@ -53,7 +53,7 @@ def _clipped(attempts: DataFrame, peers: DataFrame) -> DataFrame:
     joined_us = F.unix_micros("joined_at")
     spans = peers.select(*_KEYS, joined_us.alias("joined_us"), (joined_us + _us("connected_ms")).alias("left_us"))
     leased_us, ended_us = F.unix_micros("leased_at"), F.unix_micros("ended_at")
-    # An end that another worker's late answer brought is no answer of this one: its dialect is null then.
+    # If another worker's late reply ended the attempt, it is no reply of this one: its dialect is null then.
     is_done = (F.col("outcome") == DONE) & F.col("worker_dialect").isNotNull()
     return attempts.join(F.broadcast(spans), _KEYS, "left").select(
         *_KEYS,
@@ -68,7 +68,7 @@ def _clipped(attempts: DataFrame, peers: DataFrame) -> DataFrame:
 
 
 def _busy(spans: DataFrame) -> DataFrame:
-    """Each span with what it adds to its worker's busy time."""
+    """Each span with its contribution to its worker's busy time."""
     before = Window.partitionBy(*_KEYS).orderBy("begin_us").rowsBetween(Window.unboundedPreceding, -1)
     begin_us, end_us = F.col("begin_us"), F.col("end_us")
     beyond_us = end_us - F.greatest(begin_us, F.max("end_us").over(before))
@@ -78,7 +78,7 @@ def _busy(spans: DataFrame) -> DataFrame:
 
 
 def _told(known: DataFrame) -> DataFrame:
-    """The table's own columns, of a worker with what is known of its connection (maybe nothing) and its work (maybe none)."""
+    """The table's own columns, from what is known of a worker's connection (maybe nothing) and its work (maybe none)."""
     connected_ms = F.col("connected_ms")
     lasted_ms = F.when(connected_ms > 0, connected_ms)
     busy_ms = F.coalesce("busy_us", F.lit(0)) / 1000

@@ -1,4 +1,4 @@
-"""The demo's broker: a process of its own, so that it can be killed; free ports, a data directory that is thrown away."""
+"""The demo's broker: a separate process, so that it can be killed, with free ports and a temporary data directory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOOK_S: Final = 0.02
 
 
 class Broker:
-    """Started again it listens where it did before, so that its peers find it."""
+    """A broker process that listens on the same ports after a restart, so that its peers find it."""
 
     def __init__(self, data: Path) -> None:
         self.data = data
@@ -32,7 +32,7 @@ class Broker:
         self.process: subprocess.Popen[bytes] | None = None
 
     async def start(self) -> None:
-        """Returns when it listens."""
+        """Start the process and wait until it listens."""
         process = self.launch()
         ends = time.monotonic() + START_S
         while self.card().get("pid") != process.pid:
@@ -47,14 +47,14 @@ class Broker:
         command = [sys.executable, "-m", "dragoman", "up", "--data", str(self.data), "--durability", "os"]
         command += [f"--listen={name}={address}" for name, address in self.listen.items()]
         with self.log.open("ab") as log:
-            # A session of its own: Ctrl-C ends the demo, and the demo ends the broker.
+            # A separate session: Ctrl-C ends only the demo, and the demo ends the broker.
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
         return self.process
 
     def card(self) -> dict[str, Any]:
-        """What it wrote about itself; empty before."""
+        """The contents of its broker file; empty before it is written."""
         try:
             card: dict[str, Any] = json.loads((self.data / BROKER_FILE).read_text())
         except (FileNotFoundError, ValueError):
@@ -67,13 +67,13 @@ class Broker:
         return self.process.pid
 
     def kill(self) -> None:
-        """kill −9: it has no last words."""
+        """Send SIGKILL and wait for the process to end."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
 
     async def counters(self) -> dict[str, Any]:
-        """The broker in numbers; empty while it does not answer."""
+        """The broker's counters; empty while it does not respond."""
         try:
             counters: dict[str, Any] = await asyncio.to_thread(ask, self.data, "counters")
         except AdminUnreachable:
@@ -81,7 +81,7 @@ class Broker:
         return counters
 
     def end(self) -> None:
-        """Whatever state it is in."""
+        """Stop the process, whatever its state."""
         if self.process is None or self.process.poll() is not None:
             return
         self.process.send_signal(signal.SIGTERM)

@@ -1,7 +1,7 @@
-"""The demo's clients and workers: one program, written once, in each of the five dialects.
+"""The demo's clients and workers: the same program in each of the five dialects.
 
-A worker of dialect W serves the queue `to-W`, and every one serves the queue of the ping-pong dialogue, which has no other: whoever
-answers there says who it was.
+A worker of dialect W serves the queue `to-W`, and all workers serve the queue of the ping-pong dialogue, which has no other. Each reply
+names the dialect of its worker.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 from dragoman.cli.demo.tally import NAMES, Tally
 from dragoman.client.app import App
 from dragoman.client.job import Job
-from dragoman.client.tongue import EMQP, PINGPONG
+from dragoman.client.profile import EMQP, PINGPONG
 from dragoman.client.worker.settings import WorkerSettings
 from dragoman.client.worker.worker import Worker
 from dragoman.dialects import crossing
@@ -24,10 +24,10 @@ from dragoman.model.words import DIALECT_NAMES
 SLOTS: Final = 2
 PAUSE_S: Final = 0.05
 ANSWER_S: Final = 60.0
-WORK_S: Final = 0.02  # what a job takes: long enough for some to be under way at any instant
+WORK_S: Final = 0.02  # duration of a job: long enough for some to be running at any instant
 LONG_WORK_S: Final = 1.5
-LATER: Final = "after-the-crash"  # a queue that nobody serves until the broker is back
-LONG: Final = "across-the-crash"  # a queue for what is in a worker's hands when the broker dies
+LATER: Final = "after-the-crash"  # a queue without workers until the broker is back
+LONG: Final = "across-the-crash"  # a queue for the message that a worker has leased when the broker dies
 
 Cross = Job[[str, int, float], list[str], Coroutine[Any, Any, list[str]]]
 
@@ -41,7 +41,7 @@ def app_of(data: Path, dialect: str) -> App:
 
 
 def job_of(app: App, dialect: str, queue: str, tally: Tally) -> Cross:
-    """The same job in every App; where it runs, it notes that it did and says who ran it."""
+    """The same job in every App: it counts its run and returns the dialect that ran it."""
 
     @app.job(queue=queue, repeatable=True)
     async def cross(client: str, number: int, work_s: float) -> list[str]:
@@ -79,7 +79,7 @@ class Workers:
 
 
 class Clients:
-    """A client of each dialect that goes on asking workers of all five until it is told to stop."""
+    """A client of each dialect that calls workers of all five until it is stopped."""
 
     def __init__(self, data: Path, tally: Tally) -> None:
         self.tally = tally
@@ -111,7 +111,7 @@ class Clients:
             self.tally.troubles.append(f"{client} was given an answer of {echoed}'s")
 
     async def leave(self, count: int) -> None:
-        """Leave messages for later, in every dialect that says when they are kept."""
+        """Enqueue messages for later, in every dialect that confirms when they are kept."""
         for dialect in crossing.having(crossing.KEPT):
             client = DIALECT_NAMES[dialect]
             kept = self.tally.kept.setdefault(client, set())
@@ -122,7 +122,7 @@ class Clients:
                 kept.add(number)
 
     async def begin_long(self) -> str:
-        """Leave a message that takes long, and see a worker begin with it; returns its id."""
+        """Enqueue a long-running message and wait until a worker has started it; return its id."""
         client = EMQP.name
         number = self.tally.next_number()
         handle = await job_of(self.apps[client], client, LONG, self.tally).delay(client, number, LONG_WORK_S)
@@ -133,7 +133,7 @@ class Clients:
         return handle.id
 
     async def finish(self) -> None:
-        """Ask nothing new, and wait for what was asked."""
+        """Stop sending and wait for the open replies."""
         self.is_stopping = True
         await asyncio.gather(*self._tasks)
 

@@ -1,4 +1,4 @@
-"""The command itself."""
+"""The `dragoman demo` command."""
 
 from __future__ import annotations
 

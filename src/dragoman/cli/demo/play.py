@@ -1,4 +1,4 @@
-"""The demo's course: start, cross, kill, start again, cross on, count."""
+"""The demo's steps: start, cross, kill, restart, cross again, count."""
 
 from __future__ import annotations
 
@@ -19,18 +19,16 @@ from dragoman.cli.demo.tables import tell_in_tables
 from dragoman.cli.demo.tally import Tally
 from dragoman.errors import BrokerUnreachable
 
-LEFT_BEHIND: Final = 50  # messages kept, in each dialect that says so, just before the kill
+LEFT_BEHIND: Final = 50  # messages kept just before the kill, in each dialect that confirms it
 FINISH_S: Final = 60.0
 LOOK_S: Final = 0.05
-DEAD_S: Final = 1.0  # how long the broker stays dead, so that everybody notices
+DEAD_S: Final = 1.0  # how long the broker stays dead, so that all peers notice
 
 
 async def play(seconds: float, with_report: bool) -> int:
-    """Run it all; 0 when nothing was lost."""
-    logging.getLogger("dragoman").setLevel(
-        logging.CRITICAL
-    )  # its peers would tell of the broker's death, each for itself
-    # A closed terminal and a polite kill end it as Ctrl-C does: with the broker gone and nothing left behind.
+    """Run the demo; return 0 if nothing was lost."""
+    logging.getLogger("dragoman").setLevel(logging.CRITICAL)  # every peer would log the broker's death
+    # SIGHUP and SIGTERM end the demo as Ctrl-C does: the broker stopped and the files removed.
     itself = asyncio.current_task()
     assert itself is not None
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -50,7 +48,7 @@ async def play(seconds: float, with_report: bool) -> int:
 
 
 async def perform(seconds: float, broker: Broker, tally: Tally, screen: Screen) -> str:
-    """Both halves and the kill between them; returns the id of a message that lived through it."""
+    """Run both halves and the kill between them; return the id of a message that was leased across the kill."""
     workers, clients = Workers(broker.data, tally), Clients(broker.data, tally)
     try:
         await broker.start()
@@ -95,7 +93,7 @@ async def perform(seconds: float, broker: Broker, tally: Tally, screen: Screen) 
 
 
 async def watch(seconds: float, tally: Tally, screen: Screen, what: str) -> None:
-    """Let it run."""
+    """Wait while clients and workers run."""
     ends = time.monotonic() + seconds
     while (now := time.monotonic()) < ends:
         screen.state.plain = f"{what}: {tally.answered.total()} answered, {ends - now:.0f} s to go"
@@ -103,7 +101,7 @@ async def watch(seconds: float, tally: Tally, screen: Screen, what: str) -> None
 
 
 async def complete(tally: Tally, screen: Screen) -> None:
-    """Let it run until every crossing has been seen: who answers on a shared queue is not ours to say."""
+    """Wait until every crossing has been seen: any worker may take a message of a shared queue."""
     ends = time.monotonic() + FINISH_S
     while tally.missing_cells and time.monotonic() < ends:
         screen.state.plain = f"{len(tally.missing_cells)} crossings still to be seen"
@@ -111,7 +109,7 @@ async def complete(tally: Tally, screen: Screen) -> None:
 
 
 async def settle(broker: Broker) -> None:
-    """Until the broker holds nothing open."""
+    """Wait until the broker has no open messages."""
     while True:
         counters = await broker.counters()
         if counters and not counters["waiting"] + counters["delayed"] + counters["leased"]:
@@ -120,7 +118,7 @@ async def settle(broker: Broker) -> None:
 
 
 async def conclude(broker: Broker, tally: Tally, screen: Screen, traced: str) -> int:
-    """The accounts, one message's life, and the verdict."""
+    """Print the totals, one message's history and the result."""
     counters = await broker.counters()
     if not counters:
         raise BrokerUnreachable(str(broker.data), 0, "it does not answer any more")

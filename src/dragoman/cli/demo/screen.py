@@ -1,4 +1,4 @@
-"""How the demo looks: the table of crossings, live on a terminal, and the accounts at the end."""
+"""The demo's output: the table of crossings, live on a terminal, and the totals at the end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REFRESHES_A_SECOND: Final = 8
 
 
 class Screen:
-    """A table that changes while one looks at it; in a pipe only the sentences, and the table as it was at the end."""
+    """A live table on a terminal; in a pipe only the sentences and the final table."""
 
     def __init__(self, tally: Tally) -> None:
         self.tally = tally
@@ -62,7 +62,7 @@ class Screen:
         return table
 
     def accounts(self) -> Table:
-        """What each dialect promised, and what came of it."""
+        """What each dialect promises, and the counts."""
         table = Table(box=SIMPLE_HEAD, show_edge=False)
         for name in ("client", "asked", "answered", "kept", "kept and run", "what it is promised"):
             table.add_column(name, justify="left" if name in ("client", "what it is promised") else "right")

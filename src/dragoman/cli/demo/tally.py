@@ -1,4 +1,4 @@
-"""What was asked, what was answered, what was kept, and what ran: the demo's own books, apart from the broker's."""
+"""The demo's own counts of calls, replies, kept messages and runs, independent of the broker's."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ NAMES: Final = [DIALECT_NAMES[dialect] for dialect in DIALECTS]
 
 
 class Tally:
-    """Counts by dialect; a call is a number of its own."""
+    """Counts by dialect; each call has a number."""
 
     def __init__(self) -> None:
         self.cells: Counter[tuple[str, str]] = Counter()  # answered, by client and worker
         self.asked: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
         self.troubles: list[str] = []
-        self.kept: dict[str, set[int]] = {}  # what the broker said it keeps, by client
+        self.kept: dict[str, set[int]] = {}  # calls that the broker confirmed as kept, by client
         self.runs: Counter[int] = Counter()  # how often each call was run, by workers of any dialect
         self._last = 0
 
@@ -37,15 +37,15 @@ class Tally:
 
     @property
     def ran_twice(self) -> int:
-        """Runs of what had been run already: the price of losing nothing when nobody can know whether it was done."""
+        """Repeated runs: the price of losing nothing when the broker cannot know whether a message was processed."""
         return self.runs.total() - len(self.runs)
 
     def unrun(self, client: str) -> int:
-        """How many of the messages kept for this client never ran."""
+        """The number of messages kept for this client that never ran."""
         return sum(1 for number in self.kept.get(client, ()) if not self.runs[number])
 
     def losses(self) -> list[str]:
-        """Every promise that was not kept, in words."""
+        """Every broken promise, as a sentence."""
         found = list(self.troubles)
         for name in NAMES:
             lost = self.asked[name] - self.answered[name]

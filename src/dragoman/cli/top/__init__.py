@@ -1,1 +1,1 @@
-"""`dragoman top`: the broker in numbers, as they change."""
+"""`dragoman top`: live metrics of the broker."""

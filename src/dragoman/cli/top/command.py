@@ -1,4 +1,4 @@
-"""`dragoman top`: on a terminal one screen that changes, elsewhere one frame after the other."""
+"""The `dragoman top` command: one live screen on a terminal, elsewhere one frame after the other."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def top(interval_s: float, once: bool, data: Path, as_json: bool) -> None:
 
 
 class Watch:
-    """Looks at the broker of one data directory, however often that starts and stops."""
+    """Samples the broker of one data directory, across its restarts."""
 
     def __init__(self, data: Path) -> None:
         self.window = Window()
@@ -51,7 +51,7 @@ class Watch:
         self._client: AdminClient | None = None
 
     def look(self) -> None:
-        """One more look; `AdminUnreachable` when nobody is there, and the next call tries again."""
+        """Take a sample; raises `AdminUnreachable` if no broker responds, and the next call tries again."""
         try:
             if self._client is None:
                 self._client = AdminClient(self._data)
@@ -80,7 +80,7 @@ def show_once(frame: dict[str, Any], as_json: bool) -> None:
 
 
 def print_on(watch: Watch, interval_s: float, as_json: bool) -> None:
-    """For a pipe: a frame per interval, and a word when the broker goes."""
+    """For a pipe: print a frame per interval, and a line on stderr when the broker does not respond."""
     while True:
         try:
             watch.look()

@@ -1,4 +1,4 @@
-"""How a frame of `dragoman top` looks."""
+"""Draws a frame of `dragoman top`."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from rich.table import Table
 from rich.text import Text
 
 from dragoman.cli.show import clock
-from dragoman.core.phrases import duration
+from dragoman.model.phrases import duration
 from dragoman.printable import printable
 
 QUEUES_SHOWN: Final = 20
 WORKERS_SHOWN: Final = 10
 FINDINGS_SHOWN: Final = 8
-LINES_AROUND: Final = 12  # what stands above, between and below the two lists
+LINES_AROUND: Final = 12  # lines above, between and below the two lists
 
 
 def draw(frame: dict[str, Any], height: int = 0) -> Group:
-    """`height`: lines of the terminal; 0: as many as it takes."""
+    """Draw a frame. `height`: lines of the terminal; 0: no limit."""
     room = max(height - LINES_AROUND - min(len(frame["findings"]), FINDINGS_SHOWN), 6) if height else 0
     queues_shown = min(QUEUES_SHOWN, room * 2 // 3) if room else QUEUES_SHOWN
     workers_shown = min(WORKERS_SHOWN, room // 3) if room else WORKERS_SHOWN

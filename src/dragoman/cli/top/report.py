@@ -1,4 +1,4 @@
-"""A frame of `dragoman top` as plain values: for scripts as it is, for the screen to be drawn."""
+"""A frame of `dragoman top` as plain values: printed as JSON for scripts, drawn for the screen."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ ASIS: Final = (
     "schedules",
     "refusing",
 )
-# A queue before it was first named.
+# The counts of a queue that did not exist in the earlier sample.
 UNNAMED: Final[dict[str, Any]] = {"accepted": 0, "done": 0, "failed": 0, "wait": []}
 
 
 def report(window: Window) -> dict[str, Any]:
-    """Totals, queues by depth, workers by what they hold, findings."""
+    """Totals, queues by depth, workers by leased messages, findings."""
     now, before, span_s = window.newest, window.oldest, window.span_s
     tallies, earlier = now.tallies, before.tallies
     totals = {
@@ -54,7 +54,7 @@ def report(window: Window) -> dict[str, Any]:
 
 
 def named(counts: dict[int, int]) -> dict[str, int]:
-    """Quantiles by their names; empty when nothing happened."""
+    """Quantiles by name; empty if nothing happened."""
     return dict(zip(NAMES, quantiles_ns(counts), strict=False))
 
 

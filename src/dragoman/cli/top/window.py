@@ -1,7 +1,7 @@
-"""What happened lately: looks at a broker, and the difference between the newest and the oldest of them.
+"""Recent activity of a broker: the difference between the newest and the oldest of its recent samples.
 
-Everything the broker counts only rises from its start on (docs/reference/admin.md), so two looks are enough for rates and for the
-quantiles of what happened between them. A broker that started again begins to count anew, and so do we.
+The broker's counts only rise after its start (docs/reference/admin.md), so two samples are enough for rates and for the quantiles of what
+happened between them. After a restart the broker counts anew, and the window starts anew.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from dragoman.model.units import SECOND_NS
 QUANTILES: Final = (0.5, 0.95, 0.99)
 WINDOW_S: Final = 10.0
 PAGE: Final = 1000
-QUEUES_MAX: Final = 10_000  # that are looked at; of a broker with more, those named first
+QUEUES_MAX: Final = 10_000  # the maximum sampled; of a broker with more, those named first
 
 Counts = dict[int, int]
 
 
 @dataclass(frozen=True)
 class Look:
-    """The broker at one instant."""
+    """One sample of the broker."""
 
     tallies: dict[str, Any]
     queues: dict[str, dict[str, Any]]
@@ -57,7 +57,7 @@ def look(client: AdminClient) -> Look:
 
 
 class Window:
-    """The looks of the last `WINDOW_S`, and at least the last two."""
+    """The samples of the last `WINDOW_S`, and at least the last two."""
 
     def __init__(self) -> None:
         self._looks: deque[Look] = deque()
@@ -87,16 +87,16 @@ class Window:
 
 
 def rate(now: int, before: int, span_s: float) -> float:
-    """Per second; 0 when nothing lies between two looks."""
+    """Rate per second; 0 if no time lies between the two samples."""
     return max(now - before, 0) / span_s if span_s > 0 else 0.0
 
 
 def lately(now: list[list[int]], before: list[list[int]]) -> Counts:
-    """What was added to each bucket between two looks."""
+    """What was added to each bucket between two samples."""
     return between(counts_of(before), counts_of(now))
 
 
 def quantiles_ns(counts: Counts) -> tuple[int, ...]:
-    """p50, p95 and p99; empty when nothing was counted."""
+    """p50, p95 and p99; empty if nothing was counted."""
     total = sum(counts.values())
     return tuple(quantile_ns(counts, total, part) for part in QUANTILES) if total else ()

@@ -1,6 +1,6 @@
-"""A child of a worker program: a crew behind a pipe. `python -m dragoman.client.worker.child FD SETTINGS`, from the parent only.
+"""A child process of a worker: a crew behind a pipe. Only the parent starts it: `python -m dragoman.client.worker.child FD ORDERS`.
 
-It ends when the pipe does, so a parent that was killed takes its children along.
+It ends when the pipe is closed, so the children of a killed parent end, too.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from dragoman.printable import error_text
 
 
 class Orders(msgspec.Struct):
-    """What the parent tells a child at its start."""
+    """The parent's instructions to a child, passed at its start."""
 
     target: str
     url: str
-    has_duties: bool  # one child of a program declares schedules and hears news
+    has_duties: bool  # one child of a program declares schedules and subscribes to news
     log_level: str
     settings: WorkerSettings
 
 
 class Child:
-    """The crew, and the pipe its orders come by."""
+    """The crew, and the pipe from the parent."""
 
     def __init__(self, app: App, orders: Orders) -> None:
         self._gone = asyncio.Event()
@@ -74,7 +74,7 @@ def main() -> int:
     fd, text = sys.argv[1:]
     orders = msgspec.json.decode(text, type=Orders)
     log_lines.configure(orders.log_level, log_lines.WORKER_FORM)
-    # The terminal's ^C and a supervisor's TERM reach the whole group; the parent decides when a child ends.
+    # The terminal's ^C and a supervisor's TERM reach the whole process group; the parent decides when a child ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:

@@ -1,11 +1,11 @@
-"""A crew in this process: coroutines run on a loop in a thread of its own, plain functions in threads.
+"""A crew in this process: runs coroutines on an event loop in a separate thread, and plain functions in threads.
 
-The post's loop is neither of them, so nothing a job does stops heartbeats (save C code that keeps the interpreter lock for
-seconds: that is what child processes are for).
+The session's loop is neither of them, so nothing a job does stops heartbeats (except C code that holds the interpreter lock for seconds;
+child processes solve that).
 
-Coroutines that never really wait are run one after another in one task, the *driver*: a task per job costs more than a small
-job. When one does wait, its driver has become its task and another driver takes the rest; from then on that function gets a task
-of its own at once.
+Coroutines that never suspend run one after another in one task, the *driver*: a task per job costs more than a small job. When one does
+suspend, its driver becomes the task of that job and another driver takes the rest; from then on that function gets its own task
+immediately.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import asyncio
 import contextvars
 import functools
 import logging
+import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -23,15 +24,14 @@ import uvloop
 
 from dragoman.client.app import App
 from dragoman.client.body import failure_of, value_of
-from dragoman.client.handler import Handler
+from dragoman.client.news import Handler
 from dragoman.client.worker.lookup import Lookup
 from dragoman.client.worker.settings import WorkerSettings
-from dragoman.client.worker.threads import Threads
 from dragoman.limits import NAME_SHOWN_SIZE_MAX
 from dragoman.printable import printable, printable_bytes, traceback_text
 
-NEWS_RUN = 0  # the run number of a handler's run: nobody waits for its end
-NEWS_MAX = 10_000  # runs of handlers begun and not ended; news beyond is dropped
+NEWS_RUN = 0  # the run number of a handler's run: no answer is sent for it
+NEWS_MAX = 10_000  # handler runs begun and not ended; news beyond this is dropped
 
 log = logging.getLogger("dragoman.worker")
 
@@ -39,7 +39,7 @@ Begun = tuple[int, Callable[..., Any], list[Any], dict[str, Any]]
 
 
 class LocalCrew:
-    """Runs jobs; `ended` is called in `loop` with what has ended since."""
+    """Runs jobs; `ended` is called in `loop` with the runs that have ended."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class LocalCrew:
     ) -> None:
         self._app = app
         self._lookup = Lookup(app.jobs, settings.allow_import)
-        self._post_loop = loop
+        self._session_loop = loop
         self._tell_ended = ended
         self._threads = Threads(settings.slots, "dragoman job")
         self._news_threads = Threads(settings.slots, "dragoman news")
@@ -59,7 +59,7 @@ class LocalCrew:
         self._ended: deque[tuple[int, bytes]] = deque()
         self._is_telling = False
         self._driver: object | None = None
-        self._waiting_functions: set[Callable[..., Any]] = set()  # functions seen to wait: they get tasks of their own
+        self._waiting_functions: set[Callable[..., Any]] = set()  # functions seen to suspend: they get their own tasks
         self._tasks: dict[int, asyncio.Task[None]] = {}  # by run number
         self._kept: set[asyncio.Task[None]] = set()
         self._cancelled: set[int] = set()
@@ -71,7 +71,7 @@ class LocalCrew:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the jobs' loop; what still runs in threads is left behind."""
+        """Stop the jobs' loop; jobs still running in threads are abandoned."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(1.0)
 
@@ -84,14 +84,14 @@ class LocalCrew:
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.close()
 
-    # -- in the post's loop ---------------------------------------------------------------------------------------------
+    # -- in the session's loop ---------------------------------------------------------------------------------------------
 
     def give(self, jobs: list[tuple[int, bytes]]) -> None:
         has_begun = False
         for run_no, body in jobs:
             try:
                 function, args, kwargs, is_async = self._lookup.find(body)
-            except Exception as error:  # whatever an import or a decoder raises is the answer
+            except Exception as error:  # any exception of an import or a decoder becomes the answer
                 self._end(run_no, failure_of(error))
                 continue
             if is_async:
@@ -106,7 +106,7 @@ class LocalCrew:
         self._loop.call_soon_threadsafe(self._cancel, run_no)
 
     def hear(self, handlers: list[Handler], topic: bytes, body: bytes) -> None:
-        """Run the handlers that news is for."""
+        """Run the handlers whose prefix matches the topic."""
         for handler in handlers:
             if not topic.startswith(handler.prefix):
                 continue
@@ -141,32 +141,32 @@ class LocalCrew:
     # -- in any thread --------------------------------------------------------------------------------------------------
 
     def _end(self, run_no: int, value: bytes) -> None:
-        # The order matters: `_deliver` clears the mark first, then reads the list.
+        # The order matters: `_deliver` clears the flag first, then reads the list.
         self._ended.append((run_no, value))
         if not self._is_telling:
             self._is_telling = True
             try:
-                self._post_loop.call_soon_threadsafe(self._deliver)
+                self._session_loop.call_soon_threadsafe(self._deliver)
             except RuntimeError:
-                pass  # the program has ended meanwhile
+                pass  # the program has ended in the meantime
 
     def _run_plain(self, run_no: int, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
         try:
             value = value_of(self._context.copy().run(function, *args, **kwargs))
-        except BaseException as error:  # not even SystemExit of a job may end the worker's thread
+        except BaseException as error:  # not even a job's SystemExit may end the worker's thread
             value = self._failed(function, error)
         self._end(run_no, value)
 
     def _failed(self, function: Callable[..., Any], error: BaseException) -> bytes:
         name = printable(str(getattr(function, "__qualname__", function)), NAME_SHOWN_SIZE_MAX)
-        # Not by `exc_info`: a program's own logging would write an exception of 70 MB whole.
+        # Not with `exc_info`: a program's own logging would write all 70 MB of an exception that large.
         log.warning("%s failed\n%s", name, traceback_text(error))
         return failure_of(error)
 
     # -- in the jobs' loop ----------------------------------------------------------------------------------------------
 
     def _drive(self) -> None:
-        """Let a driver run what has begun, unless one is at it."""
+        """Start a driver for the pending runs, unless one is active."""
         if self._driver is None and self._begun:
             driver = self._driver = object()
             self._task(self._run_all(driver))
@@ -174,11 +174,11 @@ class LocalCrew:
 
     def _task(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work, context=self._context.copy())
-        self._kept.add(task)  # a loop alone does not keep its tasks alive
+        self._kept.add(task)  # the loop keeps only weak references to its tasks
         task.add_done_callback(self._kept.discard)
 
     def _relieve(self, driver: object) -> None:
-        """Comes right after the driver's first step: if it still is the driver, a job in it waits, and it is that job's task now."""
+        """Called right after the driver's first step: if it is still the driver, a job in it is suspended, and it becomes that job's task."""
         if self._driver is driver:
             self._driver = None
             self._drive()
@@ -196,7 +196,7 @@ class LocalCrew:
                 self._waiting_functions.add(work[1])
                 return
             if contextvars.copy_context() != clean:
-                break  # the job changed its context; the next one must not see that
+                break  # the job changed its context, which the next one must not see
         self._driver = None
         self._drive()
 
@@ -211,7 +211,7 @@ class LocalCrew:
         self._tasks[run_no] = task
         try:
             value = value_of(await function(*args, **kwargs))
-        except BaseException as error:  # not even SystemExit of a job may end the jobs' loop
+        except BaseException as error:  # not even a job's SystemExit may end the jobs' loop
             value = self._failed(function, error)
         self._tasks.pop(run_no, None)
         self._end(run_no, value)
@@ -222,6 +222,32 @@ class LocalCrew:
             task.cancel()
         elif any(work[0] == run_no for work in self._begun):
             self._cancelled.add(run_no)
+
+
+class Threads:
+    """Threads for plain functions: as many as are busy at once, never more than the slots.
+
+    They are daemon threads: a job that outlasts the drain must not keep the process alive.
+    """
+
+    def __init__(self, most: int, name: str) -> None:
+        self._most = most
+        self._name = name
+        self._count = 0
+        self._idle = threading.Semaphore(0)
+        self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+
+    def put(self, work: Callable[[], None]) -> None:
+        """Queue work for a thread. Call it from one thread only."""
+        self._work.put(work)
+        if not self._idle.acquire(blocking=False) and self._count < self._most:
+            self._count += 1
+            threading.Thread(target=self._serve, name=f"{self._name} {self._count}", daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            self._work.get()()
+            self._idle.release()
 
 
 def shown_topic(topic: bytes) -> str:

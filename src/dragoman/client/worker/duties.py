@@ -1,4 +1,4 @@
-"""What a worker does besides jobs, once per program: declare the App's schedules, and hear news for its handlers."""
+"""What a worker does besides jobs, once per program: declare the App's schedules, and subscribe to news for its handlers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger("dragoman.worker")
 
 
 class Duties:
-    """Lives in the loop that is not the jobs'."""
+    """Runs in the session's loop, not in the jobs' loop."""
 
     def __init__(self, app: App, crew: LocalCrew) -> None:
         self._app = app
@@ -31,7 +31,7 @@ class Duties:
             self._declaring = asyncio.get_running_loop().create_task(self._declare())
 
     async def is_ready(self) -> None:
-        """Returns once subscriptions are sent."""
+        """Wait until the subscriptions are sent."""
         if self._subscriber is not None:
             await self._subscriber.up.wait()
 

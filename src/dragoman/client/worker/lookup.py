@@ -1,17 +1,17 @@
-"""From a request to the function it names. Only jobs of the App are run, unless the operator allowed more modules by name.
+"""Finds the function that a request names. Only jobs of the App are run, unless the operator allowed more modules by name.
 
-A request's names come from a peer, so nothing is reached through them but what an allowed module itself defines:
+A request's names come from a peer, so they reach only what an allowed module itself defines:
 
     path "legacy.tasks"          callable "send"       a function (or class) of the module
     path "legacy.tasks:Mailer"   callable "send"       a method of an object made from a class of the module
 
 - The module is an allowed one or inside an allowed package; no part of its path is private.
-- A name is one public identifier: no dots, no leading underscore (save `__call__` of a class: EventMQ's form of a callable object).
+- A name is one public identifier: no dots, no leading underscore (except `__call__` of a class: EventMQ's form of a callable object).
 - It is looked up in the module's own namespace and in the namespaces of the class and its bases: no `__getattr__` runs.
-- What is found says by `__module__` that an allowed module defines it, and by `__qualname__` that it is defined there under this name. So
-  what the module merely imported (`os`, `from os import system as run`) or keeps (a partial, an instance) is not reached.
-- The constructor of a class is defined by an allowed module or by Python itself: no object is made of a subclass of `subprocess.Popen`
-  that has no constructor of its own.
+- The object's `__module__` must be an allowed module, and its `__qualname__` must be the name it was found under. So objects that the
+  module merely imported (`os`, `from os import system as run`) or stores (a partial, an instance) cannot be reached.
+- An allowed module or Python itself must define the constructor of a class: a subclass of `subprocess.Popen` without its own constructor
+  is not instantiated.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dragoman.printable import printable
 
 Work = tuple[Callable[..., Any], list[Any], dict[str, Any], bool]
 
-# What may be run: written in Python, with a cache around it, compiled, or a class. Their attributes are read without side effects.
+# What may be run: a Python function, one with a cache around it, a compiled one, or a class. Their attributes are read without side effects.
 METHODS: Final = (types.FunctionType, functools._lru_cache_wrapper)
 FUNCTIONS: Final = (*METHODS, types.BuiltinFunctionType, type)
 CALL: Final = "__call__"
@@ -47,7 +47,7 @@ class UnknownJob(ClientError):
 
 
 class Lookup:
-    """Finds functions by path and name, and remembers the ones it imported."""
+    """Finds functions by path and name, and caches the imported ones."""
 
     def __init__(self, jobs: dict[tuple[str, str], Job[..., Any, Any]], allow_import: tuple[str, ...]) -> None:
         self._jobs = jobs
@@ -56,7 +56,7 @@ class Lookup:
         self._imported: dict[tuple[str, str], tuple[Callable[..., Any], Arguments]] = {}
 
     def find(self, body: bytes) -> Work:
-        """The function, its arguments, and whether it is a coroutine function. Raises for what cannot be run."""
+        """Return the function, its arguments, and whether it is a coroutine function. Raises for what cannot be run."""
         mark_at = body.find(PLAIN_MARK)
         if mark_at > 0 and body.endswith(PLAIN_END):
             job = self._by_head.get(body[:mark_at])
@@ -110,7 +110,7 @@ class Lookup:
         return method, args, kwargs, inspect.iscoroutinefunction(method)
 
     def _defined(self, module: str, name: str, run: Run) -> Callable[..., Any]:
-        """A function or class that an allowed module defines at its top level under this very name."""
+        """The function or class that an allowed module defines at its top level under exactly this name."""
         if not _is_public(name):
             raise UnknownJob(run.path, run.callable, "is not run: a name is one public identifier")
         found: Any = vars(importlib.import_module(module)).get(name)
@@ -121,7 +121,7 @@ class Lookup:
         return function
 
     def _definition(self, class_: type, run: Run) -> Any:
-        """The function behind a method, as its class has it: an instance's own attributes are not looked at."""
+        """The function behind a method, as its class defines it: the instance's own attributes are ignored."""
         name = run.callable
         if name != CALL and not _is_public(name):
             raise UnknownJob(run.path, name, "is not run: a name is one public identifier")
@@ -141,7 +141,7 @@ class Lookup:
                 raise UnknownJob(run.path, run.callable, f"is not run: {home}, which makes its objects, is not allowed")
 
     def _check_home(self, found: object, qualname: str, kinds: tuple[type, ...], run: Run) -> None:
-        if not issubclass(type(found), kinds):  # `isinstance` would believe the `__class__` of a proxy
+        if not issubclass(type(found), kinds):  # `isinstance` would trust the `__class__` of a proxy
             raise UnknownJob(run.path, run.callable, "is not run: no function or class of this name is defined there")
         if not self._is_allowed(found.__module__) or getattr(found, "__qualname__", "") != qualname:
             home = f"{found.__module__}.{getattr(found, '__qualname__', '?')}"

@@ -1,8 +1,9 @@
-"""The parent of a worker's child processes: it holds one post per child and runs no job itself.
+"""The parent of a worker's child processes: it holds one session per child and runs no job itself.
 
-    spawn ──► HELLO: its post informs the broker ──► … ──► the pipe ends: the post's connection is cut, its jobs go back ──► spawn
+    spawn ──► HELLO: its session starts ──► … ──► the pipe closes: the session is closed, the broker takes its jobs back ──► spawn
 
-So heartbeats go on whatever a child does, and a child that crashes costs only the jobs it held, which the broker gives to others.
+So heartbeats continue whatever a child does, and a crash of a child affects only the jobs it was running, which the broker gives to other
+workers.
 """
 
 from __future__ import annotations
@@ -20,9 +21,7 @@ import msgspec
 from dragoman.client import address
 from dragoman.client.worker.child import Orders
 from dragoman.client.worker.pipe import CANCEL, ENDED, HELLO, RUN, Pipe
-from dragoman.client.worker.post import Post
-from dragoman.client.worker.posts import post_of
-from dragoman.client.worker.side_post import SidePost
+from dragoman.client.worker.session import WorkerSession
 from dragoman.errors import BadTarget
 
 RESPAWN_FIRST_S: Final = 0.1
@@ -35,7 +34,7 @@ log = logging.getLogger("dragoman.worker")
 
 
 class Child:
-    """One child process and its post, replaced together."""
+    """One child process and its session, replaced together."""
 
     def __init__(self, number: int, orders: Orders, broker: address.Address, gave_up: Callable[[int], None]) -> None:
         self._number = number
@@ -43,7 +42,7 @@ class Child:
         self._address = broker
         self._gave_up = gave_up
         self._pipe: Pipe | None = None
-        self._post: Post | SidePost | None = None
+        self._session: WorkerSession | None = None
         self._gone = asyncio.Event()
         self._has_begun = False
         self._is_stopping = False
@@ -60,9 +59,9 @@ class Child:
             began = loop.time()
             await self._spawn()
             await self._gone.wait()
-            if self._post is not None:
-                await self._post.close()
-                self._post = None
+            if self._session is not None:
+                await self._session.close()
+                self._session = None
             code = await self._reap()
             if self._is_stopping:
                 return
@@ -97,14 +96,14 @@ class Child:
         return process.returncode
 
     def _hear(self, word: int, content: Any) -> None:
-        if word == ENDED and self._post is not None:
-            self._post.ended([(run_no, value) for run_no, value in content])
+        if word == ENDED and self._session is not None:
+            self._session.ended([(run_no, value) for run_no, value in content])
         elif word == HELLO:
             self._has_begun = True
             queues = tuple((int(weight), str(name)) for weight, name in content)
             if queues and not self._is_stopping:
-                self._post = post_of(self._address, self._orders.settings, queues, self)
-                self._post.start()
+                self._session = WorkerSession(self._address, self._orders.settings, queues, self)
+                self._session.start()
 
     def give(self, jobs: list[tuple[int, bytes]]) -> None:
         if self._pipe is not None:
@@ -117,8 +116,8 @@ class Child:
     async def stop(self) -> None:
         """Drain, then end the child."""
         self._is_stopping = True
-        if self._post is not None:
-            await self._post.drain()
+        if self._session is not None:
+            await self._session.drain()
         if self._pipe is not None:
             self._pipe.close()
         if self._task is not None:

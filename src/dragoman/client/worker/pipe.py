@@ -1,11 +1,11 @@
-"""The pipe between a worker's parent, which holds the post, and a child, which runs the jobs.
+"""The pipe between a worker's parent, which holds the session, and a child, which runs the jobs.
 
-    size(4, little end.)  MessagePack of [word, content]
+    size(4, little end.)  MessagePack of [message type, content]
 
     parent → child   RUN     [(run number, body), …]        child → parent   HELLO   [(weight, queue), …]
                      CANCEL  run number                                      ENDED   [(run number, value), …]
 
-End of file means that the other one is gone, however it went.
+End of file means that the other process has ended, for whatever reason.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ decode: Final = msgspec.msgpack.Decoder().decode
 
 
 class Pipe(asyncio.Protocol):
-    """One end. `hear` gets each word with its content, `lost` the end."""
+    """One end of the pipe. `hear` gets each message's type and content; `lost` is called when the pipe is closed."""
 
     def __init__(self, hear: Callable[[int, Any], None], lost: Callable[[], None]) -> None:
         self._hear = hear
@@ -36,7 +36,7 @@ class Pipe(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # A cast: the transports of uvloop have the methods, not the ancestry.
+        # A cast: uvloop's transports have the methods but not the base class.
         self._transport = cast(asyncio.Transport, transport)
 
     def say(self, word: int, content: object) -> None:

@@ -1,4 +1,4 @@
-"""`dragoman worker`: jobs in this process or in children, signals, drain, exit code."""
+"""The `dragoman worker` command: runs jobs in this process or in children, handles signals, drains, and sets the exit code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger("dragoman.worker")
 
 
 def run(where: str, settings: WorkerSettings, url: str = "", log_level: str = "INFO") -> int:
-    """Work until SIGTERM or SIGINT; the process's exit code. A second signal does not wait for jobs."""
+    """Run until SIGTERM or SIGINT; returns the process's exit code. A second signal exits without waiting for jobs."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         if settings.processes == 0:
@@ -39,7 +39,7 @@ async def _work_here(where: str, settings: WorkerSettings, url: str) -> int:
 
 
 async def _work_in_children(where: str, settings: WorkerSettings, url: str, log_level: str) -> int:
-    # The parent reads the App for its address only, and so that a bad target is told once, before any child is there.
+    # The parent loads the App only for its address, and to report a bad target once, before it starts a child.
     broker = address.parse(url) if url else target.load(where, "").address
     stop = _stop_signal()
     codes: list[int] = []

@@ -1,4 +1,4 @@
-"""`module:app`: the App a worker works for, and the queues that makes it serve."""
+"""`module:app`: the App of a worker, and the queues it serves."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from dragoman.printable import error_text, traceback_text
 
 
 def load(target: str, url: str) -> App:
-    """Import the App; `url`, when given, replaces the broker's address in it. Raises BadTarget."""
+    """Import the App; `url`, if given, replaces the broker's address in it. Raises BadTarget."""
     module_name, _, names = target.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
         found: object = importlib.import_module(module_name)
-    except Exception as error:  # whatever the user's module raises, told from its own first line on
+    except Exception as error:  # any exception of the user's module; the traceback begins with the module's own frames
         name = error.name if isinstance(error, ModuleNotFoundError) else None
         if name is not None and (module_name == name or module_name.startswith(name + ".")):
             raise BadTarget(target, f"there is no module {name!r}") from None
@@ -41,7 +41,7 @@ def load(target: str, url: str) -> App:
 
 
 def _own_frames(frames: TracebackType | None) -> TracebackType | None:
-    """A traceback without our own frame and those of the import machinery at its beginning."""
+    """The traceback without our own frame and those of the import machinery at its beginning."""
     while frames is not None and (
         frames.tb_frame.f_code.co_filename in (__file__, importlib.__file__)
         or frames.tb_frame.f_code.co_filename.startswith("<frozen importlib")
@@ -51,7 +51,7 @@ def _own_frames(frames: TracebackType | None) -> TracebackType | None:
 
 
 def check(app: App, settings: WorkerSettings) -> None:
-    """Raise NotInDialect when the App's dialect lacks a queue to serve, or news for its handlers."""
+    """Raise NotInDialect when the App's dialect does not have a queue to serve, or news for its handlers."""
     for _, name in queues_of(app, settings):
         queue_at(app.address, name)
     if app.handlers:
@@ -59,7 +59,7 @@ def check(app: App, settings: WorkerSettings) -> None:
 
 
 def queues_of(app: App, settings: WorkerSettings) -> tuple[tuple[int, str], ...]:
-    """The queues asked for, else those of the App's jobs; none when it only has handlers."""
+    """The queues in the settings, else those of the App's jobs; empty when the App only has handlers."""
     if settings.queues:
         return settings.queues
     return tuple((DEFAULT_WEIGHT, name) for name in sorted({job.opts.queue for job in app.jobs.values()}))

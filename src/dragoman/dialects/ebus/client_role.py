@@ -1,16 +1,18 @@
-"""The client's part of an ebus connection: requests in, outcomes out.
+"""The client role of an ebus connection: requests in, outcomes out.
 
-REQ ──► submitted ──► REPLY or REJECT, once         the same rid again: attached, or told again
+REQ ──► submitted ──► REPLY or REJECT, once         the same rid again: attached, or the outcome is sent again
 CANCEL, REJECT ──► the request ends                 PING ──► HEARTBEAT         SERVICES, WORKERS ──► the same with data
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from librt.strings import BytesWriter, write_i64_be
 
 from dragoman.dialects.ebus.data import pack, reject_data
 from dragoman.dialects.ebus.dialect import EbusDialect
-from dragoman.dialects.ebus.requests import Asker, Ended
+from dragoman.dialects.ebus.requests import ClientRecord, Ended, hearer
 from dragoman.dialects.ebus.stales import STALES_NS_MAX, in_ms
 from dragoman.dialects.ebus.words import (
     CANCEL,
@@ -28,7 +30,7 @@ from dragoman.dialects.ebus.words import (
     WORKER,
     WORKERS,
 )
-from dragoman.dialects.session import Hub, ZmtpSession
+from dragoman.dialects.session import Outboxes, ZmtpSession
 from dragoman.limits import INLINE_BODY_SIZE_MAX
 from dragoman.model.message import Message
 from dragoman.model.words import (
@@ -42,23 +44,27 @@ from dragoman.model.words import (
 )
 from dragoman.wire.zmtp.frames import LONG, MORE, write_frame
 
+# Lookups of existing requests in one turn of this connection.
+LOOKED_UP_PER_TURN: Final = 100
+
 
 class ClientRole(ZmtpSession):
-    """Everything that is said under EBC01."""
+    """Handles all messages signed EBC01."""
 
-    def __init__(self, listener: str, listener_no: int, hub: Hub, dialect: EbusDialect) -> None:
-        super().__init__(EBUS, listener, listener_no, hub, b"ROUTER")
+    def __init__(self, listener: str, listener_no: int, outboxes: Outboxes, dialect: EbusDialect) -> None:
+        super().__init__(EBUS, listener, listener_no, outboxes, b"ROUTER")
         self.ebus = dialect
         self.client_envelope: int = 1  # empty frames before the signature
-        self.is_plain_client: bool = True  # the usual envelope and frame form: the fast way out applies
+        self.is_plain_client: bool = True  # the usual envelope and frame form: the fast output path applies
         self.is_client: bool = False
-        self.asker: Asker | None = None
-        self.unwanted: int = 0  # the request whose end the client knows of, for it is ending it by a REJECT
+        self.asker: ClientRecord | None = None
+        self.looked_up: int = 0  # lookups of existing requests so far
+        self.unwanted: int = 0  # the request that the client is ending by a REJECT: its outcome is not sent
 
-    # -- what the client says -------------------------------------------------------------------------------------------
+    # -- messages from the client ---------------------------------------------------------------------------------------
 
     def on_client(self, word: bytes, frames: list[bytes], at: int) -> None:
-        """`at` is where the frames behind the word begin."""
+        """`at` is the index of the first frame after the command."""
         if word == REQ or word == REQUEST:
             self.on_request(frames, at)
         elif word == PING:
@@ -70,9 +76,11 @@ class ClientRole(ZmtpSession):
         elif word == REJECT:
             self.on_cancel(frames, at, False)
         elif word == SERVICES:
-            self.tell_client_now([SERVICES, b"", self.ebus.roll().services])
+            self.tell_client_now([SERVICES, b"", self.ebus.roll().services()])
+            self.had_enough = True
         elif word == WORKERS:
-            self.tell_client_now([WORKERS, b"", self.ebus.roll().workers])
+            self.tell_client_now([WORKERS, b"", self.ebus.roll().workers()])
+            self.had_enough = True
         elif word == DISCONNECT:
             if not self.is_worker:
                 self.finish()
@@ -96,8 +104,9 @@ class ClientRole(ZmtpSession):
         body = frames[at + 2] if count > at + 2 else NULL
         if self.is_asked(asker, rid):
             return
-        if self.ebus.requests.orphans:
-            self.ebus.requests.adopt(asker, self, rid, queue, body)
+        if self.ebus.requests.has_orphans():
+            self.look_up()
+            self.ebus.requests.adopt(asker, rid, queue, body)
             if self.is_asked(asker, rid):
                 return
         m = Message(EBUS, queue, rid, body)
@@ -119,37 +128,50 @@ class ClientRole(ZmtpSession):
             text = f"{REFUSAL_CODES[refusal]}: {REFUSAL_TEXTS[refusal]}"
             self.tell_client_now([REJECT, rid, pack(text, self.ebus.settings.is_json)])
 
-    def is_asked(self, asker: Asker, rid: bytes) -> bool:
-        """Whether the request is there already. It is open: its outcome comes here. It has ended: its outcome is said once more."""
+    def is_asked(self, asker: ClientRecord, rid: bytes) -> bool:
+        """Whether the request exists already. If it is open, its outcome is redirected to this connection; if it has ended, it is sent again."""
         number = asker.open.get(rid, 0)
         if number != 0:
+            self.look_up()
             m = self.exchange.fetch(number)
-            if m is not None and m.client is not self:
-                self.ebus.requests.claim(m, rid, self)
-            return True
+            if m is not None:
+                if m.client is not self:
+                    self.claim(asker, m, rid)
+                return True
+            del asker.open[rid]  # it has ended without anyone to notify
         ended = asker.find(rid)
         if ended is not None:
             self.tell_outcome(rid, ended)
             return True
         return False
 
+    def look_up(self) -> None:
+        """Count a lookup, which may cost a disk read: after many, the rest of the input waits for the next turn."""
+        self.looked_up += 1
+        if self.looked_up % LOOKED_UP_PER_TURN == 0:
+            self.had_enough = True
+
+    def claim(self, asker: ClientRecord, m: Message, rid: bytes) -> None:
+        self.ebus.requests.claim(m, rid, hearer(m, asker, self))
+
     def on_cancel(self, frames: list[bytes], at: int, is_told: bool) -> None:
-        """CANCEL: the request ends and the client is told so. REJECT: it does not want the reply; nothing more is said of it."""
+        """CANCEL: the request ends and the client is notified. REJECT: the client does not want the reply; nothing more is sent for it."""
         asker = self.asker
         number = asker.open.get(frames[at], 0) if asker is not None and len(frames) > at else 0
+        self.look_up()
         m = self.exchange.fetch(number) if number != 0 else None
         if m is None:
             if is_told:
                 self.exchange.note(self, "EBUS_NOTHING_TO_CANCEL")
             return
-        if m.client is not self:
-            self.ebus.requests.claim(m, frames[at], self)
+        if m.client is not self and asker is not None:
+            self.claim(asker, m, frames[at])
         if not is_told:
             self.unwanted = m.number
         self.exchange.cancel(m, BY_CLIENT)
         self.unwanted = 0
 
-    # -- the core's verbs -----------------------------------------------------------------------------------------------
+    # -- callbacks of the core ------------------------------------------------------------------------------------------
 
     def answered(self, message: Message, value: bytes) -> None:
         self.remember(message, value, True, False)
@@ -163,7 +185,7 @@ class ClientRole(ZmtpSession):
             self.tell_client([REPLY, message.client_id, value])
 
     def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
-        """An expired request is rejected without a reason, as by the original; any other with the worker's, or ours."""
+        """An expired request is rejected without a reason, as in the original; any other with the worker's reason, or ours."""
         value = reject_data(reason, value, self.ebus.settings.is_json)
         self.remember(message, value, len(value) > 0, True)
         if message.number == self.unwanted:
@@ -180,13 +202,13 @@ class ClientRole(ZmtpSession):
 
     def remember(self, message: Message, value: bytes, has_value: bool, is_rejected: bool) -> None:
         asker = self.asker
-        if asker is None:  # asked through another connection of the same name
+        if asker is None:  # requested on another connection with the same identity
             asker = self.ebus.requests.askers.get(message.address)
         if asker is not None:
             self.ebus.requests.ended(asker, message, value, has_value, is_rejected)
 
     def tell_outcome(self, rid: bytes, ended: Ended) -> None:
-        """From memory."""
+        """Send a remembered outcome."""
         frames = [REJECT if ended.is_rejected else REPLY, rid]
         if ended.has_value:
             frames.append(ended.value)
@@ -195,7 +217,7 @@ class ClientRole(ZmtpSession):
     # -- envelopes ------------------------------------------------------------------------------------------------------
 
     def write_body(self, out: BytesWriter, body: bytes, more: bool) -> None:
-        """A frame of any size into the held outbox, whose writer `out` is; a large one is passed on, not copied."""
+        """Append a frame of any size to the held outbox, whose writer is `out`; a large one is passed by reference, not copied."""
         if len(body) <= INLINE_BODY_SIZE_MAX:
             write_frame(out, body, more)
         else:
@@ -210,5 +232,5 @@ class ClientRole(ZmtpSession):
         self.say_now([b""] * self.client_envelope + [WORKER, *frames])
 
     def turn_away(self, signature: bytes, why: bytes) -> None:
-        """DISCONNECT with the reason, in the peer's own shape; the connection ends."""
+        """Send DISCONNECT with the reason, in the peer's own envelope, and end the connection."""
         raise NotImplementedError

@@ -1,6 +1,6 @@
-"""The broker's own data: a value as bytes. What peers send each other is never looked into.
+"""Encodes the broker's own data as bytes. Data that peers exchange is never parsed.
 
-The newest original packs zlib(BSON `{l: value}`); earlier ones and the document use JSON. BSON here is what the broker needs of it:
+The newest original packs zlib(BSON `{l: value}`); earlier ones and the specification use JSON. This is the part of BSON the broker needs:
 
     document   size(4)  elements  0          an array is a document whose names are 0, 1, 2 …
     element    type(1)  name 0    value      0x02 text: size(4) bytes 0 · 0x03 document · 0x04 array · 0x10 int32 · 0x12 int64
@@ -23,19 +23,22 @@ ARRAY: Final = 0x04
 INT32: Final = 0x10
 INT64: Final = 0x12
 
-# A reason in our own words is one short text; what is larger, packed or not, is somebody else's.
+# Up to this size with the original's compression level; a longer list of workers with the fastest.
+PACKED_SIZE_MAX: Final = 64 * 1024
+# Our own reasons are one short text; anything larger, packed or not, comes from a worker.
 REASON_SIZE_MAX: Final = 1024
 
 
 def pack(value: object, is_json: bool) -> bytes:
-    """A value (text, whole number, list, dict) as the data of a message."""
+    """Encode a value (text, integer, list, dict) as the data of a message."""
     if is_json:
         return msgspec.json.encode(value)
-    return zlib.compress(document({"l": value}))
+    plain = document({"l": value})
+    return zlib.compress(plain) if len(plain) <= PACKED_SIZE_MAX else zlib.compress(plain, 1)
 
 
 def reject_data(reason: int, value: bytes, is_json: bool) -> bytes:
-    """What a REJECT carries: the worker's own data, or our reason. One that has expired carries nothing, as with the original."""
+    """The data of a REJECT: the worker's own, or our reason; empty for an expired request, as in the original."""
     if value or reason == PAST_EXPIRY:
         return value
     name = REASON_NAMES[reason]
@@ -72,7 +75,7 @@ def element(name: str, value: object) -> bytes:
 
 
 def text_in(data: bytes) -> bytes:
-    """The one text in packed data, in either form; the data itself when there is no such thing in it."""
+    """The single text in packed data, in either form; the data itself if it contains no such text."""
     if data[:1] == b'"':
         return text_in_json(data)
     if len(data) > REASON_SIZE_MAX or data[:1] != b"\x78":

@@ -1,4 +1,4 @@
-"""What all ebus sessions of a broker share: settings, the table of requests, rids towards workers, and the broker's own channels."""
+"""State shared by all ebus sessions of a broker: settings, the table of requests, rids towards workers, and the broker's own channels."""
 
 from __future__ import annotations
 
@@ -10,44 +10,29 @@ from dragoman.dialects.contract import Dialect
 from dragoman.dialects.ebus.data import pack
 from dragoman.dialects.ebus.requests import Requests
 from dragoman.dialects.ebus.roll import Roll, active, mark_of
+from dragoman.dialects.ebus.settings import EbusSettings
 from dragoman.dialects.ebus.stales import StalesMeanings
 from dragoman.dialects.ebus.words import SHUTDOWN_CHANNEL, STARTED_CHANNEL, WORKERS_CHANNEL
-from dragoman.dialects.session import Hub
+from dragoman.dialects.session import Outboxes
 from dragoman.model.units import SECOND_NS
 from dragoman.model.wire_ids import DIGITS
 from dragoman.model.words import EBUS
 from dragoman.wire.zmtp.frames import MORE, write_frame
 
-# `ebus/started` is told this long after the ports opened: subscribers of the broker before us need a moment to come back.
+# `ebus/started` is published this long after the ports opened: subscribers of the previous broker need time to reconnect.
 STARTED_AFTER_NS: Final = SECOND_NS
-
-
-@final
-class EbusSettings:
-    """The original's numbers as defaults; docs/reference/config.md explains each."""
-
-    def __init__(self) -> None:
-        self.stales_ns: int = 3 * SECOND_NS
-        self.heartbeat_ns: int = SECOND_NS // 2
-        self.ping_ns: int = SECOND_NS
-        self.pings_max: int = 5
-        self.worker_requests_max: int = 1005
-        self.is_json: bool = False
-        self.answers_kept_ns: int = 5 * SECOND_NS
-        self.answers_max: int = 40_000
-        self.answers_size_max: int = 64 * 1024 * 1024
 
 
 @final
 class EbusDialect(Dialect):
     """Shared by the sessions of all ebus listeners."""
 
-    def __init__(self, hub: Hub, settings: EbusSettings) -> None:
-        super().__init__(hub)
+    def __init__(self, outboxes: Outboxes, settings: EbusSettings) -> None:
+        super().__init__(outboxes)
         self.settings = settings
         self.stales = StalesMeanings()
-        self.requests = Requests(hub.exchange)
-        self.started_due_ns: int = 0  # when `ebus/started` is to be told; 0: it was, or is not to be
+        self.requests = Requests(outboxes.exchange)
+        self.started_due_ns: int = 0  # when `ebus/started` is due; 0: already published, or not to be
         self.workers_mark: int = 0  # changes with the set of workers
         self.last_roll: Roll | None = None
         self.is_closing: bool = False
@@ -64,12 +49,12 @@ class EbusDialect(Dialect):
         self.requests.size_max = settings.answers_size_max
 
     def rid_of(self, number: int) -> bytes:
-        """A message's rid towards workers: the broker's own, for two clients may use one rid, and workers remember rids."""
+        """A message's rid towards workers, made by the broker: two clients may use the same rid, and workers remember rids."""
         ids = self.exchange.ids
         return ids.digits(number) if number >= ids.first else b"%x" % number
 
     def write_rid(self, out: BytesWriter, number: int) -> None:
-        """The same as a frame that is not the last."""
+        """Append the rid as a frame that is not the last."""
         ids = self.exchange.ids
         if number >= ids.first:
             out.append(MORE)
@@ -90,7 +75,7 @@ class EbusDialect(Dialect):
             self.tell_news(now_ns)
 
     def tell_news(self, now_ns: int) -> None:
-        """On the broker's own channels, a tenth of a second after the event at most: many events then make one message."""
+        """Publish on the broker's own channels, at most a tenth of a second after an event, so that many events make one message."""
         if 0 < self.started_due_ns <= now_ns:
             self.started_due_ns = 0
             self.tell(STARTED_CHANNEL, {"ebusmessage": "broker starting"})
@@ -107,7 +92,7 @@ class EbusDialect(Dialect):
             session.say_goodbye()
 
     def roll(self) -> Roll:
-        """Who serves what, packed once a tick: a client that asks without end must not keep the broker busy."""
+        """The list of services and workers, packed at most once per tick: a client that asks repeatedly must not keep the broker busy."""
         workers = self.exchange.all_workers()
         mark = mark_of(workers)
         roll = self.last_roll

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import final
 
 from dragoman.dialects.ebus.words import NULL
-from dragoman.dialects.session import Hub, ZmtpSession
+from dragoman.dialects.session import Outboxes, ZmtpSession
 from dragoman.limits import NAME_SIZE_MAX
 from dragoman.model.words import EBUS
 
 
 @final
 class EbusPublisher(ZmtpSession):
-    """A libzmq PUB sends nothing before somebody subscribes: it is sent the empty subscription at once."""
+    """A libzmq PUB sends nothing without a subscription, so it gets the empty subscription right after the handshake."""
 
-    def __init__(self, listener: str, listener_no: int, hub: Hub) -> None:
-        super().__init__(EBUS, listener, listener_no, hub, b"XSUB")
+    def __init__(self, listener: str, listener_no: int, outboxes: Outboxes) -> None:
+        super().__init__(EBUS, listener, listener_no, outboxes, b"XSUB")
 
     def opened(self) -> None:
         subscription = self.zmtp.subscribe_bytes(b"")

@@ -1,4 +1,4 @@
-"""How a client or a worker knows that its broker lives: any message is a sign of life, silence is answered by PING."""
+"""Liveness check of the broker by a client or a worker: any message counts as a heartbeat, silence triggers a PING."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ DEAD: Final = 2
 
 @final
 class Pulse:
-    """PING after each interval of silence; when so many passed without a sign, the broker is taken for dead."""
+    """Requests a PING after each interval of silence; after `misses_max` intervals without a message the broker counts as dead."""
 
     def __init__(self, interval_s: float, misses_max: int) -> None:
         self.interval_s = interval_s
         self.misses_max = misses_max
-        self.has_heard: bool = True  # since the last beat
+        self.has_heard: bool = True  # received a message since the last beat
         self.heard_s: float = 0.0
         self.misses: int = 0
 

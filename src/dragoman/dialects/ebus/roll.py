@@ -1,11 +1,15 @@
-"""The roll of workers, as the broker tells it: every worker, whatever it speaks, for an ebus client reaches them all."""
+"""The list of active workers that the broker sends: every worker of any dialect, because an ebus client can reach them all."""
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from dragoman.dialects.ebus.data import pack
 from dragoman.model.peer import Peer
+from dragoman.model.words import shown
+
+# The most (service, worker) pairs listed: some ms of the event loop.
+CLAIMS_LISTED_MAX: Final = 2000
 
 
 @final
@@ -15,22 +19,34 @@ class Roll:
     def __init__(self, workers: list[Peer], mark: int, made_ns: int, is_json: bool) -> None:
         self.mark = mark
         self.made_ns = made_ns
-        services: list[object] = []
-        described: list[object] = []
-        for name, worker in active(workers):
-            if not services or services[-1] != name:
-                services.append(name)
-            described.append(description(name, worker))
-        self.services: bytes = pack(services, is_json)
-        self.workers: bytes = pack(described, is_json)
+        self.is_json = is_json
+        self.active = active(workers)
+        self.packed_services: bytes = b""
+        self.packed_workers: bytes = b""
+
+    def services(self) -> bytes:
+        if not self.packed_services:
+            names: list[object] = []
+            for name, _ in self.active:
+                if not names or names[-1] != name:
+                    names.append(name)
+            self.packed_services = pack(names, self.is_json)
+        return self.packed_services
+
+    def workers(self) -> bytes:
+        if not self.packed_workers:
+            self.packed_workers = pack([description(name, worker) for name, worker in self.active], self.is_json)
+        return self.packed_workers
 
 
 def active(workers: list[Peer]) -> list[tuple[str, Peer]]:
-    """(service, worker) for every claim of every worker, by service."""
+    """(service, worker) for every service of every worker, sorted by service; truncated above CLAIMS_LISTED_MAX."""
     found: list[tuple[str, int, Peer]] = []
     for worker in workers:
         for serving in worker.serves:
-            found.append((serving.queue.decode("utf-8", "backslashreplace"), worker.number, worker))
+            found.append((shown(serving.queue), worker.number, worker))
+        if len(found) > CLAIMS_LISTED_MAX:
+            break
     found.sort(key=name_and_number)
     return [(name, worker) for name, _, worker in found]
 
@@ -40,12 +56,12 @@ def name_and_number(entry: tuple[str, int, Peer]) -> tuple[str, int]:
 
 
 def description(service: str, worker: Peer) -> dict[str, object]:
-    identity = worker.identity.decode("utf-8", "backslashreplace") or f"W/{service}/{worker.number:x}"
+    identity = shown(worker.identity) or f"W/{service}/{worker.number:x}"
     return {"id": identity, "service": service, "load": len(worker.held)}
 
 
 def mark_of(workers: list[Peer]) -> int:
-    """A number that changes with the set of workers, without naming them all: worker numbers are never used twice."""
+    """A number that changes with the set of workers, cheap to compute: worker numbers are never reused."""
     mark = 0
     for worker in workers:
         if worker.serves:

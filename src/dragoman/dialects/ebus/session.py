@@ -1,28 +1,32 @@
-"""One ebus connection on a ROUTER port: client or worker, or both, by how it signs.
+"""One ebus connection on a ROUTER port: client or worker, or both, depending on how it signs its messages.
 
-The document shows every message with an empty frame before the signature; the original's workers send none. Both shapes are
-understood on both ports, each role is answered in its own, up to two empty frames (a REQ socket adds one). One thing is refused: a
-client's message without the empty frame on the worker port, where the original takes it for a worker gone astray.
+The specification shows every message with an empty frame before the signature; the original's workers send none. Both forms are
+understood on both ports, with up to two empty frames (a REQ socket adds one), and each role is answered in its own form. One case is
+refused: a client's message without the empty frame on the worker port, which the original treats as a broken worker.
 """
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from dragoman.dialects.ebus.dialect import EbusDialect
 from dragoman.dialects.ebus.words import ANSWER_OPENING, ASK_OPENING, CLIENT, DISCONNECT, OPENINGS, REPLY, WORKER
 from dragoman.dialects.ebus.worker_role import WorkerRole
-from dragoman.dialects.session import Hub
+from dragoman.dialects.session import Outboxes
+
+# Outcomes that a client which reconnected receives in one turn.
+UNSAID_STEP: Final = 1000
 
 
 @final
 class EbusSession(WorkerRole):
-    """Understands every message of ebus; the listener decides how a peer that never signed rightly is told so."""
+    """Handles every ebus message; the listener decides how a peer that never signed correctly is rejected."""
 
-    def __init__(self, listener: str, listener_no: int, hub: Hub, dialect: EbusDialect) -> None:
-        super().__init__(listener, listener_no, hub, dialect)
+    def __init__(self, listener: str, listener_no: int, outboxes: Outboxes, dialect: EbusDialect) -> None:
+        super().__init__(listener, listener_no, outboxes, dialect)
         self.zmtp.expect(OPENINGS)
         self.is_worker_port: bool = listener == "ebus.worker"
+        self.unsaid: list[bytes] = []  # rids of outcomes that still have to be sent to it
 
     def opened(self) -> None:
         self.takes_one_answer = self.zmtp.peer_socket_type == b"REQ"
@@ -34,20 +38,41 @@ class EbusSession(WorkerRole):
             unsaid = self.ebus.requests.take_unsaid(asker)
             if self.takes_one_answer:
                 return
-            if asker.envelope != 1:  # outcomes may reach it before it has sent a word on this connection
+            if asker.envelope != 1:  # outcomes may be sent before the client has sent anything on this connection
                 self.client_envelope = asker.envelope
                 self.set_plain()
-            for rid in unsaid:
-                ended = asker.find(rid)
-                if ended is not None:
-                    self.tell_outcome(rid, ended)
+            self.unsaid = unsaid
+            self.tell_unsaid()
+
+    def tell_unsaid(self) -> None:
+        """Send outcomes from the time the client was away, UNSAID_STEP at a time."""
+        unsaid = self.unsaid
+        self.unsaid = unsaid[UNSAID_STEP:]
+        asker = self.asker
+        if asker is None:
+            return
+        for rid in unsaid[:UNSAID_STEP]:
+            ended = asker.find(rid)
+            if ended is not None:
+                self.tell_outcome(rid, ended)
+
+    def has_waiting(self) -> bool:
+        return len(self.waiting) > 0 or len(self.unsaid) > 0
+
+    def go_on(self) -> None:
+        if self.unsaid:
+            self.tell_unsaid()
+        else:
+            super().go_on()
 
     def ended(self) -> None:
         self.ebus.sessions.pop(self.connection_no, None)
         asker = self.asker
         if asker is not None:
-            # Before its end as a worker is told: what it held may have been its own question.
+            # Before `goodbye` releases the requests it leased as a worker: they may be its own requests.
             self.asker = None
+            asker.unsaid = self.unsaid + asker.unsaid  # the next connection receives them
+            self.unsaid = []
             self.ebus.requests.left(asker, self)
         self.exchange.goodbye(self)
 
@@ -87,7 +112,7 @@ class EbusSession(WorkerRole):
             self.turn_stranger_away(at, b"unknown sender type")
 
     def on_opened(self, opening: bytes, frames: list[bytes]) -> None:
-        """The two messages that make the traffic, in the original's shape."""
+        """Handle the two messages that make up most of the traffic, in the original's form."""
         if opening is ASK_OPENING:
             if self.client_envelope != 1:
                 self.client_envelope = 1
@@ -107,7 +132,7 @@ class EbusSession(WorkerRole):
         self.is_plain_worker = self.worker_envelope == 0 and not self.zmtp.is_v1
 
     def turn_stranger_away(self, envelope: int, why: bytes) -> None:
-        """Neither role is sure: the port decides who is spoken to, the message its shape."""
+        """Reject a peer whose role is unknown: the port decides which role is assumed, the message determines the envelope."""
         if self.is_worker_port:
             self.worker_envelope = envelope
             self.send_off(why)
@@ -133,7 +158,7 @@ class EbusSession(WorkerRole):
             self.beat_worker(now_ns)
 
     def say_goodbye(self) -> None:
-        """The broker stops."""
+        """Send DISCONNECT because the broker stops."""
         if self.is_worker:
             self.tell_worker_now([DISCONNECT, b"broker is stopping"])
         elif self.is_client:

@@ -1,4 +1,4 @@
-"""`stales ms`: how long a request is worth anything, as its client says it and as a worker is told."""
+"""`stales ms`: the lifetime of a request, as its client sends it and as a worker receives it."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Final, final
 from dragoman.model.units import SECOND_NS
 
 MS_NS: Final = SECOND_NS // 1000
-# The longest time a JavaScript timer knows: the original's peers set theirs by it.
+# The longest time of a JavaScript timer, which the original's peers use.
 STALES_MS_MAX: Final = 2**31 - 1
 STALES_NS_MAX: Final = STALES_MS_MAX * MS_NS
-# Distinct texts whose meaning is remembered: a client's calls mostly share one.
+# Distinct texts that are cached: a client's calls mostly share one.
 MEANINGS_MAX: Final = 256
 TEXT_SIZE_MAX: Final = 20
 
 
 @final
 class StalesMeanings:
-    """Text → nanoseconds."""
+    """Parses and caches `stales ms`: text → nanoseconds."""
 
     def __init__(self) -> None:
         self.known: dict[bytes, int] = {}
-        self.last_text: bytes = b""  # the one asked for last is mostly the next one, too
+        self.last_text: bytes = b""  # the last text is mostly the next one, too
         self.last_ns: int = 0
         self.default_ns: int = 0
         self.default_text: bytes = b""
@@ -31,7 +31,7 @@ class StalesMeanings:
         self.default_text = in_ms(stales_ns)
 
     def of(self, text: bytes) -> int:
-        """0 for what is no number of milliseconds above 0: the default applies."""
+        """The nanoseconds of a text; 0 if it is not a number of milliseconds above 0: the default applies."""
         if len(text) > TEXT_SIZE_MAX:
             return 0
         if text != self.last_text:
@@ -53,5 +53,5 @@ class StalesMeanings:
 
 
 def in_ms(span_ns: int) -> bytes:
-    """A span for the wire: whole milliseconds, rounded up, at least one."""
+    """A duration for the wire: whole milliseconds, rounded up, at least one."""
     return b"%d" % min(max((span_ns + MS_NS - 1) // MS_NS, 1), STALES_MS_MAX)

@@ -1,9 +1,9 @@
-"""The worker's part of an ebus connection: READY for one service, requests out, answers in.
+"""The worker role of an ebus connection: READY for its services, requests out, answers in.
 
-    READY ──► joined ──► REQ … REPLY or REJECT … ──► DISCONNECT: it leaves, what it has it may still answer
-    anything else before READY, READY twice ──► DISCONNECT, and its requests go back to the line
+    READY ──► joined ──► REQ … REPLY or REJECT … ──► DISCONNECT: it leaves, and may still answer the requests it has
+    anything else before READY, READY twice ──► DISCONNECT, and its requests go back to the queue
 
-An ebus worker has no slots: a bound on the requests it has out stands for them (a setting, or less by the fifth frame of READY).
+An ebus worker has no slots: a limit on its pending requests takes their place (a setting, or less by the fifth frame of READY).
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from dragoman.dialects.ebus.words import (
     REQ,
     REQ_OPENING,
 )
-from dragoman.dialects.session import Hub
+from dragoman.dialects.session import Outboxes
 from dragoman.model.message import Message
 from dragoman.model.wire_ids import DIGITS
 from dragoman.model.words import EBUS, HEARTBEAT_LOST, PROTOCOL_FAULT, REFUSAL_TEXTS, TAKEN
 from dragoman.wire.zmtp.frames import write_frame
 
-WEIGHT: Final = 10  # an ebus worker serves one service: it weighs against nothing
+WEIGHT: Final = 10  # the same for all services of an ebus worker
 
 
 class WorkerRole(ClientRole):
-    """Everything that is said under EBW01."""
+    """Handles all messages signed EBW01."""
 
-    def __init__(self, listener: str, listener_no: int, hub: Hub, dialect: EbusDialect) -> None:
-        super().__init__(listener, listener_no, hub, dialect)
+    def __init__(self, listener: str, listener_no: int, outboxes: Outboxes, dialect: EbusDialect) -> None:
+        super().__init__(listener, listener_no, outboxes, dialect)
         self.is_chosen_by_load = True
         self.worker_envelope: int = 0
         self.is_plain_worker: bool = True
-        self.services: list[bytes] = []  # what it said READY for
-        self.requests_max: int = 0  # how many it may have at once
-        self.slots_owed: int = 0  # of withdrawn requests: given back as soon as the core may be asked
+        self.services: list[bytes] = []  # the services of its READY
+        self.requests_max: int = 0  # the limit on its pending requests
+        self.slots_owed: int = 0  # slots of withdrawn requests, returned as soon as the core may be called
         self.next_beat_ns: int = 0
-        self.pings: int = 0  # sent since its last sign of life
+        self.pings: int = 0  # sent since its last message
 
-    # -- what the worker says -------------------------------------------------------------------------------------------
+    # -- messages from the worker ---------------------------------------------------------------------------------------
 
     def on_worker(self, word: bytes, frames: list[bytes], at: int) -> None:
-        """`at` is where the frames behind the word begin."""
+        """`at` is the index of the first frame after the command."""
         if word == REPLY or word == REJECT:
             if self.is_worker:
                 self.on_answer(word, frames, at)
@@ -61,7 +61,7 @@ class WorkerRole(ClientRole):
         elif word == READY:
             self.on_ready(frames, at)
         elif not self.is_worker:
-            # Its READY went to the broker before us, or it is taken for lost: DISCONNECT makes it come anew.
+            # Its READY went to the previous broker, or it was taken for lost: DISCONNECT makes it reconnect.
             self.send_off(b"not ready: say READY first")
         elif word == PING:
             self.tell_worker_now([HEARTBEAT])
@@ -81,12 +81,12 @@ class WorkerRole(ClientRole):
         rid = frames[at]
         value = frames[at + 1] if len(frames) > at + 1 else NULL
         digits = rid
-        if len(rid) != DIGITS:  # those from before there was a key are shorter
+        if len(rid) != DIGITS:  # rids from before there was a key are shorter
             digits = rid.rjust(DIGITS, b"0") if len(rid) < DIGITS else b""
-        m = self.exchange.by_digits(self, digits, 0)  # whoever knows the rid holds it, or held it
+        m = self.exchange.by_digits(self, digits, 0)  # a worker that knows the rid has, or had, the request
         has_it = m is not None and m.worker is self
         if m is not None and not has_it and m.queue not in self.services:
-            m = None  # it cannot have held what it does not serve
+            m = None  # it cannot have had a request of a service that it does not serve
         if m is None or m.attempt == 0:
             self.exchange.late(self, self.exchange.ids.fact_id(digits, 0, rid))
         elif word == REPLY:
@@ -97,7 +97,7 @@ class WorkerRole(ClientRole):
             self.give_slots(1)
 
     def on_ready(self, frames: list[bytes], at: int) -> None:
-        """`null, service`, or the service alone. Ours: behind the two, how many requests it wants at most, and more services."""
+        """`null, service`, or the service alone. Our extension: after these two, the most requests it wants, and more services."""
         if self.is_worker and not self.is_leaving:
             self.send_off(b"READY was said already")
             return
@@ -124,7 +124,7 @@ class WorkerRole(ClientRole):
         self.next_beat_ns = self.exchange.now_ns + self.ebus.settings.heartbeat_ns
         self.give_slots(slots)
 
-    # -- the core's verbs -----------------------------------------------------------------------------------------------
+    # -- callbacks of the core ------------------------------------------------------------------------------------------
 
     def deliver(self, message: Message) -> None:
         now_ns = self.exchange.now_ns
@@ -147,7 +147,7 @@ class WorkerRole(ClientRole):
             self.tell_worker([REQ, self.ebus.rid_of(message.number), message.body, stales])
 
     def withdraw(self, message: Message, reason: int) -> None:
-        """It need not go on. Its room is free at once: the bound is on what it has to do, and that is one less."""
+        """Tell the worker to stop. Its slot is free immediately: the limit is on what it still has to do."""
         self.slots_owed += 1
         rid = self.ebus.rid_of(message.number)
         self.tell_worker([CANCEL, rid])
@@ -155,7 +155,7 @@ class WorkerRole(ClientRole):
     # -- time -----------------------------------------------------------------------------------------------------------
 
     def beat_worker(self, now_ns: int) -> None:
-        """Our own signs of life go by the clock, the worker's silence by the core's time."""
+        """Our own heartbeats follow the wall clock, the worker's silence is measured in the core's time."""
         settings = self.ebus.settings
         self.give_slots_back()
         if self.is_unread:
@@ -181,13 +181,13 @@ class WorkerRole(ClientRole):
             self.give_slots(slots)
 
     def give_slots(self, slots: int) -> None:
-        """Never beyond its bound: one that left and came back may have more than it wants now."""
+        """Add slots, within the limit: a worker that left and came back may have more requests than its limit now."""
         room = self.requests_max - self.slots - len(self.held)
         if room > 0 and self.is_worker and not self.is_leaving:
             self.exchange.ready(self, slots if slots < room else room)
 
     def send_off(self, why: bytes) -> None:
-        """A worker that broke the rules: its requests go to others."""
+        """Disconnect a worker that violated the protocol; its requests go to other workers."""
         self.exchange.lose(self, PROTOCOL_FAULT)
         self.turn_away(CLIENT, why)
 

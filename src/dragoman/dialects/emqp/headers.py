@@ -1,8 +1,8 @@
-"""The headers of a request: one comma-separated text, and what it asks for.
+"""Parses the headers of a request: one comma-separated text.
 
-`reply-requested`, `guarantee`, `retry-count:N`, `timeout:seconds`, `nohaste` and `run_count:N` are EventMQ's own. Ours are
-`priority:0-9`, `delay:seconds`, `expires:seconds`, `dedupe:key`, `ack-requested`, `keep-same` and `traceparent:…` (carried). Others are
-carried untouched.
+`reply-requested`, `guarantee`, `retry-count:N`, `timeout:seconds`, `nohaste` and `run_count:N` are EventMQ's own. Our extensions are
+`priority:0-9`, `delay:seconds`, `expires:seconds`, `dedupe:key`, `ack-requested`, `keep-same` and `traceparent:…` (forwarded). Others are
+forwarded unchanged.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from dragoman.limits import (
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import GUARANTEED, HANDOVER_WANTED, KEEP_SAME, KEPT_WANTED, NO_HASTE, REPLY_WANTED
 
-SECONDS_MAX: Final = 10 * 365 * 86400.0  # ten years: beyond is a mistake, and nanoseconds stay within 63 bits
+SECONDS_MAX: Final = 10 * 365 * 86400.0  # ten years: more is a mistake, and nanoseconds stay within 63 bits
 
 
 @final
 class Headers:
-    """What a header text means, and how it is said to workers."""
+    """A parsed header text, and the texts to send to workers."""
 
     def __init__(self) -> None:
-        self.problem: str = ""  # why it could not be read; empty: it could
+        self.problem: str = ""  # why it is invalid; empty: it is valid
         self.flags: int = HANDOVER_WANTED
         self.retries: int = -1
         self.timeout_ns: int = 0
@@ -42,7 +42,7 @@ class Headers:
 
 
 def read_headers(text: bytes) -> Headers:
-    """Parse a header text. Towards a worker `reply-requested` is always added: its REPLY is what settles the job."""
+    """Parse a header text. The texts for workers always have `reply-requested`: the worker's REPLY settles the job."""
     h = Headers()
     carried: list[bytes] = []
     plain: list[bytes] = []
@@ -59,7 +59,7 @@ def read_headers(text: bytes) -> Headers:
         carried.append(item)
         if name == b"timeout":
             h.timeout_ns = seconds(h, name, value)
-            # The original reads whole seconds only; it resets itself on anything else that looks like a timeout.
+            # The original accepts only whole seconds; it resets itself on anything else that looks like a timeout.
             plain.append(b"timeout:%d" % ((h.timeout_ns + SECOND_NS - 1) // SECOND_NS))
         elif not read_own(h, name, value) and b"timeout:" not in item:
             plain.append(item)
@@ -69,7 +69,7 @@ def read_headers(text: bytes) -> Headers:
 
 
 def read_own(h: Headers, name: bytes, value: bytes) -> bool:
-    """Headers the broker acts on; True for those that only the broker needs."""
+    """Apply a header that the broker acts on; True for those that the original's workers do not get."""
     if name == b"guarantee":
         h.flags |= GUARANTEED
     elif name == b"retry-count":
@@ -109,7 +109,7 @@ def seconds(h: Headers, name: bytes, value: bytes) -> int:
     except ValueError:
         number = -1.0
     if not math.isfinite(number) or number < 0 or number > SECONDS_MAX:
-        h.problem = f"{shown(name)} wants seconds, not {shown(value)!r}"
+        h.problem = f"{excerpt(name)} wants seconds, not {excerpt(value)!r}"
         return 0
     return int(number * SECOND_NS)
 
@@ -119,17 +119,17 @@ def whole(h: Headers, name: bytes, value: bytes, low: int, high: int) -> int:
     if value.isdigit() and len(value) < 12:
         number = int(value)
     if number < low or number > high:
-        h.problem = f"{shown(name)} wants a whole number from {low} to {high}, not {shown(value)!r}"
+        h.problem = f"{excerpt(name)} wants a whole number from {low} to {high}, not {excerpt(value)!r}"
         return low
     return number
 
 
-def shown(value: bytes) -> str:
+def excerpt(value: bytes) -> str:
     return value[:64].decode("utf-8", "replace")
 
 
 def one_answer(flags: int) -> int:
-    """A REQ peer can take exactly one answer: the result if it asked for one, else the ACK, else the hand-over."""
+    """Reduce the flags for a REQ peer, which can receive exactly one answer: the result if requested, else the ACK, else the hand-over."""
     if flags & REPLY_WANTED:
         return flags & ~(HANDOVER_WANTED | KEPT_WANTED)
     if flags & KEPT_WANTED:
@@ -139,7 +139,7 @@ def one_answer(flags: int) -> int:
 
 @final
 class HeaderMeanings:
-    """Remembers what header texts mean: a client's calls mostly share one."""
+    """A cache of parsed header texts: a client's calls mostly share one."""
 
     def __init__(self) -> None:
         self.known: dict[bytes, Headers] = {}
@@ -148,10 +148,10 @@ class HeaderMeanings:
         h = self.known.get(text)
         if h is None:
             if len(text) > HEADERS_SIZE_MAX:
-                return Headers()  # the core refuses it for its length: not worth reading
+                return Headers()  # the core refuses it for its length: not worth parsing
             h = read_headers(text)
             if len(text) > HEADER_REMEMBERED_SIZE_MAX or h.dedupe or b"traceparent:" in text:
-                return h  # one of its kind: it would only push out what others share
+                return h  # unique: it would only evict texts that others share
             if len(self.known) >= HEADER_MEANINGS_MAX:
                 self.known.clear()
             self.known[text] = h

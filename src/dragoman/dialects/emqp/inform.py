@@ -1,4 +1,4 @@
-"""INFORM: a peer says that it is a scheduler, or a worker and of which queues."""
+"""INFORM: a peer registers as a scheduler, or as a worker of some queues."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dragoman.model.words import REFUSAL_CODES, REFUSAL_TEXTS, TAKEN, TOO_LONG
 if TYPE_CHECKING:
     from dragoman.dialects.emqp.session import EmqpSession
 
-# What a peer is known to be (`EmqpSession.informed`).
+# What is known about a peer (`EmqpSession.informed`).
 UNKNOWN: Final = 0
-ORIGINAL: Final = 1  # informed in the shape of the original program: takes JSON jobs only
-ANYTHING: Final = 2  # informed as the document says, or said that it takes bytes
+ORIGINAL: Final = 1  # its INFORM has the original's form: accepts JSON jobs only
+ANYTHING: Final = 2  # its INFORM has the specification's form, or says that it accepts bytes
 
 
 def take(session: EmqpSession, frames: list[bytes], at: int) -> None:
-    """`at` is where the message id stands."""
+    """Handle an INFORM; `at` is the index of the message id."""
     count = len(frames)
     role = frames[at + 2] if count > at + 2 else b""
     if role == SCHEDULER:
@@ -30,7 +30,7 @@ def take(session: EmqpSession, frames: list[bytes], at: int) -> None:
         settings = session.emqp.settings
         text = frames[at + 1] if count > at + 1 else b""
         refusal = TOO_LONG
-        if len(text) <= SERVED_TEXT_SIZE_MAX:  # before it is read: reading megabytes of JSON holds up everybody
+        if len(text) <= SERVED_TEXT_SIZE_MAX:  # checked before parsing: megabytes of JSON would block all connections
             refusal = session.exchange.join(session, jobs.read_queues(text, settings))
         if refusal != TAKEN:
             refuse(session, frames, at, refusal)
@@ -39,7 +39,7 @@ def take(session: EmqpSession, frames: list[bytes], at: int) -> None:
         session.emqp.schedulers.pop(session.connection_no, None)
         session.informed = ORIGINAL if count == at + 3 else ANYTHING
         is_picky = session.informed == ORIGINAL and settings.json_only
-        session.pickiness = TAKES_JSON_JOBS if is_picky else TAKES_ANYTHING
+        session.body_constraint = TAKES_JSON_JOBS if is_picky else TAKES_ANYTHING
         session.lease_grace_ns = settings.timeout_grace_ns if session.informed == ORIGINAL else 0
         session.lease_ns = settings.original_timeout_ns if session.informed == ORIGINAL else 0
     session.tell_now([ACK, session.emqp.next_id(), frames[at]])
@@ -47,7 +47,7 @@ def take(session: EmqpSession, frames: list[bytes], at: int) -> None:
 
 
 def refuse(session: EmqpSession, frames: list[bytes], at: int, refusal: int) -> None:
-    """No ACK. A worker that says it takes bytes knows what REPLY means; the original would not."""
+    """Refuse an INFORM without an ACK. Only a worker that accepts bytes gets a REPLY; the original would not understand it."""
     session.exchange.note(session, "EMQP_INFORM_REFUSED")
     if len(frames) > at + 3:
         error = jobs.error_value(REFUSAL_CODES[refusal], REFUSAL_TEXTS[refusal])

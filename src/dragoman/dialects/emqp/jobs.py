@@ -1,23 +1,30 @@
-"""Looking into eMQP frames where the protocol itself puts a meaning there: queue lists, jobs of the original."""
+"""Parses eMQP frames where the protocol itself defines their content: queue lists, jobs of the original."""
 
 from __future__ import annotations
 
 import json
+from typing import Final
 
 import msgspec
 from librt.strings import BytesWriter, write_i64_be
 
-from dragoman.dialects.emqp.dialect import EmqpSettings
+from dragoman.dialects.emqp.settings import EmqpSettings
 from dragoman.dialects.traceparent import MARK, traceparent_of
-from dragoman.limits import WEIGHT_MAX
+from dragoman.limits import JSON_READ_SIZE_MAX, WEIGHT_MAX
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EMQP, INTERNAL
 from dragoman.wire.zmtp.frames import LONG, MORE
 
+# First bytes of a body that may be a JSON list. JOB checks for a list of two or more items without building them.
+LIST_BEGINNINGS: Final = [b"[", b" ", b"\t", b"\n", b"\r"]
+JOB: Final = msgspec.json.Decoder(
+    msgspec.defstruct("Job", [("name", msgspec.Raw), ("arguments", msgspec.Raw)], array_like=True)
+)
+
 
 def read_queues(frame: bytes, settings: EmqpSettings) -> list[tuple[int, bytes]]:
-    """`[[30,"low"],[10,"default"]]`, a JSON list of names, or one bare name; empty means the default queue."""
+    """Parse `[[30,"low"],[10,"default"]]`, a JSON list of names, or one bare name; empty means the default queue."""
     if not frame:
         return [(settings.default_weight, settings.default_queue)]
     if frame[:1] != b"[":
@@ -40,20 +47,35 @@ def read_queues(frame: bytes, settings: EmqpSettings) -> list[tuple[int, bytes]]
 
 
 def is_original_job(m: Message) -> bool:
-    """Whether the original's worker can take it: all frames UTF-8, the body a JSON list of two or more. Else it resets itself."""
+    """Whether the original's worker accepts it: all frames UTF-8, the body a JSON list of two or more. On anything else it resets itself."""
     try:
-        m.wire_id.decode()  # one of our own is ASCII
+        m.wire_id.decode()  # our own ids are ASCII
         m.queue.decode()
-        if m.dialect == EMQP or m.dialect == INTERNAL:  # a schedule's headers are eMQP's, too
+        if m.dialect == EMQP or m.dialect == INTERNAL:  # a schedule's headers are eMQP headers, too
             m.headers.decode()
-        value = json_value(m.body)
+        return is_list_of_two(m.body)
     except (ValueError, RecursionError):
         return False
-    return isinstance(value, list) and len(value) >= 2
+
+
+def is_list_of_two(body: bytes) -> bool:
+    """Whether a body is a JSON list of two or more. NaN and Infinity are accepted only in a body of up to JSON_READ_SIZE_MAX: the parser that
+    knows them is slow. Raises ValueError or RecursionError."""
+    if body[:1] not in LIST_BEGINNINGS:
+        return False  # rejects most other bodies without parsing them
+    text = body.decode()
+    try:
+        JOB.decode(body)
+    except msgspec.DecodeError:
+        if len(body) > JSON_READ_SIZE_MAX:
+            return False
+        value: object = json.loads(text)
+        return isinstance(value, list) and len(value) >= 2
+    return True
 
 
 def headers_of(m: Message) -> bytes:
-    """What a client of another dialect asked for, in eMQP's words: as much as a worker needs to know."""
+    """The options of another dialect's client as eMQP headers, as far as a worker needs them."""
     timeout = b"timeout:%.9g" % (m.timeout_ns / SECOND_NS) if m.timeout_ns > 0 else b""
     traceparent = traceparent_of(m)
     if not traceparent:
@@ -62,7 +84,7 @@ def headers_of(m: Message) -> bytes:
 
 
 def json_value(body: bytes) -> object:
-    """A body as Python's own reader sees it, which the original uses: NaN and Infinity are numbers to it. Raises ValueError."""
+    """Parse a body as Python's own parser does, which the original uses: NaN and Infinity are numbers to it. Raises ValueError."""
     try:
         value: object = msgspec.json.decode(body)
     except msgspec.DecodeError:
@@ -71,11 +93,11 @@ def json_value(body: bytes) -> object:
 
 
 def error_value(code: str, text: str) -> bytes:
-    """How a failure is answered: as our own workers answer theirs."""
+    """Encode a failure as an answer, in the format of our own workers."""
     return msgspec.json.encode({"error": {"type": code, "message": text}})
 
 
 def write_long_frame_head(out: BytesWriter, size: int, has_more: bool) -> None:
-    """The head of a frame whose body follows by reference."""
+    """Append the header of a frame whose body follows by reference."""
     out.append(LONG | MORE if has_more else LONG)
     write_i64_be(out, size)

@@ -1,4 +1,4 @@
-"""SCHEDULE and UNSCHEDULE: kept by the broker itself, or passed on to the original's scheduler where one is wanted."""
+"""SCHEDULE and UNSCHEDULE: stored by the broker itself, or forwarded to the original's scheduler if configured."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.dialects.emqp.dialect import EmqpDialect
 from dragoman.dialects.emqp.headers import SECONDS_MAX
 from dragoman.dialects.emqp.jobs import json_value
 from dragoman.dialects.emqp.words import SCHEDULE
-from dragoman.limits import SCHEDULE_INTERVAL_NS_MIN
+from dragoman.limits import JSON_READ_SIZE_MAX, SCHEDULE_INTERVAL_NS_MIN
 from dragoman.model.exchange import Exchange
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
@@ -30,12 +30,12 @@ from dragoman.model.words import (
 if TYPE_CHECKING:
     from dragoman.dialects.emqp.session import EmqpSession
 
-# What every job of the original names.
+# The keys of every job of the original.
 JOB_KEYS: Final = ["path", "callable", "args", "kwargs", "class_args", "class_kwargs"]
 
 
 def take(session: EmqpSession, command: bytes, frames: list[bytes], at: int) -> None:
-    """A client's SCHEDULE or UNSCHEDULE; `at` is where its id stands."""
+    """Handle a client's SCHEDULE or UNSCHEDULE; `at` is the index of its id."""
     emqp = session.emqp
     if emqp.settings.external_scheduler:
         forward(session, command, frames, at)
@@ -64,7 +64,7 @@ def forward(session: EmqpSession, command: bytes, frames: list[bytes], at: int) 
 def schedule(
     is_new: bool, frames: list[bytes], at: int, exchange: Exchange, emqp: EmqpDialect
 ) -> tuple[Message, int, str]:
-    """SCHEDULE and UNSCHEDULE: `id, queue, headers, interval, body, cron`. Returns its message, the refusal and its words."""
+    """Handle SCHEDULE or UNSCHEDULE: `id, queue, headers, interval, body, cron`. Returns its message, the refusal and its text."""
     fields = [*frames[at:], b"", b"", b"", b"", b"", b""]
     headers = emqp.meanings.of(fields[2])
     queue = fields[1] if fields[1] else emqp.settings.default_queue
@@ -99,15 +99,17 @@ def schedule(
 
 
 def seconds_first(cron: str) -> str:
-    """The original's sixth field is the seconds, behind the others; the core reads them in front."""
+    """Move the seconds to the front: they are the original's sixth and last field, and the core expects them first."""
     fields = cron.split()
     return " ".join([fields[5], *fields[:5]]) if len(fields) == 6 else cron
 
 
 def why_no_scheduler_takes(is_new: bool, frames: list[bytes], at: int, exchange: Exchange, emqp: EmqpDialect) -> str:
-    """What in a SCHEDULE or UNSCHEDULE would end the original's scheduler; empty: nothing."""
+    """The reason why a SCHEDULE or UNSCHEDULE would crash the original's scheduler; empty: it would not."""
     if len(frames) != at + 6:
         return "it wants queue, headers, interval, body and cron"
+    if len(frames[at + 4]) > JSON_READ_SIZE_MAX:
+        return f"the body has more than {JSON_READ_SIZE_MAX} bytes"
     try:
         for frame in frames[at:]:
             frame.decode()
@@ -135,10 +137,11 @@ def why_no_scheduler_takes(is_new: bool, frames: list[bytes], at: int, exchange:
 
 
 def schedule_key(body: bytes) -> bytes:
-    """What makes two schedules the same: the job's meaning, not the order in which its JSON was written."""
-    try:
-        value = msgspec.json.decode(body)
-        body = msgspec.json.encode(value, order="deterministic")
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
+    """The identity of a schedule: a hash of the job's JSON in canonical order. A body over JSON_READ_SIZE_MAX is hashed as it is."""
+    if len(body) <= JSON_READ_SIZE_MAX:
+        try:
+            value = msgspec.json.decode(body)
+            body = msgspec.json.encode(value, order="deterministic")
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            pass
     return hashlib.sha256(body).digest()

@@ -1,7 +1,7 @@
-"""One eMQP connection on a ROUTER port: client, worker, scheduler, admin or publisher, by what it says.
+"""One eMQP connection on a ROUTER port: client, worker, scheduler, admin or publisher, depending on the commands it sends.
 
-The envelope (how many empty frames come before the version) is remembered and answered in kind: one from a DEALER, two from a REQ
-that adds its own, none from a peer that leaves it out.
+The session stores the peer's envelope (the number of empty frames before the version) and answers with the same: one from a DEALER, two
+from a REQ that adds its own, none from a peer that omits it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from dragoman.dialects.emqp.words import (
     VERSION_MAJOR,
     is_failure,
 )
-from dragoman.dialects.session import Hub, ZmtpSession
+from dragoman.dialects.session import Outboxes, ZmtpSession
 from dragoman.limits import ERROR_TEXT_SIZE_MAX, INLINE_BODY_SIZE_MAX, NAME_SIZE_MAX
 from dragoman.model.message import Message, own_digits
 from dragoman.model.peer import TAKES_JSON_JOBS
@@ -62,15 +62,15 @@ from dragoman.wire.zmtp.frames import write_frame
 
 @final
 class EmqpSession(ZmtpSession):
-    """Understands every eMQP command; the listener only decides what an unknown peer may do."""
+    """Handles every eMQP command; the listener only decides what an unknown peer may do."""
 
-    def __init__(self, listener: str, listener_no: int, hub: Hub, dialect: EmqpDialect) -> None:
-        super().__init__(EMQP, listener, listener_no, hub, b"ROUTER")
+    def __init__(self, listener: str, listener_no: int, outboxes: Outboxes, dialect: EmqpDialect) -> None:
+        super().__init__(EMQP, listener, listener_no, outboxes, b"ROUTER")
         self.zmtp.expect(OPENINGS)
         self.emqp = dialect
         self.envelope: int = 1
         self.is_req: bool = False
-        self.is_plain: bool = True  # the usual envelope and frame form: the fast way out applies
+        self.is_plain: bool = True  # the usual envelope and frame form: the fast output path applies
         self.informed: int = UNKNOWN
         self.is_scheduler: bool = False
         self.has_said_ready: bool = False
@@ -91,7 +91,7 @@ class EmqpSession(ZmtpSession):
         self.emqp.schedulers.pop(self.connection_no, None)
         self.exchange.goodbye(self)
 
-    # -- what the peer says ---------------------------------------------------------------------------------------------
+    # -- messages from the peer -----------------------------------------------------------------------------------------
 
     def on_message(self, frames: list[bytes]) -> None:
         first = frames[0]
@@ -123,7 +123,7 @@ class EmqpSession(ZmtpSession):
             self.on_rarer(command.upper(), frames, at + 2)
 
     def on_opened(self, opening: bytes, frames: list[bytes]) -> None:
-        """The three commands that make the traffic, in their usual envelope."""
+        """Handle the three commands that make up most of the traffic, in their usual envelope."""
         if self.envelope != 1:
             self.envelope = 1
             self.is_plain = True
@@ -136,7 +136,7 @@ class EmqpSession(ZmtpSession):
             self.on_ready()
 
     def on_rarer(self, command: bytes, frames: list[bytes], at: int) -> None:
-        """`at` is where the message id stands."""
+        """`at` is the index of the message id."""
         if command == HEARTBEAT:
             self.on_heartbeat()
         elif command == INFORM:
@@ -194,7 +194,7 @@ class EmqpSession(ZmtpSession):
             self.refuse(m, refusal, REFUSAL_TEXTS[refusal])
 
     def on_reply(self, frames: list[bytes], at: int) -> None:
-        """A worker's answer, matched by the request's id: the original may answer from an identity we have never seen."""
+        """Handle a worker's answer, matched by the request's id: the original may answer with an identity that we have never seen."""
         if len(frames) < at + 3:
             self.exchange.note(self, "EMQP_SHORT_MESSAGE")
             return
@@ -211,13 +211,13 @@ class EmqpSession(ZmtpSession):
         if self.is_worker:
             self.exchange.ready(self, 1)
         elif self.is_scheduler:
-            self.exchange.note(self, "EMQP_READY_FROM_A_SCHEDULER")  # DISCONNECT would end the program
+            self.exchange.note(self, "EMQP_READY_FROM_A_SCHEDULER")  # DISCONNECT would end the scheduler program
         else:
-            # A worker that we took for lost, or that outlived a restart of ours: let it inform again.
+            # A worker that we took for lost, or that is still connected after a restart of ours: make it send INFORM again.
             self.tell_now([DISCONNECT, self.emqp.next_id()])
 
     def on_heartbeat(self) -> None:
-        # Only a program past its ACK sends these; on the worker port it is a job manager, which takes DISCONNECT for "begin again".
+        # Only a program that received an ACK sends these; on the worker port it is a job manager, which starts over on DISCONNECT.
         if self.informed == UNKNOWN and not self.is_scheduler and self.listener == "emqp.worker":
             self.tell_now([DISCONNECT, self.emqp.next_id()])
 
@@ -231,10 +231,10 @@ class EmqpSession(ZmtpSession):
         self.exchange.publish(self, frames[at + 1], frames[at + 2])
 
     def on_question(self, command: bytes, frames: list[bytes], at: int) -> None:
-        """Extensions: `id, the request's id` is answered `value, id`."""
+        """Handle our extensions STATE and CANCEL: `id, the request's id` is answered with `value, id`."""
         asked = frames[at + 1] if len(frames) > at + 1 else b""
         answer = status.state_of if command == STATE else status.cancel
-        self.had_enough = True  # it may look through all that waits on disk
+        self.had_enough = True  # it may search all messages on disk
         self.tell([REPLY, self.emqp.next_id(), b'{"value":%s}' % answer(asked, self.exchange), frames[at]])
 
     def on_kbye(self) -> None:
@@ -244,13 +244,13 @@ class EmqpSession(ZmtpSession):
 
     def on_disconnect(self, message_id: bytes) -> None:
         if self.listener == "emqp.admin":
-            self.tell_now(status.stop(message_id, self.hub, self.emqp))
+            self.tell_now(status.stop(message_id, self.outboxes, self.emqp))
         elif self.is_worker:
             self.exchange.leave(self)
         else:
             self.exchange.note(self, "EMQP_ONLY_AN_ADMIN_MAY_STOP_THE_BROKER")
 
-    # -- the core's verbs -----------------------------------------------------------------------------------------------
+    # -- callbacks of the core ------------------------------------------------------------------------------------------
 
     def deliver(self, message: Message) -> None:
         is_ours = message.dialect == EMQP or message.dialect == INTERNAL
@@ -305,17 +305,17 @@ class EmqpSession(ZmtpSession):
         self.tell([ACK, self.emqp.next_id(), message.client_id])
 
     def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
-        """Only a client that waits for an answer is told: a result it asked for, or any answer where a REQ peer has had none."""
+        """Notify only a client that waits for an answer: for a result it requested, or for any answer if a REQ peer had none yet."""
         if message.flags & REPLY_WANTED or (self.is_req and message.flags & HANDOVER_WANTED and message.attempt == 0):
-            if not is_failure(value):  # another dialect's worker said it in its own words, or nobody said anything
+            if not is_failure(value):  # the worker used another dialect's format, or there is no value
                 name = REASON_NAMES[reason]
                 text = value[:ERROR_TEXT_SIZE_MAX].decode("utf-8", "replace") if value else name.replace("_", " ")
                 value = jobs.error_value(name.upper(), text)
             self.tell([REPLY, self.emqp.next_id(), value, message.client_id])
 
     def refuse(self, message: Message, refusal: int, text: str) -> None:
-        """New work was not taken: said whatever the headers were, for nothing else will ever be said about it. While the journal can
-        keep nothing this must not wait for it; only "duplicate" speaks of something that may not be kept yet."""
+        """Answer refused work whatever the headers are, because no other answer follows. While the journal cannot store anything this must not
+        wait for it; only "duplicate" refers to a message that may not be stored yet."""
         frames = [REPLY, self.emqp.next_id(), jobs.error_value(REFUSAL_CODES[refusal], text), message.client_id]
         if refusal == DUPLICATE:
             self.tell(frames)
@@ -323,7 +323,7 @@ class EmqpSession(ZmtpSession):
             self.tell_now(frames)
 
     def withdraw(self, message: Message, reason: int) -> None:
-        """eMQP has no word for it; the late answer will be dropped."""
+        """Do nothing: eMQP has no command for it; the late answer will be dropped."""
 
     def accepts(self, message: Message) -> bool:
         if not (message.fit | message.unfit) & TAKES_JSON_JOBS:
@@ -334,7 +334,7 @@ class EmqpSession(ZmtpSession):
         return message.fit & TAKES_JSON_JOBS != 0
 
     def ask_to_inform_again(self) -> None:
-        """It is no worker any more; DISCONNECT makes the original and our own begin again."""
+        """Handle the loss of its worker role; DISCONNECT makes the original's and our own workers start over."""
         self.informed = UNKNOWN
         if self.has_said_ready:
             self.tell_now([DISCONNECT, self.emqp.next_id()])
@@ -342,8 +342,8 @@ class EmqpSession(ZmtpSession):
     # -- time -----------------------------------------------------------------------------------------------------------
 
     def beat(self, now_ns: int) -> None:
-        """Our own signs of life go by the clock; a peer's silence by the core's time, which stands still while a slow disk keeps
-        us from hearing anybody."""
+        """Our own heartbeats follow the wall clock; a peer's silence is measured in the core's time, which stands still while a slow disk keeps
+        us from reading."""
         settings = self.emqp.settings
         if self.is_unread:
             self.last_sign_ns = self.exchange.now_ns
@@ -360,7 +360,7 @@ class EmqpSession(ZmtpSession):
             and self.listener == "emqp.worker"
             and now_ns - self.opened_ns > settings.worker_lost_ns
         ):
-            # The original waits for ever for the ACK of an INFORM that our predecessor swallowed: any ACK sets it free.
+            # The original waits for ever for the ACK of an INFORM that the previous broker received: any ACK releases it.
             self.was_freed = True
             self.tell_now([ACK, self.emqp.next_id(), self.emqp.next_id()])
 
@@ -379,7 +379,7 @@ class EmqpSession(ZmtpSession):
         self.send_heartbeat(self.exchange.now_ns)
 
     def say_goodbye(self) -> None:
-        """The broker stops."""
+        """Send KBYE because the broker stops."""
         if self.is_worker or self.is_scheduler:
             self.tell_now([KBYE, self.emqp.next_id()])
 

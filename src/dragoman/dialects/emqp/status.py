@@ -1,4 +1,4 @@
-"""The admin's questions, answered in the original's JSON."""
+"""Answers an admin's queries in the original's JSON, and the queries for one request."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import msgspec
 from dragoman.dialects.emqp.dialect import EmqpDialect
 from dragoman.dialects.emqp.jobs import error_value
 from dragoman.dialects.emqp.words import ACK, REPLY, SHOW_SCHEDULERS, SHOW_WORKERS
-from dragoman.dialects.session import Hub
+from dragoman.dialects.session import Outboxes
 from dragoman.model.exchange import Exchange
 from dragoman.model.peer import Peer
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import BY_CLIENT, TAKEN
+from dragoman.model.words import BY_CLIENT, TAKEN, shown
 
 REMOTE_STOP_OFF: Final = "DISCONNECT does not stop this broker; emqp.remote_stop = true would allow it"
 
@@ -22,36 +22,36 @@ def answer(command: bytes, exchange: Exchange, emqp: EmqpDialect) -> bytes:
     if command == SHOW_WORKERS:
         return msgspec.json.encode(workers(exchange))
     if command == SHOW_SCHEDULERS:
-        found = {shown(s): {"hb": seconds(s.last_sign_ns)} for s in emqp.schedulers.values()}
+        found = {identity_text(s): {"hb": seconds(s.last_sign_ns)} for s in emqp.schedulers.values()}
         return msgspec.json.encode({"connected_schedulers": found})
     return msgspec.json.encode(counts(exchange))
 
 
 def state_of(client_id: bytes, exchange: Exchange) -> bytes:
-    """The JSON of one request's state; settled ones are remembered for a while."""
+    """The state of one request as JSON; settled ones are remembered for a while."""
     m = exchange.lookup(client_id)
     if m is None:
         return msgspec.json.encode({"state": exchange.settled_state(client_id)})
-    queue = m.queue.decode("utf-8", "backslashreplace")
+    queue = shown(m.queue)
     return msgspec.json.encode({"state": exchange.state_name(m), "attempt": m.attempt, "queue": queue})
 
 
 def cancel(client_id: bytes, exchange: Exchange) -> bytes:
-    """End one request; says whether there was one to end."""
+    """Cancel one request; returns whether there was one to cancel."""
     m = exchange.lookup(client_id)
     return b"true" if m is not None and exchange.cancel(m, BY_CLIENT) == TAKEN else b"false"
 
 
-def stop(message_id: bytes, hub: Hub, emqp: EmqpDialect) -> list[bytes]:
-    """An admin's DISCONNECT: stop the broker where the setting allows it, else name the setting. The frames of the answer."""
+def stop(message_id: bytes, outboxes: Outboxes, emqp: EmqpDialect) -> list[bytes]:
+    """Handle an admin's DISCONNECT: stop the broker if the setting allows it, else name the setting. Returns the frames of the answer."""
     if not emqp.settings.remote_stop:
         return [REPLY, emqp.next_id(), error_value("REMOTE_STOP_OFF", REMOTE_STOP_OFF), message_id]
-    hub.stop_requested = True
+    outboxes.stop_requested = True
     return [ACK, emqp.next_id(), message_id]
 
 
 def counts(exchange: Exchange) -> dict[str, dict[str, int]]:
-    """Latencies are in milliseconds, from acceptance to the first lease, as the original counts them."""
+    """Message counts by queue. Latencies are in milliseconds, from acceptance to the first lease, as in the original."""
     inflight: dict[str, int] = {}
     latency: dict[str, int] = {}
     latency_max: dict[str, int] = {}
@@ -72,7 +72,7 @@ def counts(exchange: Exchange) -> dict[str, dict[str, int]]:
         "max_latency_messages_by_queue": latency_max,
         "waiting_messages_by_queue": waiting,
         "processed_messages_by_queue": processed,
-        "processed_messages_by_worker": {shown(p): p.settled for p in exchange.all_workers()},
+        "processed_messages_by_worker": {identity_text(p): p.settled for p in exchange.all_workers()},
     }
 
 
@@ -80,17 +80,17 @@ def workers(exchange: Exchange) -> dict[str, object]:
     connected: dict[str, object] = {}
     queues: dict[str, list[list[object]]] = {}
     for peer in exchange.all_workers():
-        name = shown(peer)
-        served = [[s.weight, s.queue.decode("utf-8", "backslashreplace")] for s in peer.serves]
+        name = identity_text(peer)
+        served = [[s.weight, shown(s.queue)] for s in peer.serves]
         connected[name] = {"queues": served, "hb": seconds(peer.last_sign_ns), "available_slots": peer.slots}
         for weight, queue in served:
             queues.setdefault(str(queue), []).append([weight, name])
     return {"connected_workers": connected, "connected_queues": queues}
 
 
-def shown(peer: Peer) -> str:
+def identity_text(peer: Peer) -> str:
     """An identity as text: the original's are uuids; a binary one is shown with escapes."""
-    return peer.identity.decode("utf-8", "backslashreplace") or peer.remote
+    return shown(peer.identity) or peer.remote
 
 
 def seconds(instant_ns: int) -> float:

@@ -1,11 +1,11 @@
-"""eMQP's words, and the frames that begin a message, ready as bytes."""
+"""The commands of eMQP, and the leading frames of common messages as encoded bytes."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from dragoman.wire.zmtp.frame_prefix import FramePrefix
 from dragoman.wire.zmtp.frames import encode_message
-from dragoman.wire.zmtp.opening import Opening
 
 VERSION: Final = b"eMQP/1.0"
 VERSION_MAJOR: Final = b"eMQP/1."
@@ -17,8 +17,8 @@ REQUEST: Final = b"REQUEST"
 REPLY: Final = b"REPLY"
 SCHEDULE: Final = b"SCHEDULE"
 UNSCHEDULE: Final = b"UNSCHEDULE"
-STATE: Final = b"STATE"  # an extension: how is the request with this id?
-CANCEL: Final = b"CANCEL"  # an extension: end the request with this id
+STATE: Final = b"STATE"  # an extension: the state of the request with this id
+CANCEL: Final = b"CANCEL"  # an extension: cancel the request with this id
 HEARTBEAT: Final = b"HEARTBEAT"
 KBYE: Final = b"KBYE"
 KBAI: Final = b"KBAI"
@@ -31,15 +31,15 @@ SHOW_SCHEDULERS: Final = b"ROUTER_SHOW_SCHEDULERS"
 WORKER: Final = b"worker"
 SCHEDULER: Final = b"scheduler"
 BYTES: Final = b"bytes"
-DISMISSED: Final = b"dismissed"  # an extension: behind a HEARTBEAT's time, to a worker that takes bytes
+DISMISSED: Final = b"dismissed"  # an extension: after a HEARTBEAT's time, to a worker that accepts bytes
 
-# `{"value": …}` is an answer, whatever happened; these two ways to say it mean that the job ran out of time.
+# `{"value": …}` is an answer, whatever happened; these two values mean that the job timed out.
 TIMEOUT_VALUES: Final = [b'{"value": "TimeoutError"}', b'{"value":"TimeoutError"}']
 ERROR_START: Final = b'{"error"'
 
 
 def opening(command: bytes) -> bytes:
-    """The frames `"", eMQP/1.0, command` in the form of ZMTP 2.0 and later, all with MORE."""
+    """Encode the frames `"", eMQP/1.0, command` in the form of ZMTP 2.0 and later, all with MORE."""
     frames = encode_message([b"", VERSION, command, b""])
     return frames[:-2]
 
@@ -47,10 +47,10 @@ def opening(command: bytes) -> bytes:
 REQUEST_OPENING: Final = opening(REQUEST)
 REPLY_OPENING: Final = opening(REPLY)
 READY_OPENING: Final = opening(READY)
-OPENINGS: Final[list[Opening]] = [
-    Opening(REQUEST_OPENING, len(VERSION) + len(REQUEST)),
-    Opening(REPLY_OPENING, len(VERSION) + len(REPLY)),
-    Opening(READY_OPENING, len(VERSION) + len(READY)),
+OPENINGS: Final[list[FramePrefix]] = [
+    FramePrefix(REQUEST_OPENING, len(VERSION) + len(REQUEST)),
+    FramePrefix(REPLY_OPENING, len(VERSION) + len(REPLY)),
+    FramePrefix(READY_OPENING, len(VERSION) + len(READY)),
 ]
 
 

@@ -1,12 +1,12 @@
-"""One worker of the ping-pong dialogue, as the broker sees it.
+"""The broker's session for one pingpong worker.
 
-    READY, PING ──► a worker with one slot          PING, READY while it holds a job ──► a sign of life, no slot
-    a result ─────► answers the one job it holds, and frees it
+    READY, PING ──► a worker with one slot          PING, READY while it has a job ──► a heartbeat, no slot
+    a result ─────► answers its only job, and frees the slot
     job's timeout, cancel ──► *owing*: no slot before its next result (late, dropped), READY, or a new connection
     its first job sent twice, and answered plainly ──► *owing* too: the second copy's result is still to come
 
-Everything it says is answered PONG; its workers count on that to know that the broker lives. A result has no id in the
-plain form, so a worker never has two jobs, and an owing one has none.
+Every message of a worker is answered with PONG, by which workers detect that the broker is alive. A result has no id in the plain form,
+so a worker never has two jobs, and an owing one has none.
 """
 
 from __future__ import annotations
@@ -33,35 +33,35 @@ from dragoman.dialects.pingpong.words import (
     UNKNOWN,
     envelope_of,
 )
-from dragoman.dialects.session import Hub, ZmtpSession
-from dragoman.limits import INLINE_BODY_SIZE_MAX
+from dragoman.dialects.session import Outboxes, ZmtpSession
+from dragoman.limits import INLINE_BODY_SIZE_MAX, JSON_READ_SIZE_MAX
 from dragoman.model.message import Message
 from dragoman.model.peer import TAKES_NO_CONTROL_WORDS, TAKES_TEXT
 from dragoman.model.words import HEARTBEAT_LOST, PINGPONG, TAKEN
 from dragoman.wire.zmtp.frames import LONG, write_frame
 
 SOON_NS: Final = 10_000_000
-CROSSING_NS: Final = 500_000_000  # a PING so soon after a job crossed it on its way; workers PING each second
+CROSSING_NS: Final = 500_000_000  # a PING this soon after a job was sent before it arrived; workers PING each second
 
 
 @final
 class PingpongWorker(ZmtpSession):
-    """Serves the dialect's one queue, a job at a time."""
+    """Serves the dialect's only queue, one job at a time."""
 
-    def __init__(self, listener: str, listener_no: int, hub: Hub, dialect: PingpongDialect) -> None:
-        super().__init__(PINGPONG, listener, listener_no, hub, b"ROUTER")
+    def __init__(self, listener: str, listener_no: int, outboxes: Outboxes, dialect: PingpongDialect) -> None:
+        super().__init__(PINGPONG, listener, listener_no, outboxes, b"ROUTER")
         self.pingpong = dialect
         self.is_strict = True
         self.form: int = UNKNOWN
         self.envelope: int = 1
-        self.is_usual: bool = True  # envelope and frame form: the fast way out applies
+        self.is_usual: bool = True  # the usual envelope and frame form: the fast output path applies
         self.given: int = 0  # jobs so far
-        self.job: Message | None = None  # the one it holds, while it holds one
-        self.mark: bytes = b""  # what its result must bring back, where the form has a place for it
+        self.job: Message | None = None  # its current job, if any
+        self.mark: bytes = b""  # what its result must return, in the forms that have a field for it
         self.was_repeated: bool = False
         self.is_owing: bool = False
-        # While jobs follow results within moments, a result's PONG travels with the next job: one packet instead of two, and the
-        # worker wakes once. It is said by itself at the next beat if none comes.
+        # While jobs follow results within moments, a result's PONG is sent with the next job: one packet instead of two, and the worker wakes
+        # up once. If no job follows, the next beat sends it alone.
         self.expects_job: bool = False
         self.owes_pong: bool = False
         self.freed_ns: int = 0
@@ -77,12 +77,12 @@ class PingpongWorker(ZmtpSession):
         self.exchange.goodbye(self)
 
     def set_form(self, form: int) -> None:
-        """Speak to it so from now on; a form fixed by the operator stays."""
+        """Address the worker in this form from now on, unless the operator fixed the form."""
         fixed = self.pingpong.settings.form
         self.form = fixed if fixed != UNKNOWN else form
-        self.pickiness = TAKES_TEXT if self.form == JSON else TAKES_NO_CONTROL_WORDS
+        self.body_constraint = TAKES_TEXT if self.form == JSON else TAKES_NO_CONTROL_WORDS
 
-    # -- what the worker says -------------------------------------------------------------------------------------------
+    # -- messages from the worker ---------------------------------------------------------------------------------------
 
     def on_message(self, frames: list[bytes]) -> None:
         if len(frames) != 2 or frames[0] or not self.is_usual:
@@ -101,7 +101,7 @@ class PingpongWorker(ZmtpSession):
         self.touch()
 
     def pay_pong(self) -> None:
-        """No job came for it to travel with."""
+        """Send the deferred PONG, because no job follows to carry it."""
         if self.owes_pong:
             self.owes_pong = False
             self.tell_now([PONG])
@@ -135,7 +135,7 @@ class PingpongWorker(ZmtpSession):
             self.on_result(word, b"", False, PLAIN)
 
     def on_status(self, fields: dict[str, bytes]) -> None:
-        """The json form."""
+        """Handle a message of the json form."""
         if self.form != JSON:
             self.set_form(JSON)
         status = texts.text_of(fields["status"])
@@ -154,7 +154,7 @@ class PingpongWorker(ZmtpSession):
 
     def on_ready(self) -> None:
         if self.held:
-            # It crossed the job on its way, or the worker is confused; a second job would be one whose results cannot be told apart.
+            # It was sent before the job arrived, or the worker is confused; with a second job its results could not be told apart.
             self.exchange.note(self, "PINGPONG_READY_WHILE_BUSY")
             return
         self.is_owing = False
@@ -168,7 +168,7 @@ class PingpongWorker(ZmtpSession):
 
     def on_result(self, value: bytes, mark: bytes, is_failure: bool, form: int) -> None:
         m = self.job
-        # A mark must be the job's own; only the first job may be answered as a package though it was sent plain.
+        # A mark must be the job's own; only the first job may be answered as a package although it was sent plain.
         is_stray = mark != b"" and mark != self.mark and (self.mark != b"" or self.given > 1)
         if m is None or not self.held or is_stray:
             self.exchange.late(self, mark)
@@ -178,17 +178,24 @@ class PingpongWorker(ZmtpSession):
         self.job = None
         self.freed_ns = self.exchange.now_ns
         may_answer_again = self.was_repeated and self.form == UNKNOWN and form == PLAIN
-        if form > self.form:  # never back: what is spoilt on its way looks plain
+        if form > self.form:  # never back: a damaged message looks plain
             self.set_form(form)
         self.exchange.reply(self, m, value, is_failure)
         if may_answer_again:
-            # It got the job twice, and whatever is not PONG or EXIT is a job. How long it works on that nobody can know.
+            # It got the job twice, and takes everything but PONG and EXIT for a job. The broker cannot know how long it works on that.
             self.is_owing = True
+        elif len(value) > JSON_READ_SIZE_MAX:
+            self.fall_behind()  # its next job, which may be as large, is sent in a turn of its own
         else:
             self.free()
 
+    def catch_up(self) -> bool:
+        if self.is_connected and not self.held:
+            self.free()
+        return False
+
     def on_owed(self, form: int) -> None:
-        """The result of a job that was taken away meanwhile: it counts for nothing, but it tells the form, and that the worker is free."""
+        """Handle the result of a job that was withdrawn: it is dropped, but shows the form, and that the worker is free."""
         may_answer_again = self.was_repeated and self.form == UNKNOWN and form == PLAIN
         if form > self.form:
             self.set_form(form)
@@ -197,7 +204,7 @@ class PingpongWorker(ZmtpSession):
             self.free()
 
     def free(self) -> None:
-        """It has nothing to do, as far as it can be told: one slot, never two."""
+        """Give an idle worker its slot: one, never two."""
         if self.is_owing:
             return
         if (self.pingpong.is_draining or self.is_dismissed) and self.pingpong.settings.send_exit:
@@ -206,10 +213,10 @@ class PingpongWorker(ZmtpSession):
         if not self.is_worker and self.exchange.join(self, [(10, self.pingpong.settings.queue)]) != TAKEN:
             self.exchange.note(self, "PINGPONG_QUEUE_REFUSED")
             return
-        if self.slots == 0:
-            self.exchange.ready(self, 1)
+        # It may have shown another form while it was idle: a message that the old form could not carry may be waiting.
+        self.exchange.ready(self, 1 if self.slots == 0 else 0)
 
-    # -- the core's verbs -----------------------------------------------------------------------------------------------
+    # -- callbacks of the core ------------------------------------------------------------------------------------------
 
     def deliver(self, message: Message) -> None:
         self.given += 1
@@ -222,7 +229,8 @@ class PingpongWorker(ZmtpSession):
             self.pay_pong()
         if self.form == JSON:
             self.mark = b"%032x" % (message.number << 16 | self.given & 0xFFFF)
-            self.say([texts.work_of(self.mark, body)])
+            self.say([texts.work_of(self.mark, body, self.form_of(message))])
+            self.pingpong.formed = None
         elif self.form == PACKAGE:
             self.deliver_package(body)
         elif not self.is_usual:
@@ -242,7 +250,7 @@ class PingpongWorker(ZmtpSession):
             self.touch()
 
     def deliver_package(self, body: bytes) -> None:
-        """The worker brings the client's id back as it is: ours tells which of its jobs a result is for."""
+        """Send a job as a package: the worker returns the mark unchanged, which identifies the job of a result."""
         mark = b"\x00" + (self.given & 0xFFFFFFFF).to_bytes(4, "big")
         self.mark = mark
         if self.is_usual and len(body) <= INLINE_BODY_SIZE_MAX:
@@ -256,11 +264,11 @@ class PingpongWorker(ZmtpSession):
             self.tell([body, mark, b"", b""])
 
     def repeat(self) -> None:
-        """A worker that only knows packages ignores a plain job and PINGs on: the same job once more, the same attempt."""
+        """Send the job again as a package, in the same attempt: a worker that only knows packages ignores a plain job and keeps sending PINGs."""
         m = self.job
         assert m is not None
         if self.exchange.now_ns - m.leased_ns < CROSSING_NS:
-            return  # said before it had the first copy
+            return  # the PING was sent before the first copy arrived
         self.was_repeated = True
         self.deliver_package(self.exchange.body_of(m))
 
@@ -269,24 +277,34 @@ class PingpongWorker(ZmtpSession):
         self.is_owing = True
 
     def accepts(self, message: Message) -> bool:
-        kind = self.pickiness
+        kind = self.body_constraint
         if not (message.fit | message.unfit) & kind:
             body = message.body
-            can_be_told = texts.is_text(body) if kind == TAKES_TEXT else body != PONG and body != EXIT
+            can_be_told = (
+                self.form_of(message) != texts.NO_TEXT if kind == TAKES_TEXT else body != PONG and body != EXIT
+            )
             if can_be_told:
                 message.fit |= kind
             else:
                 message.unfit |= kind
         return message.fit & kind != 0
 
+    def form_of(self, message: Message) -> int:
+        """How the json form carries a message. Called before and during delivery; the cache avoids scanning a large body twice."""
+        pingpong = self.pingpong
+        if pingpong.formed is not message:
+            pingpong.formed = message
+            pingpong.formed_as = texts.form_of(message.body)
+        return pingpong.formed_as
+
     def dismissed(self) -> None:
-        """EXIT ends the original's program, so it is said only where the operator set it so."""
+        """Send EXIT only if the operator allowed it, because it ends the original's program."""
         self.say_goodbye()
 
     # -- time -----------------------------------------------------------------------------------------------------------
 
     def beat(self, now_ns: int) -> None:
-        """An idle worker that is silent leaves the line; its next word brings it back. A busy one may be silent."""
+        """Remove an idle worker that is silent; its next message registers it again. A busy one may be silent."""
         core_ns = self.exchange.now_ns
         if self.owes_pong:
             self.expects_job = False
@@ -299,12 +317,12 @@ class PingpongWorker(ZmtpSession):
             self.exchange.lose(self, HEARTBEAT_LOST)
 
     def say_goodbye(self) -> None:
-        """One that holds a job is told after its result."""
+        """Send EXIT; a worker with a job gets it after its result."""
         if self.is_worker and not self.held and self.pingpong.settings.send_exit:
             self.say_exit()
 
     def say_exit(self) -> None:
-        """The json form has no such word."""
+        """Send EXIT once; the json form has no such command."""
         if not self.is_told_to_exit and self.form != JSON:
             self.is_told_to_exit = True
             self.pay_pong()

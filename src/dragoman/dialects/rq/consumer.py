@@ -1,4 +1,4 @@
-"""One queue that a node consumes: the worker the core sees. A node has as many of these as queues; they share its connection."""
+"""One queue that a node consumes, which is a worker to the core. A node has one of these per queue; they share its connection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @final
 class RqConsumer(Peer):
-    """Its slots are MAX minus the ids it has not answered yet."""
+    """A worker of one queue. Its slots are MAX minus the ids that are not answered yet."""
 
     def __init__(self, session: RqSession, queue: bytes, queue_id: int) -> None:
         super().__init__(RQ, session.listener)
@@ -31,20 +31,20 @@ class RqConsumer(Peer):
         self.remote = session.remote
         self.says_delivered = True
         self.messages_max: int = 0
-        self.taken: int = 0  # ids it has not answered, those of messages taken away included
-        self.is_consuming: bool = False  # it was told so: its claim counts
+        self.taken: int = 0  # ids without an answer, including those of withdrawn messages
+        self.is_consuming: bool = False  # CONSUMING was sent: it is served
         self.set_safe(session.rq.settings.librq_safe)
 
     def near_end(self) -> Peer:
         return self.session
 
     def set_safe(self, is_safe: bool) -> None:
-        """The original's library aborts on an empty payload."""
-        self.pickiness = TAKES_NO_EMPTY_BODY if is_safe else TAKES_ANYTHING
+        """Whether to avoid empty payloads, on which the original's library aborts."""
+        self.body_constraint = TAKES_NO_EMPTY_BODY if is_safe else TAKES_ANYTHING
         self.is_strict = is_safe
 
     def has_answered(self) -> None:
-        """One id of its is free again, and with it a slot, unless a new CONSUME lowered MAX meanwhile."""
+        """Free an id, and with it a slot, unless a later CONSUME lowered MAX."""
         self.taken -= 1
         if not self.is_leaving:
             if self.taken + self.slots < self.messages_max:
@@ -52,7 +52,7 @@ class RqConsumer(Peer):
         elif not self.held:
             self.session.release(self, WORKER_LEFT)
 
-    # -- the core's verbs -----------------------------------------------------------------------------------------------
+    # -- callbacks of the core ------------------------------------------------------------------------------------------
 
     def deliver(self, message: Message) -> None:
         session = self.session
@@ -76,7 +76,7 @@ class RqConsumer(Peer):
         session.touch()
 
     def withdraw(self, message: Message, reason: int) -> None:
-        """rq has no word for it: the id stays taken until it is answered."""
+        """rq has no command for it: the id stays taken until the node answers it."""
         self.session.hands.take_away(message, self, is_noreply(message))
 
     def accepts(self, message: Message) -> bool:
@@ -89,7 +89,7 @@ class RqConsumer(Peer):
         return message.fit & TAKES_NO_EMPTY_BODY != 0
 
     def admitted(self) -> None:
-        """Its claim counts at once, or waits again; a node that never had CONSUMING has it now."""
+        """Update `is_consuming` after the operator admitted it: it is served immediately, after a first CONSUMING if needed, or waits again."""
         if self.serves and not self.serves[0].is_waiting:
             if not self.is_consuming:
                 self.promoted(self.queue)
@@ -105,15 +105,15 @@ class RqConsumer(Peer):
             return
         session = self.session
         if session.rq.is_relaying and self.serves[0].rank <= PRIORITY_LOW:
-            return  # perhaps the link it came over
+            return  # perhaps the link that it came from
         if session.rq.settings.librq_safe:
             session.exchange.note(self, "RQ_BROADCAST_SKIPPED")
-        elif self.is_blocked:
+        elif session.is_socket_full or session.is_idle:
             session.exchange.note(self, "SLOW_SUBSCRIBER_DROPPED")
         else:
             session.say_now(encode_broadcast_to_consumer(self.queue_id, body))
 
 
 def is_noreply(message: Message) -> bool:
-    """Whether the consumer's DELIVERED settles it: only where an rq source asked for that, or one behind a link, which has it marked."""
+    """Whether the consumer's DELIVERED settles it: only if an rq source requested that, or one behind a link, which marks it in the headers."""
     return message.dialect == RQ and (not message.flags & REPLY_WANTED or len(message.headers) > 0)

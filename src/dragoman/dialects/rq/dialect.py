@@ -1,13 +1,13 @@
-"""What all rq sessions of a broker share."""
+"""State shared by all rq sessions of a broker."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
 from dragoman.dialects.contract import Dialect
-from dragoman.dialects.session import Hub
+from dragoman.dialects.rq.settings import RqSettings
+from dragoman.dialects.session import Outboxes
 from dragoman.model.peer import ANONYMOUS
-from dragoman.model.units import SECOND_NS
 from dragoman.model.words import CONNECTION_ENDED, RQ
 from dragoman.wire.risp.words import U16
 from dragoman.wire.risp.writer import FULL
@@ -16,45 +16,32 @@ if TYPE_CHECKING:
     from dragoman.dialects.rq.link import RqLink
     from dragoman.dialects.rq.session import RqSession
 
-# Stands for a listener in the addresses of our own connections to other controllers: kept for ever, as the numbers of listeners are.
+# The listener number in the addresses of our own connections to other controllers; like those of listeners, it never changes.
 RQ_LINK_NO: Final = 16
-
-
-@final
-class RqSettings:
-    """The original's numbers as defaults; docs/reference/config.md explains each."""
-
-    def __init__(self) -> None:
-        self.ping_ns: int = 15 * SECOND_NS
-        self.pong_ns: int = 15 * SECOND_NS
-        self.greeting_ns: int = 10 * SECOND_NS
-        self.retries: int = 3
-        self.consumer_messages_max: int = 10_000
-        self.librq_safe: bool = False
 
 
 @final
 class RqDialect(Dialect):
     """Shared by the sessions of all rq listeners."""
 
-    def __init__(self, hub: Hub, settings: RqSettings) -> None:
-        super().__init__(hub)
+    def __init__(self, outboxes: Outboxes, settings: RqSettings) -> None:
+        super().__init__(outboxes)
         self.settings = settings
-        self.nodes: dict[int, RqSession] = {}  # by connection number, as `sessions`
+        self.nodes: dict[int, RqSession] = {}  # by connection number, like `sessions`
         self.links: dict[int, RqLink] = {}
-        self.queues: list[bytes] = [b""]  # by id; ids start at 1 and are never given to another queue
+        self.queues: list[bytes] = [b""]  # by id; ids start at 1 and are never reused for another queue
         self.queue_ids: dict[bytes, int] = {}
-        self.is_relaying: bool = False  # what is published just now came over a link
+        self.is_relaying: bool = False  # the current publication came over a link
         self.is_draining: bool = False
 
     def listening(self) -> None:
-        """What came over links before a restart: the controllers at their other ends give it to others now."""
+        """Cancel what came over links before a restart: the controllers there give it to other consumers now."""
         for m in self.exchange.open_messages(RQ):
             if m.address and m.address[0] == RQ_LINK_NO | ANONYMOUS:
                 self.exchange.cancel(m, CONNECTION_ENDED)
 
     def id_of(self, queue: bytes) -> int:
-        """A queue's id, the same for all connections; 0 when there are none left for further queues."""
+        """A queue's id, the same for all connections; 0 when no ids are left for further queues."""
         known = self.queue_ids.get(queue)
         if known is not None:
             return known
@@ -66,7 +53,7 @@ class RqDialect(Dialect):
         return queue_id
 
     def draining(self) -> None:
-        """CLOSING: nothing new is sent from now on; what is held may still be answered."""
+        """Send CLOSING: no new requests from now on; held ones may still be answered."""
         self.is_draining = True
         for node in self.nodes.values():
             node.say_closing()

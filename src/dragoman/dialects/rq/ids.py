@@ -1,10 +1,10 @@
-"""The smallest free id, from 0: taking one and giving it back cost a step per factor of eight.
+"""Allocates the smallest free id, from 0: taking and returning one cost a step per factor of eight.
 
-A set bit means "free". Level 0 has one bit per id; a bit of a higher level says whether its byte of the level below has any:
+A set bit means "free". Level 0 has one bit per id; a bit of a higher level shows whether its byte of the level below has any:
 
     level 2   1 byte      ─┐
     level 1   8 bytes     ─┴─► the first set bit leads down to the smallest free id
-    level 0   64 bytes         512 ids; full, it becomes eight times as wide
+        level 0   64 bytes         512 ids; when full, it becomes eight times as wide
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FIRST_BIT: Final[bytes] = _first_bits()
 
 
 def _level(size: int, used: int) -> BytesWriter:
-    """A level of so many bytes, the first `used` bits taken; `used` is a multiple of eight, or one bit of a single byte."""
+    """A level of `size` bytes, the first `used` bits taken; `used` is a multiple of eight, or one bit of a single byte."""
     out = BytesWriter()
     for at in range(size):
         out.append(
@@ -37,14 +37,14 @@ def _level(size: int, used: int) -> BytesWriter:
 
 @final
 class FreeIds:
-    """Ids of one connection."""
+    """The ids of one connection."""
 
     def __init__(self) -> None:
         self.levels: list[BytesWriter] = []
         self.build(LEVELS_FIRST, 0)
 
     def build(self, depth: int, used: int) -> None:
-        """Room for 8^depth ids, the first `used` taken."""
+        """Allocate 8^depth ids, the first `used` taken."""
         self.levels = []
         for level in range(depth):
             self.levels.append(_level(1 << (3 * (depth - 1 - level)), used))
@@ -73,7 +73,7 @@ class FreeIds:
         return taken
 
     def give(self, taken: i64) -> None:
-        """An id that was taken is free again."""
+        """Return an id that was taken."""
         depth: i64 = len(self.levels)
         at: i64 = taken
         level: i64 = 0

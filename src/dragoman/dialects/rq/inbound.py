@@ -1,4 +1,4 @@
-"""What a node says, and what becomes of it. A node may be source and consumer at once, on one connection."""
+"""Handles the operations of one node, which may be source and consumer at once, on one connection."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from dragoman.wire.risp.writer import PONG_BYTES, encode_consuming, encode_undel
 if TYPE_CHECKING:
     from dragoman.dialects.rq.session import RqSession
 
-# RETRIES are for consumers that died or gave a message back; any answer is an answer.
+# RETRIES are for consumers that died or returned a message; any answer is final.
 ASKED: Final = REPLY_WANTED | HANDOVER_WANTED | FAILURE_FINAL
 TOLD: Final = KEPT_WANTED | FAILURE_FINAL
 
 
 @final
 class RqInbound(RispHandler):
-    """The controller's ear for one node."""
+    """The controller's handler for one node."""
 
     def __init__(self, session: RqSession) -> None:
         self.session = session
@@ -42,12 +42,12 @@ class RqInbound(RispHandler):
         self.settings = session.rq.settings
         self.hands = session.hands
         self.rq = session.rq
-        self.queues: dict[int, bytes] = {}  # by the ids this node was given
+        self.queues: dict[int, bytes] = {}  # by the ids assigned to this node
         self.queue_ids: dict[bytes, int] = {}
         self.own_id: int = U16  # where the search for an id of this connection alone begins
 
     def queue_of(self, queue: bytes, queue_id: i64) -> bytes:
-        """The queue meant: by its name, by an id this node was given, or by one that any other was; empty when there is none."""
+        """The queue: by its name, by an id assigned to this node, or by one assigned to any other; empty when there is none."""
         if queue or queue_id < 0:
             return queue
         own = self.queues.get(int(queue_id))
@@ -130,8 +130,8 @@ class RqInbound(RispHandler):
             self.exchange.ready(consumer, room)
 
     def id_of(self, queue: bytes) -> int:
-        """A queue's id for this node; the same one whenever it consumes it. Where the controller has no id left, or this node knows
-        another queue by it, the id is good on this connection only."""
+        """A queue's id for this node, the same whenever it consumes the queue. If the controller has no id left, or this node already has the id
+        for another queue, the id is valid on this connection only."""
         known = self.queue_ids.get(queue)
         if known is not None:
             return known
@@ -186,7 +186,7 @@ class RqInbound(RispHandler):
         consumer.has_answered()
 
     def on_undelivered(self, request_id: i64) -> None:
-        """It gives a message back."""
+        """The node returns a message."""
         hands = self.hands
         m = hands.get(request_id)
         if m is None:
@@ -204,7 +204,7 @@ class RqInbound(RispHandler):
         consumer.has_answered()
 
     def answer_late(self, request_id: i64, body: bytes) -> None:
-        """An answer to a message that was taken away: it counts if that one is still open, and is nobody else's in any case."""
+        """Handle an answer to a withdrawn message: it counts if that message is still open, and never for another message."""
         stale = self.hands.get_stale(request_id)
         if stale is None:
             self.on_unknown_id()
@@ -212,7 +212,7 @@ class RqInbound(RispHandler):
         self.hands.free_stale(request_id)
         m = self.exchange.by_number(stale.number)
         if m is not None:
-            if m.worker is stale.consumer:  # it was given to it anew, under another id
+            if m.worker is stale.consumer:  # the same consumer has it again, with another id
                 self.hands.take_away(m, stale.consumer, is_noreply(m))
             self.exchange.reply(stale.consumer, m, body, False)
         else:
@@ -229,7 +229,7 @@ class RqInbound(RispHandler):
         self.session.say_now(PONG_BYTES)
 
     def on_pong(self) -> None:
-        """Anything heard is a sign of life."""
+        """Nothing to do: any byte received counts as a heartbeat."""
 
     def on_closing(self) -> None:
         self.session.begin_closing()

@@ -1,16 +1,16 @@
-"""A link to another controller: this broker consumes there what its own workers serve here, and passes the answers back.
+"""A link to another controller: this broker consumes there the queues that its own workers serve, and returns the answers.
 
-To the other controller we are a node like any other; it consumes with MAX 1 and LOW priority, so that workers of its own come
-first. Here the link is a source: DELIVERED, REPLY and UNDELIVERED go back under the ids they came with.
+To the other controller we are a node like any other; the link consumes with MAX 1 and LOW priority, so that the other controller's own
+workers come first. Here the link is a source: DELIVERED, REPLY and UNDELIVERED go back with the ids of the requests.
 
-Two controllers may be linked to each other. So that nothing goes in circles, a queue is consumed there only while a worker of more than
-LOW priority serves it here, and a broadcast that came over a link is not told to consumers of LOW priority. A request goes to and fro
-while the workers of both are busy, but each side holds it until the other has settled it, and takes no second one: MAX is 1. For that a
-request without a reply is settled there when it is done here, not when it is kept.
+Two controllers may be linked to each other. To prevent loops, a queue is consumed there only while a worker of more than LOW priority
+serves it here, and a broadcast that came over a link is not sent to consumers of LOW priority. A request may go back and forth while the
+workers of both are busy, but each controller holds it until the other has settled it, and accepts no second one: MAX is 1. For the same
+reason a request without a reply is settled there when it is done here, not when it is stored.
 
-The original controller aborts, with all its connections, on CANCEL_QUEUE and on CLOSING while it knows any message, and an UNDELIVERED
-of ours would leave the slot taken there for ever. A link sends none of the three: it is *wound down* instead. What it holds may still be
-answered, for a while; then the connection ends, which every controller understands, and the runtime makes another.
+The original controller aborts, with all its connections, on CANCEL_QUEUE, and on CLOSING while it has any message, and an UNDELIVERED of
+ours would leave the slot taken there for ever. A link sends none of the three; it is *wound down* instead: open requests may still be
+answered for a while; then the connection ends, which every controller handles, and the runtime makes another.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from mypy_extensions import i64
 
 from dragoman.dialects.rq.consumer import is_noreply
 from dragoman.dialects.rq.dialect import RqDialect
-from dragoman.dialects.rq.node import NodeEar
+from dragoman.dialects.rq.node import NodeHandler
 from dragoman.dialects.rq.source import RqSource
-from dragoman.dialects.session import Hub
+from dragoman.dialects.session import Outboxes
 from dragoman.errors import PeerError
 from dragoman.limits import RQ_LINK_LINGER_NS
 from dragoman.model.message import Message
@@ -41,7 +41,7 @@ from dragoman.wire.risp.words import DELIVERED, NOREPLY, PRIORITY_LOW
 from dragoman.wire.risp.writer import PING_BYTES, PONG_BYTES, encode_consume
 
 MESSAGES_MAX: Final = 1
-LOOK_NS: Final = SECOND_NS // 2  # how often we see what our workers serve
+LOOK_NS: Final = SECOND_NS // 2  # how often the queues that our workers serve are checked
 NOREPLY_MARK: Final = bytes([NOREPLY])
 
 UNDELIVERED_TEXT: Final = "a request of the other controller could not be delivered here"
@@ -50,8 +50,8 @@ STOPPING_TEXT: Final = "this broker stops"
 
 
 @final
-class LinkEar(NodeEar):
-    """Hears the requests and broadcasts of the other controller."""
+class LinkEar(NodeHandler):
+    """Receives the requests and broadcasts of the other controller."""
 
     def __init__(self, link: RqLink) -> None:
         super().__init__()
@@ -84,25 +84,25 @@ class LinkEar(NodeEar):
 class RqLink(RqSource):
     """One connection of ours to another controller."""
 
-    def __init__(self, listener: str, listener_no: int, hub: Hub, dialect: RqDialect) -> None:
-        super().__init__(listener, listener_no, hub, dialect)
+    def __init__(self, listener: str, listener_no: int, outboxes: Outboxes, dialect: RqDialect) -> None:
+        super().__init__(listener, listener_no, outboxes, dialect)
         self.ear = LinkEar(self)
-        self.reader = RispReader(self.ear, hub.message_size_max)
+        self.reader = RispReader(self.ear, outboxes.message_size_max)
         self.consumed: dict[bytes, bool] = {}
         self.is_pinged: bool = False
         self.next_look_ns: int = 0
-        self.is_winding_down: bool = False  # it ends once nothing that came over it is open here
+        self.is_winding_down: bool = False  # it ends once no request that came over it is open here
         self.wound_down_ns: int = 0
         self.problem: str = ""  # why it is wound down
-        self.is_replaced_at_once: bool = False  # nothing is wrong: the next connection need not wait
+        self.is_replaced_at_once: bool = False  # not a failure: the next connection need not wait
 
     def start(self) -> None:
         self.enter()
-        self.is_greeted = True  # the connection is ours
+        self.is_greeted = True  # the connection is ours, so its first bytes need no check
         self.rq.links[self.connection_no] = self
 
     def ended(self) -> None:
-        """What the other controller gave us it gives to others now: here it is worth nothing any more."""
+        """Cancel the other controller's requests: it gives them to other consumers now."""
         self.is_connected = False
         self.rq.links.pop(self.connection_no, None)
         self.exchange.cancel_all(self, CONNECTION_ENDED)
@@ -115,7 +115,7 @@ class RqLink(RqSource):
         if tap is not None:
             tap(False, [data])
         self.received_size += len(data)
-        self.hub.traffic_size += len(data)
+        self.outboxes.traffic_size += len(data)
         try:
             self.reader.feed(data)
         finally:
@@ -130,6 +130,13 @@ class RqLink(RqSource):
         self.reader = RispReader(self.ear, 0)
         self.note_unfinished(0, True, False)
 
+    def missing_size(self) -> int:
+        return self.reader.missing_size()
+
+    def forget_spent(self) -> None:
+        self.reader.forget_spent()
+        self.note_operation(self.reader)
+
     def take(self, request_id: bytes, queue: bytes, body: bytes, wants_no_reply: bool) -> None:
         m = Message(RQ, queue, request_id, body)
         m.flags = REPLY_WANTED | HANDOVER_WANTED
@@ -138,7 +145,7 @@ class RqLink(RqSource):
         m.retries_left = self.rq.settings.retries
         m.client = self
         m.address = self.address
-        # Due now: such a message stays in memory, also over restarts, where `RqDialect.listening` finds it.
+        # Due now: such a message stays in memory, also across restarts, where `RqDialect.listening` finds it.
         m.due_ns = self.exchange.now_ns
         if queue and self.exchange.submit(m) == TAKEN:
             self.asked += 1
@@ -165,12 +172,12 @@ class RqLink(RqSource):
             self.finish_if_done()
 
     def say_undelivered(self, message: Message) -> None:
-        """The other controller learns it from the end of the connection."""
+        """Wind the link down: the end of the connection tells the other controller."""
         if self.is_connected:
             self.wind_down(UNDELIVERED_TEXT)
 
     def wind_down(self, problem: str) -> None:
-        """End the connection once what came over it is answered, or after RQ_LINK_LINGER_NS."""
+        """End the connection once the requests that came over it are answered, or after RQ_LINK_LINGER_NS."""
         if not self.is_winding_down:
             self.is_winding_down = True
             self.wound_down_ns = self.exchange.now_ns
@@ -199,10 +206,10 @@ class RqLink(RqSource):
             self.is_pinged = True
             self.say_now(PING_BYTES)
         elif silence_ns >= settings.ping_ns + settings.pong_ns:
-            self.finish()  # silent: the next connection may find it well again
+            self.finish()  # silent: the next connection may work again
 
     def look(self) -> None:
-        """Consume there what is served here. What is served here no more can only be given up with the connection."""
+        """Consume there the queues that are served here. A queue that is no longer served can only be given up with the connection."""
         if self.is_closing or self.is_winding_down:
             return
         wanted: dict[bytes, bool] = {}
@@ -223,10 +230,10 @@ class RqLink(RqSource):
     # -- closing --------------------------------------------------------------------------------------------------------
 
     def drain(self) -> None:
-        """Workers may finish what they hold; then the connection ends."""
+        """Let workers finish the link's requests; then the connection ends."""
         self.wind_down(STOPPING_TEXT)
 
     def say_goodbye(self) -> None:
-        """The broker stops: what cannot finish here goes back there with the connection."""
+        """The broker stops: requests that cannot finish here go back to the other controller when the connection ends."""
         self.exchange.cancel_all(self, BROKER_STOPPED)
         self.finish()

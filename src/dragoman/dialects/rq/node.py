@@ -1,4 +1,4 @@
-"""What every node does, whatever it is connected for: PING and PONG, and noticing that its controller goes, is full or is silent."""
+"""The common part of every node: PING and PONG, and detecting a controller that is closing, full or silent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mypy_extensions import i64
 from dragoman.wire.risp.handler import RispHandler
 from dragoman.wire.risp.writer import PING_BYTES, PONG_BYTES
 
-# Without a word from the controller for so long: PING; and for so long again: it is silent. The protocol's own number.
+# After this long without a byte from the controller: PING; after as long again it counts as silent. The protocol's own number.
 SILENCE_S: Final = 15.0
 
 CLOSING_TEXT: Final = "the broker is closing"
@@ -18,12 +18,12 @@ FULL_TEXT: Final = "the broker has as many connections as it takes"
 SILENT_TEXT: Final = "the broker does not answer PING"
 
 
-class NodeEar(RispHandler):
-    """A node's ear for its controller. What does not concern it is passed over, as the protocol has it."""
+class NodeHandler(RispHandler):
+    """A node's handler for its controller. Operations that do not concern it are ignored, as the protocol requires."""
 
     def __init__(self) -> None:
         self.out = BytesWriter()
-        self.is_closing: bool = False  # nothing new comes; what is owed may still come
+        self.is_closing: bool = False  # no new requests; pending answers may still arrive
         self.is_full: bool = False
         self.is_silent: bool = False
         self.has_heard: bool = True
@@ -31,7 +31,7 @@ class NodeEar(RispHandler):
         self.heard_s: float = 0.0
 
     def problem(self) -> str:
-        """Why the connection is of no more use, or soon will be."""
+        """Why the connection is unusable, or soon will be."""
         if self.is_full:
             return FULL_TEXT
         if self.is_silent:
@@ -50,7 +50,7 @@ class NodeEar(RispHandler):
             elif now_s - self.heard_s >= 2 * SILENCE_S:
                 self.is_silent = True
 
-    def take_out(self) -> bytes:
+    def data_to_send(self) -> bytes:
         if len(self.out) == 0:
             return b""
         data = self.out.getvalue()
@@ -107,6 +107,6 @@ class NodeEar(RispHandler):
 
 
 def check_name(queue: bytes) -> None:
-    """A queue's name has a one-byte length on the wire, and none of length zero exists."""
+    """Raise ValueError unless the name has 1 to 255 bytes: its length on the wire is one byte, and an empty name does not exist."""
     if not 1 <= len(queue) <= 255:
         raise ValueError(f"the name of an rq queue has 1 to 255 bytes, not {len(queue)}")

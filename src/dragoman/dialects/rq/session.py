@@ -1,19 +1,19 @@
-"""One rq connection: a node that asks, consumes, or both. What it says is in inbound, what it consumes in consumer.
+"""One rq connection: a node that is a source, a consumer, or both. Its operations are handled in inbound.py, its queues in consumer.py.
 
-Idle: it has been silent for so long after a PING that it gets no new work until it speaks; it keeps its connection and what it
-holds. Closing: it said so; what is owed either way is still said, then the connection ends.
+Idle: the node was silent for so long after a PING that it gets no new work until it sends something; it keeps its connection and its
+leased messages. Closing: it sent CLOSING; pending answers are still sent in both directions, then the connection ends.
 """
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from dragoman.dialects.rq.consumer import RqConsumer
 from dragoman.dialects.rq.dialect import RqDialect
-from dragoman.dialects.rq.hands import Hands
+from dragoman.dialects.rq.held_ids import HeldIds
 from dragoman.dialects.rq.inbound import RqInbound
 from dragoman.dialects.rq.source import RqSource
-from dragoman.dialects.session import Hub
+from dragoman.dialects.session import Outboxes
 from dragoman.errors import PeerError
 from dragoman.model.words import BROKER_STOPPED, CONNECTION_ENDED, WORKER_LEFT
 from dragoman.wire import first_bytes
@@ -21,21 +21,27 @@ from dragoman.wire.risp.reader import RispReader
 from dragoman.wire.risp.words import CLOSING, is_of_known_commands
 from dragoman.wire.risp.writer import CONTROLLER_CLOSING, PING_BYTES
 
+# Queues, and leased messages in them, that one connection releases in one turn: some ms of the event loop.
+PARTED_STEP: Final = 200
+PIECE_SIZE: Final = 16 * 1024
+
 
 @final
 class RqSession(RqSource):
-    """The controller's end of one connection; as a peer of the core it is the source, its consumers are peers of their own."""
+    """The controller's session for one connection; to the core it is the source, and its consumers are separate peers."""
 
-    def __init__(self, listener: str, listener_no: int, hub: Hub, dialect: RqDialect) -> None:
-        super().__init__(listener, listener_no, hub, dialect)
-        self.hands = Hands()
+    def __init__(self, listener: str, listener_no: int, outboxes: Outboxes, dialect: RqDialect) -> None:
+        super().__init__(listener, listener_no, outboxes, dialect)
+        self.hands = HeldIds()
         self.consumers: dict[bytes, RqConsumer] = {}
         self.inbound = RqInbound(self)
-        self.reader = RispReader(self.inbound, hub.message_size_max)
-        self.unjudged: bytes = b""  # until they are known to be RISP
-        self.is_pinged: bool = False  # and has said nothing since
+        self.reader = RispReader(self.inbound, outboxes.message_size_max)
+        self.unjudged: bytes = b""  # bytes not yet known to be RISP
+        self.is_pinged: bool = False  # a PING was sent, and nothing was received since
         self.is_idle: bool = False
-        self.has_said_closing: bool = False  # we did
+        self.has_said_closing: bool = False  # we sent CLOSING
+        self.leaving: list[RqConsumer] = []  # consumers still to be released, or to be blocked from new work
+        self.leaving_reason: int = WORKER_LEFT
 
     def start(self) -> None:
         self.enter()
@@ -54,7 +60,7 @@ class RqSession(RqSource):
         if tap is not None:
             tap(False, [data])
         self.received_size += len(data)
-        self.hub.traffic_size += len(data)
+        self.outboxes.traffic_size += len(data)
         try:
             self.reader.feed(data)
         finally:
@@ -65,10 +71,10 @@ class RqSession(RqSource):
             self.finish_if_done()
 
     def judged(self, data: bytes) -> bytes:
-        """All that has come once it is known to be RISP, until then nothing; raises when it is HTTP or TLS."""
+        """Return all received bytes once they are known to be RISP, until then nothing; raises when they are HTTP or TLS."""
         data = self.unjudged + data
         kind = first_bytes.judge(data)
-        # An idle node that leaves says CLOSING and nothing else: the first byte of a TLS hello. Either has ended then.
+        # A node that leaves while idle sends only CLOSING, which is the first byte of a TLS hello. In both cases the connection ends.
         is_closing = len(data) == 1 and data[0] == CLOSING
         if kind == first_bytes.UNDECIDED and not is_closing:
             self.unjudged = data
@@ -83,26 +89,64 @@ class RqSession(RqSource):
         self.reader = RispReader(self.inbound, 0)
         self.note_unfinished(0, True, False)
 
+    def piece_size(self) -> int:
+        """Smaller than for other sessions: the shortest operations have nine bytes, and each may join or leave a queue."""
+        return max(self.reader.missing_size(), PIECE_SIZE)
+
+    def missing_size(self) -> int:
+        return self.reader.missing_size()
+
+    def forget_spent(self) -> None:
+        self.reader.forget_spent()
+        self.note_operation(self.reader)
+
     def ended(self) -> None:
         self.rq.nodes.pop(self.connection_no, None)
         self.lost(CONNECTION_ENDED)
         self.exit()
 
     def lost(self, reason: int) -> None:
-        """Gone with all its consumers: what they hold goes back to the line."""
-        self.is_connected = False  # nothing more is said to it
+        """The node is gone with all its consumers: their leased messages go back to the queue."""
+        self.is_connected = False  # nothing more is sent to it
+        self.leaving = []
         for consumer in self.consumers.values():
             consumer.is_connected = False
-            self.release(consumer, reason)
+            consumer.is_consuming = False
+            consumer.is_blocked = True
+            if consumer.is_worker:
+                self.leaving.append(consumer)
+        self.leaving_reason = reason
+        self.part()
+
+    def part(self) -> None:
+        if self.catch_up():
+            self.fall_behind()
+
+    def catch_up(self) -> bool:
+        """Release some of the leaving consumers. The others get no new work in the meantime."""
+        count = 0
+        work = 0
+        while count < len(self.leaving) and work < PARTED_STEP:
+            consumer = self.leaving[count]
+            count += 1
+            work += 1 + len(consumer.held)
+            if not self.is_connected:
+                self.release(consumer, self.leaving_reason)
+            elif consumer.is_worker and not consumer.is_leaving:
+                self.let_go(consumer)
+        self.leaving = self.leaving[count:]
+        if not self.leaving and self.is_closing:
+            self.finish_if_done()
+        return len(self.leaving) > 0
 
     def release(self, consumer: RqConsumer, reason: int) -> None:
-        """It is no worker any more, until the node consumes its queue again."""
+        """End its role as a worker, until the node consumes its queue again."""
         consumer.is_consuming = False
         self.exchange.unsubscribe_exactly(consumer, consumer.queue)
         self.exchange.lose(consumer, reason)
 
     def let_go(self, consumer: RqConsumer) -> None:
-        """Nothing new for it; what it holds may still be answered."""
+        """Give it no new work; its leased messages may still be answered."""
         consumer.is_consuming = False
         self.exchange.leave(consumer)
         if not consumer.held:
@@ -120,10 +164,12 @@ class RqSession(RqSource):
         self.balance()
 
     def balance(self) -> None:
-        """One that does not read, or does not speak, gets no new work."""
-        is_blocked = self.is_blocked or self.is_idle
+        """Block consumers from new work while the node does not read or is silent."""
+        if not self.is_connected or self.leaving:  # consumers that are still to be released stay blocked
+            return
         for consumer in self.consumers.values():
-            if is_blocked:
+            # Read anew each time: what one consumer is given may fill the output of all.
+            if self.is_blocked or self.is_idle:
                 consumer.is_blocked = True
             elif consumer.is_blocked:
                 self.exchange.unblock(consumer)
@@ -131,31 +177,28 @@ class RqSession(RqSource):
     # -- closing --------------------------------------------------------------------------------------------------------
 
     def begin_closing(self) -> None:
-        """The node is about to go."""
+        """The node sent CLOSING."""
         self.is_closing = True
-        for consumer in self.consumers.values():
-            if consumer.is_worker and not consumer.is_leaving:
-                self.let_go(consumer)
+        self.leaving = list(self.consumers.values())
+        for consumer in self.leaving:
+            consumer.is_blocked = True
+        self.part()
 
     def finish_if_done(self) -> None:
-        """End the connection of a node that said CLOSING, once nothing is owed either way."""
-        if self.asked > 0:
-            return
-        for consumer in self.consumers.values():
-            if consumer.held:
-                return
-        self.finish()
+        """End the connection of a node that sent CLOSING, once no answer is pending in either direction."""
+        if self.asked == 0 and not self.leaving and self.hands.count == len(self.hands.stale):
+            self.finish()
 
     def say_closing(self) -> None:
-        """CLOSING of our own: nothing new is sent, what it holds it may still answer."""
+        """Send our own CLOSING: no new requests; the node may still answer those it holds."""
         if not self.has_said_closing:
             self.has_said_closing = True
             self.say_now(CONTROLLER_CLOSING)
 
     def say_goodbye(self) -> None:
-        """The broker stops: whatever the node still waits for cannot finish."""
+        """The broker stops: cancel all pending requests of the node."""
         self.say_closing()
-        if self.asked > 0:  # else there is nothing to look for among all the messages
+        if self.asked > 0:  # else the search through all messages is unnecessary
             self.exchange.cancel_all(self, BROKER_STOPPED)
         self.finish()
 
@@ -167,10 +210,8 @@ class RqSession(RqSource):
             self.finish_if_done()
         if self.is_unread:
             self.last_sign_ns = self.exchange.now_ns
-        for consumer in self.consumers.values():
-            consumer.last_sign_ns = self.last_sign_ns
         silence_ns = self.exchange.now_ns - self.last_sign_ns
-        # One that has not said anything yet must do so in time; a source may have nothing to ask, but it answers.
+        # A node that has sent nothing yet must send something within `greeting_ns`; a source may have no requests, but it answers a PING.
         if silence_ns < (settings.ping_ns if self.is_greeted else min(settings.ping_ns, settings.greeting_ns // 2)):
             return
         if not self.is_pinged:

@@ -1,4 +1,4 @@
-"""A source: whoever asks, be it a node or another controller's broker. The core's verbs towards it, as rq words them."""
+"""A source of requests, either a node or another controller: the core's callbacks for it, as rq messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from librt.strings import write_i32_be
 from mypy_extensions import i32
 
 from dragoman.dialects.rq.dialect import RqDialect
-from dragoman.dialects.session import Hub, Session, address_of
+from dragoman.dialects.session import Outboxes, Session, address_of
 from dragoman.limits import INLINE_BODY_SIZE_MAX
 from dragoman.model.message import Message
 from dragoman.model.words import REPLY_WANTED, RQ
@@ -16,42 +16,42 @@ from dragoman.wire.risp.writer import CLEAR_ID
 
 
 class RqSource(Session):
-    """One connection over which requests come and their answers go."""
+    """One connection that requests come from and their answers go to."""
 
-    def __init__(self, listener: str, listener_no: int, hub: Hub, dialect: RqDialect) -> None:
-        super().__init__(RQ, listener, hub)
+    def __init__(self, listener: str, listener_no: int, outboxes: Outboxes, dialect: RqDialect) -> None:
+        super().__init__(RQ, listener, outboxes)
         self.listener_no = listener_no
         self.rq = dialect
-        self.asked: int = 0  # requests of its that are owed an answer
-        self.is_closing: bool = False  # it said CLOSING: the connection ends once nothing is owed
+        self.asked: int = 0  # its requests that are not answered yet
+        self.is_closing: bool = False  # it sent CLOSING: the connection ends once no answer is pending
 
     def enter(self) -> None:
-        """The connection is there."""
-        self.address = address_of(self.listener_no, b"", self.hub.boot_no, self.connection_no)
+        """Register the new connection."""
+        self.address = address_of(self.listener_no, b"", self.outboxes.boot_no, self.connection_no)
         self.last_sign_ns = self.exchange.now_ns
         self.rq.sessions[self.connection_no] = self
         self.exchange.hello(self)
 
     def note_operation(self, reader: RispReader) -> None:
-        """Keep account of what the reader keeps after a read: an operation cut short, or the payload of the last one."""
+        """Account for the bytes that the reader stores after a read: an incomplete operation, or the payload of the last one."""
         size = reader.unfinished_size()
         if size != self.unfinished_size or self.is_unfinished:
             is_cut_short = reader.is_cut_short()
             self.note_unfinished(size, not is_cut_short or size < self.unfinished_size, is_cut_short)
 
     def exit(self) -> None:
-        """The connection is gone."""
+        """Unregister the connection that has ended."""
         self.rq.sessions.pop(self.connection_no, None)
         self.exchange.goodbye(self)
 
     def finish_if_done(self) -> None:
-        """End the connection of one that said CLOSING, once nothing is owed either way."""
+        """End the connection of a peer that sent CLOSING, once no answer is pending in either direction."""
         raise NotImplementedError
 
-    # -- the core's verbs, towards a source -----------------------------------------------------------------------------
+    # -- callbacks of the core, for a source ----------------------------------------------------------------------------
 
     def kept(self, message: Message) -> None:
-        """A request without a reply is delivered once it is kept, and nothing more is said of it."""
+        """Send DELIVERED for a request without a reply, which is its only answer."""
         self.say_of(message, DELIVERED)
 
     def handed_over(self, message: Message) -> None:
@@ -81,7 +81,7 @@ class RqSource(Session):
             self.finish_if_done()
 
     def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
-        """rq has one word for every failure; a request without a reply had its last word when it was kept."""
+        """Send UNDELIVERED, rq's only message for a failure; a request without a reply already had its only answer."""
         if message.flags & REPLY_WANTED:
             self.asked -= 1
             self.say_undelivered(message)
@@ -92,17 +92,17 @@ class RqSource(Session):
         self.say_of(message, UNDELIVERED)
 
     def say_of(self, message: Message, command: int) -> None:
-        """One of the words that carry only an id."""
+        """Send one of the commands that carry only an id."""
         out = self.held_out
         out.write(CLEAR_ID)
         out.write(message.client_id)
         out.append(command)
         self.touch()
 
-    # -- words ----------------------------------------------------------------------------------------------------------
+    # -- output ---------------------------------------------------------------------------------------------------------
 
     def say_now(self, data: bytes) -> None:
-        """Send what no fact caused."""
+        """Send bytes that do not depend on a fact."""
         if self.is_connected:
             self.free_out.write(data)
             self.touch()

@@ -1,4 +1,4 @@
-"""What a peer is told when something is wrong: ERROR with one of Scale0's five codes."""
+"""The errors sent to a peer: ERROR with one of Scale0's five codes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from dragoman.dialects.scale0.session import Scale0Session
 
 
-# How the reason of an ERROR begins when the message it is about was not taken.
+# The prefix of an ERROR's reason when the message was not accepted.
 NOT_TAKEN: Final = "NOT_ACCEPTING"
 SKEWED: Final = "CLOCK_SKEW"
 REFUSED_WORDS: Final = [code.encode() for code in [NOT_TAKEN, SKEWED, *REFUSAL_CODES[1:]]]
 
 
 def error_header(code: int, reason: bytes, token: bytes) -> bytes:
-    """`token` is the id of the message it is about, if it is about one."""
+    """Build the header of an ERROR; `token` is the id of the message it refers to, if any."""
     if token:
         return b'{"code":%d,"reason":%s,"id":%s}' % (code, token_of(reason), token)
     return b'{"code":%d,"reason":%s}' % (code, token_of(reason))
@@ -46,7 +46,7 @@ def say_skew(session: Scale0Session, time_ms: i64, token: bytes) -> None:
 
 
 def misunderstood(session: Scale0Session, reason: str, token: bytes) -> None:
-    """Answered, and counted: who goes on like this is told so once more and then not heard for a while."""
+    """Answer and count a message that is not understood: a peer that sends too many gets one more error and is then ignored for a while."""
     now_ns = session.exchange.now_ns
     settings = session.scale0.settings
     if now_ns - session.first_offence_ns > settings.ban_ns:
@@ -66,7 +66,7 @@ def misunderstood(session: Scale0Session, reason: str, token: bytes) -> None:
 
 
 def refuse(session: Scale0Session, m: Message, refusal: int) -> None:
-    """New work was not taken."""
+    """Answer new work that was not accepted."""
     if refusal == DRAINING:
         code = MOVED
     elif refusal == TOO_LONG or refusal == BAD_HEADER or refusal == INEXPRESSIBLE:

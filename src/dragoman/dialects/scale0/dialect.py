@@ -1,18 +1,24 @@
-"""What all Scale0 sessions of a broker share: settings, the configuration and its version, bans, and the broadcast of the newest
+"""State shared by all Scale0 sessions of a broker: settings, the configuration and its version, bans, and the broadcast of the newest
 original."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from dragoman.dialects.contract import Dialect
-from dragoman.dialects.scale0.documents import Documents
+from dragoman.dialects.scale0.configuration.documents import Documents
 from dragoman.dialects.scale0.phrases import Phrases
-from dragoman.dialects.scale0.tree import Node
+from dragoman.dialects.scale0.settings import Scale0Settings
 from dragoman.dialects.scale0.words import HEARTBEAT, OK, PING
-from dragoman.dialects.session import Hub
+from dragoman.dialects.session import Outboxes
 from dragoman.limits import BANS_MAX
 from dragoman.model.units import SECOND_NS
+
+# The most listeners of the PUB port for which a broadcast takes negligible time.
+LISTENERS_QUICK: Final = 8
+# Peers, and bytes, of a new configuration that are sent in one turn: some ms of the event loop.
+PUSHED_MAX: Final = 100
+PUSHED_SIZE_MAX: Final = 64 * 1024
 
 if TYPE_CHECKING:
     from dragoman.dialects.scale0.session import Scale0Session
@@ -20,36 +26,23 @@ if TYPE_CHECKING:
 
 
 @final
-class Scale0Settings:
-    """docs/reference/config.md explains each."""
-
-    def __init__(self) -> None:
-        self.tree = Node()
-        self.heartbeat_ns: int = 10 * SECOND_NS
-        self.heartbeats_missed: int = 3
-        self.skew_ns: int = 30 * SECOND_NS
-        self.offences_max: int = 10
-        self.ban_ns: int = 60 * SECOND_NS
-        self.broadcast_ns: int = SECOND_NS
-
-
-@final
 class Scale0Dialect(Dialect):
     """Shared by the sessions of all Scale0 listeners."""
 
-    def __init__(self, hub: Hub, settings: Scale0Settings) -> None:
-        super().__init__(hub)
+    def __init__(self, outboxes: Outboxes, settings: Scale0Settings) -> None:
+        super().__init__(outboxes)
         self.settings = settings
         self.documents = Documents(settings.tree, settings.heartbeat_ns / SECOND_NS)
         self.phrases = Phrases(self.documents.version.encode(), self.exchange.ids)
         self.speakers: dict[int, Scale0Session] = {}  # sessions of the ROUTER ports, by connection number
-        self.listeners: dict[int, Scale0Subscriber] = {}  # of the PUB port
-        self.bans: dict[bytes, int] = {}  # host and identity: until when
+        self.listeners: dict[int, Scale0Subscriber] = {}  # sessions of the PUB port
+        self.bans: dict[bytes, int] = {}  # host and identity → end of the ban
         self.is_draining: bool = False
         self.next_broadcast_ns: int = 0
+        self.unpushed: dict[int, Scale0Session] = {}  # sessions that a new configuration must still be sent to
 
     def reconfigured(self) -> None:
-        """Everybody gets the new configuration, if there is one."""
+        """Send the new configuration to all peers, if it has changed."""
         documents = Documents(self.settings.tree, self.settings.heartbeat_ns / SECOND_NS)
         if documents.version == self.documents.version:
             return
@@ -58,13 +51,24 @@ class Scale0Dialect(Dialect):
                 documents.lose(fellow.address)
         self.documents = documents
         self.phrases = Phrases(documents.version.encode(), self.exchange.ids)
-        for session in list(self.speakers.values()):
+        self.unpushed = dict(self.speakers)
+        self.push_some()
+
+    def push_some(self) -> None:
+        """Send the new configuration to some of the peers that do not have it yet; the rest follows with the next sweeps."""
+        count = 0
+        size = 0
+        while self.unpushed and count < PUSHED_MAX and size < PUSHED_SIZE_MAX:
+            session = self.unpushed.pop(next(iter(self.unpushed)))
+            before = len(session.free_out)
             session.push_config()
+            size += len(session.free_out) - before
+            count += 1
 
     def wall_ns(self) -> int:
-        """What peers' clocks are compared with. The core's time takes no part in steps of the wall clock, and stands still while the disk
-        does."""
-        return self.hub.wall_ns if self.hub.wall_ns != 0 else self.exchange.now_ns
+        """The time to compare peers' clocks with. The core's time ignores steps of the wall clock, and stands still while the disk is
+        blocked."""
+        return self.outboxes.wall_ns if self.outboxes.wall_ns != 0 else self.exchange.now_ns
 
     def draining(self) -> None:
         self.is_draining = True
@@ -87,8 +91,8 @@ class Scale0Dialect(Dialect):
     # -- other brokers --------------------------------------------------------------------------------------------------
 
     def broker_for(self, services: list[bytes], is_client: bool) -> str:
-        """The address of the least loaded broker that serves all these; empty when there is none. This one counts among them where
-        the configuration names its address, and it accepts."""
+        """The address of the least loaded broker that serves all of these; empty when there is none. This broker is considered if the
+        configuration has its address and it accepts new peers."""
         documents = self.documents
         best_rank = 0
         best_load = 2.0
@@ -109,7 +113,7 @@ class Scale0Dialect(Dialect):
         return best
 
     def heard_of(self, address: str, is_live: bool, load: float) -> None:
-        """What a look at another broker has shown; its load is negative where it did not tell."""
+        """Store the result of checking another broker; the load is negative if it did not report one."""
         for fellow in self.documents.fellows:
             if fellow.address == address:
                 fellow.is_live = is_live
@@ -117,7 +121,7 @@ class Scale0Dialect(Dialect):
                     fellow.load = load
 
     def own_load(self) -> float:
-        """The part of all workers' room that is taken; a broker without workers can do nothing for anybody."""
+        """The fraction of all workers' slots that is in use; 1 for a broker without workers, which cannot do any work."""
         held = 0
         room = 0
         for worker in self.exchange.all_workers():
@@ -142,10 +146,11 @@ class Scale0Dialect(Dialect):
         del self.bans[who]
         return False
 
-    # -- what the newest original broadcasts ----------------------------------------------------------------------------
+    # -- broadcasts of the newest original ------------------------------------------------------------------------------
 
     def sweep(self, now_ns: int) -> None:
         super().sweep(now_ns)
+        self.push_some()
         if now_ns >= self.next_broadcast_ns:
             self.next_broadcast_ns = now_ns + self.settings.broadcast_ns
             stamp = b"%.2f" % (now_ns / SECOND_NS)
@@ -163,9 +168,13 @@ class Scale0Dialect(Dialect):
         for listener in self.listeners.values():
             listener.tell(frames)
 
+    def takes_long(self) -> bool:
+        """Whether there are so many listeners that a second broadcast should wait for the next turn."""
+        return len(self.listeners) > LISTENERS_QUICK
+
 
 def serves(served: list[str], wanted: list[bytes]) -> bool:
-    """A broker that names no services serves them all."""
+    """Whether a broker serves all wanted services; one without a list serves everything."""
     if not served:
         return True
     return all(name.decode("utf-8", "replace") in served for name in wanted)

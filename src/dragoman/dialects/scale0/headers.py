@@ -1,9 +1,9 @@
-"""The header of a Scale0 message: one JSON object, read and written by bytes.
+"""Parses and builds the header of a Scale0 message: one JSON object.
 
-Three headers make a round trip, so the plain ones (ASCII, no escapes, no nesting but a list of names) are walked once by offset.
-Anything else goes the slow way, through a JSON reader; both give the same, and only the slow one finds fault.
+A round trip has three headers, so plain ones (ASCII, no escapes, no nesting except a list of names) are parsed in one pass by offset. All
+others use a JSON parser, which is slower; both give the same result, and only the slow one reports errors.
 
-An `id` belongs to its client: a text or a number, it comes back exactly as it came. So its token is kept as it was written.
+An `id` belongs to its client: a text or a number, it is returned exactly as it was sent. So its token is stored as written.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dragoman.limits import HEADERS_SIZE_MAX
 
 NO_TIME: Final = -1
 UNKNOWN_LOAD: Final = -1.0
-INTERVAL_S_MAX: Final = 86400.0  # a worker heard of once a day is no worker
+INTERVAL_S_MAX: Final = 86400.0  # a worker with less than one heartbeat a day is useless
 QUOTE: Final = 0x22
 COMMA: Final = 0x2C
 ZERO: Final = 0x30
@@ -30,13 +30,13 @@ RAW: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 @final
 class Header:
-    """What a header says. Texts are bytes of UTF-8; a token is a JSON value as it was written; empty: not said."""
+    """The fields of a header. Texts are UTF-8 bytes; a token is a JSON value as it was written; empty: not present."""
 
     def __init__(self) -> None:
-        self.problem: str = ""  # why it could not be read
-        self.id: bytes = b""  # token; of a plain one ask `id_token`
-        self.has_plain_id: bool = False  # it is a text that can stand between quotes as it is
-        self.text: bytes = b""  # then, where it stands
+        self.problem: str = ""  # why it is invalid
+        self.id: bytes = b""  # token; for a plain id use `id_token`
+        self.has_plain_id: bool = False  # it is a text without characters to escape
+        self.text: bytes = b""  # if so, the header, with the offsets of the id in it
         self.id_at: i64 = 0
         self.id_end: i64 = 0
         self.service: bytes = b""
@@ -67,7 +67,7 @@ def read_header(text: bytes) -> Header:
 
 @final
 class Memory:
-    """A peer's last header. The next one mostly is the same, or the same but for its id, and need not be read."""
+    """Caches a peer's last header. The next one is mostly identical, or differs only in its id, and need not be parsed."""
 
     def __init__(self) -> None:
         self.text: bytes = b""
@@ -78,7 +78,7 @@ class Memory:
         self.tail_size: i64 = 0
 
     def read(self, text: bytes) -> Header:
-        """What a header says; it holds until the next one is read."""
+        """Parse a header; the result is valid until the next call."""
         if text == self.text:
             return self.last
         head_size: i64 = self.head_size
@@ -91,6 +91,8 @@ class Memory:
                 self.text = text
                 return last
         h = read_header(text)
+        if len(text) > HEADERS_SIZE_MAX:
+            return h  # refused later, so not worth caching
         self.text = text
         self.last = h
         self.head_size = 0
@@ -103,7 +105,7 @@ class Memory:
 
 
 def walk(text: bytes, h: Header) -> bool:
-    """Read a plain header; False when it is not plain, whatever it is."""
+    """Parse a plain header; False when it is not plain, whether it is valid or not."""
     end: i64 = len(text)
     if end == 0:
         return True
@@ -159,7 +161,7 @@ def skip_blanks(text: bytes, at: i64, end: i64) -> i64:
 
 
 def plain_end(text: bytes, at: i64, end: i64) -> i64:
-    """Where the quote of a plain text stands that begins at `at`; -1: it is not plain."""
+    """The offset of the closing quote of a plain text that begins at `at`; -1: it is not plain."""
     while at < end:
         char: i64 = text[at]
         if char == QUOTE:
@@ -171,7 +173,7 @@ def plain_end(text: bytes, at: i64, end: i64) -> i64:
 
 
 def number_end(text: bytes, at: i64, end: i64) -> i64:
-    """Behind a number without sign and exponent; -1: another one."""
+    """The offset behind a number without sign and exponent; -1: not such a number."""
     start: i64 = at
     while at < end and ZERO <= text[at] <= NINE:
         at += 1
@@ -190,7 +192,7 @@ def number_end(text: bytes, at: i64, end: i64) -> i64:
 
 
 def list_end(text: bytes, at: i64, end: i64) -> i64:
-    """Behind a list of plain texts; -1: another one."""
+    """The offset behind a list of plain texts; -1: not such a list."""
     at = skip_blanks(text, at, end)
     if at < end and text[at] == 0x5D:
         return at + 1
@@ -210,7 +212,7 @@ def list_end(text: bytes, at: i64, end: i64) -> i64:
 
 
 def is_at(text: bytes, at: i64, part: bytes) -> bool:
-    """Whether a part stands at a place that has room for it: eight bytes at a time, and nothing is made for it."""
+    """Whether `part` occurs at `at`, where the text must be long enough: compares eight bytes at a time, without allocating."""
     index: i64 = 0
     size: i64 = len(part)
     while index + 8 <= size:
@@ -225,7 +227,7 @@ def is_at(text: bytes, at: i64, part: bytes) -> bool:
 
 
 def take(h: Header, text: bytes, key_at: i64, key_end: i64, at: i64, end: i64) -> bool:
-    """Take one member; the usual ones without making anything that is thrown away."""
+    """Store one member; the common ones without temporary objects."""
     size: i64 = key_end - key_at
     if size == 2 and is_at(text, key_at, b"id"):
         h.has_plain_id = text[at] == QUOTE
@@ -287,7 +289,7 @@ def read_slowly(text: bytes, h: Header) -> None:
 
 
 def put(h: Header, key: bytes, token: bytes) -> bool:
-    """Take a member by its token; False when the value is none that this key can have. `null` is the same as nothing."""
+    """Store a member by its token; False when the value is invalid for this key. `null` means absent."""
     if token == b"null":
         return True
     if key == b"id":
@@ -333,7 +335,7 @@ def put(h: Header, key: bytes, token: bytes) -> bool:
 
 
 def number(token: bytes) -> float:
-    """A number, also one in quotes; NaN when it is none. No larger than a float can count to exactly."""
+    """Parse a number, also one in quotes; NaN when it is none. Limited to what a float represents exactly."""
     text = text_of(token)
     try:
         value = float(text)
@@ -343,7 +345,7 @@ def number(token: bytes) -> float:
 
 
 def text_of(token: bytes) -> bytes:
-    """A token as text: what a string says, anything else as it is written."""
+    """A token as text: the content of a string, anything else as written."""
     if token[:1] != b'"':
         return token
     if b"\\" not in token:
@@ -368,7 +370,7 @@ def names_of(token: bytes) -> list[bytes]:
         items = value
     elif isinstance(value, str):
         items = [part.strip() for part in value.split(",")]
-    found: dict[bytes, bool] = {}  # in the order they came; a list of ten thousand must not be looked through for each
+    found: dict[bytes, bool] = {}  # ordered, and fast to search with ten thousand names
     for item in items:
         if isinstance(item, str) and item:
             found[item.encode("utf-8", "replace")] = True
@@ -376,7 +378,7 @@ def names_of(token: bytes) -> list[bytes]:
 
 
 def is_plain(text: bytes) -> bool:
-    """Whether a text can stand between quotes as it is."""
+    """Whether a text can be put between quotes without escaping."""
     at: i64 = 0
     end: i64 = len(text)
     while at < end:

@@ -1,5 +1,5 @@
-"""The text forms of the programs that ran, in the order they were written. None of them knows TASK: such a worker is answered in
-kind, and never enters the line.
+"""The text forms of earlier Scale0 programs, in the order they were written. None of them knows TASK: such a worker is answered in its own
+form, and never gets a task.
 
     first    PING "<uri> <svc,svc> <seconds>"     ← PONG "<seconds>"
     second   READY "<uri> <svc>"                  ← OK ""; we PING t, it PONGs t; HEARTBEAT t is echoed
@@ -25,8 +25,8 @@ NEWEST: Final = 3
 
 
 def take(session: Scale0Session, command: bytes, text: bytes) -> None:
-    tokens = text.split()
-    if len(text) > NAME_SIZE_MAX or not tokens:
+    tokens = text.split() if len(text) <= NAME_SIZE_MAX else []
+    if not tokens:
         complaints.misunderstood(session, "the header is not one JSON object", b"")
     elif command == PING:
         on_ping(session, tokens)
@@ -42,7 +42,7 @@ def take(session: Scale0Session, command: bytes, text: bytes) -> None:
 
 
 def on_ping(session: Scale0Session, tokens: list[bytes]) -> None:
-    """With one token it is our own PING that comes back, which wants no answer; only a REQ socket waits for one."""
+    """Handle a PING. With one token it is our own PING returned, which needs no answer; only a REQ socket waits for one."""
     if len(tokens) > 1:
         session.generation = FIRST
     elif not session.is_req:
@@ -60,6 +60,7 @@ def on_ready(session: Scale0Session, tokens: list[bytes]) -> None:
         session.tell_now([OK, b""])
     elif session.identity:
         session.scale0.broadcast_ok(session.identity)
+        session.had_enough = session.scale0.takes_long()
 
 
 def on_heartbeat(session: Scale0Session, text: bytes) -> None:
@@ -67,3 +68,4 @@ def on_heartbeat(session: Scale0Session, text: bytes) -> None:
         session.tell_now([HEARTBEAT, text])
     else:
         session.scale0.broadcast_heartbeat(session.identity, text)
+        session.had_enough = session.scale0.takes_long()

@@ -1,18 +1,20 @@
-"""CONNECT and CONFIG, NEEDBROKER and CHANGEBROKER: what a peer is to be, and where."""
+"""The broker's handling of CONNECT and NEEDBROKER: a peer's name, services and configuration, and redirection to another broker."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from dragoman.dialects.scale0 import complaints, documents
+from dragoman.dialects.scale0 import complaints
+from dragoman.dialects.scale0.configuration import documents
 from dragoman.dialects.scale0.headers import Header, names_of, token_of
 from dragoman.dialects.scale0.words import CHANGEBROKER, CONFIG, MOVED, NOT_ACCEPTING
-from dragoman.model.words import REFUSAL_CODES, REFUSAL_TEXTS, TAKEN
+from dragoman.limits import SERVED_MAX
+from dragoman.model.words import REFUSAL_CODES, REFUSAL_TEXTS, TAKEN, TOO_MANY_SERVED
 
 if TYPE_CHECKING:
     from dragoman.dialects.scale0.session import Scale0Session
 
-WEIGHT: Final = 10  # Scale0 knows none: all services of a worker are alike
+WEIGHT: Final = 10  # Scale0 has no weights: all services of a worker are equal
 
 
 def on_connect(session: Scale0Session, h: Header) -> None:
@@ -21,7 +23,8 @@ def on_connect(session: Scale0Session, h: Header) -> None:
         shown = h.config_type[:40].decode("utf-8", "replace")
         complaints.misunderstood(session, h.problem or f"config_type is JSON, XML or ZFL, not {shown}", b"")
         return
-    take_offer(session, h)
+    if not take_offer(session, h):
+        return
     session.config_type = config_type
     if session.scale0.is_draining:
         move(session)
@@ -32,14 +35,20 @@ def on_connect(session: Scale0Session, h: Header) -> None:
         send_config(session)
 
 
-def take_offer(session: Scale0Session, h: Header) -> None:
-    """Who it says it is, and what it offers to do."""
+def take_offer(session: Scale0Session, h: Header) -> bool:
+    """Store the name and the services that it offers; False when these are too many and the peer got an error."""
+    offered = names_of(h.services)
+    if len(offered) > SERVED_MAX:
+        said = f"services: {REFUSAL_CODES[TOO_MANY_SERVED]}: {REFUSAL_TEXTS[TOO_MANY_SERVED]}"
+        complaints.misunderstood(session, said, b"")
+        return False
     if h.identity:
         set_name(session, h.identity)
     if h.services:
         session.offered_token = h.services
-        session.offered = names_of(h.services)
+        session.offered = offered
         session.is_unsettled = True
+    return True
 
 
 def set_name(session: Scale0Session, identity: bytes) -> None:
@@ -50,16 +59,16 @@ def set_name(session: Scale0Session, identity: bytes) -> None:
 
 
 def settle(session: Scale0Session) -> bool:
-    """Let the core know what a worker serves; False when the worker was told that it cannot."""
+    """Register a worker's services with the core; False when they are refused and the worker got an error."""
     served = session.scale0.documents.services_of(session.name, session.offered)
     session.is_unsettled = False
     if session.is_worker and served == session.serving:
         return True
     if not served:
-        session.exchange.note(session, "SCALE0_NO_SERVICES")  # it is alive, and that is all
+        session.exchange.note(session, "SCALE0_NO_SERVICES")  # its messages are only heartbeats
         if session.is_worker:
             session.serving = served
-            session.exchange.leave(session)  # what it holds it may answer
+            session.exchange.leave(session)  # it may still answer its leased tasks
         return True
     refusal = session.exchange.join(session, [(WEIGHT, name) for name in served])
     if refusal != TAKEN:
@@ -71,7 +80,7 @@ def settle(session: Scale0Session) -> bool:
 
 
 def settle_anew(session: Scale0Session) -> None:
-    """The configuration may have given a worker other services: its place in the line it keeps."""
+    """Register the services again, which the configuration may have changed; a queued worker stays queued."""
     slots = session.slots
     was = session.serving
     if settle(session) and session.serving is not was and slots > 0:
@@ -81,7 +90,7 @@ def settle_anew(session: Scale0Session) -> None:
 def send_config(session: Scale0Session) -> None:
     known = session.scale0.documents
     tree = known.document_for(session.name, session.offered, session.is_on_worker_port)
-    load = session.scale0.own_load()  # for other brokers, who ask as clients do
+    load = session.scale0.own_load()  # for other brokers, which connect as clients
     header = b'{"config_type":"%s","config_version":"%s","load":%.3f}' % (
         session.config_type,
         known.version.encode(),
@@ -92,11 +101,12 @@ def send_config(session: Scale0Session) -> None:
 
 
 def on_needbroker(session: Scale0Session, h: Header) -> None:
-    """Answered whatever state this broker is in."""
+    """Answer NEEDBROKER, whatever state this broker is in."""
     if h.problem:
         complaints.misunderstood(session, h.problem, b"")
         return
-    take_offer(session, h)
+    if not take_offer(session, h):
+        return
     if session.scale0.is_draining:
         move(session)
     elif not send_elsewhere(session, "least loaded"):
@@ -104,7 +114,7 @@ def on_needbroker(session: Scale0Session, h: Header) -> None:
 
 
 def move(session: Scale0Session) -> None:
-    """301 and where to go. A REQ socket hears one of them: the place, if there is one."""
+    """Send 301 and CHANGEBROKER. A REQ socket gets only one of them: CHANGEBROKER, if there is another broker."""
     if session.is_req:
         if not send_elsewhere(session, "this broker is stopping"):
             session.error(MOVED, "this broker is stopping", b"")
@@ -114,7 +124,7 @@ def move(session: Scale0Session) -> None:
 
 
 def send_elsewhere(session: Scale0Session, reason: str) -> bool:
-    """CHANGEBROKER, if there is a broker for it."""
+    """Send CHANGEBROKER, if there is another broker for it."""
     services = session.scale0.documents.services_of(session.name, session.offered)
     address = session.scale0.broker_for(services, not session.is_on_worker_port)
     if address:

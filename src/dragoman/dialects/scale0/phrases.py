@@ -1,11 +1,11 @@
-"""Words that many messages share, kept ready: what follows the id in a header holds for a whole tick.
+"""Caches parts that many messages share: what follows the id in a header is the same for a whole tick.
 
     TASK       {"id":"<digits>.<origin>.<client's id>","traceparent":…,"service":…,"time":…,"config_version":…}
     TASKREPLY  {"id":<as the client wrote it>,"time":…,"config_version":…}
     PONG       {"time":…,"config_version":…}
 
-The digits (`WireIds`) find the message again; origin and client's id are there for people. `traceparent` is there where the
-client told one.
+The digits (`WireIds`) identify the message; origin and client's id are for human readers. `traceparent` is present if the client sent
+one.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ ORIGIN_SIZE_MAX: Final = 64
 
 @final
 class Phrases:
-    """For one version of the configuration."""
+    """The cached parts for one version of the configuration."""
 
     def __init__(self, version: bytes, ids: WireIds) -> None:
         self.ids = ids
         self.version = version
         self.version_token: bytes = b'"%s"' % version
         self.now_ns: int = -1
-        self.reply_tail: bytes = b""  # behind the id of a TASKREPLY, to the end of the header
+        self.reply_tail: bytes = b""  # from behind the id of a TASKREPLY to the end of the header
         self.pong_header: bytes = b""
-        self.pong: bytes = b""  # the whole message, as ZMTP 2.0 and later write it
+        self.pong: bytes = b""  # the whole message, in the form of ZMTP 2.0 and later
         self.tails: dict[bytes, bytes] = {}  # of a TASK, by service
         self.origins: dict[bytes, bytes] = {}  # by address
 
     def at(self, now_ns: int) -> None:
-        """The tick's instant: what holds only for one of them is made anew."""
+        """Set the tick's time and rebuild the parts that contain it."""
         if now_ns != self.now_ns:
             self.now_ns = now_ns
             stamp = b'"time":%d.%03d,"config_version":"%s"}' % (
@@ -65,7 +65,7 @@ class Phrases:
         return tail
 
     def origin_of(self, address: bytes) -> bytes:
-        """Where a message came from, for people's eyes, between dots."""
+        """The origin of a message in readable form, between dots."""
         origin = self.origins.get(address)
         if origin is None:
             if len(self.origins) >= SCALE0_PHRASES_MAX:
@@ -78,7 +78,7 @@ class Phrases:
         return origin
 
     def write_task_header(self, out: BytesWriter, m: Message) -> None:
-        """The header frame of a TASK, with MORE."""
+        """Append the header frame of a TASK, with MORE."""
         origin = self.origin_of(m.address)
         client_id = readable_id(m)
         trace = trace_part(m)
@@ -93,15 +93,15 @@ class Phrases:
         out.write(tail)
 
     def task_header(self, m: Message) -> bytes:
-        """The same as a text."""
+        """The header of a TASK as bytes."""
         return b'{"id":"%s%s%s' % (self.task_id(m), trace_part(m), self.tail_for(m.queue))
 
     def task_id(self, m: Message) -> bytes:
-        """Its id towards workers."""
+        """The task's id towards workers."""
         return b"%s%s%s" % (self.ids.digits(m.number), self.origin_of(m.address), readable_id(m))
 
     def write_reply_header(self, out: BytesWriter, m: Message) -> None:
-        """The header frame of a TASKREPLY to a client, with MORE."""
+        """Append the header frame of a TASKREPLY to a client, with MORE."""
         token = without_traceparent(m.headers) if m.headers else b""
         client_id = m.client_id
         tail = self.reply_tail
@@ -117,12 +117,12 @@ class Phrases:
         out.write(tail)
 
     def reply_header(self, m: Message) -> bytes:
-        """The same as a text."""
+        """The header of a TASKREPLY as bytes."""
         return b'{"id":%s%s' % (id_token(m), self.reply_tail)
 
 
 def write_head(out: BytesWriter, size: int) -> None:
-    """The head of a frame that is not the last, whose body follows in parts."""
+    """Append the header of a frame that is not the last, whose body follows in parts."""
     if size <= SHORT_BODY_SIZE_MAX:
         out.append(MORE)
         out.append(size)
@@ -136,7 +136,7 @@ def write_size(out: BytesWriter, size: int) -> None:
 
 
 def readable_id(m: Message) -> bytes:
-    """A client's id between quotes; one of another dialect may hold anything."""
+    """A client's id that needs no escaping: one of another dialect may contain any bytes, and becomes hex."""
     client_id = m.client_id
     if (m.dialect == SCALE0 and not without_traceparent(m.headers)) or is_plain(client_id):
         return client_id
@@ -144,12 +144,12 @@ def readable_id(m: Message) -> bytes:
 
 
 def id_token(m: Message) -> bytes:
-    """A Scale0 client's id as it wrote it: kept as its headers, unless it is a plain text."""
+    """A Scale0 client's id as it was written: stored in the message's headers, unless it is a plain text."""
     token = without_traceparent(m.headers)
     return token if token else b'"%s"' % m.client_id
 
 
 def trace_part(m: Message) -> bytes:
-    """What stands between the id of a TASK, whose quote is open, and its tail."""
+    """The part between the id of a TASK, whose quote is still open, and its tail."""
     traceparent = traceparent_of(m)
     return b'","traceparent":"%s' % traceparent if traceparent else b""

@@ -1,7 +1,7 @@
-"""One Scale0 connection on a ROUTER port: a client on the client port, a worker on the worker port, or a legacy peer, by what it says.
+"""One Scale0 connection on a ROUTER port: a client on the client port, a worker on the worker port, or a legacy peer, by its messages.
 
-The law of the line: one PING buys one task. A PING puts a worker at the back of its services' lines if it is not in them, a TASK
-takes it out. The law of a REQ socket: one answer to each message, whatever there would be to say besides.
+Rule for workers: one PING grants one task. A PING puts a worker at the back of its services' worker queues if it is not in them; a TASK
+removes it. Rule for REQ sockets: one answer to each message, whatever else there would be to send.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dragoman.dialects.scale0.words import (
     TASKREPLY_OPENING,
     WRONG_VERSION,
 )
-from dragoman.dialects.session import Hub, ZmtpSession
+from dragoman.dialects.session import Outboxes, ZmtpSession
 from dragoman.dialects.traceparent import with_traceparent
 from dragoman.limits import ERROR_TEXT_SIZE_MAX, ID_SIZE_MAX, INLINE_BODY_SIZE_MAX
 from dragoman.model.message import Message
@@ -52,32 +52,32 @@ TIME_MS_MAX: Final = 9_000_000_000_000
 
 @final
 class Scale0Session(ZmtpSession):
-    """Understands every command on both ports; the port tells workers from clients."""
+    """Handles every command on both ports; the port distinguishes workers from clients."""
 
-    def __init__(self, listener: str, listener_no: int, hub: Hub, dialect: Scale0Dialect) -> None:
-        super().__init__(SCALE0, listener, listener_no, hub, b"ROUTER")
+    def __init__(self, listener: str, listener_no: int, outboxes: Outboxes, dialect: Scale0Dialect) -> None:
+        super().__init__(SCALE0, listener, listener_no, outboxes, b"ROUTER")
         self.scale0 = dialect
         self.is_on_worker_port: bool = listener == "scale0.worker"
         self.envelope: int = 0
         self.is_req: bool = False
-        self.is_plain: bool = True  # no envelope, the usual frame form, no REQ socket: the fast way out applies
-        self.owes: bool = False  # of a REQ socket: its message has had no answer yet
+        self.is_plain: bool = True  # no envelope, the usual frame form, no REQ socket: the fast output path applies
+        self.owes: bool = False  # of a REQ socket: its message is not answered yet
         self.awaited: int = 0  # and the number of the message that it waits for
-        self.has_spoken: bool = False  # in the JSON form: it knows CONFIG and ERROR
+        self.has_spoken: bool = False  # it has used the JSON form: it understands CONFIG and ERROR
         self.generation: int = 0  # of a legacy peer
-        self.name: str = ""  # the identity it goes by
+        self.name: str = ""  # its identity
         self.config_type: bytes = b"JSON"
         self.offered_token: bytes = b""
         self.offered: list[bytes] = []
-        self.serving: list[bytes] = []  # what the core knows it for
-        self.is_unsettled: bool = True  # what it serves is to be looked at again
+        self.serving: list[bytes] = []  # the services registered with the core
+        self.is_unsettled: bool = True  # its services must be registered again
         self.interval_ns: int = 0  # 0: the configuration's
         self.task_headers = Memory()
         self.ping_headers = Memory()
         self.last_word_ns: int = 0
-        self.owes_config: bool = False  # pushes that wait for a REQ socket's next message
+        self.owes_config: bool = False  # messages that wait for a REQ socket's next message
         self.owes_move: bool = False
-        self.who: bytes = b""  # host and identity, under which a ban is kept; empty: it has none
+        self.who: bytes = b""  # host and identity, the key of a ban; empty: it has none
         self.banned_until_ns: int = 0
         self.offences: int = 0
         self.first_offence_ns: int = 0
@@ -98,15 +98,16 @@ class Scale0Session(ZmtpSession):
     def ended(self) -> None:
         self.scale0.sessions.pop(self.connection_no, None)
         self.scale0.speakers.pop(self.connection_no, None)
+        self.scale0.unpushed.pop(self.connection_no, None)
         self.exchange.goodbye(self)
 
-    # -- what the peer says ---------------------------------------------------------------------------------------------
+    # -- messages from the peer -----------------------------------------------------------------------------------------
 
     def on_message(self, frames: list[bytes]) -> None:
         now_ns = self.exchange.now_ns
         if self.banned_until_ns != 0:
             if now_ns < self.banned_until_ns:
-                return  # it was told once
+                return  # it got an error when the ban began
             self.banned_until_ns = 0
             self.offences = 0
         self.last_word_ns = now_ns
@@ -131,8 +132,10 @@ class Scale0Session(ZmtpSession):
             self.on_taskreply(text, frames[at + 2] if count > at + 2 else b"")
         elif command == CONNECT:
             negotiation.on_connect(self, read_header(text))
+            self.had_enough = True  # a configuration may be large, and so may be the list of brokers
         elif command == NEEDBROKER:
             negotiation.on_needbroker(self, read_header(text))
+            self.had_enough = True
         else:
             complaints.misunderstood(self, f"{command[:40].decode('utf-8', 'replace')} is no command here", b"")
 
@@ -169,13 +172,13 @@ class Scale0Session(ZmtpSession):
             complaints.misunderstood(self, h.problem or "only a worker sends TASKREPLY, on its own port", h.id_token())
             return
         digits_at: int = h.id_at + 1 if h.has_plain_id and h.id_end - h.id_at >= DIGITS + 2 else -1
-        m = self.exchange.by_digits(self, text, digits_at)  # whoever knows the digits holds it, or held it
+        m = self.exchange.by_digits(self, text, digits_at)  # a worker that knows the digits has, or had, the task
         if m is None or (m.worker is not self and h.id_token() != b'"%s"' % self.scale0.phrases.task_id(m)):
-            # By the name under which a trace of the message looks for it.
+            # With the id that a trace of the message uses.
             self.exchange.late(self, self.exchange.ids.fact_id(text, digits_at, text_of(h.id_token())))
         else:
-            self.exchange.reply(self, m, body, False)  # whatever it says: its content is the client's business
-        # The work is done, so it counts; then the worker is judged.
+            self.exchange.reply(self, m, body, False)  # the content concerns only the client
+        # The work is done, so the answer counts; after that the worker's clock and version are checked.
         if self.is_acceptable(h) and self.is_req:
             self.answer_req(self.is_worker)
 
@@ -207,12 +210,12 @@ class Scale0Session(ZmtpSession):
             return
         self.pong()
         if h.is_busy:
-            self.slots = 0  # also of one that was in the line: it says that it has no room
+            self.slots = 0  # even if it was queued: the worker reports that it has no free slot
         elif self.is_worker and self.slots <= 0:
             self.exchange.ready(self, 1)
 
     def is_acceptable(self, h: Header) -> bool:
-        """Judge clock and version; False when the peer was told what is wrong instead of an answer."""
+        """Check clock and version; False when the peer got an error instead of an answer."""
         if h.time_ms >= 0 and self.is_skewed(h.time_ms):
             complaints.say_skew(self, h.time_ms, b"")
             if self.is_on_worker_port:
@@ -223,7 +226,7 @@ class Scale0Session(ZmtpSession):
         if h.version and h.version != phrases.version_token and text_of(h.version) != phrases.version:
             self.config_version = text_of(h.version)[:ID_SIZE_MAX]
             if self.owes_config or self.owes_move:
-                self.answer_req(False)  # a push waits for this REQ socket, and brings it up to date
+                self.answer_req(False)  # a pending message for this REQ socket brings it up to date
                 return False
             self.exchange.note(self, "SCALE0_WRONG_VERSION")
             self.error(WRONG_VERSION, f"the configuration is version {phrases.version.decode()}", b"")
@@ -235,7 +238,7 @@ class Scale0Session(ZmtpSession):
         return True
 
     def answer_req(self, may_work: bool) -> None:
-        """The one answer to a REQ socket's PING or TASKREPLY: what was to be pushed, else a task if one waits, else PONG."""
+        """Send the one answer to a REQ socket's PING or TASKREPLY: a pending move or configuration, else a waiting task, else PONG."""
         if self.owes_move:
             self.owes_move = False
             negotiation.move(self)
@@ -244,23 +247,23 @@ class Scale0Session(ZmtpSession):
             negotiation.send_config(self)
         elif may_work:
             self.exchange.ready(self, 1)
-            self.slots = 0  # it cannot be told of one later
+            self.slots = 0  # it cannot receive a task later
         if self.owes:
             self.pong()
 
     def is_skewed(self, time_ms: i64) -> bool:
-        # In machine words: a product of this size is slow as an int. A time beyond all reason is cut to stay within one.
+        # In machine words: a product of this size is slow as an int. An absurd time is clamped to stay within one.
         skew_ns: i64 = i64(self.scale0.wall_ns()) - min(time_ms, TIME_MS_MAX) * MILLISECOND_NS
         most_ns: i64 = self.scale0.settings.skew_ns
         return skew_ns > most_ns or -skew_ns > most_ns
 
-    # -- what it is told when something is wrong ------------------------------------------------------------------------
+    # -- errors ---------------------------------------------------------------------------------------------------------
 
     def error(self, code: int, reason: str, token: bytes) -> None:
-        """Nothing that waits for a commit: of what is told so, nothing was taken."""
+        """Send an ERROR without waiting for a commit: the message it refers to was not accepted."""
         self.tell_now([ERROR, error_header(code, reason.encode("utf-8", "replace"), token)])
 
-    # -- the core's verbs -----------------------------------------------------------------------------------------------
+    # -- callbacks of the core ------------------------------------------------------------------------------------------
 
     def deliver(self, message: Message) -> None:
         phrases = self.scale0.phrases
@@ -295,27 +298,27 @@ class Scale0Session(ZmtpSession):
         self.touch()
 
     def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
-        """There will be no TASKREPLY: why, in the worker's words if it had some."""
+        """Send the reason why there will be no TASKREPLY, as given by the worker, if it gave one."""
         if not self.is_req or message.number == self.awaited:
             said = value[:ERROR_TEXT_SIZE_MAX] if value else REASON_NAMES[reason].upper().encode()
             self.tell([ERROR, error_header(NOT_ACCEPTING, said, id_token(message))])
 
     def withdraw(self, message: Message, reason: int) -> None:
-        """Scale0 has no word for it; the late answer will be dropped."""
+        """Do nothing: Scale0 has no command for it; the late answer will be dropped."""
 
     def kept(self, message: Message) -> None:
-        """Scale0 has no word for it."""
+        """Do nothing: Scale0 has no command for it."""
 
     def handed_over(self, message: Message) -> None:
-        """Scale0 has no word for it."""
+        """Do nothing: Scale0 has no command for it."""
 
     def promoted(self, queue: bytes) -> None:
-        """Nothing here is exclusive."""
+        """Do nothing: Scale0 has no exclusive workers."""
 
-    # -- pushes and time ------------------------------------------------------------------------------------------------
+    # -- unrequested messages and time ----------------------------------------------------------------------------------
 
     def push_config(self) -> None:
-        """The configuration has changed."""
+        """Apply and send a changed configuration."""
         if self.is_worker:
             negotiation.settle_anew(self)
         self.is_unsettled = True
@@ -325,7 +328,7 @@ class Scale0Session(ZmtpSession):
             negotiation.send_config(self)
 
     def push_away(self) -> None:
-        """The broker stops: everybody is sent elsewhere but legacy peers, who know no word for it."""
+        """The broker stops: redirect every peer except legacy ones, which have no command for it."""
         if self.is_req:
             self.owes_move = True
         elif self.generation == 0 and self.is_open:
@@ -337,8 +340,8 @@ class Scale0Session(ZmtpSession):
             self.tell_now([PING, stamp])
 
     def beat(self, now_ns: int) -> None:
-        """A worker silent for too long leaves the line. One that holds a task may be silent: it keeps that, and only its place is
-        gone; the task's timeout and the connection bound it."""
+        """Remove a worker that is silent for too long. One that has a task may be silent: it keeps the task and only loses its slot; the
+        task's timeout and the connection limit it."""
         now_ns = self.exchange.now_ns
         if self.is_unread:
             self.last_word_ns = now_ns
@@ -373,7 +376,7 @@ class Scale0Session(ZmtpSession):
             self.say_now([b""] * self.envelope + frames)
 
     def may_tell(self) -> bool:
-        """A REQ socket takes one answer, and would take a second for that to its next message."""
+        """Whether a message may be sent: a REQ socket gets one answer, and would take a second for the answer to its next message."""
         if self.is_req:
             if not self.owes:
                 return False

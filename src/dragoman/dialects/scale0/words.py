@@ -1,4 +1,4 @@
-"""Scale0's words, its codes, and the frames that begin its messages, ready as bytes."""
+"""The commands and codes of Scale0, and the leading frames of its messages as encoded bytes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOT_ACCEPTING: Final = 503
 
 
 def opening(command: bytes) -> bytes:
-    """A first frame in the form of ZMTP 2.0 and later, with MORE."""
+    """Encode a first frame in the form of ZMTP 2.0 and later, with MORE."""
     return encode_message([command, b""])[:-2]
 
 

@@ -1,6 +1,6 @@
-"""Settings: defaults < TOML file < environment < flags. Every wrong one names its key, its source and what was expected.
+"""Settings: defaults < TOML file < environment < flags. Every error names the key, its source and what was expected.
 
-Reading order: `kinds` (what values exist), `sections` (the settings), `sources` (where values come from),
+Reading order: `kinds` (types of values), `targets` (the attribute a setting sets), `sections` (the settings), `sources` (where values come from),
 `loading` (how they become a `Config`), `page` (how they are shown).
 """
 

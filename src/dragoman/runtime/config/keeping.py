@@ -1,13 +1,17 @@
-"""The settings of what is kept: the journal, and its facts as a lake."""
+"""The settings of storage: the journal, and the lake of its facts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from dragoman import limits
+from dragoman.journal.settings import JournalSettings
 from dragoman.runtime.config import kinds
 from dragoman.runtime.config.kinds import setting
+from dragoman.runtime.config.targets import unchanged, whole_seconds
+
+JOURNAL: Final = JournalSettings(directory="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,37 +19,42 @@ class JournalConfig:
     """What the broker keeps, and how sure it is of it."""
 
     durability: Literal["memory", "os", "disk"] = setting(
-        "disk",
+        unchanged(JOURNAL, "durability"),
         kinds.one_of("memory", "os", "disk"),
         "What must have happened to a fact before anything it caused leaves the broker: disk = on stable storage "
         "(survives power loss), os = written to the file (survives kill -9), memory = nothing is kept.",
     )
-    segment_size: int = setting(limits.SEGMENT_SIZE, kinds.size(limits.SEGMENT_SIZE_MIN), "Bytes in one journal file.")
+    segment_size: int = setting(
+        unchanged(JOURNAL, "segment_size"), kinds.size(limits.SEGMENT_SIZE_MIN), "Bytes in one journal file."
+    )
     size_max: int = setting(
-        limits.JOURNAL_SIZE_MAX,
+        unchanged(JOURNAL, "size_max"),
         kinds.size(2**20),
         "Bytes of all journal files. Over it, the oldest settled ones go; when live messages alone fill it, new work "
         "is refused with JOURNAL_FULL.",
         reloadable=True,
     )
     age_max_s: float = setting(
-        0.0, kinds.seconds(), "Settled journal files older than this go. 0 = kept until size_max.", reloadable=True
+        whole_seconds(JOURNAL, "age_max_s"),
+        kinds.seconds(),
+        "Settled journal files older than this go. 0 = kept until size_max.",
+        reloadable=True,
     )
     free_min: int = setting(
-        limits.JOURNAL_FREE_MIN,
+        unchanged(JOURNAL, "free_min"),
         kinds.size(0),
         "Bytes that stay free on the journal's disk: with less, the oldest settled journal files go, once the lake has them. New work is "
         "refused only when no room is left at all.",
         reloadable=True,
     )
     scrub_rate: int = setting(
-        limits.SCRUB_RATE,
+        unchanged(JOURNAL, "scrub_rate"),
         kinds.size(0),
         "Bytes a second of sealed journal files that are proved again in the background, so that damage is found before somebody needs "
         "them. 0 = never.",
     )
     scrub_interval_s: float = setting(
-        float(limits.SCRUB_INTERVAL_S), kinds.seconds(1.0), "How often all of them are proved, at most."
+        whole_seconds(JOURNAL, "scrub_interval_s"), kinds.seconds(1.0), "How often all of them are proved, at most."
     )
     index: Literal["auto", "off"] = setting(
         "auto",

@@ -1,7 +1,7 @@
-"""What kinds of value a setting can have: each kind says what it expects, reads a value and writes it as TOML.
+"""Types of setting values: each kind describes what it expects, parses a value and writes it as TOML.
 
-A value from the environment or a flag is always text; one from a TOML file has a type, and a number in quotes is
-then a mistake worth saying. Only sizes and addresses are text in a file, too.
+A value from the environment or a flag is always text. One from a TOML file has a type, so a number in quotes is an
+error there. Only sizes and addresses are text in a file, too.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
-from dragoman.dialects.scale0 import documents
-from dragoman.dialects.scale0.tree import Node
+from dragoman.dialects.scale0.configuration import documents
+from dragoman.dialects.scale0.configuration.tree import Node
 from dragoman.errors import BadDocument
 from dragoman.runtime.config.listeners import LISTENERS
+from dragoman.runtime.config.targets import Target
 
 UNITS: Final = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 HOST: Final = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
@@ -30,12 +31,12 @@ BINARY_UNITS: Final = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How one setting is read (`ValueError` when it cannot be) and written."""
+    """How one setting is parsed (raises `ValueError` if invalid) and written."""
 
     expected: str
     read: Callable[[object, bool], Any]
     write: Callable[[Any], str]
-    is_secret: bool = False  # never shown, whoever asks
+    is_secret: bool = False  # never shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +46,15 @@ class Setting:
     kind: Kind
     about: str
     reloadable: bool
+    target: Target | None  # None: the runtime reads it from the section
 
 
 def setting(default: object, kind: Kind, about: str, *, reloadable: bool = False) -> Any:
-    """Declare a field of a section. `Any`, so that the field's own annotation is its type."""
-    return dataclasses.field(default=default, metadata={"setting": Setting(kind, about, reloadable)})
+    """Declare a field of a section. `default`: its value, or the target that has it. Returns `Any`, so that the field's own annotation is its
+    type."""
+    target = default if isinstance(default, Target) else None
+    declared = Setting(kind, about, reloadable, target)
+    return dataclasses.field(default=default if target is None else target.default, metadata={"setting": declared})
 
 
 def integer(least: int, most: int | None = None) -> Kind:
@@ -92,7 +97,7 @@ def size(least: int = 1) -> Kind:
 
 
 def size_or_zero(least: int) -> Kind:
-    """A size, or 0 for one that the program chooses."""
+    """A size, or 0 to let the program choose."""
     plain = size(0)
 
     def read(value: object, is_text: bool) -> int:
@@ -138,7 +143,7 @@ def switch() -> Kind:
 
 
 def mode(least: int) -> Kind:
-    """Permissions of a file, in octal; its owner must have at least those."""
+    """File permissions in octal; the bits of `least` are required."""
 
     def read(value: object, is_text: bool) -> int:
         number = value
@@ -172,7 +177,7 @@ def text() -> Kind:
 
 
 def secret(least: int) -> Kind:
-    """A text of at least so many characters, or empty for none. It is shown nowhere: not as a setting, not in an error."""
+    """A text of at least `least` characters, or empty for none. It is never shown, neither as a setting nor in an error."""
 
     def read(value: object, is_text: bool) -> str:
         if not isinstance(value, str) or (value and (len(value) < least or not value.isprintable())):
@@ -188,8 +193,8 @@ def secret(least: int) -> Kind:
 
 
 def a_list(expected: str, read_item: Callable[[str], str]) -> Kind:
-    """Texts, each read by `read_item`. In the environment and in a flag the list stands as in the file (`["a", "b"]`), or with commas
-    alone (`a, b`). Empty items are passed over."""
+    """Texts, each parsed by `read_item`. In the environment and in a flag the list is written as in the file (`["a", "b"]`), or with commas
+    only (`a, b`). Empty items are skipped."""
 
     def read(value: object, is_text: bool) -> tuple[str, ...]:
         items = list_in(value) if is_text and isinstance(value, str) else value
@@ -201,7 +206,7 @@ def a_list(expected: str, read_item: Callable[[str], str]) -> Kind:
 
 
 def list_in(text: str) -> object:
-    """A TOML array (JSON's are such), else what stands between commas: `[::1]:13700` is no array, though it begins like one."""
+    """Parse a TOML array (JSON arrays are valid ones), else split at commas: `[::1]:13700` begins like an array and is none."""
     if text.strip().startswith("["):
         try:
             table = tomllib.loads(f"items = {text.strip()}")
@@ -224,7 +229,7 @@ def names() -> Kind:
 
 
 def zmtp_listeners() -> Kind:
-    """Listeners that speak ZMTP, by name, or all of a dialect as `DIALECT.*`."""
+    """ZMTP listeners by name, or all of a dialect as `DIALECT.*`."""
     known = {name for name in LISTENERS if "." in name}
     known |= {name.partition(".")[0] + ".*" for name in known}
 
@@ -268,15 +273,15 @@ def ratio() -> Kind:
 
 
 def web_address() -> Kind:
-    """Where requests of ours go; a name and a password do not belong into it."""
+    """A URL to which the broker sends requests; user name and password are not allowed in it."""
 
     def read(value: object, is_text: bool) -> str:
         if not isinstance(value, str) or not re.fullmatch(
             r"[!-~]*", value
-        ):  # a name in other letters is written as xn--…
+        ):  # a non-ASCII host name is written as xn--…
             raise ValueError
         parts = urlsplit(value)
-        has_port = parts.port is None or parts.port > 0  # reading it finds fault with one that is no number
+        has_port = parts.port is None or parts.port > 0  # reading `port` raises if it is not a number
         if value and not (parts.scheme in ("http", "https") and parts.hostname and has_port):
             raise ValueError
         if parts.username is not None or parts.query or parts.fragment:
@@ -287,7 +292,7 @@ def web_address() -> Kind:
 
 
 def secret_headers() -> Kind:
-    """Headers of HTTP as `NAME=VALUE, …`: keys of other people's services, so never shown."""
+    """HTTP headers as `NAME=VALUE, …`; never shown, because they contain keys of other services."""
 
     def read(value: object, is_text: bool) -> tuple[tuple[str, str], ...]:
         if not isinstance(value, str):
@@ -309,12 +314,12 @@ def secret_headers() -> Kind:
 
 
 def places(port: int) -> Kind:
-    """Other programs' addresses, `host` or `host:port`; an empty list says "none"."""
+    """Addresses of other programs, `host` or `host:port`; an empty list means none."""
     return a_list(f'a list such as ["a.example:{port}", "b.example"]', lambda item: place(item, port))
 
 
 def place(text: str, port: int) -> str:
-    """`host:port`, with the port filled in where it is left out; an IPv6 host stands in brackets."""
+    """`host:port`, with the default port if it is left out; an IPv6 host is in brackets."""
     host, colon, digits = text.rpartition(":")
     if not colon or text.endswith("]"):
         host, digits = text, str(port)
@@ -346,14 +351,14 @@ def directory() -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A Scale0 configuration and the file it came from; an edited file is another value, so a reload notices."""
+    """A Scale0 configuration and its file; an edited file is a different value, so a reload notices it."""
 
     path: str
     tree: Node
 
 
 def document() -> Kind:
-    """A file whose notation its suffix tells. What is wrong inside is a BadDocument with its line, not just a wrong value."""
+    """A file whose suffix determines its notation. An error in its content raises BadDocument with the line, not just ValueError."""
 
     def read(value: object, is_text: bool) -> Document:
         if not isinstance(value, str | Path):

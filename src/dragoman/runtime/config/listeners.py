@@ -1,11 +1,11 @@
-"""The listeners: their names, where each binds by default, and how an address is read.
+"""The listeners: names, default addresses, and parsing of addresses.
 
 tcp://127.0.0.1:47291    an IPv4 address and a port; 0 takes a free port
 tcp://[::1]:47291        an IPv6 address
 tcp://*:47291            every interface (refused unless security.insecure = true)
 off                      leaves the listener out
 
-All but `http` are for peers: the broker's own loop serves them.
+All but `http` are for peers and are served by the broker's own event loop.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ EXPECTED_ADDRESS: Final = '"tcp://HOST:PORT" (port 0 takes a free one) or "off"'
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Where one listener binds. A taken default port switches it off; an explicit one that is taken is fatal."""
+    """The address of one listener. If a default port is in use the listener is switched off; if an explicit one is, the start fails."""
 
     name: str
     address: str
@@ -58,7 +58,7 @@ class Listener:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach it. A host name other than localhost counts as reachable."""
+        """Whether only this machine can reach it. A host name other than localhost counts as reachable by others."""
         if self.host == "localhost":
             return True
         try:
@@ -68,10 +68,10 @@ class Listener:
 
 
 def parse_listener(name: str, address: object, *, is_explicit: bool) -> Listener:
-    """Read one listener's address; `ValueError` when it is none."""
+    """Parse one listener's address; raises `ValueError` if it is invalid."""
     if address == "off":
         return Listener(name, "off", "", 0, True, is_explicit)
-    scheme = "(?:tcp|http)" if name == HTTP else "tcp"  # the page's is told as browsers write it
+    scheme = "(?:tcp|http)" if name == HTTP else "tcp"  # the web page's address may be written as for a browser
     match = re.fullmatch(scheme + r"://(\[[0-9a-fA-F:.]+\]|\*|[A-Za-z0-9._-]+):([0-9]{1,5})", str(address))
     if match is None or not isinstance(address, str) or int(match[2]) > 65535:
         raise ValueError

@@ -1,4 +1,4 @@
-"""From given values to a `Config`: the stronger source wins, every value is read by its kind, then the whole is judged."""
+"""Builds a `Config` from given values: the stronger source wins, each value is parsed by its kind, then the whole is validated."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def _unknown(key: str) -> str:
     keys = known_keys()
     near = difflib.get_close_matches(key, keys, n=1, cutoff=0.6)
     if not near:
-        # The right word in the wrong section is the other common slip.
+        # The other common mistake is the right name in the wrong section.
         near = [known for known in keys if known.rpartition(".")[2] == key.rpartition(".")[2]][:1]
     return f"there is no such setting; did you mean {near[0]}?" if near else "there is no such setting"
 
 
 def _judge(config: Config) -> None:
-    """Check what no single value can tell."""
+    """Check conditions that involve more than one value."""
     _at_least(config, "queues.backoff_max_s", "queues.backoff_initial_s")
     if config.journal.size_max < 2 * config.journal.segment_size:
         problem = "expected room for two files of journal.segment_size: the one being written and the spare one"
@@ -111,7 +111,7 @@ def _judge(config: Config) -> None:
 
 
 def _judge_web(config: Config) -> None:
-    """The page changes things: who reaches it from elsewhere must say who they are, `security.insecure` or not."""
+    """Check the web page: it can change things, so clients on other machines need a token, with or without `security.insecure`."""
     listener, web = config.listen[HTTP], config.web
     if not listener.is_off and not listener.is_loopback and not (web.token or web.read_token):
         key = f"listen.{HTTP}"
@@ -128,7 +128,7 @@ def _at_least(config: Config, key: str, floor_key: str) -> None:
 
 
 def _source(config: Config, *keys: str) -> str:
-    """Return where the first of `keys` that was given came from."""
+    """Return the source of the first of `keys` that was given."""
     return next((config.sources[key] for key in keys if key in config.sources), "defaults")
 
 
@@ -143,7 +143,7 @@ def value_of(config: Config, key: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a reload does: `effective` has the `applied` keys' new values and, for `needs_restart`, the old ones."""
+    """The result of a reload: `effective` has the new values of the `applied` keys and the old ones of `needs_restart`."""
 
     effective: Config
     applied: tuple[str, ...]
@@ -151,7 +151,7 @@ class Changes:
 
 
 def _compared(config: Config, key: str) -> Any:
-    """Return what counts as a change; writing a default address down is none."""
+    """Return the value to compare; giving a default address explicitly is not a change."""
     value = value_of(config, key)
     return value.address if isinstance(value, Listener) else value
 

@@ -1,7 +1,7 @@
-"""How settings are shown: a commented dragoman.toml (`dragoman config show`) and the reference page in Markdown.
+"""Renders settings: a commented dragoman.toml (`dragoman config show`) and the reference page in Markdown.
 
-A setting nobody gave is written commented out, so that the printed file means exactly what is running: a listener
-left to its default stays one that a taken port merely switches off.
+A setting that was not given is commented out, so that the printed file has exactly the effect of the running configuration: a listener
+on its default port is still switched off, not an error, if the port is in use.
 """
 
 from __future__ import annotations

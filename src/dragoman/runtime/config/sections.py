@@ -1,7 +1,8 @@
-"""Every setting of the broker: name with its unit, default, what values it takes, what it is for.
+"""Every setting of the broker: name with its unit, default, allowed values, purpose, and the attribute it sets.
 
-This file, `keeping` and `dialects` are the only places where a setting is declared; `dragoman config show`, docs/reference/config.md and the
-error messages are made from it. Listeners are in `listeners`: their keys are names, not fields.
+Settings are declared only here, in `keeping` and in `dialects`. `dragoman config show`, docs/reference/config.md and the
+error messages are generated from them, and `targets` says how a value reaches the part of the broker that uses it. Listeners are in
+`listeners`, because their keys are names, not fields. The docstring of a section is printed in the generated files.
 """
 
 from __future__ import annotations
@@ -13,11 +14,15 @@ from pathlib import Path
 from typing import Final, Literal
 
 from dragoman import limits
+from dragoman.core.settings import CATCH_UP_ALL, CATCH_UP_NONE, CATCH_UP_ONE, CoreSettings
 from dragoman.runtime.config import kinds
-from dragoman.runtime.config.dialects import EbusConfig, EmqpConfig, PingpongConfig, RqConfig, Scale0Config
+from dragoman.runtime.config.dialects import RQ, EbusConfig, EmqpConfig, PingpongConfig, RqConfig, Scale0Config
 from dragoman.runtime.config.keeping import JournalConfig, LakeConfig
 from dragoman.runtime.config.kinds import setting
 from dragoman.runtime.config.listeners import Listener, default_listeners
+from dragoman.runtime.config.targets import coded, nanoseconds, unchanged
+
+CORE: Final = CoreSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,7 @@ class LimitsConfig:
         reloadable=True,
     )
     handshake_s: float = setting(
-        10.0,
+        nanoseconds(RQ, "greeting_ns"),
         kinds.seconds(more_than_zero=True),
         "A connection that has not finished its handshake by then is closed. rq has none: there any operation counts, and a silent node is "
         "sent PING after half of this time. On the web page the first request must be whole by then.",
@@ -118,7 +123,7 @@ class LimitsConfig:
         reloadable=True,
     )
     queue_messages_max: int = setting(
-        0,
+        unchanged(CORE, "queue_messages_max"),
         kinds.integer(0),
         "Waiting messages in one queue; more are refused with QUEUE_FULL. 0 = no limit.",
         reloadable=True,
@@ -130,39 +135,56 @@ class QueuesConfig:
     """How queues treat their messages when the client does not say."""
 
     head_max: int = setting(
-        100_000,
+        unchanged(CORE, "head_max"),
         kinds.integer(1),
         "Messages of one line (a client in a queue, by priority) kept whole in memory; the rest live on disk.",
         reloadable=True,
     )
     timeout_s: float = setting(
-        0.0, kinds.seconds(), "Hard bound on one attempt, whatever the worker says. 0 = no limit.", reloadable=True
+        nanoseconds(CORE, "timeout_ns"),
+        kinds.seconds(),
+        "Hard bound on one attempt, whatever the worker says. 0 = no limit.",
+        reloadable=True,
     )
     backoff_initial_s: float = setting(
-        1.0, kinds.seconds(), "Wait before the second attempt; doubles with each further one.", reloadable=True
+        nanoseconds(CORE, "backoff_initial_ns"),
+        kinds.seconds(),
+        "Wait before the second attempt; doubles with each further one.",
+        reloadable=True,
     )
-    backoff_max_s: float = setting(60.0, kinds.seconds(), "The longest such wait.", reloadable=True)
+    backoff_max_s: float = setting(
+        nanoseconds(CORE, "backoff_max_ns"), kinds.seconds(), "The longest such wait.", reloadable=True
+    )
     quarantine_after: int = setting(
-        3,
+        unchanged(CORE, "quarantine_after"),
         kinds.integer(0),
         "A message whose holders died this often (distinct workers) is set aside with the evidence. 0 = never.",
         reloadable=True,
     )
     starve_turns: int = setting(
-        10, kinds.integer(1), "A low weight is served at least once in so many turns.", reloadable=True
+        unchanged(CORE, "starve_turns"),
+        kinds.integer(1),
+        "A low weight is served at least once in so many turns.",
+        reloadable=True,
     )
     dedupe_window_s: float = setting(
-        600.0, kinds.seconds(), "How long a dedupe key is remembered, also over restarts.", reloadable=True
+        nanoseconds(CORE, "dedupe_window_ns"),
+        kinds.seconds(),
+        "How long a dedupe key is remembered, also over restarts.",
+        reloadable=True,
     )
     forget_s: float = setting(
-        604_800.0,
+        nanoseconds(CORE, "forget_ns"),
         kinds.seconds(),
         "A queue that has no message, no worker, no schedule, no dedupe key and no pause, and was not used for so long, is forgotten (and is made "
         "anew when somebody names it). Not within the first hour after a start, unless this is shorter. 0 = never.",
         reloadable=True,
     )
     dedupe_keys_max: int = setting(
-        100_000, kinds.integer(0), "Dedupe keys remembered per queue; the oldest goes first.", reloadable=True
+        unchanged(CORE, "dedupe_keys_max"),
+        kinds.integer(0),
+        "Dedupe keys remembered per queue; the oldest goes first.",
+        reloadable=True,
     )
 
 
@@ -171,7 +193,7 @@ class WorkersConfig:
     """Workers, whatever they speak."""
 
     dismissed_s: float = setting(
-        86_400.0,
+        nanoseconds(CORE, "dismissed_ns"),
         kinds.seconds(),
         "How long a dismissed worker that is known by its identity and host alone is kept out after its connection ended. "
         "`dragoman worker` is kept out until it is restarted or admitted.",
@@ -183,9 +205,11 @@ class WorkersConfig:
 class SchedulesConfig:
     """Messages that come by themselves."""
 
-    timezone: str = setting("UTC", kinds.timezone(), "The zone in which cron expressions are read.")
+    timezone: str = setting(
+        unchanged(CORE, "timezone"), kinds.timezone(), "The zone in which cron expressions are read."
+    )
     catch_up: Literal["one", "none", "all"] = setting(
-        "one",
+        coded(CORE, "catch_up", {"one": CATCH_UP_ONE, "none": CATCH_UP_NONE, "all": CATCH_UP_ALL}),
         kinds.one_of("one", "none", "all"),
         "Instants missed while the broker was down make one message, none, or one each.",
     )
@@ -244,8 +268,8 @@ class WebConfig:
     past_s: float = setting(
         3600.0,
         kinds.seconds(),
-        "How much of the time before the broker's start the page counts again from the journal, as far as the journal keeps it (2 GiB of it "
-        "at most). 0 = nothing is read, and the page knows only what it sees itself.",
+        "For how long after its last sample the page's past (charts, lines of queues, totals) is continued by a broker that starts again; "
+        "after a longer pause the page begins anew. 0 = nothing is saved, and the page knows only what it sees itself.",
     )
 
 
@@ -266,7 +290,7 @@ class LogConfig:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Everything an operator decided, or left to the defaults. `sources` says for each given key where it came from."""
+    """All settings, given by the operator or defaults. `sources` has the source of each given key."""
 
     data: Path = setting(Path("./data"), kinds.directory(), "The data directory; one broker at a time uses it.")
     listen: Mapping[str, Listener] = field(default_factory=default_listeners)

@@ -1,11 +1,11 @@
-"""Where values come from: a TOML file, the environment, the command line. Each becomes `key -> Given`.
+"""Sources of values: a TOML file, the environment, the command line. Each becomes `key -> Given`.
 
     dragoman.toml   [journal]                     environment   DRAGOMAN_JOURNAL__SIZE_MAX=20GiB
                     size_max = "20GiB"            flag          --set journal.size_max=20GiB
 
-The environment's separator is two underscores. With one, the variables that container platforms make up for a service
-called "dragoman-emqp" (DRAGOMAN_EMQP_PORT) would be taken for settings; such a variable is ignored, but one that
-only lacks the second underscore is an error, because it was surely meant.
+The environment's separator is two underscores. With one, the variables that container platforms create for a service
+called "dragoman-emqp" (DRAGOMAN_EMQP_PORT) would be taken for settings. Such a variable is ignored, but one that
+only lacks the second underscore is an error, because it is clearly a mistyped setting.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PREFIX: Final = "DRAGOMAN_"
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value somebody gave, not yet checked. `is_text`: it had no way to be anything but text."""
+    """A given value, not checked yet. `is_text`: its source can only provide text."""
 
     value: object
     source: str
@@ -35,7 +35,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What the command line of `dragoman up` can say about settings."""
+    """The flags of `dragoman up` that set settings."""
 
     data: str | None = None
     durability: str | None = None
@@ -44,7 +44,7 @@ class Flags:
 
 
 def known_keys() -> list[str]:
-    """Return every key that can be given, listeners included, in the order of the file."""
+    """Return every key that can be given, including listeners, in the order of the file."""
     keys = list(all_settings())
     return [keys[0], *(f"listen.{name}" for name in ALL_LISTENERS), *keys[1:]]
 
@@ -82,7 +82,7 @@ def _flatten(table: dict[str, object], prefix: str, path: Path) -> Iterator[tupl
 
 
 def _line_of(text: str, key: str) -> int:
-    """Return the line that sets `key`, as good as can be told without a parser that remembers: 1 when unsure."""
+    """Return the line that sets `key`, as well as possible without a parser that keeps positions: 1 when unsure."""
     section = ""
     for number, line in enumerate(text.splitlines(), 1):
         plain = re.sub(r"[\"'\s]", "", line)
@@ -101,7 +101,7 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Given]:
             continue
         key = by_name.get(name)
         if key is None and "__" in name:
-            key = name.removeprefix(PREFIX).lower().replace("__", ".")  # unknown: loading says so, with a proposal
+            key = name.removeprefix(PREFIX).lower().replace("__", ".")  # unknown: loading raises, with a suggestion
         if key is not None:
             found[key] = Given(value, f"environment variable {name}", is_text=True)
             continue

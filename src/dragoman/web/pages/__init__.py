@@ -1,4 +1,4 @@
-"""The pages, by the first word of their paths."""
+"""The pages, by the first segment of their path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which dialect's messages were settled by which dialect's workers, before the broker started and since."""
+"""Matrix of messages settled, by the client's and the worker's dialect, before the broker started and since."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHADES: Final = 5
 async def make(desk: Desk, query: Query, key: str) -> Context:
     await desk.sampler.fresh()
     sampler = desk.sampler
-    counts = sampler.before.crossings_with(sampler.tallies)
+    counts = {(one.client, one.worker): one.count for one in sampler.totals.crossings}
     dialects = DIALECT_NAMES[1:]
     clients = [*dialects, *(["internal"] if any(client == "internal" for client, _ in counts) else [])]
     highest = max(counts.values(), default=0)
@@ -25,13 +25,13 @@ async def make(desk: Desk, query: Query, key: str) -> Context:
         "client_totals": {client: sum(counts.get((client, worker), 0) for worker in dialects) for client in clients},
         "worker_totals": {worker: sum(counts.get((client, worker), 0) for client in clients) for worker in dialects},
         "total": sum(counts.values()),
-        "since_ns": sampler.before.since_of(sampler.tallies),
+        "since_ns": sampler.totals.since_ns,
         "now_ns": desk.now_ns,
     }
 
 
 def shade(number: int, highest: int) -> int:
-    """0 (none) to SHADES, by orders of magnitude: one busy pair must not hide the others."""
+    """Cell shade from 0 (none) to SHADES, by orders of magnitude, so that one busy pair does not hide the others."""
     if number == 0:
         return 0
     return max(SHADES - (highest // number).bit_length() // 2, 1)

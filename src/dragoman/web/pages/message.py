@@ -1,4 +1,4 @@
-"""One message: its life from the facts, why it does not move, what was said at each hop."""
+"""One message: its history from the facts, why it does not progress, and the frames of each hop."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import shlex
 from pathlib import Path
 from typing import Any, Final
 
-from dragoman.core.phrases import duration, number_text, size
 from dragoman.errors import AdminRefused
-from dragoman.runtime.trace import Life, end_line
-from dragoman.web import hops
+from dragoman.model.phrases import duration, number_text, size
+from dragoman.runtime.search.trace import Life, end_line
 from dragoman.web.desk import Context, Desk, Query
-from dragoman.web.lives import body_of, lives_of
-from dragoman.web.timeline import ends, timeline
-from dragoman.web.words import body_lines, plain
+from dragoman.web.display import hops
+from dragoman.web.display.lives import body_of, lives_of
+from dragoman.web.display.timeline import ends, timeline
+from dragoman.web.display.words import body_lines, plain
 
 PREVIEW_SIZE: Final = 16 * 1024
 
@@ -24,7 +24,7 @@ Fact = dict[str, Any]
 async def make(desk: Desk, query: Query, key: str) -> Context:
     await desk.sampler.fresh()
     number = query.get("life", "")
-    # The broker first: what settles between the two questions is then still open here, and the next beat tells its end.
+    # The broker first: a message that settles between the two queries then still shows as open here, and the next beat shows its end.
     view = await open_view(desk, number or key)
     notes: list[str] = []
     lives = await lives_of(desk.journal, key, await desk.lake(), notes)
@@ -61,13 +61,14 @@ async def make(desk: Desk, query: Query, key: str) -> Context:
 
 
 def export_command(data: Path, message_id: str) -> str:
-    """For a shell of the reader's, who may stand anywhere; where the broker uses the usual directory, so does the command."""
+    """The shell command that exports this message as a test. The path is absolute because the reader's directory is unknown; it is omitted
+    if the broker uses the default directory."""
     where = "" if data == Path("data") else f"--data {shlex.quote(str(data.absolute()))} "
     return f"dragoman export-test {where}--id {shlex.quote(message_id)} --out test_incident.py"
 
 
 def life_of(lives: list[Life], view: dict[str, Any] | None, number: str) -> Life | None:
-    """Of several with one id: the open one's; else the one that was asked for, or the newest. None where no fact is kept."""
+    """Choose among several messages with one id: the open one; else the requested one, or the newest. None if no facts are kept."""
     wanted = str(view["id"]) if view is not None else number
     found = next((one for one in lives if number_text(one.number) == wanted), None)
     return lives[0] if found is None and view is None and lives else found
@@ -99,13 +100,13 @@ async def explained(desk: Desk, view: dict[str, Any] | None, life: Life | None, 
         try:
             found: list[str] = (await desk.link.ask("explain", of=message_id))["lines"]
         except AdminRefused:
-            return []  # settled between two questions
+            return []  # settled between two queries
         return found
     return [end_line(life)] if life is not None and life.end is not None else []
 
 
 async def worker_dialect(desk: Desk, view: dict[str, Any] | None) -> str:
-    """Of the worker that holds it now: the facts name it only when it has let go."""
+    """Dialect of the worker that leases the message now: the facts name it only after the lease has ended."""
     if view is None or not view["worker"]:
         return ""
     try:
@@ -115,7 +116,7 @@ async def worker_dialect(desk: Desk, view: dict[str, Any] | None) -> str:
 
 
 def told(life: Life, facts: list[Fact], holder_dialect: str) -> list[Context]:
-    """Each of these facts as one hop: when, how long after the one before, in words, and frame by frame."""
+    """Each of these facts as one hop: time, time since the previous one, a sentence, and the frames."""
     begin = next((fact for fact in facts if fact["fact"] in ("accepted", "carried")), None)
     before_ns = facts[0]["time_ns"] if facts else 0
     found: list[Context] = []
@@ -148,7 +149,7 @@ def frames(fact: Fact, life: Life, later: list[Fact], begin: Fact | None, holder
 
 
 def dialect_of(later: list[Fact], attempt: int) -> str:
-    """A lease's worker speaks what the fact that ends the lease says; empty while none has."""
+    """Dialect of a lease's worker, taken from the fact that ends the lease; empty while the lease is open."""
     for fact in later:
         if fact["fact"] in ("released", "closed", "quarantined") and fact.get("attempt") == attempt:
             return str(fact.get("worker_dialect", ""))
@@ -192,14 +193,14 @@ def sentence(fact: Fact) -> str:
 
 
 async def preview(desk: Desk, view: dict[str, Any] | None, life: Life | None) -> list[str]:
-    """Only for who asks for it: bodies are other people's."""
+    """The beginning of the body, only on request because bodies may be private."""
     body: bytes | None = None
     if view is not None:
         try:
             found = await desk.link.ask("body", id=view["id"], size_max=PREVIEW_SIZE)
             body = base64.b64decode(found["body"])
         except AdminRefused:
-            pass  # settled between two questions: the journal may have it
+            pass  # settled between two queries: the journal may have it
     if body is None and life is not None:
         body = await body_of(desk.journal, life, PREVIEW_SIZE)
     return body_lines(body) if body is not None else ["(the journal no longer keeps it)"]

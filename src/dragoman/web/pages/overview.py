@@ -1,4 +1,4 @@
-"""The broker at a glance: how much comes and goes, how long it takes, what is stuck."""
+"""The broker at a glance: rates, durations, stuck messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dragoman.web.desk import Context, Desk, Query
-from dragoman.web.history import SLOT_S, Point
+from dragoman.web.samples.history import SLOT_S, Point
+from dragoman.web.samples.samples import DialectSample
 
 BUSIEST_MAX: Final = 8
 SLOTS_A_MINUTE: Final = 60 // SLOT_S
@@ -20,20 +21,20 @@ async def make(desk: Desk, query: Query, key: str) -> Context:
         "now": sampler.tallies,
         "status": await desk.link.ask("status"),
         "findings": sampler.findings,
-        "last": sampler.history.seconds[-1] if sampler.history.seconds else None,
+        "last": sampler.history.latest(),
         "window": sampler.history.window(),
         "recent": curves(recent),
         "hour": curves(hour),
         "known_minutes": known_minutes(hour),
-        "dialects": mix(sampler.before.dialects_with(sampler.tallies)),
-        "since_ns": sampler.before.since_of(sampler.tallies),
+        "dialects": mix(sampler.totals.dialects),
+        "since_ns": sampler.totals.since_ns,
         "busiest": busiest(sampler.queues),
         "trails": sampler.trails,
     }
 
 
 def curves(points: Sequence[Point | None]) -> Context:
-    """One list for each line that is drawn; what is not known interrupts it."""
+    """One list of values for each drawn line; None interrupts the line."""
     return {
         "accepted": [point and point.accepted_rate for point in points],
         "settled": [point and point.settled_rate for point in points],
@@ -45,19 +46,22 @@ def curves(points: Sequence[Point | None]) -> Context:
 
 
 def known_minutes(hour: Sequence[Point | None]) -> int:
-    """What is drawn is wider than what is known of a broker that has just begun."""
+    """Minutes with data: the chart is wider than the history of a broker that has just started."""
     return sum(point is not None for point in hour) // SLOTS_A_MINUTE
 
 
-def mix(dialects: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each dialect's part of what was accepted."""
-    total = sum(one["accepted"] for one in dialects)
-    found = [{**one, "part": one["accepted"] / total if total else 0.0} for one in dialects]
-    return [one for one in found if one["dialect"] != "internal" or one["accepted"]]
+def mix(dialects: Sequence[DialectSample]) -> list[dict[str, Any]]:
+    """Each dialect's share of accepted messages."""
+    total = sum(one.accepted for one in dialects)
+    return [
+        {"dialect": one.dialect, "accepted": one.accepted, "part": one.accepted / total if total else 0.0}
+        for one in dialects
+        if one.dialect != "internal" or one.accepted
+    ]
 
 
 def busiest(queues: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those with the most to do now; then those that did the most."""
+    """The queues with the most work now, then those that accepted the most."""
 
     def weight(queue: dict[str, Any]) -> tuple[int, int]:
         return -(queue["waiting"] + queue["leased"]), -queue["accepted"]

@@ -1,4 +1,4 @@
-"""What was set aside, why, and what to do with all of it that matches."""
+"""Quarantined messages, why they are there, and actions on all that match a filter."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Final
 from dragoman.errors import AdminRefused
 from dragoman.model.words import DIALECT_NAMES, REASON_NAMES
 from dragoman.web.desk import PAGE_SIZE, Context, Desk, Query, offset_of, turning
-from dragoman.web.words import body_lines
+from dragoman.web.display.words import body_lines
 
 FILTER_KEYS: Final = ("queue", "reason", "dialect", "older_than_s")
 PREVIEW_SIZE: Final = 1024
-AGE_S_MAX: Final = 1_000_000_000  # as the broker has it
+AGE_S_MAX: Final = 1_000_000_000  # the broker's own limit
 
 
 async def make(desk: Desk, query: Query, key: str) -> Context:
@@ -39,7 +39,7 @@ async def make(desk: Desk, query: Query, key: str) -> Context:
 
 
 def filter_of(query: Query) -> dict[str, Any]:
-    """The filter as the broker takes it: what is left empty is left out."""
+    """The filter as the broker's arguments, without empty fields."""
     found: dict[str, Any] = {name: query[name] for name in FILTER_KEYS[:3] if query.get(name)}
     older_s = seconds_of(query.get("older_than_s", ""))
     if older_s:
@@ -48,7 +48,8 @@ def filter_of(query: Query) -> dict[str, Any]:
 
 
 def seconds_of(text: str) -> float:
-    """0 where there is no text. One that says no age is refused: a filter that is told and not kept to would do more than was asked."""
+    """Parse an age; 0 if the text is empty. Raises `AdminRefused` for anything else that is no age: ignoring a given filter would select
+    more than requested."""
     if not text:
         return 0.0
     try:

@@ -1,12 +1,15 @@
-"""All queues, and one of them."""
+"""The list of queues, and the page of one queue."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from dragoman.errors import AdminRefused
 from dragoman.web.desk import PAGE_SIZE, Context, Desk, Query, offset_of, turning
-from dragoman.web.spans import quantiles
+from dragoman.web.samples.samples import QueueSample
+from dragoman.web.samples.spans import quantiles
 
 MESSAGES_SHOWN: Final = 20
 WORKERS_SHOWN: Final = 50
@@ -45,7 +48,7 @@ async def make_one(desk: Desk, query: Query, key: str) -> Context:
 
 
 async def one_queue(desk: Desk, name: str) -> dict[str, Any]:
-    """By its whole name, however many others begin so; `AdminRefused` where there is none."""
+    """The queue with exactly this name, however many others it is a prefix of; raises `AdminRefused` if there is none."""
     if not name:
         raise AdminRefused("NOT_FOUND", "there is no queue without a name")
     found: dict[str, Any] = (await desk.link.ask("queue_tallies", queue=name))["queues"][0]
@@ -55,7 +58,8 @@ async def one_queue(desk: Desk, name: str) -> dict[str, Any]:
 def with_trail(desk: Desk, queue: dict[str, Any]) -> dict[str, Any]:
     sampler = desk.sampler
     trail = sampler.trails.get(queue["queue_no"])
-    times = sampler.before.times_with(queue)
+    sample = msgspec.convert(queue, QueueSample)
+    times = sampler.pre_boot.times_with(sample, sampler.tallies["started_ns"])
     slots = queue["leased"] + queue["slots_free"]
     return {
         **queue,
@@ -65,5 +69,5 @@ def with_trail(desk: Desk, queue: dict[str, Any]) -> dict[str, Any]:
         "utilisation": queue["leased"] / slots if slots and queue["workers"] else None,
         "wait_spans": quantiles(times.wait),
         "total_spans": quantiles(times.total),
-        "since_ns": sampler.before.since_of_queue(sampler.tallies, queue),
+        "since_ns": times.since_ns,
     }

@@ -1,4 +1,4 @@
-"""Messages that come by themselves, in plain words."""
+"""The list of scheduled messages."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Messages by id, or by queue, peer, state, dialect and time: open ones as the broker has them, ended ones out of the journal; queues and
-workers by name."""
+"""Message search by id, or by queue, peer, state, dialect and time: open messages from the broker, ended ones from the journal. Queues and
+workers are found by name."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, Final
 from dragoman.errors import AdminRefused, BadInstant
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DIALECT_NAMES
-from dragoman.runtime.finding import ENDS, FOREVER, Question
-from dragoman.runtime.instants import read_instant
-from dragoman.runtime.naming import Naming
+from dragoman.runtime.search.finding import ENDS, FOREVER, Question
+from dragoman.runtime.search.instants import read_instant
+from dragoman.runtime.search.naming import Naming
 from dragoman.web.desk import PAGE_SIZE, Context, Desk, Query, offset_of, turning
-from dragoman.web.lives import ended_in, lives_of
+from dragoman.web.display.lives import ended_in, lives_of
 from dragoman.web.pages.quarantine import AGE_S_MAX, seconds_of
 
 FILTER_KEYS: Final = ("queue", "peer", "state", "dialect", "since", "from", "to", "older_than_s")
@@ -48,7 +48,7 @@ async def make(desk: Desk, query: Query, key: str) -> Context:
 
 
 async def once(desk: Desk, query: Query) -> Context:
-    """Out of the journal and the lake: read once for a page, for either may be long."""
+    """Results from the journal and the lake, read once per page load because either may be long."""
     text = query.get("q", "").strip()
     asked = filter_of(query)
     lives = await lives_of(desk.journal, text, await desk.lake(), []) if text else []
@@ -62,7 +62,7 @@ def filter_of(query: Query) -> dict[str, str]:
 
 
 def before_of(query: Query) -> int:
-    """The lsn from which to search further back; 0: from the newest fact."""
+    """The LSN from which to continue a search backwards; 0: from the newest fact."""
     text = query.get("before", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
@@ -73,7 +73,7 @@ async def by_text(desk: Desk, text: str) -> Context:
     try:
         workers = [await desk.link.ask("worker", worker=text)]
     except AdminRefused:
-        pass  # not the name of a worker
+        pass  # no worker has this name
     return {"queues": queues["queues"], "workers": workers}
 
 
@@ -96,7 +96,7 @@ async def by_filter(desk: Desk, query: Query, asked: dict[str, str]) -> Context:
 
 
 async def open_of(desk: Desk, peer: str, **arguments: Any) -> Any:
-    """A peer is a client or, where none of that identity has an open message, a worker."""
+    """Open messages of a peer: a client or, if no client with that identity has an open message, a worker."""
     if not peer:
         return await desk.link.ask("messages", **arguments)
     found = await desk.link.ask("messages", client=peer, **arguments)
@@ -107,7 +107,7 @@ async def open_of(desk: Desk, peer: str, **arguments: Any) -> Any:
     except AdminRefused as refused:
         if refused.refusal != "NOT_FOUND":
             raise
-        return found  # no such worker is here
+        return found  # no such worker is connected
 
 
 async def ended(desk: Desk, query: Query, asked: dict[str, str]) -> Context:
@@ -132,7 +132,7 @@ async def ended(desk: Desk, query: Query, asked: dict[str, str]) -> Context:
 
 
 def span_of(asked: dict[str, str], now_ns: int) -> tuple[int, int]:
-    """From when to when. What the fields for it cannot mean is refused: it would find more than was asked for."""
+    """The time range of a search. Raises `AdminRefused` for an invalid field: ignoring it would find more than requested."""
     if asked["since"] and asked["since"] not in SINCE:
         raise AdminRefused("BAD_ARGUMENT", f"there is no span {asked['since']!r}; there are: {', '.join(SINCE)}")
     older_s = seconds_of(asked["older_than_s"])

@@ -1,4 +1,4 @@
-"""All workers, and one of them, also when it has gone."""
+"""The list of workers, and the page of one worker, connected or not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 from dragoman.errors import AdminRefused, DragomanError
 from dragoman.model.units import SECOND_NS
-from dragoman.runtime.absentees import absentee_lines
+from dragoman.runtime.search.departed_workers import absentee_lines
 from dragoman.web.desk import NOT_FOUND, PAGE_SIZE, Context, Desk, Query, offset_of, turning
 
 
@@ -42,14 +42,14 @@ async def make_one(desk: Desk, query: Query, key: str) -> Context:
 
 
 async def absentee(desk: Desk, key: str) -> list[str]:
-    """Of a worker that has gone, what the journal tells."""
+    """Lines about a disconnected worker, from the journal."""
     try:
         return await asyncio.to_thread(absentee_lines, str(desk.journal), key, desk.now_ns)
     except (DragomanError, OSError):
-        return []  # a journal that cannot be read is told of by its own tools
+        return []  # the journal's own tools report damage
 
 
 def throughput(worker: dict[str, int], now_ns: int) -> float:
-    """Settled per second, since it joined."""
+    """Messages settled per second since the worker joined."""
     span_s = (now_ns - worker["joined_ns"]) / SECOND_NS
     return (worker["settled"] + worker["failed"]) / span_s if span_s > 1 else 0.0

@@ -1,4 +1,4 @@
-"""Who hears the operations that a RISP stream carries: one method for each acting command."""
+"""The interface that receives the operations of a RISP stream: one method for each acting command."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from mypy_extensions import i64
 
 
 class RispHandler:
-    """A peer's ear. The reader calls it as soon as an acting byte has come, with what has gathered until then.
+    """Receives one peer's operations. The reader calls it at each acting byte, with the parameters accumulated so far.
 
-    `queue` is empty and `queue_id` is UNSAID (-1) where the peer gave none; QUEUE wins over QUEUEID. An id is its four bytes where it
-    is only passed on, a number where it is looked up. What does not belong to this end of a connection is ignored by `on_stray`.
+    `queue` is empty and `queue_id` is UNSAID (-1) where the peer gave none; QUEUE wins over QUEUEID. An id is passed as its four bytes where
+    it is only forwarded, as a number where it is looked up. Acting commands that rq does not have go to `on_stray`.
     """
 
     def on_request(
@@ -58,5 +58,5 @@ class RispHandler:
         raise NotImplementedError
 
     def on_stray(self, command: i64) -> None:
-        """An acting command that rq does not have."""
+        """Receive an acting command that rq does not have."""
         raise NotImplementedError

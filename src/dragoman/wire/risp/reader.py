@@ -1,21 +1,21 @@
-"""Operations out of a RISP byte stream cut anywhere. The law: what a payload announces is checked before one byte of it is kept.
+"""Parses operations from a RISP byte stream cut anywhere. Invariant: a payload's announced size is checked before any of it is stored.
 
-There is no framing. An accumulator gathers parameters, CLEAR empties it, and an acting byte acts on what it holds; PING, PONG and NOP
-leave it alone. Between two buffers the reader keeps the accumulator, a parameter cut short (a few bytes, or a growing payload), or
-how much of an unknown one is still to be skipped.
+There is no framing. Parameters collect in an accumulator, CLEAR empties it, and an acting byte executes with its contents; PING, PONG and
+NOP leave it alone. Between two buffers the reader keeps the accumulator, an incomplete parameter (a few bytes, or a growing payload), or
+the number of bytes of an unknown parameter still to skip.
 
-The operations that make the traffic, in the order of fields the originals send them, are recognised whole and never touch the
+The operations that make up most of the traffic, in the field order of the original implementation, have a fast path that bypasses the
 accumulator:
 
     01 80 id4 0d                                                      delivered
     01 80 id4 e0 len4 data 0b                                         reply
     01 80 id4 a0 L queue e0 len4 data [21] [41 rr] [61 hhll] 0a       request
 
-A byte may repeat an operation, payload and all, at no cost to the one who sends it: what is repeated is counted by its size, and one who
-goes on with that has to go.
+If the byte after such an operation is not CLEAR, the accumulator is filled from the operation's bytes (`_recall`), so that both paths
+give the same result.
 
-Should the byte behind such an operation not be CLEAR, the accumulator is filled from its bytes after all (`_recall`), so that both
-ways of reading mean the same.
+A single byte can repeat an operation, payload included, at no cost to the sender. So the reader adds up the size of what is repeated and
+ends the connection of a peer that repeats too much.
 """
 
 from __future__ import annotations
@@ -66,23 +66,23 @@ from dragoman.wire.risp.words import (
     is_at,
 )
 
-# What an operation without a payload counts as.
+# The size counted for repeating an operation without a payload.
 REPETITION_SIZE: Final = 64
 
 
 @final
 class RispReader:
-    """One peer's RISP stream: bytes in, calls of its handler out. No sockets, no clock, no broker."""
+    """Decodes one peer's RISP stream: bytes in, handler calls out. No sockets, no clock, no broker."""
 
     def __init__(self, handler: RispHandler, payload_size_max: int) -> None:
         self.handler = handler
         self._payload_size_max: i64 = payload_size_max
-        self._last_queue = b""  # the name in the request before: most requests of a peer share it
-        self._recent = b""  # the last operation read whole, while the accumulator has not caught up with it
-        self._rest = b""  # a parameter cut short, but a payload
-        self._growing: bytearray | None = None  # a payload cut short
-        self._missing: i64 = 0  # bytes it lacks
-        self._skipping: i64 = 0  # bytes of an unknown parameter still to come
+        self._last_queue = b""  # the queue name of the previous request: most requests of a peer share it
+        self._recent = b""  # the last operation read on the fast path, while the accumulator does not reflect it
+        self._rest = b""  # an incomplete parameter, other than a payload
+        self._growing: bytearray | None = None  # an incomplete payload
+        self._missing: i64 = 0  # bytes it still lacks
+        self._skipping: i64 = 0  # bytes of an unknown parameter still to skip
         # The accumulator.
         self._id = b""
         self._queue = b""
@@ -94,13 +94,14 @@ class RispReader:
         self._retries: i64 = UNSAID
         self._timeout_s: i64 = UNSAID
         self._messages_max: i64 = UNSAID
-        # What it is about has come since the last acting byte; its payload was acted on; bytes acted on again since CLEAR.
+        # A parameter has arrived since the last acting byte.
         self._is_new = False
-        self._is_spent = False
-        self._repeated: i64 = 0
+        self._is_spent = False  # an operation has used the payload
+        self._is_gone = False  # used and no longer stored
+        self._repeated: i64 = 0  # bytes repeated since CLEAR
 
     def feed(self, data: bytes) -> None:
-        """Give the next bytes; the handler hears what they complete. Raises a PeerError, after which the stream is of no more use."""
+        """Parse the next bytes and call the handler for each operation they complete. After a PeerError the reader must not be used again."""
         if not data:
             return
         start: i64 = 0
@@ -121,21 +122,35 @@ class RispReader:
             self._walk(data, start)
 
     def unfinished_size(self) -> int:
-        """Bytes kept of what the peer may still go on with: a parameter cut short, the payloads of this operation and of the last."""
+        """The number of bytes stored: an incomplete parameter, and the payloads of the current and the last operation."""
         size: i64 = len(self._rest) + len(self._payload) + len(self._recent)
         growing = self._growing
         if growing is not None:
             size += len(growing)
         return size
 
+    def missing_size(self) -> int:
+        """The number of bytes that an incomplete payload still lacks."""
+        return int(self._missing) if self._growing is not None else 0
+
+    def forget_spent(self) -> None:
+        """Free the payload that was used. A peer that repeats it, which the original implementation never does, loses its connection."""
+        if self._recent:
+            recent = self._recent
+            self._recent = b""
+            self._recall(recent)
+        if self._is_spent and self._payload:
+            self._payload = b""
+            self._is_gone = True
+
     def is_cut_short(self) -> bool:
-        """Whether the stream stands within an operation."""
+        """Whether the stream ends in the middle of an operation."""
         return self._growing is not None or len(self._rest) > 0 or (len(self._payload) > 0 and not self._is_spent)
 
     def _walk(self, data: bytes, start: i64) -> None:
         end: i64 = len(data)
         at: i64 = start
-        whole_at: i64 = -1  # where the last operation read whole began, if nothing has touched the accumulator since
+        whole_at: i64 = -1  # where the last fast-path operation began, if nothing has touched the accumulator since
         while at < end:
             command: i64 = data[at]
             if command == CLEAR:
@@ -166,8 +181,8 @@ class RispReader:
     # -- whole operations -----------------------------------------------------------------------------------------------
 
     def _whole(self, data: bytes, at: i64, end: i64) -> i64:
-        """Do the usual operation that begins with CLEAR ID at `at`; returns where it ends, or 0 when it is not one, or not all of it
-        has come. At least 7 bytes are there."""
+        """Execute the common operation that begins with CLEAR ID at `at`. Returns where it ends, or 0 when it is another operation or
+        incomplete. The caller guarantees at least 7 bytes."""
         kind: i64 = data[at + 6]
         if kind == DELIVERED:
             self.handler.on_delivered(i64(read_i32_be(data, at + 2)) & U32)
@@ -221,7 +236,7 @@ class RispReader:
         return stop + 1
 
     def _recall(self, operation: bytes) -> None:
-        """Fill the accumulator as an operation read whole would have."""
+        """Fill the accumulator with the parameters of an operation that was read on the fast path."""
         self._clear()
         at: i64 = 1
         end: i64 = len(operation) - 1  # without its acting byte
@@ -243,11 +258,11 @@ class RispReader:
         self._retries = UNSAID
         self._timeout_s = UNSAID
         self._messages_max = UNSAID
-        self._is_spent = False
+        self._is_spent = self._is_gone = False
         self._repeated = 0
 
     def _gather(self, data: bytes, at: i64, end: i64) -> i64:
-        """Take the parameter at `at`; returns where it ends, or -1 when the rest of it has not come and all was put away."""
+        """Read the parameter at `at`. Returns where it ends, or -1 when it is incomplete; its bytes are then stored or counted for skipping."""
         command: i64 = data[at]
         self._is_new = True
         if command < BYTES:
@@ -297,12 +312,12 @@ class RispReader:
             if size > self._payload_size_max:
                 raise PayloadTooLarge(size, self._payload_size_max)
             if stop > end:
-                self._payload = b""  # a second one without CLEAR: the first is of no more use
+                self._payload = b""  # a second payload without CLEAR replaces the first
                 self._growing = bytearray(data[text_at:])
                 self._missing = stop - end
                 return -1
             self._payload = data[text_at:stop]
-            self._is_spent = False
+            self._is_spent = self._is_gone = False
         elif command == QUEUE:
             if stop > end:
                 self._rest = data[at:]
@@ -314,7 +329,7 @@ class RispReader:
         return stop
 
     def _grow(self, data: bytes) -> i64:
-        """Add what has come to the payload cut short; returns how many bytes it took."""
+        """Append the received bytes to the incomplete payload; returns how many bytes it took."""
         growing = self._growing
         assert growing is not None
         missing: i64 = self._missing
@@ -324,7 +339,7 @@ class RispReader:
             return len(data)
         growing += data[:missing]
         self._payload = bytes(growing)
-        self._is_spent = False
+        self._is_spent = self._is_gone = False
         self._growing = None
         self._missing = 0
         return missing
@@ -342,10 +357,12 @@ class RispReader:
             self._operate(command)
 
     def _count(self, command: i64) -> None:
-        """See to it that nobody has much repeated; one repetition may be of any size."""
+        """Limit how much a peer may repeat; a single repetition may be of any size."""
         size: i64 = 0 if self._is_new else REPETITION_SIZE
         self._is_new = False
         if command == REQUEST or command == REPLY or command == BROADCAST:
+            if self._is_gone:
+                raise RepeatedTooOften(RISP_REPEATED_SIZE_MAX)
             if self._is_spent:
                 size += len(self._payload)
             self._is_spent = True
@@ -394,5 +411,5 @@ class RispReader:
 
 
 def number_of(request_id: bytes) -> i64:
-    """An id as a number."""
+    """Convert an id to a number."""
     return i64(read_i32_be(request_id, 0)) & U32

@@ -1,4 +1,4 @@
-"""Everything a RISP stream says, written down in order: for looking at a conversation, and for checking the reader itself."""
+"""Records every operation of a RISP stream in order, to inspect a connection and to test the reader."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dragoman.wire.risp.handler import RispHandler
 
 @final
 class Transcript(RispHandler):
-    """Each operation as a tuple: its word, then what it said."""
+    """Stores each operation as a tuple: its name, then its parameters."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[object, ...]] = []

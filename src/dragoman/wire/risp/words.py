@@ -1,6 +1,6 @@
-"""The command bytes of RISP as rq uses them. The top three bits of a command tell what follows it.
+"""The command bytes of RISP as rq uses them. The top three bits of a command determine what follows it.
 
-    0–31     nothing, and it acts on what has gathered        128–159   u32
+    0–31     nothing; executes with the accumulator           128–159   u32
     32–63    nothing, a flag                                  160–191   1-byte length, data
     64–95    u8                                               192–223   2-byte length, data
     96–127   u16                                              224–255   4-byte length, data
@@ -45,7 +45,7 @@ ID: Final = 128
 QUEUE: Final = 160
 PAYLOAD: Final = 224
 
-# Where each range begins.
+# The first command of each range.
 FLAGS: Final = 32
 BYTES: Final = 64
 SHORTS: Final = 96
@@ -62,12 +62,12 @@ PRIORITY_HIGH: Final = 30
 
 U32: Final = 0xFFFF_FFFF
 U16: Final = 0xFFFF
-# A number that was not said.
+# The value of a parameter that the peer did not send.
 UNSAID: Final = -1
 
 
 def is_of_known_commands(data: bytes) -> bool:
-    """Whether these first bytes of a stream, all of them ASCII, are parameters that rq has. Those of other protocols soon are not."""
+    """Whether the first bytes of a stream, all ASCII, are rq parameters. Streams of other protocols soon contain a byte that is not."""
     at = 0
     while at < len(data):
         command = data[at]
@@ -83,7 +83,7 @@ def is_of_known_commands(data: bytes) -> bool:
 
 
 def is_at(data: bytes, at: i64, name: bytes, size: i64) -> bool:
-    """Whether a name stands in `data` at `at`."""
+    """Whether `name` occurs in `data` at `at`."""
     index: i64 = 0
     while size - index >= 8:
         if read_i64_be(data, at + index) != read_i64_be(name, index):

@@ -1,4 +1,4 @@
-"""Operations to RISP bytes, in the order of fields the originals send them; drawn in docs/reference/rq.md."""
+"""Encodes operations as RISP bytes, in the field order of the original implementation; the layouts are in docs/reference/rq.md."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def id_bytes(request_id: int) -> bytes:
 
 
 def write_number(out: BytesWriter, command: int, number: i64) -> None:
-    """A u32; also the length before a payload."""
+    """Append a u32 parameter; also the length before a payload."""
     out.append(command)
     write_i32_be(out, i32(number if number < 0x8000_0000 else number - 0x1_0000_0000))
 
@@ -63,7 +63,7 @@ def write_queue(out: BytesWriter, queue: bytes) -> None:
 
 
 def request_head(queue_id: int) -> bytes:
-    """How every request, and every broadcast, to a consumer of this queue begins, up to the payload's length."""
+    """The common start of every request and broadcast to a consumer of this queue, up to the payload's length."""
     out = BytesWriter()
     out.append(CLEAR)
     write_short(out, QUEUEID, queue_id)
@@ -74,7 +74,7 @@ def request_head(queue_id: int) -> bytes:
 def encode_request(
     request_id: bytes, queue: bytes, body: bytes, is_noreply: bool, retries: int, timeout_s: int
 ) -> bytes:
-    """A source's request; a negative number is left out."""
+    """Encode a source's request; negative numbers are omitted."""
     out = BytesWriter()
     out.write(CLEAR_ID)
     out.write(request_id)
@@ -105,7 +105,7 @@ def encode_reply(request_id: bytes, body: bytes) -> bytes:
 
 
 def encode_broadcast(queue: bytes, body: bytes) -> bytes:
-    """A broadcast as it goes to a controller."""
+    """Encode a broadcast to a controller."""
     out = BytesWriter()
     out.append(CLEAR)
     write_queue(out, queue)
@@ -125,7 +125,7 @@ def encode_broadcast_to_consumer(queue_id: int, body: bytes) -> bytes:
 
 
 def encode_consume(queue: bytes, messages_max: int, priority: int, is_exclusive: bool) -> bytes:
-    """A negative number is left out."""
+    """Encode a consumer's registration; negative numbers are omitted."""
     out = BytesWriter()
     out.append(CLEAR)
     if is_exclusive:

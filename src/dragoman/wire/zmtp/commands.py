@@ -1,4 +1,4 @@
-"""Bodies of ZMTP commands: name, then what the name calls for.
+"""Bodies of ZMTP commands: the command's name, then its data.
 
     command   name size(1)  name  data
     READY     metadata: any number of  name size(1)  name  value size(4, big endian)  value
@@ -7,7 +7,7 @@
     PONG      the PING's context
     SUBSCRIBE, CANCEL   topic prefix
 
-Readers raise `BadCommand`; builders assert, because what we build is ours to get right.
+Readers raise `BadCommand`; builders assert, because the broker's own output must be correct.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ PONG: Final = b"PONG"
 SUBSCRIBE: Final = b"SUBSCRIBE"
 CANCEL: Final = b"CANCEL"
 
-# Metadata names are case-insensitive; ours are kept and looked up in lower case.
+# Metadata names are case-insensitive; the reader converts them to lower case.
 SOCKET_TYPE: Final = b"socket-type"
 IDENTITY: Final = b"identity"
-# Ours: names a worker program over all its connections. ZMTP keeps X- for applications, and peers pass over what they do not know.
+# Dragoman's own: identifies a worker program across all its connections. ZMTP reserves X- for applications; peers ignore unknown names.
 PROGRAM: Final = b"x-dragoman-program"
 
 PING_TTL_SIZE: Final = 2
@@ -39,7 +39,7 @@ REASON_SIZE_MAX: Final = 255
 
 
 def name_of(command: bytes) -> bytes:
-    """The command's name; the data begins right behind it (`data_of`)."""
+    """The command's name; its data follows (`data_of`)."""
     if not command:
         raise BadCommand("it is empty")
     size = command[0]
@@ -49,12 +49,12 @@ def name_of(command: bytes) -> bytes:
 
 
 def data_of(command: bytes) -> bytes:
-    """What follows the name, of a command whose name was read before."""
+    """The data after the name. `name_of` must have accepted the command before."""
     return command[1 + command[0] :]
 
 
 def build(name: bytes, data: bytes) -> bytes:
-    """A command's body."""
+    """Build a command's body."""
     out = BytesWriter()
     out.append(len(name))
     out.write(name)
@@ -71,7 +71,7 @@ def write_property(out: BytesWriter, name: bytes, value: bytes) -> None:
 
 
 def read_metadata(data: bytes) -> dict[bytes, bytes]:
-    """All properties, names in lower case; of one named twice the first counts."""
+    """All properties, names in lower case; the first occurrence of a name wins."""
     properties: dict[bytes, bytes] = {}
     end: i64 = len(data)
     at: i64 = 0
@@ -95,43 +95,43 @@ def read_metadata(data: bytes) -> dict[bytes, bytes]:
 
 
 def build_error(reason: str) -> bytes:
-    """An ERROR command's body; the reason is cut to what its size byte can say."""
+    """Build an ERROR command's body; the reason is truncated to the 255 bytes that its size byte allows."""
     text = reason.encode("ascii", "replace")[:REASON_SIZE_MAX]
     return build(ERROR, bytes([len(text)]) + text)
 
 
 def reason_of(data: bytes) -> str:
-    """The reason in an ERROR's data, fit to be printed."""
+    """The reason in an ERROR's data, safe to print."""
     if not data or len(data) < 1 + data[0]:
         raise BadCommand("its reason is cut short")
     return printable(data[1 : 1 + data[0]])
 
 
 def printable(text: bytes) -> str:
-    """A peer's bytes as ASCII that cannot steer a terminal or forge a log line."""
+    """A peer's bytes as ASCII without control characters, so they cannot affect a terminal or forge a log line."""
     return ascii(text.decode("latin-1"))[1:-1]
 
 
 def build_ping(ttl_ds: int, context: bytes) -> bytes:
-    """A PING command's body."""
+    """Build a PING command's body."""
     assert 0 <= ttl_ds <= 0xFFFF
     assert len(context) <= PING_CONTEXT_SIZE_MAX
     out = BytesWriter()
     out.append(len(PING))
     out.write(PING)
-    # The field is unsigned, the writer's is not.
+    # The field is unsigned, the writer's argument is signed.
     write_i16_be(out, ttl_ds - 0x10000 if ttl_ds > 0x7FFF else ttl_ds)
     out.write(context)
     return out.getvalue()
 
 
 def build_pong(ping_data: bytes) -> bytes:
-    """The answer to a PING; a context that is too long is cut, as libzmq does."""
+    """Build the PONG for a PING; a context that is too long is truncated, as in libzmq."""
     return build(PONG, ping_data[PING_TTL_SIZE : PING_TTL_SIZE + PING_CONTEXT_SIZE_MAX])
 
 
 def ttl_ds_of(ping_data: bytes) -> int:
-    """How long a PING's sender lets us wait for its next sign of life, in tenths of a second; 0 is for ever."""
+    """The time to live in a PING: the sender gives up on us after so many tenths of a second of silence; 0: never."""
     if len(ping_data) < PING_TTL_SIZE:
         raise BadCommand("its time to live is cut short")
     return ping_data[0] << 8 | ping_data[1]

@@ -1,4 +1,4 @@
-"""One ZMTP connection as a machine of bytes: what the peer sends goes in, messages and our own bytes come out.
+"""One ZMTP connection as a state machine without I/O: received bytes in, messages and bytes to send out.
 
     GREETING ── 64 bytes, same mechanism ──────► HANDSHAKE ── mechanism done, types fit ──► TRAFFIC     3.0, 3.1
         │ ──── 12 bytes, types fit ────────────► IDENTITY ─── one frame ──────────────────► TRAFFIC     2.0
@@ -6,8 +6,8 @@
         │ ──── an HTTP request, a TLS hello ───► FAILED
         any fault, from any state ─────────────► FAILED
 
-`receive` raises the fault, except when whole messages came before it in the same buffer: then they are returned, `fault`
-is set, and the next `receive` raises. So the messages a peer got across never depend on how the stream was cut.
+`receive` raises the fault, except when complete messages precede it in the same buffer: then it returns them, sets `fault`, and the
+next `receive` raises. So which messages of a peer get through never depends on how the stream was cut.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from dragoman.errors import (
 from dragoman.limits import COMMAND_SIZE_MAX, IDENTITY_SIZE_MAX, MESSAGE_SIZE_MAX
 from dragoman.wire import first_bytes
 from dragoman.wire.zmtp import commands, greeting, sockets
+from dragoman.wire.zmtp.frame_prefix import FramePrefix
 from dragoman.wire.zmtp.frames import encode_command, encode_message
 from dragoman.wire.zmtp.mechanism import Mechanism, NullMechanism
-from dragoman.wire.zmtp.opening import Opening
 from dragoman.wire.zmtp.reader import FrameReader
 
 GREETING: Final = 0
@@ -48,7 +48,7 @@ V3_1: Final = 31
 
 @final
 class ZmtpConnection:
-    """One peer's ZMTP stream: bytes in, messages out. No sockets, no clock."""
+    """Decodes one peer's ZMTP stream: bytes in, messages out. No sockets, no clock."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class ZmtpConnection:
         self.as_server = as_server
         self.identity = identity
         self.allows_v1 = allows_v1
-        self.program = b""  # said with the handshake where it is set (commands.PROGRAM)
+        self.program = b""  # sent in the handshake if set (commands.PROGRAM)
         self.is_ready = False
         self.is_v1 = False
         self.peer_version = 0
@@ -81,16 +81,16 @@ class ZmtpConnection:
         self._reader = FrameReader(message_size_max)
         self._forwards_subscriptions = True
 
-    def expect(self, openings: list[Opening]) -> None:
-        """Recognise these openings whole: a message that begins with one has it as its first frame."""
+    def expect(self, openings: list[FramePrefix]) -> None:
+        """Match these frame prefixes as a whole: a message that begins with one has the prefix as its first frame."""
         self._reader.openings = openings
 
     def greeting(self) -> bytes:
-        """The bytes to send at connect; the rest follows through `take_outgoing` when the peer has shown its age."""
+        """The bytes to send at connect; the rest follows through `take_outgoing` once the peer's protocol version is known."""
         return greeting.signature(self.identity)
 
     def take_outgoing(self) -> bytes:
-        """Bytes to send at once, never behind a commit: handshake, PONG, ERROR. Never longer than what came in, plus 1 KiB."""
+        """Bytes to send immediately, without waiting for a commit: handshake, PONG, ERROR. Never longer than the input, plus 1 KiB."""
         if len(self._out) == 0:
             return b""
         out = self._out.getvalue()
@@ -98,7 +98,7 @@ class ZmtpConnection:
         return out
 
     def receive(self, data: bytes) -> list[list[bytes]]:
-        """Take the next bytes of the stream and return the messages they complete, each a list of frames."""
+        """Process the next bytes of the stream and return the messages they complete, each a list of frames."""
         if self.fault is not None:
             raise self.fault.with_traceback(None)
         messages: list[list[bytes]] = []
@@ -120,29 +120,29 @@ class ZmtpConnection:
         return messages
 
     def unfinished_size(self) -> int:
-        """Bytes kept of what the peer has begun to say and not finished."""
+        """The number of bytes stored of an incomplete message or control frame."""
         return self._reader.unfinished_size()
 
     def missing_size(self) -> int:
-        """Bytes that a frame cut short still lacks."""
+        """The number of bytes that an incomplete frame still lacks."""
         return self._reader.missing_size()
 
     def abandon(self, fault: PeerError) -> None:
-        """End the stream for a reason of our own: what came of an unfinished message is dropped."""
+        """Fail the stream from our side; the part of an incomplete message that was received is dropped."""
         self._fail(fault)
 
     def ping(self, ttl_ds: int, context: bytes = b"") -> bytes:
-        """A PING that asks for a PONG and lets the peer drop us after `ttl_ds` of silence; nothing for peers before 3.1."""
+        """A PING that asks for a PONG and allows the peer to drop us after `ttl_ds` of silence; empty for peers before 3.1."""
         if not self.is_ready or self.peer_version < V3_1:
             return b""
         return encode_command(commands.build_ping(ttl_ds, context))
 
     def subscribe_bytes(self, prefix: bytes) -> bytes:
-        """A subscription in the form this peer understands; nothing for a 1.0 publisher, which sends everything."""
+        """A subscription in the form this peer understands; empty for a 1.0 publisher, which sends everything."""
         return self._subscription(commands.SUBSCRIBE, b"\x01", prefix)
 
     def cancel_bytes(self, prefix: bytes) -> bytes:
-        """The end of a subscription in the form this peer understands."""
+        """A cancelled subscription in the form this peer understands."""
         return self._subscription(commands.CANCEL, b"\x00", prefix)
 
     def _subscription(self, name: bytes, mark: bytes, prefix: bytes) -> bytes:
@@ -155,7 +155,7 @@ class ZmtpConnection:
         return encode_message([mark + prefix], self.is_v1)
 
     def _fail(self, error: PeerError) -> None:
-        # Only 3.x has ERROR, only its handshake has a place for it, and one ERROR is not answered by another.
+        # Only 3.x has ERROR, and only during its handshake; an ERROR is not answered with another.
         if self._state == HANDSHAKE and not isinstance(error, PeerRefused):
             self._send_command(commands.build_error(f"{error.code}: {error}"))
         self._state = FAILED
@@ -163,10 +163,10 @@ class ZmtpConnection:
         self._heard = b""
         self._reader = FrameReader(0)
 
-    # The greeting, in the order its bytes come.
+    # The greeting, in the order of its bytes.
 
     def _hear_greeting(self, data: bytes) -> bytes:
-        """Take greeting bytes; return those behind it once it is whole, which `_state` tells."""
+        """Consume greeting bytes; returns those behind the greeting once it is complete, which shows in `_state`."""
         before = len(self._heard)
         heard = self._heard + data[: greeting.GREETING_SIZE_V3 - before]
         if not heard:
@@ -202,7 +202,7 @@ class ZmtpConnection:
         return data[size - before :]
 
     def _is_recognised(self, heard: bytes) -> bool:
-        """Whether bytes without a signature are a 1.0 peer's; False while they could still be others'. Raises when they are."""
+        """Whether bytes without a signature come from a 1.0 peer; False while that is undecided. Raises when they do not."""
         kind = first_bytes.judge(heard)
         first_bytes.refuse(kind)
         if kind == first_bytes.UNDECIDED or len(heard) < 2:
@@ -214,13 +214,13 @@ class ZmtpConnection:
         return True
 
     def _meet_unversioned(self) -> None:
-        """A 1.0 peer: it took our signature for the header of our identity frame, so the identity's bytes follow."""
+        """Handle a 1.0 peer: it took our signature for the header of our identity frame, so the identity's bytes follow."""
         self._out.write(self.identity)
         self._forwards_subscriptions = False
         self._await_identity(V1)
 
     def _meet_old(self, version: int, socket_code: int) -> None:
-        """A 2.0 peer, or one of the few with a version byte of 0 and frames of 1.0."""
+        """Handle a 2.0 peer, or one of the few with a version byte of 0 and frames of 1.0."""
         if socket_code >= len(sockets.TYPES):
             raise BadGreeting(f"socket type {socket_code} does not exist")
         self._check_socket_type(sockets.TYPES[socket_code])
@@ -228,7 +228,7 @@ class ZmtpConnection:
         self._out.write(encode_message([self.identity], self.is_v1))
 
     def _await_identity(self, version: int) -> None:
-        # Before 3.0 there was no security; an old greeting must not be a way around ours.
+        # Versions before 3.0 have no security; an old greeting must not bypass ours.
         if self._mechanism.name != b"NULL":
             raise MechanismMismatch(self._mechanism.name, b"NULL")
         self.peer_version = version
@@ -238,7 +238,7 @@ class ZmtpConnection:
         self._state = IDENTITY
 
     def _meet_current(self, heard: bytes) -> None:
-        """A 3.x peer; minors above ours speak ours."""
+        """Handle a 3.x peer; peers with a higher minor version fall back to ours."""
         self.peer_version = V3_0 if heard[greeting.VERSION_AT] == 3 and heard[greeting.MINOR_AT] == 0 else V3_1
         self._state = HANDSHAKE
         self._reader.has_commands = True
@@ -279,7 +279,7 @@ class ZmtpConnection:
         self.peer_identity = identity
         self._open()
         if not self._forwards_subscriptions and sockets.is_publisher(self.socket_type):
-            # A 1.0 subscriber filters at its own end and says nothing: it wants everything.
+            # A 1.0 subscriber filters locally and sends no subscription: it gets everything.
             messages.append([b"\x01"])
 
     def _on_handshake(self, command: bytes) -> None:
@@ -302,7 +302,7 @@ class ZmtpConnection:
         self._reader.control_size_max = COMMAND_SIZE_MAX
 
     def _on_command(self, command: bytes, messages: list[list[bytes]]) -> None:
-        """A command between messages, or between the frames of one: libzmq slips its PINGs in there."""
+        """Handle a command between messages, or between the frames of one: libzmq sends PINGs there."""
         name = commands.name_of(command)
         data = commands.data_of(command)
         if name == commands.PING:
@@ -316,4 +316,4 @@ class ZmtpConnection:
             raise PeerRefused(commands.reason_of(data))
         elif name == commands.READY:
             raise BadCommand("READY came twice")
-        # PONG is a sign of life by having come; names of later versions are let pass, as libzmq does.
+        # PONG needs no handling: any byte shows that the peer is alive. Unknown names from later versions are ignored, as in libzmq.

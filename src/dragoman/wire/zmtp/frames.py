@@ -1,11 +1,11 @@
-"""Frames and messages to bytes. A message is a list of frames; every frame but its last says MORE.
+"""Encodes frames and messages. A message is a list of frames; every frame but its last has the MORE flag.
 
     2.0 and 3.x, short   flags(1)  size(1)            body(size)             body up to 255 bytes
     2.0 and 3.x, long    flags(1)  size(8, big end.)  body(size)
     1.0, short           size(1)             flags(1) body(size - 1)         size counts the flags byte: body up to 253
     1.0, long            0xFF size(8)        flags(1) body(size - 1)
 
-A command is a frame with the COMMAND flag (3.x only); it stands alone and never has MORE.
+A command is a single frame with the COMMAND flag (3.x only); it never has MORE.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def write_frame_v1(out: BytesWriter, frame: bytes, more: bool) -> None:
 
 
 def write_message(out: BytesWriter, frames: list[bytes], is_v1: bool) -> None:
-    """Append a whole message; `is_v1` is the connection's."""
+    """Append a complete message; `is_v1` is the connection's."""
     last: i64 = len(frames) - 1
     assert last >= 0, "a message has at least one frame"
     index: i64 = 0

@@ -1,13 +1,13 @@
-"""The first bytes of a ZMTP connection, and how two ages of the protocol recognise each other in them.
+"""The first bytes of a ZMTP connection, and how peers of different protocol versions recognise each other by them.
 
     0    1 … 8             9      10       11          12 … 31     32         33 … 63
     0xFF own identity      0x7F   version  3.x: minor  mechanism   as-server  zeros
          size + 1 (8, be)                  2.0: socket type; the greeting ends here
 
-A 1.0 peer sends no greeting but its identity as a frame. Its first byte differs from 0xFF, or, for a long identity, byte 9
-is that frame's flags with bit 0 clear. libzmq 2.x leaves rubbish in those flags, always the same: bits 1 to 6 are all set or all clear,
-bit 7 is clear. To such a peer our first ten bytes are the header of our own identity frame. That
-is why only those ten are sent before the peer has spoken, byte 10 after its signature, and the rest after its byte 10.
+A 1.0 peer sends no greeting but its identity as a frame. Its first byte differs from 0xFF, or, for a long identity, byte 9 is that frame's
+flags with bit 0 clear. libzmq 2.x leaves garbage in those flags, always the same: bits 1 to 6 are all set or all clear, bit 7 is clear. Such
+a peer reads our first ten bytes as the header of our own identity frame. That is why we send only those ten before we have received
+anything, byte 10 after the peer's signature, and the rest after its byte 10.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GREETING_SIZE_V3: Final = 64
 MECHANISM_SIZE_MAX: Final = 20
 FILLER_SIZE: Final = 31
 
-# Of a 1.0 frame's flags only MORE, bit 0, has a meaning.
+# In a 1.0 frame's flags only MORE, bit 0, has a meaning.
 RUBBISH_V1: Final = 0xFE
 
 VERSION_BYTE: Final = 3
@@ -37,7 +37,7 @@ MINOR_BYTE: Final = 1
 
 
 def signature(identity: bytes) -> bytes:
-    """The ten bytes that open every connection."""
+    """The ten bytes that begin every connection."""
     out = BytesWriter()
     out.append(0xFF)
     write_i64_be(out, len(identity) + 1)
@@ -46,12 +46,12 @@ def signature(identity: bytes) -> bytes:
 
 
 def is_unversioned(heard: bytes) -> bool:
-    """Whether these first bytes are a 1.0 peer's; they are enough when one is not 0xFF or ten have come."""
+    """Whether these first bytes come from a 1.0 peer; decided by the first byte if it is not 0xFF, else by the tenth."""
     return heard[0] != 0xFF or (len(heard) >= SIGNATURE_SIZE and heard[9] & 1 == 0)
 
 
 def is_identity_of_1_0(heard: bytes) -> bool:
-    """Whether these first bytes, at least two and not a 2.0 or 3.x greeting, can begin a 1.0 peer's identity frame."""
+    """Whether these first bytes, at least two and not a 2.0 or 3.x greeting, can be the start of a 1.0 peer's identity frame."""
     if heard[0] == 0:
         return False
     flags = heard[9] if heard[0] == 0xFF else heard[1]
@@ -71,7 +71,7 @@ def rest_of_greeting(mechanism: bytes, as_server: bool) -> bytes:
 
 
 def mechanism_of(greeting: bytes) -> bytes:
-    """The mechanism's name in a whole 3.x greeting."""
+    """The mechanism's name in a complete 3.x greeting."""
     field = greeting[MECHANISM_AT:AS_SERVER_AT]
     name = field.rstrip(b"\0")
     if not name or b"\0" in name:

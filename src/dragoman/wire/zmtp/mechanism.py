@@ -1,10 +1,10 @@
-"""Security mechanisms: what is said between greeting and traffic, once the peer's greeting named the same mechanism.
+"""Security mechanisms: the handshake between greeting and traffic, once the peer's greeting named the same mechanism.
 
-A mechanism is a small machine of its own. `start` gives the command that this side sends first (`b""`: it waits), `step`
-takes each command of the peer and gives the answer (`b""`: none), until `is_done`; then `peer_metadata` holds the raw
-properties the peer proved. ERROR commands of the peer never reach it. Faults are raised as `HandshakeFailed`.
+A mechanism is a state machine. `start` returns the first command to send (`b""`: wait for the peer), `step` takes each command of the peer
+and returns the answer (`b""`: none), until `is_done`; then `peer_metadata` holds the peer's raw properties. The connection handles the
+peer's ERROR commands itself. Faults are raised as `HandshakeFailed`.
 
-PLAIN and CURVE fit here: they keep their step in attributes and hand out the metadata when their READY or INITIATE has come.
+PLAIN and CURVE fit this interface: they keep their state in attributes and set the metadata when their READY or INITIATE has arrived.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dragoman.wire.zmtp.commands import READY, build, data_of, name_of, printabl
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Mechanism:
-    """One connection's security handshake. A fresh one for each connection."""
+    """One connection's security handshake; each connection has its own instance."""
 
     def __init__(self, name: bytes, says_as_server: bool) -> None:
         self.name = name
@@ -28,20 +28,20 @@ class Mechanism:
         self.peer_metadata = b""
 
     def start(self, metadata: bytes) -> bytes:
-        """The first command to send, given our own properties."""
+        """Return the first command to send; `metadata` is our own properties."""
         raise NotImplementedError
 
     def step(self, command: bytes) -> bytes:
-        """Take the peer's next command, give the answer."""
+        """Process the peer's next command and return the answer."""
         raise NotImplementedError
 
 
 @final
 class NullMechanism(Mechanism):
-    """No security: each side says READY with its properties, in any order."""
+    """No security: each peer sends READY with its properties, in any order."""
 
     def __init__(self) -> None:
-        # RFC 37: with NULL the as-server field is zero on both sides.
+        # RFC 37: with NULL the as-server field is zero in both directions.
         super().__init__(b"NULL", False)
 
     def start(self, metadata: bytes) -> bytes:

@@ -1,10 +1,10 @@
-"""Frames out of a byte stream cut anywhere. The law: what a frame announces is checked before one byte of it is kept.
+"""Parses frames from a byte stream cut anywhere. Invariant: a frame's announced size is checked before any of its body is stored.
 
-The reader walks each buffer once, by offset. Messages gather in the caller's list; a *control frame* (any command, and
-every frame until `is_open`) ends the walk and is handed over alone, because it may change how the bytes behind it are read.
-Between two buffers it keeps one of three things: nothing, a header cut short (at most 9 bytes), or a body cut short. Such a
-body grows in a BytesIO as its bytes come, which gives them away without a copy: no byte is moved more than a constant number of times however finely the stream
-is cut, and a peer that announces much but sends little holds little.
+The reader walks each buffer once, by offset. Messages are appended to the caller's list; a *control frame* (any command, and every frame
+until `is_open`) ends the walk and is returned alone, because it may change how the following bytes are read. Between two buffers the
+reader keeps nothing, an incomplete header (at most 9 bytes), or an incomplete body. Such a body grows in a BytesIO, whose `getvalue`
+does not copy: no byte is copied more than a constant number of times however finely the stream is cut, and a peer that announces much but
+sends little occupies little memory.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from dragoman.errors import (
     TooManyFrames,
 )
 from dragoman.limits import FRAMES_MAX, HANDSHAKE_COMMAND_SIZE_MAX
+from dragoman.wire.zmtp.frame_prefix import SIZE_MAX, FramePrefix
 from dragoman.wire.zmtp.frames import COMMAND, LONG, MORE
-from dragoman.wire.zmtp.opening import SIZE_MAX, Opening
 
 HEADER_SIZE_LONG: Final = 9
 HEADER_SIZE_LONG_V1: Final = 10
@@ -34,13 +34,13 @@ HEADER_SIZE_LONG_V1: Final = 10
 
 @final
 class FrameReader:
-    """One peer's frames, in the form of 1.0 (`is_v1`) or of 2.0 and 3.x."""
+    """Decodes one peer's frames, in the form of 1.0 (`is_v1`) or of 2.0 and 3.x."""
 
     def __init__(self, message_size_max: int) -> None:
         self.is_v1 = False
         self.is_open = False
         self.has_commands = False
-        self.openings: list[Opening] = []
+        self.openings: list[FramePrefix] = []
         self.control_size_max: i64 = HANDSHAKE_COMMAND_SIZE_MAX
         self._message_size_max: i64 = message_size_max
         self._data = b""
@@ -53,8 +53,8 @@ class FrameReader:
         self._missing: i64 = 0
 
     def feed(self, data: bytes) -> None:
-        """Give the next bytes; the ones before must have been walked to their end."""
-        # What is left over here is a header cut short, so this copies the new bytes once and a few old ones.
+        """Set the next bytes; `walk` must have used up the previous ones."""
+        # Only an incomplete header can be left over here, so this copies the new bytes once and a few old ones.
         self._data = self._data + data if self._data else data
         self._at = 0
 
@@ -93,7 +93,7 @@ class FrameReader:
                     break
                 body_at = at + header_size
                 body_size = size_of_body_v1(data, at)
-                # Old libzmq leaves rubbish in the other bits of a 1.0 frame's flags.
+                # Old libzmq leaves garbage in the other bits of a 1.0 frame's flags.
                 flags = data[body_at - 1] & MORE
             else:
                 flags = data[at]
@@ -125,7 +125,7 @@ class FrameReader:
                 messages.append(frames)
                 frames = []
                 size = 0
-        # Not the whole buffer: an idle connection must not hold the last one it read.
+        # Not the whole buffer: an idle connection must not keep its last buffer alive.
         self._data = data[at:]
         self._at = 0
         self._frames = frames
@@ -133,7 +133,7 @@ class FrameReader:
         return None
 
     def unfinished_size(self) -> int:
-        """Bytes kept of a message, or of a control frame, whose rest has not come."""
+        """The number of bytes stored of an incomplete message or control frame."""
         size: i64 = self._size
         body = self._body
         if body is not None:
@@ -144,18 +144,18 @@ class FrameReader:
         return size
 
     def missing_size(self) -> int:
-        """Bytes that a body cut short still lacks."""
+        """The number of bytes that an incomplete body still lacks."""
         return int(self._missing) if self._body is not None else 0
 
     def _check_control(self, flags: i64, size: i64) -> None:
-        """What is neither a frame of a message in its time nor a lawful control frame ends here."""
+        """Raise for a frame that is neither part of a message at this point nor a valid control frame."""
         if flags & ~(MORE | LONG | COMMAND):
             raise BadFrameFlags(flags)
         if self.has_commands and not flags & COMMAND:
             raise HandshakeFailed("a message came before the handshake was done")
         if flags & COMMAND and not self.has_commands:
             raise BadFrameFlags(flags)
-        # 1.0 identities excepted: see the rubbish above.
+        # Except 1.0 identities: their other flags may be garbage, see `walk`.
         if flags & MORE and not self.is_v1:
             raise BadFrameFlags(flags)
         if size < 0 or size > self.control_size_max:
@@ -173,7 +173,7 @@ class FrameReader:
         return data[body_at:stop]
 
     def _begin(self, data: bytes, flags: i64, body_at: i64, body_size: i64) -> None:
-        """Keep the part of a body that has come."""
+        """Store the part of a body that has arrived."""
         body = BytesIO()
         self._body_size = body.write(data[body_at:])
         self._body = body
@@ -181,7 +181,7 @@ class FrameReader:
         self._missing = body_at + body_size - len(data)
 
     def _gather(self) -> bytes | None:
-        """Add what has come to the body cut short; the body once it is whole."""
+        """Append the received bytes to the incomplete body; returns the body once it is complete."""
         body = self._body
         assert body is not None
         data = self._data
@@ -194,7 +194,7 @@ class FrameReader:
         body.write(data[: self._missing])
         self._at = self._missing
         self._body = None
-        return body.getvalue()  # its own bytes, not a copy of them
+        return body.getvalue()  # no copy: BytesIO shares its buffer
 
     def _add(self, frame: bytes, flags: i64, messages: list[list[bytes]]) -> None:
         self._frames.append(frame)
@@ -205,16 +205,16 @@ class FrameReader:
 
 
 def size_of_body_v1(data: bytes, at: i64) -> i64:
-    """The body size that a whole 1.0 header announces."""
+    """The body size in a complete 1.0 header."""
     size: i64 = data[at]
     if size == 0xFF:
         size = read_i64_be(data, at + 1)
     if size == 0:
         raise BadFrameSize(0)
-    # A size with its top bit set reads as negative; it stays so and is refused as too large.
+    # A size with its top bit set reads as negative; the caller then refuses it as too large.
     return size - 1 if size > 0 else size
 
 
 def unsigned(size: i64) -> int:
-    """The size that a header's eight bytes meant."""
+    """The unsigned value of a header's eight size bytes."""
     return int(size) if size >= 0 else int(size) + (1 << 64)

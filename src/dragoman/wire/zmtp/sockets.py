@@ -1,4 +1,4 @@
-"""Socket types of ZMTP: their names, their numbers in a 2.0 greeting, and who may talk to whom (RFC 37)."""
+"""Socket types of ZMTP: their names, their numbers in a 2.0 greeting, and which types may connect (RFC 37)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PUSH: Final = b"PUSH"
 XPUB: Final = b"XPUB"
 XSUB: Final = b"XSUB"
 
-# A 2.0 greeting names a socket type by its place in this list (RFC 15; XPUB and XSUB as libzmq 3.2 sends them).
+# A 2.0 greeting identifies a socket type by its index in this list (RFC 15; XPUB and XSUB as in libzmq 3.2).
 TYPES: Final[list[bytes]] = [PAIR, PUB, SUB, REQ, REP, DEALER, ROUTER, PULL, PUSH, XPUB, XSUB]
 
 PEERS: Final[dict[bytes, list[bytes]]] = {
@@ -35,20 +35,20 @@ PEERS: Final[dict[bytes, list[bytes]]] = {
 
 
 def can_talk(ours: bytes, theirs: bytes) -> bool:
-    """Whether RFC 37 lets these two socket types share a connection."""
+    """Whether RFC 37 allows a connection between these two socket types."""
     return ours in PEERS and theirs in PEERS[ours]
 
 
 def is_publisher(socket_type: bytes) -> bool:
-    """Whether subscriptions arrive at this socket type."""
+    """Whether this socket type receives subscriptions."""
     return socket_type in (PUB, XPUB)
 
 
 def is_subscriber(socket_type: bytes) -> bool:
-    """Whether subscriptions leave from this socket type."""
+    """Whether this socket type sends subscriptions."""
     return socket_type in (SUB, XSUB)
 
 
 def sends_identity(socket_type: bytes) -> bool:
-    """Whether READY carries an Identity: only sockets that are answered by address have one."""
+    """Whether READY carries an Identity: only socket types that are addressed by it have one."""
     return socket_type in (REQ, DEALER, ROUTER)

@@ -1,0 +1,176 @@
+"""`dragoman check`: one line and an exit code, as monitoring plugins print them (Nagios, Icinga, Sensu, a health check of your own).
+
+    DRAGOMAN WARNING: 812 waiting (from 500 on); oldest 14 s | waiting=812;500;1000;0 oldest=14.2s;;;0 …
+
+The reason comes first. After `|` come all numbers as `name=value;warn;crit;min`, with or without a threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from dragoman.cli.admin_client import AdminClient
+from dragoman.cli.options import data_option
+from dragoman.errors import AdminRefused, AdminUnreachable
+from dragoman.model.phrases import duration
+from dragoman.printable import printable
+
+OK: Final = 0
+WARNING: Final = 1
+CRITICAL: Final = 2
+UNKNOWN: Final = 3
+SEVERITY: Final = (OK, WARNING, UNKNOWN, CRITICAL)  # an UNKNOWN must not hide a CRITICAL
+WORDS: Final = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
+PAGE: Final = 1000
+THRESHOLDS: Final = {
+    "depth": "so many messages wait",
+    "age": "a message has waited for so many seconds",
+    "lag": "so many facts are not in the lake yet",
+}
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Thresholds of one number, inclusive; None: no threshold."""
+
+    warn: float | None
+    crit: float | None
+
+    def judge(self, value: float) -> int:
+        if self.crit is not None and value >= self.crit:
+            return CRITICAL
+        return WARNING if self.warn is not None and value >= self.warn else OK
+
+    def crossed(self, value: float) -> float | None:
+        """The threshold that a value has reached."""
+        return (None, self.warn, self.crit)[self.judge(value)]
+
+
+@dataclass
+class Verdict:
+    """The worst level found, and the reasons in the order they were found."""
+
+    level: int = OK
+    reasons: list[str] = field(default_factory=list)
+    numbers: list[str] = field(default_factory=list)
+
+    def measure(self, name: str, value: float, unit: str, bounds: Bounds, said: str) -> None:
+        self.numbers.append(f"{name}={_plain(value)}{unit};{_bound(bounds.warn)};{_bound(bounds.crit)};0")
+        crossed = bounds.crossed(value)
+        if crossed is not None:
+            self.complain(bounds.judge(value), f"{said} (from {_plain(crossed)} on)")
+
+    def complain(self, level: int, reason: str) -> None:
+        if SEVERITY.index(level) > SEVERITY.index(self.level):
+            self.reasons.insert(0, reason)  # the worst comes first
+            self.level = level
+        else:
+            self.reasons.append(reason)
+
+
+def _bound(value: float | None) -> str:
+    return "" if value is None else _plain(value)
+
+
+def _plain(value: float) -> str:
+    """All digits and no exponent: not every consumer of plugin output reads exponents."""
+    return f"{Decimal(repr(value)).normalize():f}"
+
+
+class Misused(click.UsageError):
+    """Bad usage; click's exit code for it would mean CRITICAL here."""
+
+    exit_code = UNKNOWN
+
+
+class Plugin(click.Command):
+    """A command that exits with UNKNOWN on bad usage."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            raise Misused(error.message, ctx) from error
+
+
+def threshold_options(command: F) -> F:
+    """Add a pair of options for each number that can be too large."""
+    for name, text in reversed(THRESHOLDS.items()):
+        for end, said in (("crit", "Critical"), ("warn", "Warn")):
+            command = click.option(f"--{name}-{end}", type=click.FloatRange(0), help=f"{said} when {text}.")(command)
+    return command
+
+
+@click.command(cls=Plugin)
+@threshold_options
+@click.option("--stuck", is_flag=True, help="Warn when anything does not move although it should.")
+@click.option("--queue", default="", help="Look at this queue alone.")
+@data_option
+def check(data: Path, queue: str, stuck: bool, **thresholds: float | None) -> int:
+    """Say whether all is well, in one line, as monitoring plugins do.
+
+    Exit codes are those of the plugins, not of the other commands: 0 OK, 1 WARNING, 2 CRITICAL (also when no broker answers), 3 UNKNOWN.
+    A broker that refuses new work is critical, whatever was asked.
+    """
+    try:
+        with AdminClient(data) as client:
+            verdict = _judge(client, queue, stuck, thresholds)
+    except AdminUnreachable as error:
+        return _say(CRITICAL, [str(error)], [])
+    except AdminRefused as error:
+        return _say(UNKNOWN, [str(error)], [])
+    return _say(verdict.level, verdict.reasons, verdict.numbers)
+
+
+def _say(level: int, reasons: list[str], numbers: list[str]) -> int:
+    said = printable("; ".join(reasons)).replace("|", "/")  # `|` separates the sentence from the numbers
+    print(f"DRAGOMAN {WORDS[level]}: {said}" + (f" | {' '.join(numbers)}" if numbers else ""))
+    return level
+
+
+def _judge(client: AdminClient, queue: str, stuck: bool, thresholds: dict[str, float | None]) -> Verdict:
+    verdict = Verdict()
+    status = client.ask("status")
+    counters = status["counters"]
+    found = _queues(client, queue)
+    waiting = sum(row["waiting"] for row in found)
+    begun = [row["oldest_ns"] for row in found if row["oldest_ns"]]
+    oldest_s = max((counters["now_ns"] - min(begun)) / 1e9, 0.0) if begun else 0.0
+    if counters["refusing"]:
+        verdict.complain(CRITICAL, f"new work is refused: {counters['refusing']}")
+    bounds = {name: Bounds(thresholds[f"{name}_warn"], thresholds[f"{name}_crit"]) for name in THRESHOLDS}
+    verdict.measure("waiting", waiting, "", bounds["depth"], f"{waiting} waiting")
+    verdict.measure("oldest", round(oldest_s, 1), "s", bounds["age"], f"oldest {duration(int(oldest_s * 1e9))}")
+    if status["lake"]:
+        lag = status["lake"]["behind"]
+        verdict.measure("lag", lag, "", bounds["lag"], f"{lag} facts not sealed")
+    elif bounds["lag"] != Bounds(None, None):
+        verdict.complain(UNKNOWN, "there is no lag to judge: this broker writes no lake (lake.mode is off)")
+    findings = [finding for finding in client.ask("stuck")["findings"] if not queue or finding["queue"] in ("", queue)]
+    verdict.measure("stuck", len(findings), "", Bounds(None, None), "")
+    if stuck:
+        for finding in findings:
+            verdict.complain(WARNING, finding["line"])
+    if not verdict.reasons:
+        where = f"in {queue}" if queue else f"in {len(found)} queues, {counters['workers']} workers"
+        verdict.reasons.append(f"{waiting} waiting {where}, oldest {duration(int(oldest_s * 1e9))}")
+    return verdict
+
+
+def _queues(client: AdminClient, queue: str) -> list[dict[str, Any]]:
+    """All queues, or the given one; raises `AdminRefused` if it does not exist."""
+    found: list[dict[str, Any]] = []
+    total = 1
+    while len(found) < total:
+        page = client.ask("queue_tallies", offset=len(found), limit=PAGE, queue=queue)
+        total = page["total"]
+        found += page["queues"]
+    return found

@@ -1,1 +1,0 @@
-"""The conformance lab: recordings of conversations, their words in readable form, and peers that play them again."""

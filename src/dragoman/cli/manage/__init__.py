@@ -1,0 +1,1 @@
+"""Commands that change a broker or maintain its data."""

@@ -1,0 +1,1 @@
+"""Queries of the state, which never change it."""

@@ -1,0 +1,174 @@
+"""Finds open messages that match a filter: for lists, and for retrying or dropping many at once.
+
+Work is bounded: at most `MESSAGES_LOOKED_AT_MAX` messages are examined, divided among the queues, and the result says when there may be
+more (`is_cut`). Messages that are on disk only are not read. With a filter for one queue, messages of others are skipped and counted
+against a limit of their own, so that many of them do not hide the few that match.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from dragoman.core.core import Core
+from dragoman.core.lifecycle import LEASED, QUARANTINED, WAITING
+from dragoman.core.state.lines import Lane, Line
+from dragoman.core.state.queue import Queue
+from dragoman.limits import MESSAGES_LOOKED_AT_MAX, MESSAGES_PASSED_BY_MAX
+from dragoman.model.message import IN_DELAYED, IN_FRESH, Message
+from dragoman.model.peer import ANONYMOUS, Peer
+
+ANY: Final = -1
+DELAYED: Final = 100  # waiting, but not yet in a line
+STATES: Final = {"": ANY, "waiting": WAITING, "delayed": DELAYED, "leased": LEASED, "quarantined": QUARANTINED}
+
+
+@final
+class Wanted:
+    """A filter of messages; a field that is not set matches any."""
+
+    def __init__(self) -> None:
+        self.queue_no: int = ANY
+        self.state: int = ANY
+        self.dialect: int = ANY
+        self.reason: int = ANY  # why the last attempt ended
+        self.worker: Peer | None = None  # the worker that holds it
+        self.clients: set[bytes] = set()  # identities of the client; empty: any
+        self.accepted_before_ns: int = 0  # 0: any time
+        self.accepted_from_ns: int = 0
+
+    def matches(self, m: Message) -> bool:
+        if self.queue_no != ANY and m.queue_no != self.queue_no:
+            return False
+        if self.dialect != ANY and m.dialect != self.dialect:
+            return False
+        if self.reason != ANY and m.last_reason != self.reason:
+            return False
+        if self.accepted_before_ns != 0 and m.accepted_ns > self.accepted_before_ns:
+            return False
+        if m.accepted_ns < self.accepted_from_ns:
+            return False
+        if self.worker is not None and m.worker is not self.worker:
+            return False
+        if self.clients and not is_from(m.address, self.clients):
+            return False
+        return self.state == ANY or self.state == state_of(m)
+
+    def may_be(self, state: int) -> bool:
+        return self.state == ANY or self.state == state
+
+
+def is_from(address: bytes, identities: set[bytes]) -> bool:
+    """Whether a reply address is that of a client with one of these identities."""
+    return len(address) > 1 and address[0] < ANONYMOUS and address[1:] in identities
+
+
+def state_of(m: Message) -> int:
+    return DELAYED if m.where == IN_DELAYED else m.state
+
+
+@final
+class Matches:
+    """The matches so far, and how many more messages may be examined or skipped."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted = wanted
+        self.found: list[Message] = []
+        self.left: int = MESSAGES_LOOKED_AT_MAX
+        self.steps_left: int = MESSAGES_PASSED_BY_MAX
+        self.is_cut: bool = False
+
+    def look(self, m: Message) -> bool:
+        """Examine a message; False when the limit is reached and it was not examined."""
+        if self.wanted.queue_no != ANY and self.wanted.queue_no != m.queue_no:
+            return self.pass_by()
+        if self.left == 0:
+            self.is_cut = True
+            return False
+        self.left -= 1
+        if self.wanted.matches(m):
+            self.found.append(m)
+        return True
+
+    def pass_by(self) -> bool:
+        """Skip an entry; False when no more may be skipped."""
+        if self.steps_left == 0:
+            self.is_cut = True
+            return False
+        self.steps_left -= 1
+        return True
+
+
+def find(core: Core, wanted: Wanted) -> Matches:
+    """Open messages that match, by queue, the oldest of each first."""
+    matches = Matches(wanted)
+    if wanted.worker is not None:
+        look_at_all(matches, wanted.worker.held)
+    else:
+        if wanted.may_be(LEASED):  # bounded by the workers' slots
+            for peer in core.workers.values():
+                if peer.held and not look_at_all(matches, peer.held):
+                    break
+        if wanted.may_be(WAITING):
+            look_at_lines(core, matches)
+        if wanted.may_be(QUARANTINED):
+            look_at_all(matches, core.state.quarantine)
+        if wanted.may_be(DELAYED):
+            look_at_delayed(core, matches)
+    matches.found.sort(key=by_queue_and_age)
+    return matches
+
+
+def by_queue_and_age(m: Message) -> tuple[int, int, int]:
+    return (m.queue_no, m.accepted_ns, m.number)
+
+
+def look_at_all(matches: Matches, messages: dict[int, Message]) -> bool:
+    return all(matches.look(m) for m in messages.values())
+
+
+def look_at_delayed(core: Core, matches: Matches) -> None:
+    state = core.state
+    for entry in state.delayed:
+        if not (matches.look(state.messages[entry[1]]) if state.is_delayed(entry) else matches.pass_by()):
+            return
+
+
+def look_at_lines(core: Core, matches: Matches) -> None:
+    """Examine waiting messages. Each queue has a share of the limit, so that a long one does not hide the others."""
+    queues: list[Queue] = []
+    for queue in core.state.queues_by_no.values():
+        if queue.waiting > 0 and (matches.wanted.queue_no == ANY or matches.wanted.queue_no == queue.number):
+            queues.append(queue)
+    left = len(queues)
+    for queue in queues:
+        share = max(matches.left // left, 1)
+        left -= 1
+        share = look_at_lanes(matches, queue.lanes, share)
+        for group in queue.unfit:
+            share = look_at_lanes(matches, group.lanes, share)
+
+
+def look_at_lanes(matches: Matches, lanes: list[Lane], share: int) -> int:
+    for lane in lanes:
+        for line in lane.lines.values():
+            if line.size > 0:
+                share = look_at_line(matches, line, share)
+    return share
+
+
+def look_at_line(matches: Matches, line: Line, share: int) -> int:
+    """Examine the messages of a line in memory; returns what is left of the queue's share."""
+    if line.tail.live > 0:
+        matches.is_cut = True
+    for m in line.returned_live():
+        if share == 0 or not matches.look(m):
+            matches.is_cut = True
+            return 0
+        share -= 1
+    for m in line.fresh:
+        if m.where == IN_FRESH and m.line is line:
+            if share == 0 or not matches.look(m):
+                matches.is_cut = True
+                return 0
+            share -= 1
+    return share

@@ -1,0 +1,41 @@
+"""Reads waiting messages that are on disk only, without moving them: a query must not affect when a message is served."""
+
+from __future__ import annotations
+
+from dragoman.core.state.state import State
+from dragoman.core.state.tail import id_hash
+from dragoman.core.storage.kept import find_row
+from dragoman.model.facts.fields import body_at, body_end
+from dragoman.model.facts.records import carried_at
+from dragoman.model.message import Message
+
+
+def peek_by_number(state: State, number: int) -> Message | None:
+    row = find_row(state.queues, number)
+    return state.kept.read_row(row.queue, row.lane, row.line, row.at, False) if row is not None else None
+
+
+def peek_by_id(state: State, client_id: bytes) -> Message | None:
+    hash_ = id_hash(client_id)
+    for queue in state.queues.values():
+        for lane in queue.lanes:
+            for line in lane.lines.values():
+                tail = line.tail
+                at = tail.find_hash(hash_, 0) if tail.live > 0 else -1
+                while at >= 0:
+                    m = state.kept.read_row(queue, lane, line, at, False)
+                    if m.client_id == client_id:
+                        return m
+                    at = tail.find_hash(hash_, at + 1)
+    return None
+
+
+def peek_body(state: State, m: Message, most: int) -> bytes:
+    """The first bytes of a message's body. If it is on disk only, its whole record is read and verified, but not kept. Raises `RecordDamaged`."""
+    if m.is_loaded:
+        return m.body[:most]
+    record = state.kept.prove(m.place, m.number, most)
+    at = carried_at(record)
+    begin: int = body_at(record, at)
+    end: int = body_end(record, at)  # beyond the bytes read, if those are only the beginning
+    return record[begin : min(begin + most, end)]

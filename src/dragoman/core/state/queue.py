@@ -1,0 +1,206 @@
+"""A queue: waiting messages under a name, and the workers that serve it.
+
+A worker's claim on a queue is a `Serving`. An exclusive serving is the only active one: others wait until it ends. An exclusive one
+that comes second waits until no other is active; while it waits, new non-exclusive ones still become active.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import final
+
+from dragoman.core.state.lines import Lane
+from dragoman.model.histogram import Spans
+from dragoman.model.message import Message
+from dragoman.model.peer import TAKES_ANYTHING
+from dragoman.model.serving import RANK_NONE, Serving
+
+
+@final
+class UnfitLanes:
+    """Messages that the same kinds of workers cannot take (`Peer.body_constraint`): they wait for other workers."""
+
+    def __init__(self, kinds: int) -> None:
+        self.kinds = kinds
+        self.lanes: list[Lane] = []
+
+
+@final
+class IdleLine:
+    """The workers of one rank with a free slot, the longest idle first."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self.line: deque[Serving] = deque()
+
+
+@final
+class ForgottenCounts:
+    """Counts of forgotten queues, so that the broker's totals never decrease."""
+
+    def __init__(self) -> None:
+        self.done: int = 0
+        self.failed: int = 0
+        self.released: int = 0
+
+
+@final
+class Queue:
+    """Lanes by priority (highest first), the workers with a free slot by rank (highest first), and counts."""
+
+    def __init__(self, number: int, name: bytes) -> None:
+        self.number = number
+        self.name = name
+        self.lanes: list[Lane] = [Lane(0)]
+        self.unfit: list[UnfitLanes] = []
+        self.waiting: int = 0
+        self.delayed: int = 0
+        self.leased: int = 0
+        self.quarantined: int = 0
+        self.schedules: int = 0  # schedules with this queue
+        self.has_tails: bool = False  # some line may have messages on disk only
+        self.is_paused: bool = False  # accepts messages and leases none
+        self.is_draining: bool = False  # leases messages and accepts none
+        self.servings: list[Serving] = []
+        self.applicants: list[Serving] = []  # the servings that wait to become active, in order
+        self.strict: int = 0  # servings of workers with `Peer.is_strict`
+        self.chosen_by_load: int = 0  # servings of workers chosen by load; one is enough to choose all by load
+        self.idle_lines: list[IdleLine] = []
+        self.idle: int = 0  # servings in all idle lines
+        self.is_behind: bool = (
+            False  # `Dispatch.drain` was interrupted: new messages are enqueued, not offered to idle workers
+        )
+        # Dedupe keys, oldest first: key → (message number, when the key expires).
+        self.dedupe: dict[bytes, tuple[int, int]] = {}
+
+        self.used_ns: int = 0  # when it was named, or a message of it was last accepted or settled
+        self.accepted: int = 0
+        self.done: int = 0
+        self.failed: int = 0  # settled, but not done
+        self.released: int = 0
+        self.wait_ns: int = 0  # sum over first leases
+        self.wait_max_ns: int = 0
+        self.spans: Spans | None = None  # since the broker started; created when first needed (core/tallies)
+        self.last_worker_left_ns: int = 0
+        self.last_worker_left_reason: int = 0
+
+    def lane(self, priority: int) -> Lane:
+        return lane_of(self.lanes, priority)
+
+    def unfit_lane(self, kinds: int, priority: int) -> Lane:
+        for group in self.unfit:
+            if group.kinds == kinds:
+                return lane_of(group.lanes, priority)
+        group = UnfitLanes(kinds)
+        self.unfit.append(group)
+        return lane_of(group.lanes, priority)
+
+    def remember_key(self, key: bytes, number: int, until_ns: int, most: int) -> None:
+        keys = self.dedupe
+        keys.pop(key, None)
+        keys[key] = (number, until_ns)
+        if len(keys) > most:  # a tenth at a time: finding a dict's oldest key gets slower with every key dropped before
+            for old in list(keys)[: most // 10 + 1]:
+                del keys[old]
+
+    # -- servings -------------------------------------------------------------------------------------------------------
+
+    def add(self, serving: Serving) -> None:
+        """Add a claim. It waits if an exclusive one is active, or if it is exclusive and any other is active."""
+        others = len(self.servings) - len(self.applicants)
+        if others > 0 and (serving.is_exclusive or self.holds_exclusive()):
+            serving.is_waiting = True
+            self.applicants.append(serving)
+        self.servings.append(serving)
+        if serving.peer.is_strict:
+            self.strict += 1
+        if serving.peer.is_chosen_by_load:
+            self.chosen_by_load += 1
+
+    def drop(self, serving: Serving) -> list[Serving]:
+        """End a claim; returns the waiting claims that become active."""
+        self.servings.remove(serving)
+        if serving.peer.is_strict:
+            self.strict -= 1
+        if serving.peer.is_chosen_by_load:
+            self.chosen_by_load -= 1
+        serving.is_active = False
+        self.unset_idle(serving)
+        if serving.is_waiting:
+            self.applicants.remove(serving)
+            return []
+        return self.promote() if self.applicants else []
+
+    def promote(self) -> list[Serving]:
+        """Activate waiting claims once none is active: the first if it is exclusive, else all that are not exclusive."""
+        if len(self.servings) > len(self.applicants):
+            return []  # others are still active
+        first = self.applicants[0]
+        promoted = [first] if first.is_exclusive else [s for s in self.applicants if not s.is_exclusive]
+        for serving in promoted:
+            serving.is_waiting = False
+        self.applicants = [serving for serving in self.applicants if serving.is_waiting]
+        return promoted
+
+    def holds_exclusive(self) -> bool:
+        for serving in self.servings:
+            if not serving.is_waiting:
+                return serving.is_exclusive  # an exclusive one is the only active one
+        return False
+
+    def set_idle(self, serving: Serving) -> None:
+        if serving.is_idle or serving.is_waiting or serving.rank == RANK_NONE:
+            return
+        serving.is_idle = True
+        self.idle += 1
+        at = 0
+        for line in self.idle_lines:
+            if line.rank == serving.rank:
+                line.line.append(serving)
+                return
+            if line.rank < serving.rank:
+                break
+            at += 1
+        line = IdleLine(serving.rank)
+        line.line.append(serving)
+        self.idle_lines.insert(at, line)
+
+    def set_idle_first(self, serving: Serving) -> None:
+        """Put a worker back at the front of its idle line, from which it was just removed."""
+        self.set_idle(serving)
+        for line in self.idle_lines:
+            if line.line and line.line[-1] is serving:
+                line.line.rotate(1)
+
+    def unset_idle(self, serving: Serving) -> None:
+        if serving.is_idle:
+            serving.is_idle = False
+            self.idle -= 1
+            for line in self.idle_lines:
+                if line.rank == serving.rank:
+                    line.line.remove(serving)
+                    return
+
+    def is_expressible(self, message: Message) -> bool:
+        """Whether the dialect of any of its workers can carry this body."""
+        return any(s.peer.body_constraint == TAKES_ANYTHING or s.peer.accepts(message) for s in self.servings)
+
+    def count_wait(self, m: Message) -> None:
+        wait_ns = m.first_leased_ns - m.accepted_ns
+        self.wait_ns += wait_ns
+        if wait_ns > self.wait_max_ns:
+            self.wait_max_ns = wait_ns
+
+
+def lane_of(lanes: list[Lane], priority: int) -> Lane:
+    """The lane of this priority, created in order if it does not exist."""
+    at = 0
+    for lane in lanes:
+        if lane.priority == priority:
+            return lane
+        if lane.priority < priority:
+            break
+        at += 1
+    lane = Lane(priority)
+    lanes.insert(at, lane)
+    return lane

@@ -1,0 +1,1 @@
+"""The durable state: checkpoints, replay, and reading and carrying of records."""

@@ -1,0 +1,190 @@
+"""Reads messages back from the journal by record reference (`place`: segment << 32 | offset). The CRC of every record is verified. A damaged
+record affects only its own message, which continues as a bare one (`Message.is_bare`) until it is quarantined.
+
+Reading takes time, mostly for allocating memory: `effort` counts the bytes that were loaded, and an eighth of those that were only verified.
+Callers that read many records use it as their budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+from dragoman.core.lifecycle import WAITING
+from dragoman.core.state.lines import Lane, Line
+from dragoman.core.state.queue import Queue
+from dragoman.errors import RecordDamaged
+from dragoman.limits import PROVED_SHARE, READ_WHOLE_SIZE
+from dragoman.model.facts.fields import accepted_body, record_size
+from dragoman.model.facts.record_load import HeldRecord, RecordLoad
+from dragoman.model.facts.records import FactLog, carried_at, read_accepted
+from dragoman.model.message import Message
+from dragoman.model.words import INTERNAL
+
+# What the journal offers, by record reference and message number: a verified record, the beginning of one, a load in steps.
+ReadRecord = Callable[[int, int], bytes]
+Look = Callable[[int, int, int], bytes]
+BeginLoad = Callable[[int, int, bool], RecordLoad]
+
+
+@final
+class TailRow:
+    """One row of a tail; `at` is its index there."""
+
+    def __init__(self, queue: Queue, lane: Lane, line: Line, at: int) -> None:
+        self.queue = queue
+        self.lane = lane
+        self.line = line
+        self.at = at
+
+
+def find_row(queues: dict[bytes, Queue], number: int) -> TailRow | None:
+    """Find the tail row of a message that is on disk only."""
+    for queue in queues.values():
+        if not queue.has_tails:
+            continue
+        for lane in queue.lanes:
+            for line in lane.lines.values():
+                at = line.tail.find(number) if line.tail.live > 0 else -1
+                if at >= 0:
+                    return TailRow(queue, lane, line, at)
+    return None
+
+
+@final
+class Kept:
+    """Reads messages from the journal, or from the fact log if not yet written. With only `read_record`, records are always read whole."""
+
+    def __init__(self, log: FactLog, read_record: ReadRecord, look: Look | None, begin_load: BeginLoad | None) -> None:
+        self.log = log
+        self.read_record = read_record
+        self.look = look
+        self.begin_load = begin_load
+        self.effort: int = 0
+
+    def load(self, place: int, number: int) -> bytes:
+        """The verified record of a message. Raises `RecordDamaged`, like `begin` and `prove`."""
+        record = self.log.find(place)
+        return record if record else self.read_record(place, number)
+
+    def begin(self, place: int, number: int, is_whole: bool) -> RecordLoad:
+        """Begin to load the body, or (`is_whole`) the accepted record, in steps."""
+        record = self.log.find(place)
+        if not record and self.begin_load is not None:
+            return self.begin_load(place, number, is_whole)
+        return HeldRecord(record if record else self.read_record(place, number), is_whole)
+
+    def prove(self, place: int, number: int, body_most: int) -> bytes:
+        """Verify a whole record; returns its beginning with up to `body_most` bytes of the body, all of a small record."""
+        record = self.log.find(place)
+        if not record:
+            record = self.look(place, number, body_most) if self.look is not None else self.read_record(place, number)
+        size = record_size(record, 0)
+        self.effort += size if size == len(record) else size // PROVED_SHARE
+        return record
+
+    def read(self, queue: Queue, number: int, place: int, with_body: bool) -> Message:
+        """The message of a record; a bare one if the record is damaged. `with_body`: load the body if it is small."""
+        try:
+            record = self.prove(place, number, 0)
+        except RecordDamaged as damaged:
+            return bare_message(queue, number, place, damaged.evidence)
+        is_whole = len(record) == record_size(record, 0)
+        m = read_accepted(record, carried_at(record), queue.name, with_body and is_whole)
+        m.place = place
+        m.state = WAITING
+        return m
+
+    def read_row(self, queue: Queue, lane: Lane, line: Line, at: int, with_body: bool) -> Message:
+        """A message read from a tail row; it is in no index and in no line."""
+        tail = line.tail
+        m = self.read(queue, tail.numbers[at], tail.places[at], with_body)
+        if m.is_bare:
+            add_row(m, lane, line, at)
+        else:
+            m.accepted_ns = tail.accepted[at]
+        return m
+
+    def bare_row(self, row: TailRow) -> Message:
+        """The bare message of a tail row, without reading its record."""
+        tail = row.line.tail
+        m = bare_message(row.queue, tail.numbers[row.at], tail.places[row.at], b"")
+        add_row(m, row.lane, row.line, row.at)
+        return m
+
+    def load_body(self, m: Message) -> bool:
+        """Load a body, and the fields that a bare message lacks. False when its record is damaged: `m.damage` says how."""
+        try:
+            if m.is_bare or m.body_size <= READ_WHOLE_SIZE:
+                record = self.load(m.place, m.number)
+                at = carried_at(record)
+                self.effort += len(record)
+                self.set_body(m, record, accepted_body(record, at))
+            else:
+                load = self.begin(m.place, m.number, False)
+                while not load.step(m.body_size):
+                    pass
+                self.effort += m.body_size
+                self.set_body(m, load.head, load.taken())
+        except RecordDamaged as damaged:
+            m.damage = damaged.evidence
+            return False
+        return True
+
+    def set_body(self, m: Message, head: bytes, body: bytes) -> None:
+        """Set the body that was read; `head` is the beginning of the record, up to the body or further."""
+        if m.is_bare:
+            complete(m, read_accepted(head, carried_at(head), m.queue, False))
+        m.body = body
+        m.is_loaded = True
+        m.damage = b""
+
+    def is_sound(self, m: Message) -> bool:
+        """Whether a record can be read; if so, a bare message is completed. If not, `m.damage` says why."""
+        try:
+            head = self.prove(m.place, m.number, 0)
+        except RecordDamaged as damaged:
+            m.damage = damaged.evidence
+            return False
+        if m.is_bare:
+            complete(m, read_accepted(head, carried_at(head), m.queue, False))
+        m.damage = b""
+        return True
+
+
+def bare_message(queue: Queue, number: int, place: int, damage: bytes) -> Message:
+    """A message whose record is damaged. Its client is unknown: `Routes` finds none to answer."""
+    m = Message(INTERNAL, queue.name, b"", b"")
+    m.number = number
+    m.queue_no = queue.number
+    m.place = place
+    m.is_loaded = False
+    m.is_bare = True
+    m.damage = damage
+    m.state = WAITING
+    return m
+
+
+def add_row(m: Message, lane: Lane, line: Line, at: int) -> None:
+    """Copy the fields that a tail row has to its bare message."""
+    m.priority = lane.priority
+    m.accepted_ns = line.tail.accepted[at]
+    m.expires_ns = line.tail.expires[at]
+
+
+def complete(m: Message, record: Message) -> None:
+    """Complete a bare message from its record, which can be read again."""
+    m.is_bare = False
+    m.dialect = record.dialect
+    m.client_id = record.client_id
+    m.address = record.address
+    m.body_size = record.body_size
+    m.headers = record.headers
+    m.flags = record.flags
+    m.priority = record.priority
+    m.timeout_ns = record.timeout_ns
+    m.asked_due_ns = record.asked_due_ns
+    m.dedupe = record.dedupe
+    m.schedule_no = record.schedule_no
+    if m.attempt == 0:
+        m.retries_left = record.retries_left

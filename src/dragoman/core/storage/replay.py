@@ -1,0 +1,247 @@
+"""Recovery: applies the journal's facts in order, through the mutators that the live broker uses.
+
+A salvaged journal lacks facts. A fact may then not fit the state of its message, and replay makes up the missing moves: a message is never
+lost because one of its lease facts is. The name of a queue may be lost with its fact; its messages are then kept under a name made of its
+number.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from mypy_extensions import i64
+
+from dragoman.core.core import Core
+from dragoman.core.lifecycle import LEASED as IS_LEASED
+from dragoman.core.lifecycle import QUARANTINED as IS_QUARANTINED
+from dragoman.core.lifecycle import WAITING as IS_WAITING
+from dragoman.core.state.forgetting import on_queue_forgotten
+from dragoman.core.state.queue import Queue
+from dragoman.core.storage.checkpoint_reader import CheckpointReader, read_schedule
+from dragoman.core.storage.kept import complete
+from dragoman.model.facts.fields import (
+    RecordWalk,
+    accepted_message_no,
+    accepted_queue_no,
+    checkpoint_chunk,
+    closed_outcome,
+    fired_next_due_ns,
+    fired_runs_left,
+    keyed_key,
+    leased_worker_no,
+    quarantined_damage,
+    quarantined_numbers,
+    record_number,
+    record_small,
+    record_text,
+    released_due_ns,
+    released_is_death,
+    released_reason,
+    released_retries_left,
+    released_worker_no,
+    template_at,
+)
+from dragoman.model.facts.layout import (
+    ACCEPTED,
+    CARRIED,
+    CARRIED_RECORD,
+    CHECKPOINT,
+    CLOSED,
+    DELIVERED,
+    FIRED,
+    KEYED,
+    LEASED,
+    PAUSED,
+    QUARANTINED,
+    QUARANTINED_DIED_WITH,
+    QUEUE_FORGOTTEN,
+    QUEUE_NAMED,
+    RELEASED,
+    REQUEUED,
+    RESUMED,
+    SCHEDULED,
+    STARTED,
+    UNSCHEDULED,
+    WORKER_JOINED,
+    WORKER_LEFT,
+)
+from dragoman.model.facts.records import read_accepted
+from dragoman.model.message import Message
+from dragoman.model.words import BROKER_STARTED, DAMAGED, DRAINS
+
+
+@final
+class Replay:
+    """Rebuilds the state of a core from every block since the newest complete checkpoint."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self.state = core.state
+        self.checkpoint = CheckpointReader(core.state)
+        self.facts: int = 0
+        self.nameless: set[int] = set()  # queues whose names were lost in a salvage
+
+    def block(self, records: bytes, place: int, time_ns: int) -> None:
+        """Apply one block; `place` is the reference of its first record."""
+        self.core.set_time(time_ns)
+        walk = RecordWalk(records)
+        while walk.step():
+            at = walk.at
+            kind = walk.kind
+            if kind == ACCEPTED:
+                self.accepted(records, at, place)
+            elif kind == LEASED:
+                self.leased(records, at)
+            elif kind == CLOSED:
+                self.closed(records, at)
+            elif kind == RELEASED:
+                self.released(records, at)
+            elif kind == CHECKPOINT:
+                self.checkpoint.chunk(checkpoint_chunk(records, at))
+            elif kind == CARRIED:
+                self.carried(records, at, place)
+            elif kind == KEYED:
+                self.state.ids.set_key(keyed_key(records, at), record_number(records, at))
+            else:
+                self.rare(records, at, kind)
+        self.facts += walk.facts
+
+    def accepted(self, records: bytes, at: i64, place: int) -> None:
+        state = self.state
+        queue = self.queue_of(accepted_queue_no(records, at))
+        m = read_accepted(records, at, queue.name, False)
+        m.place = place + at
+        state.on_accepted(m, queue)
+        state.enqueue(m, queue)
+
+    def carried(self, records: bytes, at: i64, place: int) -> None:
+        """A message's record was copied out of an old segment: refer to the copy, and complete a message whose old record could not be read."""
+        number: int = accepted_message_no(records, at + CARRIED_RECORD)
+        self.state.move(number, place + at)
+        m = self.state.messages.get(number)
+        if m is not None and m.is_bare:
+            complete(m, read_accepted(records, at + CARRIED_RECORD, m.queue, False))
+            m.damage = b""
+            self.state.index(m)
+
+    def leased(self, records: bytes, at: i64) -> None:
+        m = self.state.take(record_number(records, at))
+        if m is not None:
+            queue = self.state.queues_by_no[m.queue_no]
+            if m.state != IS_WAITING:
+                self.bring_back(m, queue)
+            self.state.on_leased(m, queue, leased_worker_no(records, at))
+
+    def released(self, records: bytes, at: i64) -> None:
+        reason = released_reason(records, at)
+        if reason == BROKER_STARTED:
+            return  # already applied with the `started` fact before it
+        m = self.state.take(record_number(records, at))
+        if m is not None:
+            worker_no = released_worker_no(records, at) if released_is_death(records, at) else 0
+            queue = self.state.queues_by_no[m.queue_no]
+            if m.state != IS_LEASED:
+                self.lease_unseen(m, queue)
+            self.state.on_released(
+                m, queue, released_retries_left(records, at), released_due_ns(records, at), reason, worker_no
+            )
+
+    def closed(self, records: bytes, at: i64) -> None:
+        m = self.state.take(record_number(records, at))
+        if m is not None:
+            self.state.on_closed(m, self.state.queues_by_no[m.queue_no], closed_outcome(records, at))
+
+    def rare(self, records: bytes, at: i64, kind: i64) -> None:
+        """Facts of the one shape `i64 number, i64 small, text`."""
+        state = self.state
+        number: int = record_number(records, at)
+        small: int = record_small(records, at)
+        text = record_text(records, at)
+        if kind == STARTED:
+            state.on_started(number)
+        elif kind == QUEUE_NAMED:
+            self.queue_named(number, text)
+        elif kind == QUEUE_FORGOTTEN:
+            queue = state.queues_by_no.get(number)
+            if queue is not None:
+                on_queue_forgotten(state, queue)
+        elif kind == WORKER_JOINED:
+            if number >= state.next_number:
+                state.next_number = number + 1
+            state.attendance.on_joined(number, text, state.queues, state.queues_by_no, state.now_ns)
+        elif kind == WORKER_LEFT:
+            state.attendance.on_left(number, small, state.queues_by_no, state.now_ns)
+        elif kind == DELIVERED:
+            m = state.take(number)
+            if m is not None:
+                state.on_delivered(m)
+        elif kind == QUARANTINED or kind == REQUEUED:
+            m = state.take_bare(number) if kind == QUARANTINED and small == DAMAGED else state.take(number)
+            if m is not None:
+                self.isolated(m, kind, small, text)
+        elif kind == PAUSED or kind == RESUMED:
+            state.on_paused(self.queue_of(number), kind == PAUSED, kind == RESUMED and small == DRAINS)
+        elif kind == SCHEDULED:
+            self.scheduled(number, small, text)
+        elif kind == UNSCHEDULED:
+            schedule = state.schedules.get(number)
+            if schedule is not None:
+                state.on_unscheduled(schedule)
+        elif kind == FIRED:
+            schedule = state.schedules.get(number)
+            if schedule is not None:
+                state.on_fired(schedule, small, fired_next_due_ns(records, at), fired_runs_left(records, at))
+
+    def isolated(self, m: Message, kind: i64, reason: int, text: bytes) -> None:
+        queue = self.state.queues_by_no[m.queue_no]
+        if kind == QUARANTINED:
+            if m.state != IS_LEASED and reason != DAMAGED:
+                self.lease_unseen(m, queue)
+            damage = quarantined_damage(text) if reason == DAMAGED else b""
+            self.state.on_quarantined(m, queue, reason, quarantined_numbers(text)[QUARANTINED_DIED_WITH], damage)
+        elif m.state == IS_LEASED:
+            self.bring_back(m, queue)
+        else:
+            self.state.on_requeued(m, queue)
+
+    def scheduled(self, number: int, next_due_ns: int, text: bytes) -> None:
+        self.queue_of(accepted_queue_no(text, template_at(text)))
+        schedule = read_schedule(self.state, number, text)
+        schedule.next_due_ns = next_due_ns
+        self.state.on_scheduled(schedule)
+
+    # -- where a salvage left holes -------------------------------------------------------------------------------------
+
+    def queue_of(self, number: int) -> Queue:
+        """The queue of this number; created under a made-up name if its name was lost."""
+        queue = self.state.queues_by_no.get(number)
+        if queue is None:
+            queue = self.state.on_queue_named(number, b"name-lost-%d" % number)
+            self.nameless.add(number)
+        return queue
+
+    def queue_named(self, number: int, name: bytes) -> None:
+        state = self.state
+        queue = state.on_queue_named(number, name)
+        if number not in self.nameless or name in state.queues:
+            return
+        self.nameless.discard(number)  # a later boot repeated its name
+        del state.queues[queue.name]
+        queue.name = name
+        state.queues[name] = queue
+        for m in state.messages.values():
+            if m.queue_no == number:
+                m.queue = name
+
+    def bring_back(self, m: Message, queue: Queue) -> None:
+        """Return a message to waiting: the fact that ended its lease or quarantine was lost."""
+        if m.state == IS_QUARANTINED:
+            self.state.on_requeued(m, queue)
+        else:
+            self.state.on_released(m, queue, m.retries_left, 0, BROKER_STARTED, 0)
+
+    def lease_unseen(self, m: Message, queue: Queue) -> None:
+        """Lease a message to an unknown worker: the fact that began its lease was lost."""
+        if m.state == IS_QUARANTINED:
+            self.state.on_requeued(m, queue)
+        self.state.on_leased(m, queue, 0)

@@ -1,0 +1,310 @@
+"""The client side of ebus: endpoints for clients, workers, publishers and subscribers. No sockets, no clock.
+
+    client      REQ ──► REPLY or REJECT with its rid           PING after half a second of silence, DISCONNECT or five misses: over
+    worker      READY, PING ──► HEARTBEAT: accepted ──► REQ … REPLY … ──► DISCONNECT: we leave
+                DISCONNECT from the broker, or five PINGs without a reply: over, reconnect with a new identity
+    publisher   a PUB; the broker's XSUB subscribes to every channel
+    subscriber  a SUB
+
+A call's id is its rid. Sent again on another connection with the same identity, or with the same data, it attaches to the first.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import BytesWriter
+
+from dragoman.dialects.ebus.data import text_in
+from dragoman.dialects.ebus.pulse import DEAD, PING_DUE, Pulse
+from dragoman.dialects.ebus.stales import in_ms
+from dragoman.dialects.ebus.words import (
+    ANSWER_OPENING,
+    ASK_OPENING,
+    CANCEL,
+    CLIENT,
+    DISCONNECT,
+    HEARTBEAT,
+    NULL,
+    PING,
+    READY,
+    REJECT,
+    REPLY,
+    REQ,
+    REQUEST,
+    WORKER,
+)
+from dragoman.dialects.endpoint import (
+    ANSWERED,
+    FAILED,
+    NOT_GIVEN,
+    REFUSED,
+    CallOptions,
+    ClientEndpoint,
+    EndpointSetup,
+    PublisherEndpoint,
+    SubscriberEndpoint,
+    WorkerEndpoint,
+)
+from dragoman.limits import FRAMES_MAX
+from dragoman.model.words import REFUSAL_CODES
+from dragoman.wire.zmtp.connection import ZmtpConnection
+from dragoman.wire.zmtp.frames import encode_message, write_frame
+
+HEARTBEAT_S: Final = 0.5
+MISSES_MAX: Final = 5
+REFUSALS: Final = [code.encode() for code in REFUSAL_CODES[1:]]
+# A bare REJECT means that the request has expired.
+EXPIRED: Final = b"PAST_EXPIRY: past expiry"
+
+
+@final
+class EbusClientEndpoint(ClientEndpoint):
+    """One client connection."""
+
+    def __init__(self, identity: bytes, message_size_max: int) -> None:
+        super().__init__()
+        self.zmtp = ZmtpConnection(b"DEALER", False, identity, message_size_max)
+        self.pulse = Pulse(HEARTBEAT_S, MISSES_MAX)
+        self.services: dict[bytes, bytes] = {}  # rid → service of requests without an answer
+        self.out = BytesWriter()
+
+    def opening(self) -> bytes:
+        return self.zmtp.greeting()
+
+    def receive(self, data: bytes) -> list[tuple[int, bytes, bytes]]:
+        said: list[tuple[int, bytes, bytes]] = []
+        for frames in self.zmtp.receive(data):
+            self.hear(frames, said)
+        self.is_ready = self.zmtp.is_ready
+        return said
+
+    def hear(self, frames: list[bytes], said: list[tuple[int, bytes, bytes]]) -> None:
+        count = len(frames)
+        if count < 3 or frames[0] or frames[1] != WORKER:
+            return  # not addressed to a client
+        self.pulse.has_heard = True
+        word = frames[2]
+        if word == REPLY or word == REJECT:
+            # Ignore an answer to a request that we did not send, or that is already answered.
+            if count < 4 or self.services.pop(frames[3], None) is None:
+                return
+            value = frames[4] if count > 4 else b""
+            if word == REPLY:
+                said.append((ANSWERED, frames[3], value))
+            else:
+                reason = text_in(value) if value else EXPIRED
+                is_refusal = reason.partition(b":")[0] in REFUSALS
+                said.append((REFUSED if is_refusal else FAILED, frames[3], reason))
+        elif word == PING:
+            self.tell([HEARTBEAT])
+        elif word == DISCONNECT:
+            self.is_over = True
+            self.problem = frames[3].decode("utf-8", "replace") if count > 3 else "the broker sent us away"
+
+    def request(self, call_id: bytes, options: CallOptions, body: bytes) -> None:
+        """Send a request. An expiry is sent as `stales ms`; without one, the timeout of the single attempt is used."""
+        self.services[call_id] = options.queue
+        stales_ns = max(1, options.expires_ns) if options.expires_ns != NOT_GIVEN else options.timeout_ns
+        out = self.out
+        out.write(ASK_OPENING)
+        write_frame(out, options.queue, True)
+        write_frame(out, call_id, True)
+        write_frame(out, body, stales_ns > 0)
+        if stales_ns > 0:
+            write_frame(out, in_ms(stales_ns), False)
+
+    def give_up(self, call_id: bytes) -> None:
+        service = self.services.get(call_id)
+        if service is not None:
+            self.tell([CANCEL, service, call_id])
+
+    def beat(self, now_s: float) -> None:
+        if not self.is_ready or self.is_over:
+            return
+        found = self.pulse.beat(now_s)
+        if found == PING_DUE:
+            self.tell([PING])
+        elif found == DEAD:
+            self.is_over = True
+            self.problem = "the broker is silent"
+
+    def data_to_send(self) -> bytes:
+        data = self.zmtp.take_outgoing()
+        if self.is_ready and len(self.out) > 0:
+            data += self.out.getvalue()
+            self.out = BytesWriter()
+        return data
+
+    def tell(self, frames: list[bytes]) -> None:
+        self.out.write(encode_message([b"", CLIENT, *frames]))
+
+
+SERVICES_MAX: Final = FRAMES_MAX - 4
+
+
+@final
+class EbusWorkerEndpoint(WorkerEndpoint):
+    """One worker connection. Output is buffered until `data_to_send`."""
+
+    def __init__(self, identity: bytes, message_size_max: int) -> None:
+        super().__init__()
+        self.zmtp = ZmtpConnection(b"DEALER", False, identity, message_size_max)
+        self.pulse = Pulse(HEARTBEAT_S, MISSES_MAX)
+        self.service: bytes = b""
+        self.last_heartbeat_s: float = 0.0
+        self.out = BytesWriter()
+
+    def opening(self) -> bytes:
+        return self.zmtp.greeting()
+
+    def serve(self, queues: list[tuple[int, bytes]], slots: int) -> None:
+        """Register for services. The number of slots and the services after the first are our extension of READY. Weights are not sent."""
+        names = [name for _, name in queues]
+        if not 0 < len(names) <= SERVICES_MAX:
+            raise ValueError(f"an ebus worker serves 1 to {SERVICES_MAX} services, not {len(names)}")
+        self.service = names[0]
+        self.tell([READY, NULL, names[0], b"%d" % max(slots, 1), *names[1:]])
+        self.tell([PING])  # READY has no answer; PING has one, if the broker accepted us
+
+    def receive(self, data: bytes) -> list[tuple[bytes, float, bytes]]:
+        """Return the received jobs without a timeout: when `stales ms` has passed, the broker sends CANCEL."""
+        jobs: list[tuple[bytes, float, bytes]] = []
+        for frames in self.zmtp.receive(data):
+            count = len(frames)
+            if count < 2 or frames[0] != CLIENT:
+                continue
+            self.pulse.has_heard = True
+            word = frames[1]
+            if word == REQ or word == REQUEST:
+                if count > 2:
+                    jobs.append((frames[2], 0.0, frames[3] if count > 3 else NULL))
+            elif word == HEARTBEAT:
+                self.is_ready = True
+            elif word == CANCEL:
+                self.cancelled.append(frames[2] if count > 2 else b"")
+            elif word == PING:
+                self.tell([HEARTBEAT])
+            elif word == DISCONNECT:
+                self.end(frames[2].decode("utf-8", "replace") if count > 2 else "the broker sent us away")
+        return jobs
+
+    def reply(self, request_id: bytes, value: bytes) -> None:
+        out = self.out
+        out.write(ANSWER_OPENING)
+        write_frame(out, request_id, True)
+        write_frame(out, value, False)
+
+    def reject(self, request_id: bytes, value: bytes) -> None:
+        """Refuse a job for good: the broker does not try another worker."""
+        self.tell([REJECT, request_id, value])
+
+    def goodbye(self) -> None:
+        self.tell([DISCONNECT, self.service, b"leaving"])
+
+    def beat(self, now_s: float) -> None:
+        if not self.zmtp.is_ready or self.is_over:
+            return
+        found = self.pulse.beat(now_s)
+        if found == PING_DUE:
+            self.tell([PING])
+        elif found == DEAD:
+            self.end("the broker is silent")
+            return
+        if now_s - self.last_heartbeat_s >= HEARTBEAT_S and self.is_ready:
+            self.last_heartbeat_s = now_s
+            self.tell([HEARTBEAT])
+
+    def end(self, problem: str) -> None:
+        self.is_over = True
+        self.problem = problem
+
+    def data_to_send(self) -> bytes:
+        data = self.zmtp.take_outgoing()
+        if self.zmtp.is_ready and len(self.out) > 0:
+            data += self.out.getvalue()
+            self.out = BytesWriter()
+        return data
+
+    def tell(self, frames: list[bytes]) -> None:
+        self.out.write(encode_message([WORKER, *frames]))
+
+
+@final
+class EbusPublisherEndpoint(PublisherEndpoint):
+    """A publisher connection. It sends everything: the broker's XSUB subscribes to every channel."""
+
+    def __init__(self, message_size_max: int) -> None:
+        super().__init__()
+        self.beat_s = 0.0  # it sends no heartbeats
+        self.zmtp = ZmtpConnection(b"PUB", False, b"", message_size_max)
+        self.out = BytesWriter()
+
+    def opening(self) -> bytes:
+        return self.zmtp.greeting()
+
+    def receive(self, data: bytes) -> None:
+        self.zmtp.receive(data)
+        self.is_ready = self.zmtp.is_ready
+
+    def publish(self, topic: bytes, body: bytes) -> None:
+        write_frame(self.out, topic, True)
+        write_frame(self.out, body, False)
+
+    def data_to_send(self) -> bytes:
+        data = self.zmtp.take_outgoing()
+        if self.is_ready and len(self.out) > 0:
+            data += self.out.getvalue()
+            self.out = BytesWriter()
+        return data
+
+
+@final
+class EbusSubscriberEndpoint(SubscriberEndpoint):
+    """A subscriber connection: receives every channel that begins with one of its prefixes."""
+
+    def __init__(self, message_size_max: int) -> None:
+        super().__init__()
+        self.beat_s = 0.0  # it sends no heartbeats
+        self.zmtp = ZmtpConnection(b"SUB", False, b"", message_size_max)
+        self.waiting: list[bytes] = []  # subscriptions made before the handshake was done
+
+    def opening(self) -> bytes:
+        return self.zmtp.greeting()
+
+    def subscribe(self, prefix: bytes) -> None:
+        self.waiting.append(prefix)
+
+    def receive(self, data: bytes) -> list[tuple[bytes, bytes]]:
+        news: list[tuple[bytes, bytes]] = []
+        for frames in self.zmtp.receive(data):
+            if len(frames) >= 2:
+                news.append((frames[0], frames[1]))
+        self.is_ready = self.zmtp.is_ready
+        return news
+
+    def data_to_send(self) -> bytes:
+        data = self.zmtp.take_outgoing()
+        if self.is_ready and self.waiting:
+            for prefix in self.waiting:
+                data += self.zmtp.subscribe_bytes(prefix)
+            self.waiting = []
+        return data
+
+
+def client(setup: EndpointSetup) -> ClientEndpoint:
+    return EbusClientEndpoint(setup.identity, setup.message_size_max)
+
+
+def worker(setup: EndpointSetup) -> WorkerEndpoint:
+    made = EbusWorkerEndpoint(setup.identity, setup.message_size_max)
+    made.zmtp.program = setup.program
+    return made
+
+
+def publisher(setup: EndpointSetup) -> PublisherEndpoint:
+    return EbusPublisherEndpoint(setup.message_size_max)
+
+
+def subscriber(setup: EndpointSetup) -> SubscriberEndpoint:
+    return EbusSubscriberEndpoint(setup.message_size_max)

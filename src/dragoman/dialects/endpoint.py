@@ -1,0 +1,189 @@
+"""The client side of a dialect: the interface through which the SDK communicates with a broker. No sockets, no clock.
+
+    connect ─► opening() is sent ─► receive(data) … until is_ready ─► request(…) … receive(data) reports the outcome of each
+    after every call that may have made output: data_to_send()
+    every `beat_s`, if that is not 0: beat(now_s), which writes the heartbeats that are due and detects a silent broker
+
+An endpoint serves one connection; the next connection gets a new one, created by the functions `client`, `worker`, `publisher` and
+`subscriber` of the dialect's module `endpoints`, for the roles that the dialect has.
+
+When `is_over` is set the connection cannot be used for new work: reconnect, to `moved_to` if it is set, else to the next address. If
+`receive` set it, the broker closed the connection and may still settle pending work; if `beat` set it, the broker is silent and the
+connection is aborted. Where the dialect allows it, a full or silent broker must be detected before `is_ready` (rq: the broker answers a
+PING of ours first), so that nothing is sent to it and lost.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from dragoman.limits import MESSAGE_SIZE_MAX
+
+# A broker's report on a call: (kind, call id, value).
+KEPT: Final = 1  # it is in the journal
+ANSWERED: Final = 2  # the value is the worker's answer, unchanged
+FAILED: Final = 3  # there will be no answer; the value is the reason, as text or as the worker's bytes
+REFUSED: Final = 4  # the broker did not accept it; the value is the reason
+
+NOT_GIVEN: Final = -1
+BEAT_S: Final = 0.25
+ENVELOPE_SIZE: Final = 1024  # the most bytes that a dialect adds to a body
+
+
+@final
+class CallOptions:
+    """The options of a call, common to all dialects.
+
+    dialects/crossing.py declares which ones each dialect has; the SDK refuses the others before it creates this object.
+    """
+
+    def __init__(self, queue: bytes) -> None:
+        self.queue = queue
+        self.wants_reply: bool = True
+        self.retries: int = NOT_GIVEN
+        self.timeout_ns: int = 0  # 0: not given
+        self.expires_ns: int = NOT_GIVEN
+        self.delay_ns: int = 0
+        self.priority: int = 0
+        self.is_guaranteed: bool = False
+        self.dedupe: bytes = b""  # the broker accepts the first call with a key; empty: no key
+        self.dedupes_by_id: bool = False  # the call's id is its key
+        self.headers: bytes = b""  # further headers, comma-separated
+        self.body_size_max: int = MESSAGE_SIZE_MAX - ENVELOPE_SIZE
+        self.prepared: object | None = None  # cache for the encoding that all calls with these options share
+
+    def is_idempotent(self) -> bool:
+        """Whether the broker accepts the call once, however often it is sent."""
+        return self.dedupes_by_id or len(self.dedupe) > 0
+
+
+@final
+class MessageIds:
+    """Ids in the format of a uuid4: 24 random characters of this program, then a counter."""
+
+    def __init__(self, prefix: bytes) -> None:
+        assert len(prefix) == 24
+        self.prefix = prefix
+        self.count: int = 0
+
+    def take(self) -> bytes:
+        self.count += 1
+        return self.prefix + b"%012x" % self.count
+
+
+@final
+class EndpointSetup:
+    """The parameters for the endpoint of a new connection. A dialect ignores those it does not need."""
+
+    def __init__(self, identity: bytes, ids: MessageIds) -> None:
+        self.identity = identity
+        self.ids = ids  # for the endpoint's own messages
+        self.program: bytes = b""  # identifies a worker program across all its connections
+        self.is_alternate: bool = False  # this is not the preferred broker: ask it which one to use
+        self.wall_s: float = 0.0  # the wall clock minus the clock of `beat`
+        self.heartbeat_s: float = 3.0
+        self.broker_lost_s: float = 15.0  # a broker silent for this long is given up
+        self.message_size_max: int = MESSAGE_SIZE_MAX
+
+
+class Endpoint:
+    """The base class of all roles."""
+
+    def __init__(self) -> None:
+        self.is_ready: bool = False  # the handshake is done: it may be used
+        self.is_closing: bool = False  # the broker accepts nothing new; it still settles pending work here
+        self.is_over: bool = False  # the broker closed the connection, or is silent: reconnect
+        self.moved_to: bytes = b""  # the address that the broker redirected to; empty: the next address
+        self.problem: str = ""  # why it is over
+        self.beat_s: float = BEAT_S  # 0: it needs no beat
+
+    def opening(self) -> bytes:
+        """The first bytes of the connection."""
+        raise NotImplementedError
+
+    def beat(self, now_s: float) -> None:
+        """Called every `beat_s`, with a monotonic clock."""
+
+    def data_to_send(self) -> bytes:
+        raise NotImplementedError
+
+
+class ClientEndpoint(Endpoint):
+    """One client connection. Each report of the broker on a call or a query has its id, a text unique in the program."""
+
+    def receive(self, data: bytes) -> list[tuple[int, bytes, bytes]]:
+        """Return the received reports: (KEPT, ANSWERED, FAILED or REFUSED, call id, value). Raises a PeerError."""
+        raise NotImplementedError
+
+    def request(self, call_id: bytes, options: CallOptions, body: bytes) -> None:
+        """Send a request; raises ValueError if the dialect cannot express it."""
+        raise NotImplementedError
+
+    def give_up(self, call_id: bytes) -> None:
+        """The program no longer waits for a call; the broker is notified where the dialect can express it."""
+
+    def ask_state(self, question_id: bytes, call_id: bytes) -> None:
+        """Query the state of an earlier call; the answer is JSON."""
+        raise NotImplementedError
+
+    def ask_cancel(self, question_id: bytes, call_id: bytes) -> None:
+        """Cancel an earlier call if it is not settled; the answer is JSON."""
+        raise NotImplementedError
+
+    def schedule(self, call_id: bytes, options: CallOptions, interval_s: float, cron: bytes, body: bytes) -> None:
+        """Have the broker enqueue a call every `interval_s`, or by a cron expression; the answer is KEPT."""
+        raise NotImplementedError
+
+    def unschedule(self, call_id: bytes, options: CallOptions, interval_s: float, cron: bytes, body: bytes) -> None:
+        """Remove the schedule of such a call; the answer is KEPT."""
+        raise NotImplementedError
+
+
+class WorkerEndpoint(Endpoint):
+    """One worker connection. `is_ready` means that the broker has accepted us."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_dismissed: bool = False  # by the operator: no jobs arrive until we are admitted
+        self.cancelled: list[bytes] = []  # request ids that the broker has withdrawn; the program removes them
+
+    def serve(self, queues: list[tuple[int, bytes]], slots: int) -> None:
+        """Serve these (weight, name) pairs with this many slots; called once, before the handshake. Raises ValueError."""
+        raise NotImplementedError
+
+    def receive(self, data: bytes) -> list[tuple[bytes, float, bytes]]:
+        """Return the received jobs: (request id, timeout in seconds or 0, body). Raises a PeerError."""
+        raise NotImplementedError
+
+    def ready(self, slots: int) -> None:
+        """Report free slots; called once for each job answered, after its answer."""
+
+    def reply(self, request_id: bytes, value: bytes) -> None:
+        raise NotImplementedError
+
+    def goodbye(self) -> None:
+        """Accept no new jobs; running jobs are still answered."""
+        raise NotImplementedError
+
+
+class PublisherEndpoint(Endpoint):
+    """One publisher connection."""
+
+    def receive(self, data: bytes) -> None:
+        """Process what the broker sends: subscriptions, heartbeats. Raises a PeerError."""
+        raise NotImplementedError
+
+    def publish(self, topic: bytes, body: bytes) -> None:
+        """Send a publication; raises ValueError if the dialect cannot express it."""
+        raise NotImplementedError
+
+
+class SubscriberEndpoint(Endpoint):
+    """One subscriber connection."""
+
+    def subscribe(self, prefix: bytes) -> None:
+        raise NotImplementedError
+
+    def receive(self, data: bytes) -> list[tuple[bytes, bytes]]:
+        """Return the received news: (topic, body). Raises a PeerError."""
+        raise NotImplementedError

@@ -1,0 +1,1 @@
+"""Scale0's configuration tree and its three notations."""

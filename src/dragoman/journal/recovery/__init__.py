@@ -1,0 +1,1 @@
+"""Recovery: reads the files at start and decides which blocks are valid."""

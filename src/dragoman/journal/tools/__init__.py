@@ -1,0 +1,1 @@
+"""Tools that work on a journal outside its broker: verify, salvage, backup, index."""

@@ -1,0 +1,1 @@
+"""Writing the journal: blocks, segments, checkpoints and the superblock."""

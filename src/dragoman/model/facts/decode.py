@@ -1,0 +1,324 @@
+"""Decodes records: the inverse of model/facts/records, for trace, explain and other readers of facts.
+
+A decoded fact is a plain dict whose first key is `fact`. Names of fields are those of `model/facts/layout`; enumerated numbers are
+replaced by their names, ids and texts become `str` (bytes that are not UTF-8 as escapes), other numbers stay numbers.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from dragoman.model.facts.fields import (
+    RecordWalk,
+    closed_accepted_ns,
+    closed_attempt,
+    closed_body_size,
+    closed_delivered_ns,
+    closed_dialect,
+    closed_due_ns,
+    closed_first_leased_ns,
+    closed_holder_no,
+    closed_leased_ns,
+    closed_outcome,
+    closed_queue_no,
+    closed_reason,
+    closed_reply_size,
+    closed_worker_dialect,
+    closed_worker_no,
+    fired_message_no,
+    fired_next_due_ns,
+    fired_runs_left,
+    leased_attempt,
+    leased_worker_no,
+    quarantined_damage,
+    quarantined_numbers,
+    reaches,
+    record_number,
+    record_size,
+    record_small,
+    record_text,
+    released_attempt,
+    released_dialect,
+    released_due_ns,
+    released_is_death,
+    released_leased_ns,
+    released_queue_no,
+    released_reason,
+    released_retries_left,
+    released_worker_dialect,
+    released_worker_no,
+    schedule_cron,
+    schedule_interval_ns,
+    schedule_runs,
+    template_at,
+)
+from dragoman.model.facts.layout import (
+    ACCEPTED,
+    CARRIED,
+    CARRIED_RECORD,
+    CHECKPOINT,
+    CLOCK_STEPPED,
+    CLOSED,
+    CLOSED_DUE_NS,
+    CLOSED_HOLDER_NO,
+    DELIVERED,
+    FACT_NAMES,
+    FIRED,
+    KEYED,
+    KIND,
+    LATE,
+    LEASED,
+    NO_DIALECT,
+    NOTED,
+    PAUSED,
+    PUBLISHED,
+    QUARANTINED,
+    QUARANTINED_ATTEMPT,
+    QUARANTINED_DIALECT,
+    QUARANTINED_DIED_WITH,
+    QUARANTINED_LEASED_NS,
+    QUARANTINED_NUMBERS,
+    QUARANTINED_QUEUE_NO,
+    QUARANTINED_WORKER_DIALECT,
+    QUARANTINED_WORKER_NO,
+    QUEUE_FORGOTTEN,
+    QUEUE_NAMED,
+    RELEASED,
+    RELEASED_LEASED_NS,
+    REQUEUED,
+    RESUMED,
+    SCHEDULED,
+    STARTED,
+    UNSCHEDULED,
+    WORKER_JOINED,
+    WORKER_LEFT,
+)
+from dragoman.model.facts.records import read_accepted
+from dragoman.model.facts.texts import claims_of
+from dragoman.model.words import DAMAGED, DIALECT_NAMES, DRAINS, FLAG_NAMES, REASON_NAMES, RQ, STATE_NAMES, shown, word
+
+
+def decode(records: bytes, at: i64, with_body: bool = False) -> dict[str, object]:
+    """Decode the record at `at`."""
+    kind: i64 = records[at + KIND]
+    if kind == ACCEPTED:
+        return decode_accepted(records, at, with_body)
+    if kind == LEASED:
+        return {
+            "fact": "leased",
+            "message_no": record_number(records, at),
+            "worker_no": leased_worker_no(records, at),
+            "attempt": leased_attempt(records, at),
+        }
+    if kind == RELEASED:
+        return decode_released(records, at)
+    if kind == CLOSED:
+        return decode_closed(records, at)
+    if kind == CHECKPOINT:
+        return {"fact": "checkpoint", "size": record_size(records, at)}
+    if kind == KEYED:
+        return {"fact": "keyed"}  # without the key, which is secret
+    if kind == CARRIED:
+        fields = decode_accepted(records, at + CARRIED_RECORD, with_body)
+        fields["fact"] = "carried"
+        fields["accepted_ns"] = record_number(records, at)
+        return fields
+    return decode_rarer(records, at, kind)
+
+
+def decode_block(records: bytes, with_body: bool = False) -> list[dict[str, object]]:
+    """Decode every record of a block, in order, except the key of ids."""
+    found: list[dict[str, object]] = []
+    walk = RecordWalk(records)
+    while walk.step():
+        if walk.kind != KEYED:
+            found.append(decode(records, walk.at, with_body))
+    return found
+
+
+def decode_accepted(records: bytes, at: i64, with_body: bool) -> dict[str, object]:
+    m = read_accepted(records, at, b"", with_body)
+    fields: dict[str, object] = {
+        "fact": "accepted",
+        "message_no": m.number,
+        "dialect": word(DIALECT_NAMES, m.dialect),
+        "flags": flag_words(m.flags),
+        "priority": m.priority,
+        "queue_no": m.queue_no,
+        "retries_left": m.retries_left,
+        "timeout_ns": m.timeout_ns,
+        "expires_ns": m.expires_ns,
+        "due_ns": m.due_ns,
+        "schedule_no": m.schedule_no,
+        "client_id": client_id_text(m.dialect, m.client_id),
+        "address": shown(m.address),
+        "dedupe": shown(m.dedupe),
+        "headers": shown(m.headers),
+        "body_size": m.body_size,
+    }
+    if with_body:
+        fields["body"] = m.body
+    return fields
+
+
+def decode_released(records: bytes, at: i64) -> dict[str, object]:
+    fields: dict[str, object] = {
+        "fact": "released",
+        "message_no": record_number(records, at),
+        "worker_no": released_worker_no(records, at),
+        "attempt": released_attempt(records, at),
+        "retries_left": released_retries_left(records, at),
+        "due_ns": released_due_ns(records, at),
+        "reason": word(REASON_NAMES, released_reason(records, at)),
+        "is_death": released_is_death(records, at) == 1,
+    }
+    if reaches(records, at, RELEASED_LEASED_NS):
+        worker_dialect = released_worker_dialect(records, at)
+        fields["leased_ns"] = released_leased_ns(records, at)
+        fields["queue_no"] = released_queue_no(records, at)
+        fields["dialect"] = word(DIALECT_NAMES, released_dialect(records, at))
+        fields["worker_dialect"] = word(DIALECT_NAMES, worker_dialect) if worker_dialect != NO_DIALECT else ""
+    return fields
+
+
+def decode_closed(records: bytes, at: i64) -> dict[str, object]:
+    fields: dict[str, object] = {
+        "fact": "closed",
+        "message_no": record_number(records, at),
+        "worker_no": closed_worker_no(records, at),
+        "attempt": closed_attempt(records, at),
+        "queue_no": closed_queue_no(records, at),
+        "accepted_ns": closed_accepted_ns(records, at),
+        "first_leased_ns": closed_first_leased_ns(records, at),
+        "leased_ns": closed_leased_ns(records, at),
+        "delivered_ns": closed_delivered_ns(records, at),
+        "body_size": closed_body_size(records, at),
+        "reply_size": closed_reply_size(records, at),
+        "outcome": word(STATE_NAMES, closed_outcome(records, at)),
+        "reason": word(REASON_NAMES, closed_reason(records, at)),
+        "dialect": word(DIALECT_NAMES, closed_dialect(records, at)),
+        "worker_dialect": word(DIALECT_NAMES, closed_worker_dialect(records, at)),
+    }
+    if reaches(records, at, CLOSED_DUE_NS):
+        fields["due_ns"] = closed_due_ns(records, at)
+    if reaches(records, at, CLOSED_HOLDER_NO):
+        fields["holder_no"] = closed_holder_no(records, at)
+    return fields
+
+
+def decode_rarer(records: bytes, at: i64, kind: i64) -> dict[str, object]:
+    """Facts of the one shape `i64 number, i64 small, text`."""
+    number: int = record_number(records, at)
+    small: int = record_small(records, at)
+    text = record_text(records, at)
+    name = word(FACT_NAMES, kind)
+    if kind == STARTED:
+        return {"fact": name, "boot_no": number, "version": shown(text)}
+    if kind == QUEUE_NAMED:
+        return {"fact": name, "queue_no": number, "queue": shown(text)}
+    if kind == QUEUE_FORGOTTEN:
+        return {"fact": name, "queue_no": number, "queue": shown(text), "reason": word(REASON_NAMES, small)}
+    if kind == WORKER_JOINED:
+        return decode_joined(number, small, text)
+    if kind == WORKER_LEFT:
+        return {"fact": name, "worker_no": number, "reason": word(REASON_NAMES, small)}
+    if kind == DELIVERED:
+        return {"fact": name, "message_no": number, "worker_no": small}
+    if kind == QUARANTINED:
+        return decode_quarantined(number, small, text)
+    if kind == REQUEUED:
+        fields: dict[str, object] = {"fact": name, "message_no": number}
+        if text:
+            fields["queue_no"] = small
+            fields["dialect"] = word(DIALECT_NAMES, int(text.split()[0]))
+        return fields
+    if kind == SCHEDULED:
+        return decode_scheduled(number, small, text)
+    if kind == UNSCHEDULED:
+        return {"fact": name, "schedule_no": number, "reason": word(REASON_NAMES, small)}
+    if kind == FIRED:
+        return {
+            "fact": name,
+            "schedule_no": number,
+            "due_ns": small,
+            "message_no": fired_message_no(records, at),
+            "next_due_ns": fired_next_due_ns(records, at),
+            "runs_left": fired_runs_left(records, at),
+        }
+    if kind == RESUMED and small == DRAINS:
+        return {"fact": name, "queue_no": number, "is_draining": True}
+    if kind == PAUSED or kind == RESUMED:
+        return {"fact": name, "queue_no": number}
+    if kind == PUBLISHED:
+        return {"fact": name, "count": number, "topic": shown(text)}
+    if kind == CLOCK_STEPPED:
+        return {"fact": name, "delta_ns": number if small == 1 else -number}
+    if kind == LATE:
+        return {"fact": name, "worker_no": number, "dialect": word(DIALECT_NAMES, small), "wire_id": shown(text)}
+    if kind == NOTED:
+        return {"fact": name, "count": number, "code": shown(text)}
+    return {"fact": name, "number": number, "small": small, "text": shown(text)}
+
+
+def decode_joined(number: int, dialect: int, text: bytes) -> dict[str, object]:
+    """The text is listener, remote, identity in hex, then a `weight queue` per claim, tab separated (texts.worker_text)."""
+    parts = text.split(b"\t", 3)
+    return {
+        "fact": "worker_joined",
+        "worker_no": number,
+        "dialect": word(DIALECT_NAMES, dialect),
+        "listener": shown(parts[0]),
+        "remote": shown(parts[1]) if len(parts) > 1 else "",
+        "identity": shown(bytes.fromhex(parts[2].decode())) if len(parts) > 2 else "",
+        "queues": [[weight, shown(name)] for weight, name in claims_of(text)],
+    }
+
+
+def decode_scheduled(number: int, next_due_ns: int, text: bytes) -> dict[str, object]:
+    template = decode_accepted(text, template_at(text), False)
+    return {
+        "fact": "scheduled",
+        "schedule_no": number,
+        "next_due_ns": next_due_ns,
+        "interval_ns": schedule_interval_ns(text),
+        "cron": shown(schedule_cron(text)),
+        "runs": schedule_runs(text),
+        "queue_no": template["queue_no"],
+        "headers": template["headers"],
+        "body_size": template["body_size"],
+    }
+
+
+def decode_quarantined(number: int, reason: int, text: bytes) -> dict[str, object]:
+    numbers = quarantined_numbers(text)
+    fields: dict[str, object] = {
+        "fact": "quarantined",
+        "message_no": number,
+        "reason": word(REASON_NAMES, reason),
+        "died_with": numbers[QUARANTINED_DIED_WITH] if numbers else 0,
+    }
+    if len(numbers) == QUARANTINED_NUMBERS:
+        fields["worker_no"] = numbers[QUARANTINED_WORKER_NO]
+        fields["attempt"] = numbers[QUARANTINED_ATTEMPT]
+        fields["leased_ns"] = numbers[QUARANTINED_LEASED_NS]
+        fields["queue_no"] = numbers[QUARANTINED_QUEUE_NO]
+        fields["dialect"] = word(DIALECT_NAMES, numbers[QUARANTINED_DIALECT])
+        fields["worker_dialect"] = word(DIALECT_NAMES, numbers[QUARANTINED_WORKER_DIALECT])
+    if reason == DAMAGED:
+        fields["damage"] = shown(quarantined_damage(text))
+    return fields
+
+
+def flag_words(flags: int) -> list[str]:
+    words: list[str] = []
+    for bit, name in enumerate(FLAG_NAMES):
+        if flags >> bit & 1:
+            words.append(name)
+    return words
+
+
+def client_id_text(dialect: int, client_id: bytes) -> str:
+    """A client's own id as text, as its dialect writes it: rq uses numbers."""
+    if dialect == RQ and len(client_id) == 4:
+        return str(int.from_bytes(client_id, "big"))
+    return shown(client_id)

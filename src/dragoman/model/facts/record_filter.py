@@ -1,0 +1,146 @@
+"""The filter of a message search, and the scan of a block for messages that may match: one pass at fixed offsets, without decoding.
+
+The fact at which a message is listed, by what is searched for:
+
+    no state and no peer              its accepted fact; its closed fact, if it was accepted before `since_ns`
+    a final state                     its closed fact
+    open messages                     its accepted fact, unless its closed fact is found, too
+    a client                          its accepted fact
+    a worker                          its last leased fact of that worker, or its closed fact by that worker
+
+So each message is listed once among the segments searched together, mostly by the facts of one block alone. Only `Filter` decides this: for
+records here, and for decoded facts (runtime/search/message_rows) if one block was not enough.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from dragoman.limits import FIND_ENDED_MAX
+from dragoman.model.facts.fields import (
+    RecordWalk,
+    accepted_address,
+    accepted_dialect,
+    accepted_message_no,
+    accepted_queue_no,
+    closed_accepted_ns,
+    closed_dialect,
+    closed_holder_no,
+    closed_outcome,
+    closed_queue_no,
+    closed_worker_no,
+    leased_worker_no,
+    reaches,
+    record_number,
+)
+from dragoman.model.facts.layout import ACCEPTED, CLOSED, CLOSED_HOLDER_NO, LEASED
+from dragoman.model.peer import ANONYMOUS
+
+ANY: Final = -1
+OPEN: Final = -2
+ENDED: Final = -3
+
+
+@final
+class Filter:
+    """The conditions of a search. `state`: ANY, OPEN, ENDED or the number of an outcome."""
+
+    def __init__(self, state: int, dialect: int, has_queue: bool, has_peer: bool) -> None:
+        self.state: i64 = state
+        self.dialect: i64 = dialect  # of the client; ANY: any
+        self.has_queue = has_queue
+        self.has_peer = has_peer
+        self.queue_nos: set[int] = set()
+        self.identities: set[bytes] = set()  # of the client
+        self.worker_nos: set[int] = set()
+        self.since_ns: int = 0  # a message accepted before this is listed at its closed fact
+        self.before_lsn: int = 0  # facts from this lsn on are ignored
+        self.ended: set[int] = set()  # settled messages whose accepted facts were not found yet
+
+    def has_origin(self, queue_no: int, dialect: int) -> bool:
+        """Whether the queue and the client's dialect of a message match."""
+        if self.dialect != ANY and self.dialect != dialect:
+            return False
+        return not self.has_queue or queue_no in self.queue_nos
+
+    def has_state(self, state: int) -> bool:
+        """Whether a state matches: OPEN, or the outcome of a settled message."""
+        if self.state == ENDED:
+            return state != OPEN
+        return self.state == ANY or self.state == state
+
+    def lists_accepted(self, is_client: bool) -> bool:
+        """Whether a message is listed at its accepted fact. `is_client`: its client is searched for."""
+        return is_client if self.has_peer else self.state == ANY or self.state == OPEN
+
+    def lists_leased(self, worker_no: int) -> bool:
+        return self.has_peer and worker_no in self.worker_nos
+
+    def lists_closed(self, worker_no: int, holder_no: int, accepted_ns: int, since_ns: int) -> bool:
+        """Whether a message is listed at its closed fact: settled by `worker_no`, or while leased to `holder_no`."""
+        if self.has_peer:
+            return worker_no in self.worker_nos or holder_no in self.worker_nos
+        return self.state != ANY or accepted_ns < since_ns
+
+
+def find_listed(records: bytes, first_lsn: int, wanted: Filter, found: dict[int, int]) -> None:
+    """Add the messages listed in a block to `found`: number → lsn of the fact it is listed at. Removes those that turn out not to match."""
+    walk = RecordWalk(records)
+    first: i64 = first_lsn
+    before: i64 = wanted.before_lsn
+    while walk.step() and first + walk.facts < before:
+        at = walk.at
+        if walk.kind == ACCEPTED:
+            if is_accepted_wanted(records, at, wanted):
+                found[accepted_message_no(records, at)] = first + walk.facts
+        elif walk.kind == CLOSED:
+            find_closed(records, at, first + walk.facts, wanted, found)
+        elif walk.kind == LEASED:
+            if wanted.lists_leased(leased_worker_no(records, at)):
+                found[record_number(records, at)] = first + walk.facts
+
+
+def is_accepted_wanted(records: bytes, at: i64, wanted: Filter) -> bool:
+    is_client = wanted.has_peer and is_from(records, at, wanted.identities)
+    if not wanted.lists_accepted(is_client):
+        return False
+    return wanted.has_origin(accepted_queue_no(records, at), accepted_dialect(records, at))
+
+
+def is_from(records: bytes, at: i64, identities: set[bytes]) -> bool:
+    """Whether the client in an accepted record has one of these identities."""
+    address = accepted_address(records, at)
+    return len(address) > 1 and address[0] < ANONYMOUS and address[1:] in identities
+
+
+def find_closed(records: bytes, at: i64, lsn: i64, wanted: Filter, found: dict[int, int]) -> None:
+    number: int = record_number(records, at)
+    is_like = wanted.has_origin(closed_queue_no(records, at), closed_dialect(records, at))
+    if not is_like or not wanted.has_state(closed_outcome(records, at)):
+        if number in found:
+            del found[number]
+        elif wanted.state == OPEN and len(wanted.ended) < FIND_ENDED_MAX:
+            wanted.ended.add(number)
+        return
+    worker_no = closed_worker_no(records, at)
+    holder_no = closed_holder_no(records, at)
+    if wanted.lists_closed(worker_no, holder_no, closed_accepted_ns(records, at), wanted.since_ns):
+        found[number] = lsn
+
+
+def note_numbers(records: bytes, queue_nos: set[int], worker_nos: set[int]) -> None:
+    """Collect the queues and workers of the messages in a block."""
+    walk = RecordWalk(records)
+    while walk.step():
+        at = walk.at
+        if walk.kind == ACCEPTED:
+            queue_nos.add(accepted_queue_no(records, at))
+        elif walk.kind == LEASED:
+            worker_nos.add(leased_worker_no(records, at))
+        elif walk.kind == CLOSED:
+            queue_nos.add(closed_queue_no(records, at))
+            worker_nos.add(closed_worker_no(records, at))
+            if reaches(records, at, CLOSED_HOLDER_NO):
+                worker_nos.add(closed_holder_no(records, at))

@@ -1,0 +1,401 @@
+"""Facts as bytes: the one place that packs them, for the journal, and that reads whole messages back. `model/facts/layout` declares the bytes.
+
+A fact that is written often is a row of straight-line writes in the order of its fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, write_i64_le
+from mypy_extensions import i32, i64
+
+from dragoman.crc import crc32
+from dragoman.limits import BODY_REFERENCE_SIZE, LOG_SIZE_KEPT, RECORD_COPY_MAX
+from dragoman.model.facts.fields import (
+    accepted_message_no,
+    body_end,
+    headers_size,
+)
+from dragoman.model.facts.layout import (
+    ACCEPTED,
+    ACCEPTED_ADDRESS_SIZE,
+    ACCEPTED_CLIENT_ID_SIZE,
+    ACCEPTED_CRC_SIZE,
+    ACCEPTED_DEDUPE_SIZE,
+    ACCEPTED_DIALECT,
+    ACCEPTED_DUE_NS,
+    ACCEPTED_EXPIRES_NS,
+    ACCEPTED_FIXED,
+    ACCEPTED_FLAGS,
+    ACCEPTED_MESSAGE_NO,
+    ACCEPTED_PRIORITY,
+    ACCEPTED_QUEUE_NO,
+    ACCEPTED_RETRIES_LEFT,
+    ACCEPTED_SCHEDULE_NO,
+    ACCEPTED_TIMEOUT_NS,
+    CARRIED,
+    CARRIED_RECORD,
+    CLOSED,
+    CLOSED_SIZE,
+    CLOSED_SIZE_WITH_HOLDER,
+    CRC_SIZE,
+    CRC_SIZE_SHIFT,
+    KIND,
+    LEASED,
+    LEASED_SIZE,
+    QUARANTINED,
+    RELEASED,
+    RELEASED_SIZE,
+    REQUEUED,
+    TEXT,
+)
+from dragoman.model.message import Message
+from dragoman.model.words import DAMAGED
+
+ANY_RECORD: Final = 0
+ANY_MESSAGE: Final = -1
+CRC_RESIDUE: Final = 0x2144DF1C  # the CRC-32 of any bytes followed by their own CRC-32
+
+
+@final
+class FactLog:
+    """The facts of the block that is being filled. The journal takes them whole, once per commit.
+
+    They are bytes in `out`. A large body is not copied there: `parts` has what lies before `out`, each large body by reference, and no
+    record lies in both.
+    """
+
+    def __init__(self) -> None:
+        self.out = BytesWriter()
+        self.parts: list[bytes] = []
+        self.parts_size: int = 0
+        self.scratch = BytesWriter()
+        self.crc32: Callable[[bytes], int] = crc32  # an attribute is found sooner than a global name
+        self.count: int = 0
+        self.base_place: int = 0  # where the journal will put the first record of `out`; 0: nowhere
+        self.taken: list[bytes] = []  # the block before, which the journal may not have yet
+        self.taken_place: int = 0
+        self.copied: bytes = b""  # the first records of `out`, once one of them was looked for
+
+    def take_parts(self) -> list[bytes]:
+        """The records so far, one behind the other; the log starts afresh."""
+        parts = self.parts
+        if len(self.out) > 0:
+            parts.append(self.out.getvalue())
+        if len(self.out) <= LOG_SIZE_KEPT:
+            self.out.truncate(0)
+        else:
+            self.out = BytesWriter()
+        self.taken = parts
+        self.taken_place = self.first_place()
+        self.parts = []
+        self.parts_size = 0
+        self.count = 0
+        self.copied = b""
+        return parts
+
+    def take(self) -> bytes:
+        """The same in one piece."""
+        return b"".join(self.take_parts())
+
+    def find(self, place: int) -> bytes:
+        """A record that is not in the journal yet; empty when it is there."""
+        at = place - self.first_place()
+        if at >= 0 and at < self.parts_size:
+            return record_in(self.parts, at)
+        at -= self.parts_size
+        if at >= 0 and at < len(self.out):
+            if at >= len(self.copied):
+                self.copied = self.out.getvalue()
+            return record_at(self.copied, at)
+        at = place - self.taken_place
+        return record_in(self.taken, at) if at >= 0 else b""
+
+    def first_place(self) -> int:
+        """Where the journal will put this block's first record; 0: nowhere."""
+        return self.base_place - self.parts_size if self.base_place != 0 else 0
+
+    def size(self) -> int:
+        return self.parts_size + len(self.out)
+
+    def add_by_reference(self, part: bytes) -> None:
+        """Bytes that stay where they are: what `out` holds goes before them."""
+        before = self.out.getvalue()
+        self.out.truncate(0)
+        self.copied = b""
+        self.parts.append(before)
+        self.parts.append(part)
+        self.moved_on(len(before) + len(part))
+
+    def moved_on(self, size: int) -> None:
+        """So many bytes have gone from `out` to `parts`."""
+        self.parts_size += size
+        if self.base_place != 0:
+            self.base_place += size
+
+    def accepted(self, m: Message) -> None:
+        """Also sets the message's place: where its body can be read again."""
+        out = self.out
+        if self.base_place != 0:
+            m.place = self.base_place + len(out)
+        body = m.body
+        is_small = len(body) <= RECORD_COPY_MAX
+        scratch = self.scratch
+        write_accepted(scratch, m, CRC_SIZE, is_small)
+        head = scratch.getvalue()
+        scratch.truncate(0)
+        crc: int = self.crc32(head)
+        out.write(head)
+        self.count += 1
+        if is_small:
+            write_u32_le(out, crc)
+            return
+        crc = crc32(body, crc)
+        if len(body) < BODY_REFERENCE_SIZE:
+            out.write(body)
+            write_u32_le(out, crc)
+        else:
+            self.add_by_reference(body)
+            self.parts.append(crc.to_bytes(CRC_SIZE, "little"))
+            self.moved_on(CRC_SIZE)
+
+    def leased(self, m: Message, worker_no: int) -> None:
+        out = self.out
+        write_i32_le(out, LEASED_SIZE)
+        out.append(LEASED)
+        write_i64_le(out, m.number)
+        write_i64_le(out, worker_no)
+        write_i32_le(out, m.attempt)
+        self.count += 1
+
+    def released(
+        self,
+        m: Message,
+        worker_no: int,
+        worker_dialect: int,
+        retries_left: int,
+        due_ns: int,
+        reason: int,
+        is_death: bool,
+    ) -> None:
+        out = self.out
+        write_i32_le(out, RELEASED_SIZE)
+        out.append(RELEASED)
+        write_i64_le(out, m.number)
+        write_i64_le(out, worker_no)
+        write_i32_le(out, m.attempt)
+        write_i32_le(out, retries_left)
+        write_i64_le(out, due_ns)
+        out.append(reason)
+        out.append(1 if is_death else 0)
+        write_i64_le(out, m.leased_ns)
+        write_i32_le(out, m.queue_no)
+        out.append(m.dialect)
+        out.append(worker_dialect)
+        self.count += 1
+
+    def closed(
+        self,
+        m: Message,
+        worker_no: int,
+        worker_dialect: int,
+        reply_size: int,
+        outcome: int,
+        reason: int,
+        holder_no: int,
+    ) -> None:
+        """`worker_no`: who settled it; `holder_no`: who had it in hand; 0: nobody."""
+        out = self.out
+        is_simple = holder_no == 0 or holder_no == worker_no
+        write_i32_le(out, CLOSED_SIZE if is_simple else CLOSED_SIZE_WITH_HOLDER)
+        out.append(CLOSED)
+        write_i64_le(out, m.number)
+        write_i64_le(out, worker_no)
+        write_i32_le(out, m.attempt)
+        write_i32_le(out, m.queue_no)
+        write_i64_le(out, m.accepted_ns)
+        write_i64_le(out, m.first_leased_ns)
+        write_i64_le(out, m.leased_ns if holder_no != 0 else 0)
+        write_i64_le(out, m.delivered_ns)
+        write_i32_le(out, m.body_size)
+        write_i32_le(out, reply_size)
+        out.append(outcome)
+        out.append(reason)
+        out.append(m.dialect)
+        out.append(worker_dialect)
+        write_i64_le(out, m.asked_due_ns)
+        if not is_simple:
+            write_i64_le(out, holder_no)
+        self.count += 1
+
+    def quarantined(self, m: Message, worker_no: int, worker_dialect: int, reason: int, died_with: int) -> None:
+        """Where the reason is damage it ends no attempt, and the evidence (`RecordDamaged.evidence`) follows the numbers."""
+        text = b"%d %d %d %d %d %d %d" % (
+            died_with,
+            worker_no,
+            m.attempt,
+            m.leased_ns if reason != DAMAGED else 0,
+            m.queue_no,
+            m.dialect,
+            worker_dialect,
+        )
+        self.numbered(QUARANTINED, m.number, reason, text if reason != DAMAGED else text + b" " + m.damage)
+
+    def requeued(self, m: Message, is_in_line: bool) -> None:
+        """`is_in_line`: it was not set aside, only told to wait."""
+        self.numbered(REQUEUED, m.number, m.queue_no, b"%d %d" % (m.dialect, 1 if is_in_line else 0))
+
+    def carried(self, accepted: bytes, accepted_ns: int) -> int:
+        """Copy an accepted record forward: storage, not a fact. Returns its new place."""
+        out = self.out
+        place = self.base_place + len(out)
+        accepted = with_crc(accepted)
+        write_i32_le(out, CARRIED_RECORD + len(accepted))
+        out.append(CARRIED)
+        write_i64_le(out, accepted_ns)
+        if len(accepted) < BODY_REFERENCE_SIZE:
+            out.write(accepted)
+        else:
+            self.add_by_reference(accepted)
+        return place
+
+    def numbered(self, kind: int, number: int, small: int, text: bytes) -> None:
+        """Every rarer fact has one shape: `i64 number, i64 small, text`."""
+        out = self.out
+        write_i32_le(out, TEXT + len(text))
+        out.append(kind)
+        write_i64_le(out, number)
+        write_i64_le(out, small)
+        out.write(text)
+        self.count += 1
+
+
+def record_at(records: bytes, at: int) -> bytes:
+    return records[at : at + read_i32_le(records, at)]
+
+
+def record_in(parts: list[bytes], at: int) -> bytes:
+    """The record that begins `at` bytes behind the beginning of `parts`; empty when they end before."""
+    found: list[bytes] = []
+    missing: int = 0
+    for part in parts:
+        if found:
+            found.append(part[:missing])
+        elif at < len(part):
+            missing = read_i32_le(part, at)
+            found.append(part[at : at + missing])
+        else:
+            at -= len(part)
+            continue
+        missing -= len(found[-1])
+        if missing == 0:
+            break
+    return found[0] if len(found) == 1 else b"".join(found)
+
+
+def write_u32_le(out: BytesWriter, value: i64) -> None:
+    write_i32_le(out, i32(value - (value >> 31 << 32)))
+
+
+def write_accepted(out: BytesWriter, m: Message, crc_size: int, with_body: bool) -> None:
+    """Pack an accepted record, whose CRC the caller adds. A schedule's template is kept in the same shape, without one."""
+    headers = m.headers
+    variable = len(m.client_id) + len(m.address) + len(m.dedupe) + len(headers) + len(m.body)
+    write_i32_le(out, ACCEPTED_FIXED + variable + crc_size)
+    out.append(ACCEPTED)
+    out.append(m.dialect)
+    out.append(m.flags)
+    out.append(m.priority)
+    write_i64_le(out, m.number)
+    write_i32_le(out, m.queue_no)
+    write_i32_le(out, m.retries_left)
+    write_i64_le(out, m.timeout_ns)
+    write_i64_le(out, m.expires_ns)
+    write_i64_le(out, m.due_ns)
+    write_i64_le(out, m.schedule_no)
+    out.append(len(m.client_id))
+    out.append(len(m.address))
+    out.append(len(m.dedupe))
+    write_i32_le(out, len(headers) | crc_size << CRC_SIZE_SHIFT)
+    out.write(m.client_id)
+    out.write(m.address)
+    out.write(m.dedupe)
+    out.write(headers)
+    if with_body:
+        out.write(m.body)
+
+
+def read_accepted(data: bytes, at: i64, queue: bytes, with_body: bool) -> Message:
+    """Rebuild the message of an accepted record that starts at `at`."""
+    n1: i64 = data[at + ACCEPTED_CLIENT_ID_SIZE]
+    n2: i64 = data[at + ACCEPTED_ADDRESS_SIZE]
+    n3: i64 = data[at + ACCEPTED_DEDUPE_SIZE]
+    address = at + ACCEPTED_FIXED + n1
+    dedupe = address + n2
+    headers = dedupe + n3
+    body = headers + headers_size(data, at)
+    end = body_end(data, at)
+    client_id = data[at + ACCEPTED_FIXED : address]
+    m = Message(data[at + ACCEPTED_DIALECT], queue, client_id, data[body:end] if with_body else b"")
+    m.body_size = end - body
+    m.is_loaded = with_body
+    m.flags = data[at + ACCEPTED_FLAGS]
+    m.priority = data[at + ACCEPTED_PRIORITY]
+    m.number = read_i64_le(data, at + ACCEPTED_MESSAGE_NO)
+    m.queue_no = read_i32_le(data, at + ACCEPTED_QUEUE_NO)
+    m.retries_left = read_i32_le(data, at + ACCEPTED_RETRIES_LEFT)
+    m.timeout_ns = read_i64_le(data, at + ACCEPTED_TIMEOUT_NS)
+    m.expires_ns = read_i64_le(data, at + ACCEPTED_EXPIRES_NS)
+    m.due_ns = read_i64_le(data, at + ACCEPTED_DUE_NS)
+    m.asked_due_ns = m.due_ns
+    m.schedule_no = read_i64_le(data, at + ACCEPTED_SCHEDULE_NO)
+    m.address = data[address:dedupe]
+    m.dedupe = data[dedupe:headers]
+    m.headers = data[headers:body]
+    return m
+
+
+def with_crc(accepted: bytes) -> bytes:
+    """An accepted record as this version writes it: one of version 1 gets its CRC."""
+    if accepted[ACCEPTED_CRC_SIZE] != 0:
+        return accepted
+    size = (len(accepted) + CRC_SIZE).to_bytes(4, "little")
+    sized = b"".join([size, accepted[4:ACCEPTED_CRC_SIZE], b"\x04", accepted[ACCEPTED_FIXED:]])
+    crc: int = crc32(sized)
+    return sized + crc.to_bytes(4, "little")
+
+
+def has_crc(record: bytes) -> bool:
+    """Whether a record claims to be an accepted or carried one with a CRC of its own."""
+    at: i64 = CARRIED_RECORD if record[KIND] == CARRIED else 0
+    return (
+        len(record) > at + ACCEPTED_CRC_SIZE and record[at + KIND] == ACCEPTED and record[at + ACCEPTED_CRC_SIZE] != 0
+    )
+
+
+def flaw_of(record: bytes, number: int, is_proved: bool) -> str:
+    """Why the bytes at a place are not the accepted (or carried) record of message `number`; empty when they are.
+    `number` ANY_RECORD: no question; ANY_MESSAGE: of any.
+    `is_proved`: their block's CRC has been checked, so their own need not be."""
+    if is_proved and number == ANY_RECORD:
+        return ""
+    at: i64 = CARRIED_RECORD if record[KIND] == CARRIED else 0
+    if len(record) < at + ACCEPTED_FIXED + (0 if is_proved else CRC_SIZE) or record[at + KIND] != ACCEPTED:
+        return "no message begins here"
+    if not is_proved:
+        crc: int = crc32(record if at == 0 else record[at:])
+        if record[at + ACCEPTED_CRC_SIZE] != CRC_SIZE or crc != CRC_RESIDUE:
+            return "the record's CRC does not match"
+    if number > 0 and accepted_message_no(record, at) != number:
+        return "the record of another message is here"
+    return ""
+
+
+def carried_at(record: bytes) -> int:
+    """Where the accepted record begins inside a record: a carried one wraps it (size, kind, accepted instant)."""
+    if record[KIND] == CARRIED:
+        return CARRIED_RECORD
+    assert record[KIND] == ACCEPTED, f"a record of kind {record[KIND]} where a message was expected"
+    return 0

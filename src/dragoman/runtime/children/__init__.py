@@ -1,0 +1,1 @@
+"""Child processes of the broker: the sealer, the indexer, the web page, the exporter."""

@@ -1,0 +1,122 @@
+"""The exporter's child process, which sends committed facts as spans to an OpenTelemetry collector; restarted whenever it ends.
+
+Without `otel.endpoint` there is none, and none of its code is imported, including this module. The broker sends it the synced lsn, one line
+per second while that changes and, at its start, the names of queues and workers, which facts refer to by number only. The journal does not
+wait for it: facts deleted before the export are counted as missed. otel/process.py lists the lines of both directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import structlog
+
+from dragoman.errors import DataDirectoryUnusable
+from dragoman.model.words import shown
+from dragoman.otel.cursor import CURSOR_NAME, Cursor, read_cursor, write_cursor
+from dragoman.runtime.children.child import Child, Follower, Trouble
+
+if TYPE_CHECKING:
+    from dragoman.core.core import Core
+    from dragoman.journal.journal import Journal
+    from dragoman.runtime.config import Config
+    from dragoman.runtime.process.home import Home
+
+FINISH_S: Final = 15.0  # longer than the exporter's timeout for connecting and an answer (otel/collector)
+NAMES_AT_ONCE: Final = 500  # lines per write
+
+log = structlog.get_logger("dragoman.otel")
+
+
+def is_tracing_possible(config: Config) -> bool:
+    if config.journal.durability == "memory":
+        log.warning("no traces are exported: with durability memory there are no facts to read them from")
+        return False
+    return True
+
+
+class Tracing:
+    """One child at a time, until the broker stops. Created before the boot's first fact, with which a new exporter begins."""
+
+    def __init__(self, config: Config, home: Home, journal: Journal, core: Core) -> None:
+        otel = config.otel
+        self._journal, self._core = journal, core
+        self._headers = dict(otel.headers)
+        self.endpoint = otel.endpoint
+        cursor = place_cursor(home, journal)
+        self.exported_lsn, self.missed_facts, self.refused_spans = cursor.lsn, cursor.missed, cursor.refused
+        self.spans = 0
+        self.trouble = Trouble(log, "traces cannot be exported")
+        arguments = [
+            "--data", str(home.path),
+            "--endpoint", otel.endpoint,
+            "--service-name", otel.service_name,
+            "--sample-ratio", str(otel.sample_ratio),
+            "--interval-s", str(otel.interval_s),
+            "--spans-max", str(otel.spans_max),
+            "--open-max", str(otel.open_max),
+            "--compression", otel.compression,
+        ]  # fmt: skip
+        self._child = Child("exporter of traces", "dragoman.otel", arguments, self._hear, self.trouble.fail)
+        self._follower = Follower(self._child, journal, self._introduce)
+
+    def start(self) -> None:
+        self._follower.start()
+        log.info("traces are exported", endpoint=self.endpoint)
+
+    async def stop(self) -> None:
+        """Called after the journal was closed: the child exports the last spans and exits."""
+        if not await self._follower.stop(FINISH_S):
+            log.warning("the collector lags behind; the next start goes on there", exported_lsn=self.exported_lsn)
+
+    def view(self) -> dict[str, Any]:
+        """For `dragoman status`."""
+        return {
+            "endpoint": self.endpoint,
+            "exported_lsn": self.exported_lsn,
+            "behind": max(self._journal.synced_lsn - self.exported_lsn, 0),
+            "spans": self.spans,
+            "missed_facts": self.missed_facts,
+            "refused_spans": self.refused_spans,
+            "trouble": self.trouble.words,
+        }
+
+    async def _introduce(self) -> None:
+        lines = list(self._names())
+        await self._child.tell(f"headers {_json(self._headers)}")
+        for start in range(0, len(lines), NAMES_AT_ONCE):
+            await self._child.tell("\n".join(lines[start : start + NAMES_AT_ONCE]))
+
+    def _names(self) -> Iterator[str]:
+        for number, queue in self._core.state.queues_by_no.items():
+            yield f"queue {number} {_json(shown(queue.name))}"
+        for number, peer in self._core.workers.items():
+            yield f"worker {number} {_json(shown(peer.identity) or peer.remote)}"  # as in the `worker_joined` fact
+
+    def _hear(self, line: str) -> None:
+        word, _, rest = line.strip().partition(" ")
+        if word == "exported":
+            numbers = [int(number) for number in rest.split()]
+            self.exported_lsn, self.spans, self.missed_facts, self.refused_spans = numbers
+            self.trouble.end()
+        elif word == "trouble":
+            self.trouble.hear(rest)
+
+
+def place_cursor(home: Home, journal: Journal) -> Cursor:
+    """Where the exporter continues. A new one begins with this boot; so does one whose journal was restored to an earlier state."""
+    broker, last_lsn = journal.broker_id.hex(), journal.next_lsn - 1
+    try:
+        cursor = read_cursor(home.path)
+        if cursor is None or cursor.broker != broker or cursor.lsn > last_lsn:
+            cursor = Cursor(broker, last_lsn)
+            write_cursor(home.path, cursor)
+    except OSError as error:
+        raise DataDirectoryUnusable(f"{home.path} (its {CURSOR_NAME})", error) from error
+    return cursor
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()

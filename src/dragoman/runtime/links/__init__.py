@@ -1,0 +1,1 @@
+"""Connections that the broker opens itself, and files that it watches."""

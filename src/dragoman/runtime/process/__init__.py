@@ -1,0 +1,1 @@
+"""The broker's process: its data directory, logs, memory and file descriptors."""

@@ -1,0 +1,59 @@
+"""Memory of the machine and of this process."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+
+ROOT = Path("/")
+
+
+def memory_size(root: Path = ROOT) -> int:
+    """Bytes of memory this process may use: the machine's, or less if one of its control groups (v1 or v2) says so; 0: unknown."""
+    bounds = [*_of_machine(root), *_of_groups(root)]
+    return min(bounds, default=0)
+
+
+def resident_size() -> int:
+    fields = Path("/proc/self/statm").read_text().split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def return_free_memory() -> None:
+    """Return freed memory between live objects to the system. A C library without `malloc_trim` does so by itself, or never."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+def _of_machine(root: Path) -> list[int]:
+    with suppress(OSError, ValueError, IndexError):
+        for line in (root / "proc/meminfo").read_text().splitlines():
+            if line.startswith("MemTotal:"):
+                return [int(line.split()[1]) * 1024]
+    return []
+
+
+def _of_groups(root: Path) -> list[int]:
+    """The limits of every control group of this process and of their parents."""
+    bounds: list[int] = []
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return bounds
+    for line in lines:
+        _, controllers, path = (line.split(":", 2) + ["", ""])[:3]
+        if not controllers:
+            folder, file = root / "sys/fs/cgroup", "memory.max"
+        elif "memory" in controllers.split(","):
+            folder, file = root / "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+        else:
+            continue
+        # In a container the path may be the host's: missing files are skipped, and the root is the container's own group.
+        within = PurePosixPath("/", path).relative_to("/")
+        for group in (within, *within.parents):
+            with suppress(OSError, ValueError):  # "max", or no such file
+                bounds.append(int((folder / group / file).read_text()))
+    return bounds

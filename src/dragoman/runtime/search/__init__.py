@@ -1,0 +1,1 @@
+"""Finds messages and their histories in the journal's files."""

@@ -1,0 +1,146 @@
+"""Reads the whole history of a message from the journal's files; a running broker is not disturbed, and none is needed.
+
+A message is found by its client's id (several messages may have had it: each has its own history), by its number in
+either form, or by the id the broker gave it towards workers, in any dialect's notation (the journal stores the key for those). Indexes tell which
+blocks to read, and what they do not cover is read in full: the result is the same with and without them. What the journal no longer has is
+read from the lake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from dragoman.errors import DragomanError, JournalDamaged
+from dragoman.journal.segment_views import SegmentView, segment_views
+from dragoman.model.phrases import duration, instant, number_text
+from dragoman.model.wire_ids import WireIds, digits_in
+from dragoman.runtime.search.lives import Gathering, Life
+from dragoman.runtime.search.naming import kept_ids
+from dragoman.runtime.search.search import Search, find_names
+
+__all__ = ["Life", "end_line", "find_lives", "trace"]
+
+# Note for an id that only the key can resolve; the lake has no key.
+KEYLESS: Final = "an id that the broker gave to workers is read with the key in its journal, and this one has none: ask by the number"
+
+Progress = Callable[[int, int], None]  # bytes searched, total bytes
+
+
+def no_progress(done: int, total: int) -> None:
+    pass
+
+
+def find_lives(
+    directory: str,
+    key: str,
+    progress: Progress = no_progress,
+    lake: str | Callable[[], str] = "",
+    notes: list[str] | None = None,
+) -> list[Life]:
+    """Every history in the journal in `directory` that matches `key`, oldest first.
+
+    `lake`: the root of the lake that has what the journal no longer has, or a function that returns it, called only if needed; empty: no
+    lake. Each part of the lake or the journal that could not be read adds a sentence to `notes`."""
+    segments = segment_views(directory)
+    ids = kept_ids(segments)
+    lives = look_through(segments, Gathering(key, ids), progress, notes)
+    lives = with_lake(segments, key, ids, lives, lake, notes)
+    if not lives and not ids.key and digits_in(key) and notes is not None:
+        notes.append(KEYLESS)
+    return lives
+
+
+def with_lake(
+    segments: list[SegmentView],
+    key: str,
+    ids: WireIds,
+    lives: list[Life],
+    lake: str | Callable[[], str],
+    notes: list[str] | None,
+) -> list[Life]:
+    """`lives`, completed and extended from the lake if the journal does not have everything."""
+    if not is_trimmed(segments) or (lives and all(life.is_whole for life in lives)):
+        return lives
+    root = lake() if callable(lake) else lake
+    if not root:
+        return lives
+    try:
+        return look_further(segments, key, ids, lives, root)
+    except DragomanError as error:
+        if notes is not None:
+            notes.append(f"the lake could not be asked for what the journal no longer keeps: {error}")
+        return lives
+
+
+def look_through(
+    segments: list[SegmentView], gathering: Gathering, progress: Progress = no_progress, notes: list[str] | None = None
+) -> list[Life]:
+    """The histories in a journal, added to what was gathered before. With `notes`, damage adds a sentence there and the other segments
+    are read; without, it is raised."""
+    search = Search(gathering.client_id, gathering.numbers)
+    total, done = sum(view.file.size for view in segments), 0
+    for view in segments:
+        search.know(gathering.numbers, gathering.wire_ids)
+        try:
+            for block in search.blocks(view):
+                gathering.block(block.records, block.first_lsn, block.time_ns)
+        except FileNotFoundError:
+            pass  # deleted during the search
+        except JournalDamaged as damage:
+            if notes is None:
+                raise
+            notes.append(
+                f"{damage.file} is damaged at byte {damage.offset} ({damage.reason}): what it tells behind that is left out"
+            )
+        done += view.file.size
+        progress(done, total)
+    lives = gathering.lives()
+    with suppress(FileNotFoundError):
+        find_names(search.picked, lives, gathering.names)
+    for life in lives:
+        gathering.names.put_in(life)
+    return lives
+
+
+def is_trimmed(segments: list[SegmentView]) -> bool:
+    """Whether facts were deleted from the journal: its first ones, or segments in between."""
+    headers = [view.file.header for view in segments if view.file.header is not None]
+    numbers = [view.file.segment_no for view in segments]
+    return not headers or headers[0].first_lsn > 1 or numbers[-1] - numbers[0] >= len(numbers)
+
+
+def look_further(segments: list[SegmentView], key: str, ids: WireIds, lives: list[Life], lake: str) -> list[Life]:
+    """The histories including the lake's facts, which may lead to more facts in the journal."""
+    from dragoman.lake.lookup import facts_of
+
+    gathering = Gathering(key, ids)
+    gathering.numbers.update(life.number for life in lives)
+    # A search by client id reads every file of the lake: do it only if the journal does not have the message's acceptance.
+    client_id = b"" if lives and all(life.is_begun for life in lives) else gathering.client_id
+    broker_id = next((view.file.header.broker_id for view in segments if view.file.header is not None), None)
+    for fact in facts_of(lake, broker_id, client_id, gathering.numbers):
+        gathering.hear(fact)
+    return look_through(segments, gathering)
+
+
+def trace(directory: str, key: str, progress: Progress = no_progress) -> list[Life]:
+    """Like `find_lives`, from the journal only and without its indexes: reads every block."""
+    segments = segment_views(directory)
+    for view in segments:
+        view.index = None
+    return look_through(segments, Gathering(key, kept_ids(segments)), progress)
+
+
+def end_line(life: Life) -> str:
+    """How a settled message ended, in the words of `explain`."""
+    closed = life.end
+    assert closed is not None
+    line = f"settled: {closed['outcome']} ({closed['reason']}) {instant(closed['time_ns'], 0)}"
+    if closed["accepted_ns"]:
+        line += f", {duration(closed['time_ns'] - closed['accepted_ns'])} after it was accepted"
+    if closed["worker_no"]:
+        name = closed.get("worker") or "worker"
+        line += f", by {name} (w{number_text(closed['worker_no'])}), attempt {closed['attempt']}"
+    return line

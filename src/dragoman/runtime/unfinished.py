@@ -1,0 +1,320 @@
+"""Decides which connections may continue an unfinished message while all unfinished messages together exceed their share of memory.
+
+    total size of unfinished messages
+    within the share    every connection is read
+    above it            a connection that has sent 64 KiB enters the line, in order of arrival. Connections in line are let on, that is
+                        read, if the whole rest of their message fits into the share plus one message of the maximum size. A connection that
+                        is let on stays so until its message is complete
+                        a connection that sends less is *tried*: read outside the line, a limited number at a time, until it sends 64 KiB
+
+Only a message whose announced rest fits is let on. So it can be completed, completion frees memory, and no connection must be closed because
+several messages are large. A connection that is let on and does not send 64 KiB within 0.1 s (UNFINISHED_SLOW_NS) is tried instead. A tried
+connection costs at most one read, because after 64 KiB it enters the line at once.
+
+A connection is closed here for three reasons only:
+- it sent no byte for 1 s (UNFINISHED_STILL_NS) of being read while the total is above the share: those silent longest are closed first, until
+  the others are within it;
+- another one in line has waited for 0.5 s (UNFINISHED_WAIT_NS) and does not fit: those that sent less than 64 KiB in 1 s of being read are
+  closed, slowest first;
+- the total exceeds that limit by half a share, because of the first reads of very many connections or because of workers: slow ones are closed,
+  then the newest, workers before the others if their own messages exceed one message of the maximum size.
+
+Connections of workers are always read, because answers free memory. Time in which a connection is not read does not count against it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dragoman.dialects.session import Session
+from dragoman.limits import (
+    UNFINISHED_ENDED_MAX,
+    UNFINISHED_LET_ON_MAX,
+    UNFINISHED_LOOK_NS_MAX,
+    UNFINISHED_LOOK_NS_MIN,
+    UNFINISHED_READ_SIZE,
+    UNFINISHED_SLOW_NS,
+    UNFINISHED_STEP_SIZE,
+    UNFINISHED_STILL_NS,
+    UNFINISHED_TRIED_MAX,
+    UNFINISHED_WAIT_NS,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dragoman.runtime.broker import Broker
+    from dragoman.runtime.connection import Connection
+
+
+class Turn:
+    """One unfinished message."""
+
+    __slots__ = (
+        "connection", "idle_ns", "is_let_on", "is_new", "mark_size", "number", "read_since_ns", "seen_size", "session", "still_ns", "waits_since_ns",
+    )  # fmt: skip
+
+    def __init__(self, session: Session, connection: Connection | None, now_ns: int) -> None:
+        self.session = session
+        self.number = session.connection_no
+        self.connection = connection  # None: a link that the broker opened itself, which is always read
+        self.seen_size = self.mark_size = session.unfinished_size
+        self.idle_ns = 0  # time of being read without receiving UNFINISHED_STEP_SIZE
+        self.still_ns = 0  # and without receiving one byte
+        self.read_since_ns = now_ns
+        self.waits_since_ns = 0  # 0: it is being read
+        self.is_let_on = False
+        self.is_new = False  # it began, or received 64 KiB, just now
+
+    @property
+    def is_slow(self) -> bool:
+        return self.idle_ns >= UNFINISHED_SLOW_NS
+
+    @property
+    def need(self) -> int:
+        """Bytes missing from the message, as far as announced."""
+        return max(self.session.missing_size(), UNFINISHED_STEP_SIZE)
+
+    def is_always_read(self) -> bool:
+        return self.connection is None or self.session.holds_work()
+
+    def has_brought(self) -> bool:
+        """Whether 64 KiB were received since this was last true, or another message has begun."""
+        size = self.session.unfinished_size
+        if self.mark_size <= size < self.mark_size + UNFINISHED_STEP_SIZE:
+            return False
+        self.mark_size = size
+        self.idle_ns = self.still_ns = 0
+        return True
+
+    def watch(self, now_ns: int, looked_ns: int) -> None:
+        """Update the idle times with what was received since the last look, or since it is read."""
+        since_ns = max(self.read_since_ns, looked_ns, self.connection.unpaused_ns if self.connection is not None else 0)
+        elapsed_ns = min(now_ns - since_ns, UNFINISHED_LOOK_NS_MAX)
+        if not self.has_brought():
+            self.idle_ns += elapsed_ns
+            self.still_ns = self.still_ns + elapsed_ns if self.session.unfinished_size == self.seen_size else 0
+        self.seen_size = self.session.unfinished_size
+
+
+class UnfinishedLine:
+    """One per broker. Does nothing while the total is within the share."""
+
+    def __init__(self, broker: Broker, end: Callable[[Session], None]) -> None:
+        self._broker = broker
+        self._end = end  # closes the connection of a session because of its message
+        self._size_max = 0  # the share plus one message of the maximum size
+        self._hard_max = 0  # plus half a share
+        self._tried_max = 0
+        self.is_crowded = False
+        self._line: dict[int, Turn] = {}  # by connection number, in order of arrival
+        self._tried: dict[int, Turn] = {}  # connections that have not sent 64 KiB lately
+        self._read: dict[int, Turn] = {}  # those of both that are being read
+        self._room = 0  # bytes not needed by those that were let on
+        self._looked_ns = 0
+        broker.outboxes.on_unfinished_over = self._on_over
+
+    def apply(self, share: int, message_size_max: int) -> None:
+        """Apply settings."""
+        self._size_max = share + message_size_max
+        self._hard_max = self._size_max + share // 2
+        self._tried_max = min(share // 2 // UNFINISHED_READ_SIZE, UNFINISHED_TRIED_MAX)
+
+    @property
+    def waiting(self) -> list[Connection]:
+        """Connections that are not read until there is space for their message."""
+        turns = [*self._line.values(), *self._tried.values()]
+        return [turn.connection for turn in turns if turn.waits_since_ns and turn.connection is not None]
+
+    # -- when it is time to look ------------------------------------------------------------------------------------------
+
+    def _on_over(self, session: Session) -> None:
+        """An unfinished message has grown while the total is above the share."""
+        outboxes = self._broker.outboxes
+        if not session.is_cut_short:
+            session.forget_spent()
+            return
+        if not self.is_crowded:
+            self.is_crowded = True
+            self._looked_ns = self._broker.clock.now_ns()
+            self.look()
+        elif session.connection_no in self._tried:
+            self._heard(self._tried[session.connection_no])
+        elif session.connection_no not in self._line:
+            self._join(session)
+        while outboxes.unfinished_size > self._hard_max and (self._line or self._tried):
+            self._drop(self._least_wanted())
+
+    def check(self) -> None:
+        """Called every tick: look if a message was completed or ended, which frees space."""
+        if len(self._broker.outboxes.unfinished) < len(self._line) + len(self._tried):
+            if self._broker.clock.now_ns() - self._looked_ns >= UNFINISHED_LOOK_NS_MIN:
+                self.look()
+
+    def look(self) -> None:
+        """Decide again which connections are read."""
+        outboxes = self._broker.outboxes
+        now_ns = self._broker.clock.now_ns()
+        self._watch(now_ns)
+        self._looked_ns = now_ns
+        self._bring_up_to_date()
+        if outboxes.unfinished_size > outboxes.unfinished_max:
+            self._end_still()
+        if outboxes.unfinished_size > outboxes.unfinished_max:
+            self._share_out(now_ns)
+        else:
+            self._let_all()
+
+    # -- what it finds ------------------------------------------------------------------------------------------------------
+
+    def _watch(self, now_ns: int) -> None:
+        """Find slow connections. One that was tried without success is tried again after the others."""
+        for number, turn in self._read.items():
+            if turn.connection is not None and turn.connection.is_paused:
+                continue  # paused by the broker
+            turn.watch(now_ns, self._looked_ns)
+            if turn.is_slow:
+                self._line.pop(number, None)
+                self._tried.pop(number, None)
+                self._tried[number] = turn
+                turn.is_let_on = False
+
+    def _bring_up_to_date(self) -> None:
+        unfinished = self._broker.outboxes.unfinished
+        for session in [session for session in unfinished.values() if not session.is_cut_short]:
+            session.forget_spent()
+        for turns in (self._line, self._tried):
+            for number in [number for number in turns if number not in unfinished]:
+                self._go_on(turns[number])
+                self._forget(number)
+        for number, session in unfinished.items():
+            if number not in self._line and number not in self._tried:
+                turn = self._read[number] = self._turn_of(session)
+                (self._line if turn.is_new else self._tried)[number] = turn
+
+    def _end_still(self) -> None:
+        outboxes = self._broker.outboxes
+        still = [turn for turn in self._tried.values() if turn.still_ns >= UNFINISHED_STILL_NS]
+        still.sort(key=lambda turn: (-turn.still_ns, -turn.session.unfinished_size))
+        for turn in still[:UNFINISHED_ENDED_MAX]:
+            if outboxes.unfinished_size <= outboxes.unfinished_max:
+                return
+            self._drop(turn)
+
+    def _share_out(self, now_ns: int) -> None:
+        before, self._read = self._read, {}
+        self._room = self._size_max - self._broker.outboxes.unfinished_size
+        for turn in before.values():
+            if turn.is_let_on:
+                self._room -= turn.need
+            if turn.is_let_on or turn.is_always_read():
+                self._read[turn.number] = turn
+        self._let_on_in_order(now_ns)
+        if self._line and not any(turn.is_let_on for turn in self._read.values()):
+            self._let_on(
+                min(self._line.values(), key=lambda turn: turn.need)
+            )  # no message fits: take the one that needs least
+        for turn in [turn for turn in self._tried.values() if turn.number not in self._read][: self._tried_max]:
+            self._go_on(turn)
+        for number, turn in before.items():
+            if number not in self._read and (number in self._line or number in self._tried):
+                self._wait(turn)
+
+    def _let_on_in_order(self, now_ns: int) -> None:
+        """Let on what fits. Stop at a connection that has waited so long that the space is kept for it."""
+        for turn in [turn for turn in self._line.values() if turn.number not in self._read]:
+            if len(self._read) >= UNFINISHED_LET_ON_MAX:
+                return
+            if turn.need > self._room and turn.waits_since_ns and now_ns - turn.waits_since_ns >= UNFINISHED_WAIT_NS:
+                self._end_slow_for(turn)
+                if turn.need > self._room:
+                    return
+            if turn.need <= self._room:
+                self._let_on(turn)
+
+    def _end_slow_for(self, waiting: Turn) -> None:
+        slow = [
+            turn for turn in self._tried.values() if turn.idle_ns >= UNFINISHED_STILL_NS and not turn.is_always_read()
+        ]
+        for turn in sorted(slow, key=lambda turn: -turn.idle_ns)[:UNFINISHED_ENDED_MAX]:
+            if waiting.need <= self._room:
+                return
+            self._room += turn.session.unfinished_size
+            self._drop(turn)
+
+    def _least_wanted(self) -> Turn:
+        """The connection to close when there is no space left at all."""
+        for turn in self._tried.values():
+            if turn.is_slow:
+                return turn
+        workers = [turn for turn in self._read.values() if turn.is_always_read()]
+        if sum([turn.session.unfinished_size for turn in workers]) > self._broker.memory.message_size_max:
+            return workers[-1]
+        for turns in (self._tried, self._line):
+            for turn in reversed(turns.values()):
+                if not turn.is_always_read():
+                    return turn
+        return workers[-1] if workers else next(iter((self._tried or self._line).values()))
+
+    def _let_all(self) -> None:
+        for turn in [*self._line.values(), *self._tried.values()]:
+            self._go_on(turn)
+        self._line, self._tried, self._read = {}, {}, {}
+        self.is_crowded = False
+
+    # -- one of them ----------------------------------------------------------------------------------------------------
+
+    def _turn_of(self, session: Session) -> Turn:
+        turn = Turn(session, self._broker.connections.get(session), self._broker.clock.now_ns())
+        turn.is_new = self._broker.core.now_ns - session.progress_ns < UNFINISHED_SLOW_NS
+        return turn
+
+    def _join(self, session: Session) -> None:
+        """Add a new message: it is let on if it fits."""
+        turn = self._turn_of(session)
+        self._line[turn.number] = self._read[turn.number] = turn
+        if not turn.is_always_read():
+            self._let_on_or_wait(turn)
+
+    def _heard(self, turn: Turn) -> None:
+        """Handle input from a tried connection."""
+        if not turn.is_always_read() and turn.has_brought():
+            del self._tried[turn.number]
+            self._line[turn.number] = turn
+            self._let_on_or_wait(turn)
+
+    def _let_on_or_wait(self, turn: Turn) -> None:
+        if turn.need <= self._room and len(self._read) <= UNFINISHED_LET_ON_MAX:
+            self._let_on(turn)
+        else:
+            self._wait(turn)
+
+    def _drop(self, turn: Turn) -> None:
+        self._forget(turn.number)
+        self._end(turn.session)
+
+    def _forget(self, number: int) -> None:
+        for turns in (self._line, self._tried, self._read):
+            turns.pop(number, None)
+
+    def _let_on(self, turn: Turn) -> None:
+        self._room -= turn.need
+        turn.is_let_on = True
+        self._go_on(turn)
+
+    def _go_on(self, turn: Turn) -> None:
+        self._read[turn.number] = turn
+        if turn.waits_since_ns and turn.connection is not None:
+            turn.read_since_ns = self._broker.clock.now_ns()
+            turn.session.progress_ns += turn.read_since_ns - turn.waits_since_ns
+            turn.waits_since_ns = 0
+            turn.connection.waits_its_turn = False
+            self._broker.balance(turn.connection)
+
+    def _wait(self, turn: Turn) -> None:
+        self._read.pop(turn.number, None)
+        turn.is_let_on = False
+        if not turn.waits_since_ns and turn.connection is not None:
+            turn.waits_since_ns = self._broker.clock.now_ns()
+            turn.connection.waits_its_turn = True
+            self._broker.balance(turn.connection)

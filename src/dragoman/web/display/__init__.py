@@ -1,0 +1,1 @@
+"""Rendering of values, timelines and protocol frames for the pages."""

@@ -1,0 +1,1 @@
+"""The `/metrics` endpoint and the health probes."""

@@ -1,0 +1,87 @@
+"""Prometheus's two text formats: 0.0.4, and OpenMetrics for clients that prefer it.
+
+A family is written once for both; the formats differ in the header names of counters and infos, and in the last line. The rules are those
+of prometheus.io/docs/instrumenting/exposition_formats and of the OpenMetrics specification; the tests parse both with prometheus_client.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+Kind = Literal["counter", "gauge", "histogram", "info"]
+Labels = Mapping[str, str]
+
+TEXT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+OPENMETRICS_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+SUFFIXES: Final = {
+    "counter": "_total",
+    "info": "_info",
+}  # suffixes of every sample; the older format has them in the header, too
+NO_LABELS: Final[Labels] = {}
+
+
+@dataclass(slots=True)
+class Family:
+    """One metric with all its series."""
+
+    name: str
+    kind: Kind
+    about: str
+    lines: list[str] = field(default_factory=list)
+
+    def add(self, value: float, labels: Labels = NO_LABELS) -> None:
+        self.lines.append(f"{self.name}{SUFFIXES.get(self.kind, '')}{_braced(labels)} {value!r}")
+
+    def add_histogram(self, buckets: Iterable[tuple[float, int]], total: float, labels: Labels = NO_LABELS) -> None:
+        """Add a histogram: cumulative counts by upper bound, the last of which is infinite, and the sum of all observations."""
+        count = 0
+        for bound, count in buckets:
+            shown = "+Inf" if math.isinf(bound) else repr(bound)
+            self.lines.append(f"{self.name}_bucket{_braced({**labels, 'le': shown})} {count}")
+        self.lines.append(f"{self.name}_sum{_braced(labels)} {total!r}")
+        self.lines.append(f"{self.name}_count{_braced(labels)} {count}")
+
+
+def write(families: Iterable[Family], is_openmetrics: bool) -> str:
+    out: list[str] = []
+    for family in families:
+        if not family.lines:
+            continue
+        name, kind = family.name, family.kind
+        if not is_openmetrics:
+            name += SUFFIXES.get(kind, "")
+            kind = "gauge" if kind == "info" else kind
+        out.append(f"# HELP {name} {family.about}")
+        out.append(f"# TYPE {name} {kind}")
+        out += family.lines
+    if is_openmetrics:
+        out.append("# EOF")
+    return "\n".join(out) + "\n"
+
+
+def wants_openmetrics(accept: str) -> bool:
+    """Whether a client prefers OpenMetrics to plain text."""
+    return _quality(accept, "application/openmetrics-text") > max(_quality(accept, "text/plain"), 0.0)
+
+
+def _quality(accept: str, wanted: str) -> float:
+    best = 0.0
+    for item in accept.split(","):
+        kind, *parameters = [part.strip().lower() for part in item.split(";")]
+        if kind == wanted:
+            said = next((text[2:] for text in parameters if text.startswith("q=")), "1")
+            best = max(best, float(said) if said.replace(".", "", 1).isdecimal() else 0.0)
+    return best
+
+
+def _braced(labels: Labels) -> str:
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')

@@ -1,0 +1,1 @@
+"""Samples of the broker's metrics: taken, saved and drawn as charts."""

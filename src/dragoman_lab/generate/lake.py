@@ -1,0 +1,103 @@
+"""Writes generated facts into a lake as a sealer would: large files in `history`, or small ones in `incoming`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dragoman.errors import LakeTaken
+from dragoman.lake.layout import HISTORY, Shelf, broker_name, date_of
+from dragoman.lake.store import Lake
+from dragoman.lake.writer import LakeWriter
+from dragoman_lab.generate.plan import DAY_NS, Plan
+from dragoman_lab.generate.world import World
+
+HISTORY_ROWS_MIN: Final = (
+    250_000  # a new day begins a new file; below this its rows are written together with the next day's
+)
+HISTORY_ROWS_MAX: Final = 1_000_000
+INCOMING_ROWS: Final = 50_000
+TOLD_EVERY: Final = 20_000  # facts
+
+Progress = Callable[[int, int], object]
+
+
+@dataclass(slots=True)
+class Filled:
+    """Counts of what was written."""
+
+    facts: int = 0
+    messages: int = 0
+    open: int = 0
+    files: int = 0
+    size: int = 0
+    last_ns: int = 0
+
+
+class Filler:
+    """Writes one broker's blocks as files."""
+
+    def __init__(
+        self, lake: Lake, plan: Plan, shelf: Shelf, rows_max: int, filled: Filled, told: Callable[[int], object]
+    ) -> None:
+        self._writer = LakeWriter(lake, plan.broker_id)
+        self._store = shelf
+        self._filled = filled
+        self._told = told
+        self._rows_max = rows_max
+        self._rows = 0
+        self._day = 0
+        self._next_told = 0
+
+    def take(self, records: bytes, first_lsn: int, count: int, time_ns: int) -> None:
+        """Add one block; the end of a day ends a file."""
+        day = time_ns // DAY_NS
+        if self._rows >= self._rows_max or (day != self._day and self._rows >= HISTORY_ROWS_MIN):
+            self.flush()
+        self._day = day
+        self._writer.add(records, first_lsn, count, time_ns)
+        self._rows += count
+        self._filled.facts += count
+        self._filled.last_ns = time_ns
+        if self._filled.facts >= self._next_told:
+            self._next_told = self._filled.facts + TOLD_EVERY
+            self._told(self._filled.facts)
+
+    def flush(self) -> None:
+        for written in self._writer.flush(self._store):
+            self._filled.files += 1
+            self._filled.size += written.size
+        self._rows = 0
+
+
+def fill(root: str, plans: list[Plan], shelf: Shelf, progress: Progress, rows_max: int = 0) -> Filled:
+    """Generate the planned facts, one broker after the other; a file has `rows_max` rows (0: the shelf's default), give or take a block.
+
+    Raises LakeTaken if the lake already has facts of one of these brokers.
+    """
+    lake = Lake(root)
+    for plan in plans:
+        if lake.last_lsn(broker_name(plan.broker_id)) > 0:
+            raise LakeTaken(root, plan.seed)
+    filled = Filled()
+    rows_max = rows_max or (HISTORY_ROWS_MAX if shelf == HISTORY else INCOMING_ROWS)
+    total = sum(plan.facts for plan in plans)
+    for plan in plans:
+        world = World(plan)
+        filler = Filler(lake, plan, shelf, rows_max, filled, lambda done: progress(done, total))
+        world.run(filler.take)
+        filler.flush()
+        filled.messages += world.house.core.state.accepted
+        filled.open += world.house.core.state.accepted - world.house.core.state.settled
+    progress(total, total)
+    return filled
+
+
+def plans_of(plan: Plan, brokers: int) -> list[Plan]:
+    """The same plan for several brokers, which share its facts."""
+    return [replace(plan, facts=max(plan.facts // brokers, 1), broker=i) for i in range(brokers)]
+
+
+def last_day(filled: Filled) -> str:
+    return date_of(filled.last_ns).isoformat()

@@ -1,0 +1,152 @@
+"""Incidents and operator actions: restarts, pauses, purges, deadly messages, quarantine, clock steps, published messages."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.core.operator import purge, requeue, set_paused
+from dragoman.model.message import Message
+from dragoman.model.units import SECOND_NS
+from dragoman.model.words import DROPPED, EMQP, GUARANTEED, KEPT_WANTED, NO_HASTE, TAKEN
+from dragoman_lab.generate.clients import Clients, Stream
+from dragoman_lab.generate.crew import Crew
+from dragoman_lab.generate.house import House
+from dragoman_lab.generate.plan import DAY_NS
+from dragoman_lab.generate.services import LONG_JOBS, UNSERVED
+from dragoman_lab.generate.work import Work
+
+TOPICS: Final = (b"orders.paid", b"orders.shipped", b"stock.low", b"users.joined", b"config.changed")
+ODDITIES: Final = ("UNKNOWN_COMMAND", "PINGPONG_SHAPE", "RESERVED_TOPIC")
+NEWS_PART: Final = 0.003  # of all facts
+DEADLY_PART: Final = 3e-5  # of all messages
+DEADLY_RETRIES: Final = 9  # more than the worker deaths that lead to quarantine
+FIRED_PART: Final = 0.004  # of all messages, made by the interval schedule
+INTERVAL_S_MIN: Final = 60
+
+
+class Troubles:
+    """Schedules all incidents; each is one small event."""
+
+    def __init__(self, house: House, clients: Clients, crew: Crew, work: Work) -> None:
+        self.house = house
+        self.clients = clients
+        self.crew = crew
+        self.work = work
+        served = [stream for stream in clients.streams if stream.service.workers]
+        self.served = [stream for stream in served if stream.service.name != LONG_JOBS.name]
+        self.judged = 0  # quarantined messages the operator has handled
+        self.long_jobs = clients.by_name[LONG_JOBS.name]
+
+    def start(self) -> None:
+        house = self.house
+        plan = house.plan
+        days = plan.days
+        for act, count in (
+            (self.clients.cut, max(4, round(days * 3))),
+            (self.crew.one_crashes, max(2, round(days / 2))),
+            (self.crew.one_falls_silent, max(2, round(days / 3))),
+            (self.crew.deploy, max(1, round(days * 5 / 7))),
+            (self.pause, max(2, round(days / 3))),
+            (self.purge, max(1, round(days / 7))),
+            (self.step_clock, 2),
+            (self.send_deadly, max(3, round(plan.messages * DEADLY_PART))),
+            (self.tell_news, max(10, round(plan.facts * NEWS_PART))),
+        ):
+            house.spread(count, act, None)
+        house.spread(2, self.send_deadly, None, 0.05, 0.2)
+        house.spread(max(3, round(days)), self.visit_quarantine, None, 0.25, 0.86)
+        # Not in the last part: messages that stay open need time to reach their state before the end.
+        house.spread(2, self.send_deadly, None, 0.88, 0.94)
+        house.spread(3, self.send_long, None, 0.92, 0.97)
+        house.spread(3, self.send_far, None, 0.9, 0.97)
+        self.make_schedules()
+
+    # -- schedules ------------------------------------------------------------------------------------------------------
+
+    def make_schedules(self) -> None:
+        """One by interval, scaled to the size of the run; several by cron; one that ends after three runs, one that is removed."""
+        plan = self.house.plan
+        interval_s = max(plan.days * 86_400 / max(plan.messages * FIRED_PART, 4), INTERVAL_S_MIN)
+        self.schedule(self.served[0], b"every", int(interval_s * SECOND_NS), "", -1)
+        self.schedule(self.served[-1], b"nightly", 0, "15 2 * * *", -1)
+        self.schedule(self.served[1 % len(self.served)], b"weekdays", 0, "30 6 * * 1-5", -1)
+        self.schedule(self.served[0], b"few", int(interval_s * 3 * SECOND_NS), "", 3)
+        self.schedule(self.served[-1], b"withdrawn", 0, "@hourly", -1)
+        self.house.at(plan.start_ns + min(plan.span_ns // 3, DAY_NS), self.unschedule, b"withdrawn")
+
+    def schedule(self, stream: Stream, key: bytes, interval_ns: int, cron: str, runs: int) -> None:
+        template = self.kept(stream, key)
+        template.flags |= NO_HASTE
+        template.dedupe = key
+        template.retries_left = 2
+        assert self.house.core.schedule(template, interval_ns, cron, runs) == TAKEN
+
+    def unschedule(self, key: bytes) -> None:
+        self.house.core.unschedule(key)
+
+    # -- messages that end badly or stay open ---------------------------------------------------------------------------
+
+    def send_deadly(self, _: object) -> None:
+        """A message that kills every worker that takes it, until it is quarantined."""
+        m = self.kept(self.house.chance.one_of(self.served), b"deadly-%d" % self.house.now_ns)
+        m.flags |= GUARANTEED
+        m.retries_left = DEADLY_RETRIES
+        self.house.core.submit(m)
+        self.work.deadly.add(m.number)
+
+    def send_long(self, _: object) -> None:
+        self.clients.send(self.long_jobs)
+
+    def send_far(self, _: object) -> None:
+        """A message that is due only after the end of the run."""
+        m = self.kept(self.house.chance.one_of(self.served), b"far-%d" % self.house.now_ns)
+        m.due_ns = self.house.end_ns + DAY_NS
+        self.house.core.submit(m)
+
+    def kept(self, stream: Stream, client_id: bytes) -> Message:
+        """A message whose client wants only a confirmation that it is kept."""
+        m = Message(EMQP, stream.queue, client_id, b'["run",{}]')
+        m.flags = KEPT_WANTED
+        return m
+
+    def visit_quarantine(self, _: object) -> None:
+        """The operator retries some quarantined messages, drops some and leaves the rest for later."""
+        core = self.house.core
+        for m in list(core.state.quarantine.values()):
+            self.judged += 1
+            if self.judged % 3 == 1:
+                self.work.deadly.discard(m.number)  # the cause has been fixed
+                requeue(core, m)
+            elif self.judged % 3 == 2:
+                core.cancel(m, DROPPED)
+
+    # -- queues ---------------------------------------------------------------------------------------------------------
+
+    def pause(self, _: object) -> None:
+        stream = self.house.chance.one_of(self.served)
+        set_paused(self.house.core, stream.queue, True)
+        self.house.later(self.house.chance.between(60, 1500), self.resume, stream)
+
+    def resume(self, stream: Stream) -> None:
+        set_paused(self.house.core, stream.queue, False)
+
+    def purge(self, _: object) -> None:
+        purge(self.house.core, UNSERVED.name.encode(), 1 + self.house.chance.below(5))
+
+    # -- the broker -----------------------------------------------------------------------------------------------------
+
+    def step_clock(self, _: object) -> None:
+        self.house.timers.clock_stepped(int(self.house.chance.between(-30, 30) * SECOND_NS))
+
+    def tell_news(self, _: object) -> None:
+        """Publish messages and log oddities; their counts become facts a second later."""
+        house = self.house
+        peer = house.chance.one_of(self.clients.everybody).peer
+        for _i in range(1 + house.chance.below(20)):
+            house.core.publish(peer, TOPICS[house.chance.bits(2)], b"news")
+        if house.chance.unit() < 0.2:
+            house.core.note(peer, house.chance.one_of(list(ODDITIES)))
+        house.later(1.0, self.count_news, None)
+
+    def count_news(self, _: object) -> None:
+        self.house.timers.sweep(self.house.now_ns, self.house.now_ns)

@@ -1,0 +1,192 @@
+"""Plays recorded peers: sends what they sent, in the same order and at the same pace, and compares the broker's messages with the recorded
+ones. The first difference that matters ends the replay."""
+
+from __future__ import annotations
+
+import selectors
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from dragoman.cli.tap import readable
+from dragoman_lab.recordings.captures import Entry
+from dragoman_lab.recordings.errors import ReplayFailed
+from dragoman_lab.recordings.likeness import Likeness, is_life_sign, operations_of
+from dragoman_lab.recordings.lines import Line, RispLine, ZmtpLine
+
+PATIENCE_S: Final = 5.0
+SETTLE_S: Final = 0.3
+# The socket type of a peer if the recording does not have it.
+USUAL_TYPES: Final = {
+    "emqp.subscribe": "SUB",
+    "ebus.subscribe": "SUB",
+    "ebus.publish": "PUB",
+    "scale0.publish": "SUB",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """The first message of the broker that differs from the recording."""
+
+    line_no: int  # of the recording; 0: after its end
+    link: str
+    conn: str
+    expected: str
+    heard: str
+
+
+class Player:
+    """One replay of one recording."""
+
+    def __init__(
+        self,
+        entries: list[Entry],
+        places: dict[str, tuple[str, int]],
+        listeners: dict[str, str],
+        speed: float = 1.0,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._entries = entries
+        self._places = places  # addresses of listeners
+        self._listeners = listeners  # listener names of the recording's links
+        self._speed = speed
+        self._patience_s = patience_s
+        self._types = {entry.key: entry.socket_type for entry in entries if entry.socket_type and entry.to_broker}
+        self._lines: dict[tuple[str, str], Line] = {}
+        self._closed: set[tuple[str, str]] = set()
+        self._selector = selectors.DefaultSelector()
+        self._likeness = Likeness()
+        self.said = 0  # messages that the recorded peers sent again
+        self.matched = 0  # messages of the broker that were as recorded
+
+    def play(self) -> Divergence | None:
+        began_s = time.monotonic()
+        first_s = self._entries[0].t_s if self._entries else 0.0
+        try:
+            for entry in self._entries:
+                due_s = began_s + (entry.t_s - first_s) / self._speed if self._speed > 0 else 0.0
+                found = self._step(entry, due_s)
+                if found is not None:
+                    return found
+            return self._look_for_more()
+        finally:
+            for line in self._lines.values():
+                line.close()
+            self._selector.close()
+
+    def _step(self, entry: Entry, due_s: float) -> Divergence | None:
+        if entry.key in self._closed:
+            return None
+        if entry.to_broker:
+            self._hear_until(due_s)
+        if entry.is_eof:
+            if entry.to_broker:
+                self._close(entry.key)
+            return None
+        line = self._line(entry)
+        if entry.socket_type:
+            return None if entry.to_broker else self._check_type(entry, line)
+        if isinstance(line, RispLine):
+            assert entry.data is not None
+            if entry.to_broker:
+                line.send(self._likeness.risp_to_say(entry.conn, entry.data))
+                self.said += 1
+                return None
+            return self._expect_risp(entry, line, due_s)
+        assert isinstance(line, ZmtpLine)
+        assert entry.frames is not None
+        if entry.to_broker:
+            line.say(self._likeness.to_say(entry.frames))
+            self.said += 1
+            return None
+        return self._expect(entry, line, due_s)
+
+    def _line(self, entry: Entry) -> Line:
+        line = self._lines.get(entry.key)
+        if line is None:
+            listener = self._listeners.get(entry.link, entry.link or "rq")
+            if listener not in self._places:
+                raise ReplayFailed(f"the recording talks to {entry.link!r}, and no listener {listener!r} is open")
+            place = self._places[listener]
+            usual = USUAL_TYPES.get(listener, "DEALER")
+            is_risp = entry.data is not None or (listener == "rq" and not entry.socket_type)
+            line = RispLine(place) if is_risp else ZmtpLine(place, self._types.get(entry.key, usual))
+            self._lines[entry.key] = line
+            self._selector.register(line, selectors.EVENT_READ, line)
+        return line
+
+    def _close(self, key: tuple[str, str]) -> None:
+        self._closed.add(key)
+        line = self._lines.pop(key, None)
+        if line is not None:
+            self._forget(line)
+            line.close()
+
+    def _forget(self, line: Line) -> None:
+        if line.fileno() in self._selector.get_map():
+            self._selector.unregister(line)
+
+    # -- receiving --------------------------------------------------------------------------------------------------------
+
+    def _hear_until(self, end_s: float, line: ZmtpLine | RispLine | None = None) -> None:
+        """Receive on all connections until `end_s`, or until `line` has a message or has ended."""
+        while line is None or not (line.heard or line.is_ended):
+            remaining_s = end_s - time.monotonic()
+            for key, _ in self._selector.select(max(remaining_s, 0.0)) if self._selector.get_map() else ():
+                key.data.hear()
+                if key.data.is_ended:
+                    self._forget(key.data)
+            if remaining_s <= 0:
+                return
+            if not self._selector.get_map():
+                time.sleep(remaining_s)
+
+    def _wait_for(self, line: ZmtpLine | RispLine, due_s: float) -> None:
+        self._hear_until(max(due_s, time.monotonic()) + self._patience_s, line)
+
+    def _expect(self, entry: Entry, line: ZmtpLine, due_s: float) -> Divergence | None:
+        assert entry.frames is not None
+        if is_life_sign(entry.frames):
+            return None
+        self._wait_for(line, due_s)
+        if not line.heard:
+            return self._silence(entry, line, readable(entry.frames))
+        heard = line.heard.popleft()
+        if not self._likeness.is_like(entry.frames, heard):
+            return Divergence(entry.line_no, entry.link, entry.conn, readable(entry.frames), readable(heard))
+        self.matched += 1
+        return None
+
+    def _expect_risp(self, entry: Entry, line: RispLine, due_s: float) -> Divergence | None:
+        assert entry.data is not None
+        for operation in operations_of(entry.data)[0]:
+            expected = " ".join(map(str, operation))
+            self._wait_for(line, due_s)
+            if not line.heard:
+                return self._silence(entry, line, expected)
+            heard = line.heard.popleft()
+            if not self._likeness.is_like_operation(entry.conn, operation, heard):
+                return Divergence(entry.line_no, entry.link, entry.conn, expected, " ".join(map(str, heard)))
+            self.matched += 1
+        return None
+
+    def _silence(self, entry: Entry, line: Line, expected: str) -> Divergence:
+        heard = "the broker ended the connection" if line.is_ended else f"nothing within {self._patience_s:g} s"
+        return Divergence(entry.line_no, entry.link, entry.conn, expected, heard)
+
+    def _check_type(self, entry: Entry, line: Line) -> Divergence | None:
+        theirs = line.zmtp.peer_socket_type.decode() if isinstance(line, ZmtpLine) else ""
+        if theirs == entry.socket_type:
+            return None
+        return Divergence(entry.line_no, entry.link, entry.conn, f"a {entry.socket_type} socket", f"a {theirs} socket")
+
+    def _look_for_more(self) -> Divergence | None:
+        """After the last line, the broker must send nothing more to the peers that are still connected."""
+        self._hear_until(time.monotonic() + SETTLE_S)
+        for (link, conn), line in self._lines.items():
+            if isinstance(line, ZmtpLine) and line.heard:
+                return Divergence(0, link, conn, "nothing more", readable(line.heard[0]))
+            if isinstance(line, RispLine) and line.heard:
+                return Divergence(0, link, conn, "nothing more", " ".join(map(str, line.heard[0])))
+        return None

@@ -1,0 +1,1 @@
+"""Converts the facts of a journal to the tables of an exported test."""

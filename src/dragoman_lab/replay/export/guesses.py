@@ -1,0 +1,131 @@
+"""Infers what a journal does not record about workers, so that the same facts result.
+
+Slots: the most leases it had at once. Bodies it does not accept: the kinds it never took while they waited. When it fell silent: as
+long before it was lost as the settings say. When it announced that it leaves: after the last message that it took.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.model.units import SECOND_NS
+from dragoman.runtime.config import Config
+from dragoman_lab.replay.export.cast import Cast, queues_of
+from dragoman_lab.replay.export.history import Fact, History, Life, Worker
+from dragoman_lab.replay.export.rows import Rows
+
+SWEEP_NS: Final = SECOND_NS // 10  # how often a broker checks its timers
+# Dialect → the shape of its workers that do not accept every kind of body, and the kinds that they accept.
+PICKY: Final = {"emqp": ("original", {"job"}), "pingpong": ("json", {"job", "json", "text"})}
+
+
+class Guesses:
+    """Receives each lease and each end of one; adds its rows at the end."""
+
+    def __init__(self, history: History, config: Config, cast: Cast, rows: Rows) -> None:
+        self._history, self._config, self._cast, self._rows = history, config, cast, rows
+        self._held: dict[int, set[int]] = {}  # by worker
+        self._waiting: dict[str, dict[int, str]] = {}  # queue → messages and their kinds
+        self._took: dict[int, set[str]] = {}  # by worker: kinds of bodies
+        self._passed: dict[int, set[str]] = {}  # and those that waited when it took another
+        self._punctual: set[int] = set()  # workers whose timeouts were without EventMQ's grace
+        self._last_acts: dict[int, int] = {}  # when a worker last sent something
+
+    # -- input ----------------------------------------------------------------------------------------------------------
+
+    def waits(self, life: Life) -> None:
+        self._waiting.setdefault(life.queue, {})[life.message.number] = life.body_kind
+
+    def leased(self, life: Life, worker: Worker) -> None:
+        number = life.message.number
+        self._took.setdefault(worker.number, set()).add(life.body_kind)
+        self._waiting.get(life.queue, {}).pop(number, None)
+        for queue in queues_of(worker.joins[-1]):
+            self._passed.setdefault(worker.number, set()).update(self._waiting.get(queue, {}).values())
+        self._held.setdefault(worker.number, set()).add(number)
+        if worker.dialect in ("ebus", "rq"):
+            entry = self._cast.workers[self._cast.worker(worker)]
+            entry["slots"] = max(entry.get("slots", 1), len(self._held[worker.number]))
+
+    def ended(self, life: Life) -> int:
+        """Record the end of a lease or of a message; return the worker that had it, or 0."""
+        number = life.message.number
+        self._waiting.get(life.queue, {}).pop(number, None)
+        holder = next((worker for worker, held in self._held.items() if number in held), 0)
+        self._held.get(holder, set()).discard(number)
+        return holder
+
+    def timed_out(self, fact: Fact, life: Life, holder: int) -> None:
+        """Detect EventMQ's own workers, which have a grace, and a timeout where the message has none."""
+        worker = self._history.workers.get(holder)
+        if worker is None or worker.dialect != "emqp":
+            return
+        bound_ns = life.message.timeout_ns or int(self._config.queues.timeout_s * SECOND_NS)
+        grace_ns = int(self._config.emqp.timeout_grace_s * SECOND_NS)
+        took_ns = fact["time_ns"] - leased_ns(life, fact)
+        if bound_ns == 0 or took_ns >= bound_ns + grace_ns > bound_ns:
+            self._cast.workers[self._cast.worker(worker)]["shape"] = "original"
+        else:
+            self._punctual.add(holder)
+
+    def speaks(self, worker: Worker, time_ns: int) -> None:
+        self._last_acts[worker.number] = time_ns
+
+    def all_gone(self) -> None:
+        self._held.clear()
+
+    # -- results --------------------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        for worker in self._history.workers.values():
+            name = self._cast.name_of_worker(worker.number)
+            if name:
+                self._shape(worker, name)
+                self._silence(worker, name)
+                self._parting(worker, name)
+
+    def _shape(self, worker: Worker, name: str) -> None:
+        shape, kinds = PICKY.get(worker.dialect, ("", set()))
+        took, passed = self._took.get(worker.number, set()), self._passed.get(worker.number, set())
+        if shape and took <= kinds and passed - kinds and worker.number not in self._punctual:
+            self._cast.workers[name]["shape"] = shape
+
+    def _silence(self, worker: Worker, name: str) -> None:
+        if worker.left is None or worker.left["reason"] != "heartbeat_lost":
+            return
+        lost_ns, usual_ns = worker.left["time_ns"], self._silence_ns(worker)
+        silent_ns = max(lost_ns - usual_ns - SWEEP_NS // 2, self._last_acts[worker.number])
+        if worker.dialect == "scale0" and lost_ns - silent_ns < usual_ns:
+            missed = self._config.scale0.heartbeats_missed
+            self._cast.workers[name]["heartbeat_s"] = round((lost_ns - silent_ns) / SECOND_NS / missed, 3)
+        rooms = sum(silent_ns < took.time_ns < lost_ns for took in self._rows.of(name, "takes"))
+        place = self._rows.place_at(silent_ns)
+        self._rows.add(silent_ns, place, name, "falls silent", *([rooms] if rooms else []))
+
+    def _silence_ns(self, worker: Worker) -> int:
+        config = self._config
+        silences_s = {
+            "emqp": config.emqp.worker_lost_s,
+            "scale0": config.scale0.heartbeat_s * config.scale0.heartbeats_missed,
+            "pingpong": config.pingpong.worker_expire_s,
+            "ebus": config.ebus.ping_s * (config.ebus.pings_max + 1),
+        }
+        return int(silences_s.get(worker.dialect, 0.0) * SECOND_NS)
+
+    def _parting(self, worker: Worker, name: str) -> None:
+        is_told = worker.left is not None and worker.left["reason"] == "worker_left"
+        if is_told or any(is_parting(fact, worker) for life in self._history.lives.values() for fact in life.facts):
+            last = self._rows.of(name, "joins", "serves", "takes", "holds")[-1]
+            place = last.place + 1 if last.place >= 0 else 0
+            self._rows.add(max(last.time_ns, self._rows.start_ns), place, name, "parts")
+
+
+def is_parting(fact: Fact, worker: Worker) -> bool:
+    """Whether a fact returns a message of a worker that had announced its leaving, uncounted, to the queue."""
+    return bool(fact["fact"] == "released" and fact["reason"] == "worker_left" and fact["worker_no"] == worker.number)
+
+
+def leased_ns(life: Life, before: Fact) -> int:
+    """The start of the lease that a fact ended."""
+    leases = [fact for fact in life.facts if fact["fact"] == "leased" and fact["lsn"] < before["lsn"]]
+    return int(leases[-1]["time_ns"]) if leases else int(before["time_ns"])

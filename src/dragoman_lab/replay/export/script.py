@@ -1,0 +1,268 @@
+"""Converts a history to the tables of a test: each fact becomes the row that causes it.
+
+What a journal does not record is inferred so that the same facts result (see guesses, for workers): a client was disconnected when a reply
+was undeliverable, and a broker that stopped gave out nothing after its last lease.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dragoman.model.units import SECOND_NS
+from dragoman.model.words import REPLY_WANTED
+from dragoman.runtime.config import Config
+from dragoman_lab.replay.bodies import KEPT
+from dragoman_lab.replay.export.cast import Cast, can_come_back, queues_of, unplayable
+from dragoman_lab.replay.export.causes import Scene, cause_of
+from dragoman_lab.replay.export.guesses import Guesses, leased_ns
+from dragoman_lab.replay.export.history import Fact, History, Life, Worker, switch_word
+from dragoman_lab.replay.export.opening import past_of, placed_ns
+from dragoman_lab.replay.export.rows import STEPS, Rows
+from dragoman_lab.replay.play.player import STRANGER
+from dragoman_lab.replay.tables import BY_SCHEDULE, Row
+from dragoman_lab.replay.telling import tell
+
+
+@dataclass
+class Script:
+    """The contents of an exported test."""
+
+    start_ns: int
+    settings: dict[str, Any]
+    cast: Cast
+    story: list[Row]
+    lives: dict[str, list[str]]
+    left_out: dict[str, str] = field(default_factory=dict)  # message → why
+    is_ordered: bool = True  # whether the order of leases is reproduced, too
+    by_hand: int = 0  # leases that the story gives, not the broker
+
+
+class Writer:
+    """Makes one script."""
+
+    def __init__(self, history: History, config: Config, settings: dict[str, Any]) -> None:
+        self._history, self._config, self._settings = history, config, settings
+        self._from_ns = history.wanted.from_ns
+        first_ns = history.facts[0]["time_ns"] if history.facts else self._from_ns
+        start_ns = max(self._from_ns, first_ns if not self._from_ns else 0) // 1000 * 1000
+        self._placed = {n: placed_ns(life, start_ns) for n, life in history.lives.items()}
+        self._cast = Cast(history.lives, self._placed)
+        self._rows = Rows(start_ns)
+        self._guesses = Guesses(history, config, self._cast, self._rows)
+        self._lives: dict[str, list[str]] = {name: ["accepted"] for name in self._cast.messages}
+        self._needed = needed_workers(history)
+        self._away: set[str] = set()  # clients
+        self._boot_took: Fact | None = None  # the last lease or acceptance of this boot
+        self._before: Fact | None = None  # the fact before
+
+    def write(self) -> Script:
+        self._open()
+        for fact in self._history.facts:
+            self._fact(fact)
+            self._before = fact
+        self._guesses.finish()
+        names = self._cast.message_names
+        left_out = {names[number]: why for number, why in unplayable(self._history.lives.values()).items()}
+        lives = {name: life for name, life in self._lives.items() if name not in left_out}
+        return Script(self._rows.start_ns, self._settings, self._cast, self._rows.story(), lives, left_out)
+
+    # -- state at the beginning -----------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        begun = [life for life in self._history.lives.values() if not life.is_new]
+        start_ns, holding = self._rows.start_ns, []
+        # Negative places: before any fact of the first instant.
+        places = iter(range(-(4 * len(begun) + len(self._history.workers) + len(self._history.switched) + 1), -1))
+        for life in sorted(begun, key=lambda life: life.lsn):
+            self._accept(life, self._placed[life.message.number], next(places))
+        for worker in self._history.workers.values():
+            if worker.joins[0]["time_ns"] < self._from_ns and worker.number in self._needed:
+                self._join(worker, start_ns, next(places))
+        for queue, what in sorted(self._history.switched.items()):
+            self._rows.add(start_ns, next(places), "operator", what, queue)
+        for life in begun:
+            past = past_of(life, self._from_ns, start_ns)
+            if past.had:
+                name = self._cast.message_names[life.message.number]
+                # Nothing expires in quarantine: the message must be there before its expiry.
+                at_ns = self._placed[life.message.number] if "quarantined" in past.had else start_ns
+                self._rows.add(at_ns, next(places), name, "had", past.had)
+            if past.leased is not None and past.leased["worker_no"] in self._history.workers:
+                holding.append((past.leased["lsn"], life, past))
+        for _, life, past in sorted(holding, key=lambda one: one[0]):
+            assert past.leased is not None
+            holder = self._history.workers[past.leased["worker_no"]]
+            name = self._cast.message_names[life.message.number]
+            self._rows.add(start_ns, next(places), self._cast.worker(holder), "holds", name)
+            if past.is_delivered:
+                self._rows.add(start_ns, next(places), self._cast.worker(holder), "confirms", name)
+            self._guesses.leased(life, holder)
+        if begun:
+            self._rows.add(start_ns, -1, "broker", "goes on")
+
+    # -- events ---------------------------------------------------------------------------------------------------------
+
+    def _fact(self, fact: Fact) -> None:
+        name = fact["fact"]
+        if name == "started":
+            self._started(fact)
+        elif name == "worker_joined":
+            self._joined(fact, self._history.workers[fact["worker_no"]])
+        elif name == "worker_left":
+            self._left(fact)
+        elif name in ("paused", "resumed"):
+            if fact["queue"] and self._history.wanted.queue in ("", fact["queue"]):
+                self._rows.at(fact, "operator", switch_word(fact), fact["queue"])
+        else:
+            life = self._history.lives[fact["message_no"]]
+            self._of_message(fact, life, self._cast.message_names[fact["message_no"]])
+
+    def _of_message(self, fact: Fact, life: Life, message: str) -> None:
+        name = fact["fact"]
+        worker = self._history.workers.get(fact.get("worker_no", 0))
+        if name == "accepted":
+            self._boot_took = fact
+            self._accept(life, fact["time_ns"], fact["lsn"] * STEPS)
+            return
+        self._lives[message].append(tell(fact, self._cast.worker(worker) if worker is not None else ""))
+        if name == "leased" and worker is not None:
+            self._leased(fact, life, message, worker)
+        elif name == "delivered" and worker is not None:
+            self._speaks(fact, worker, "confirms", message)
+        elif name == "requeued":
+            self._guesses.waits(life)
+            self._rows.at(fact, "operator", "requeues", message)
+        elif name in ("released", "quarantined", "closed"):
+            self._ended(fact, life, message)
+
+    def _accept(self, life: Life, time_ns: int, place: int) -> None:
+        client = self._cast.client_of(life.message)
+        self._away.discard(client)
+        self._guesses.waits(life)
+        name = self._cast.message_names[life.message.number]
+        self._rows.add(time_ns, place, client, "makes" if client == BY_SCHEDULE else "asks", name)
+
+    def _leased(self, fact: Fact, life: Life, message: str, worker: Worker) -> None:
+        self._boot_took = fact
+        self._rows.at(fact, self._cast.worker(worker), "takes", message)
+        self._guesses.leased(life, worker)
+        before = self._before
+        if before is not None and before.get("reason") == "returned" and before["time_ns"] == fact["time_ns"]:
+            # It went to this worker at once because that had a free slot already.
+            self._rows.at(before, self._cast.worker(worker), "has room", step=-2)
+
+    def _ended(self, fact: Fact, life: Life, message: str) -> None:
+        """Add the rows for the end of a lease, and possibly of the message."""
+        holder = self._guesses.ended(life)
+        if fact["fact"] == "released":
+            self._guesses.waits(life)
+        self._presence(fact, life)
+        found = cause_of(fact, life.message.dialect, self._scene(fact, life, holder))
+        if found is None:
+            return
+        what, who = found
+        if who == "message":
+            self._rows.at(fact, message, what)
+            if what == "times out":
+                self._guesses.timed_out(fact, life, holder)
+        elif who == "client":
+            self._rows.at(fact, self._cast.client_of(life.message), what, message)
+        elif who == "operator":
+            self._rows.at(fact, "operator", what, message, fact["reason"])
+        else:
+            self._worker_ended(fact, what, message, fact.get("worker_no", 0) if who == "worker" else holder)
+
+    def _worker_ended(self, fact: Fact, what: str, message: str, number: int) -> None:
+        worker = self._history.workers.get(number)
+        if worker is None:
+            self._rows.at(fact, STRANGER, what, message)
+            return
+        self._speaks(fact, worker, what, message)
+        if what == "fails" and worker.dialect == "pingpong":
+            self._cast.workers[self._cast.worker(worker)]["shape"] = "json"
+
+    def _scene(self, fact: Fact, life: Life, holder: int) -> Scene:
+        worker = self._history.workers.get(holder or fact.get("worker_no", 0))
+        left = worker.left if worker is not None else None
+        bound_ns = life.message.timeout_ns or int(self._config.queues.timeout_s * SECOND_NS)
+        return Scene(
+            has_worker_left=left is not None and left["time_ns"] == fact["time_ns"] and left["lsn"] < fact["lsn"],
+            is_overdue=0 < bound_ns <= fact["time_ns"] - leased_ns(life, fact),
+            worker_dialect=worker.dialect if worker is not None else "",
+        )
+
+    def _speaks(self, fact: Fact, worker: Worker, what: str, message: str) -> None:
+        self._guesses.speaks(worker, fact["time_ns"])
+        self._rows.at(fact, self._cast.worker(worker), what, message)
+
+    def _presence(self, fact: Fact, life: Life) -> None:
+        """Add rows that connect or disconnect the client, so that its reply is delivered or not as in the journal."""
+        client = self._cast.client_of(life.message)
+        is_answer = fact["fact"] == "closed" and fact["outcome"] == "done" and life.message.flags & REPLY_WANTED
+        if client == BY_SCHEDULE or not is_answer:
+            return
+        is_away = fact["reason"] == "reply_undeliverable"
+        if is_away and client not in self._away:
+            self._away.add(client)
+            self._rows.at(fact, client, "goes away", step=-3)
+        elif not is_away and client in self._away and can_come_back(life.message):
+            self._away.discard(client)
+            self._rows.at(fact, client, "comes back", step=-3)
+
+    # -- workers and restarts -------------------------------------------------------------------------------------------
+
+    def _joined(self, fact: Fact, worker: Worker) -> None:
+        if worker.number not in self._needed:
+            return
+        if fact is worker.joins[0]:
+            self._join(worker, fact["time_ns"], fact["lsn"] * STEPS)
+        else:
+            self._rows.at(fact, self._cast.worker(worker), "serves", queues_of(fact))
+
+    def _join(self, worker: Worker, time_ns: int, place: int) -> None:
+        name = self._cast.worker(worker)
+        known = [join for join in worker.joins if join["time_ns"] <= time_ns]
+        self._cast.workers[name]["queues"] = queues_of(known[-1] if known[1:] else worker.joins[0])
+        self._guesses.speaks(worker, time_ns)
+        self._rows.add(time_ns, place, name, "joins")
+
+    def _left(self, fact: Fact) -> None:
+        name, reason = self._cast.name_of_worker(fact["worker_no"]), fact["reason"]
+        whats = {"connection_ended": "dies", "heartbeat_lost": "is lost", "protocol_fault": "misbehaves"}
+        if not name or reason == "worker_left":
+            return  # its announcement has a row of its own
+        if reason in whats:
+            self._rows.at(fact, name, whats[reason])
+        else:
+            self._rows.at(fact, name, "is sent away", reason)
+
+    def _started(self, fact: Fact) -> None:
+        if not self._rows.placed:
+            return
+        if self._boot_took is not None:
+            self._rows.at(self._boot_took, "broker", "gives nothing more", step=6)
+        if self._before is not None:
+            self._rows.at(self._before, "broker", "ends", step=7)
+        else:
+            self._rows.at(fact, "broker", "ends", step=-1)
+        self._rows.at(fact, "broker", "starts")
+        self._boot_took = None
+        self._guesses.all_gone()
+        self._away = set(self._cast.clients)
+
+
+def needed_workers(history: History) -> set[int]:
+    """The workers that any fact names; and all of them if the others matter: a message was returned, or one has a body that not every
+    worker accepts."""
+    needed = {fact.get("worker_no", 0) for life in history.lives.values() for fact in life.facts}
+    is_returned = any(fact.get("reason") == "returned" for fact in history.facts)
+    is_unfit = any(life.body_kind == "bytes" or life.body in KEPT for life in history.lives.values())
+    if is_returned or is_unfit:
+        wanted = history.wanted.queue
+        needed |= {
+            number
+            for number, worker in history.workers.items()
+            if not wanted or any(wanted in queues_of(join) for join in worker.joins)
+        }
+    return needed

@@ -1,0 +1,1 @@
+"""The player of an exported test: a simulated broker, its clients and workers, its operator."""

@@ -1,0 +1,368 @@
+"""Plays a story: repeats the actions of peers and operators at their instants, and records the broker's facts.
+
+A row is `(at_s, who, what, …)`. Where the broker acts by its clock (a timeout, an expiry, a silent worker), the row waits for
+it, so that the next rows still come in the original order.
+
+A message that the very next row takes, at the instant at which it is sent, found an idle worker: that worker gets a free slot before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dragoman.core.core import Core
+from dragoman.model.units import SECOND_NS
+from dragoman_lab.replay.play import desk
+from dragoman_lab.replay.play.clients import CLIENTS, ReplayClient
+from dragoman_lab.replay.play.notebook import Notebook
+from dragoman_lab.replay.play.stage import Stage
+from dragoman_lab.replay.play.workers import VALUE, WORKERS, ReplayWorker
+from dragoman_lab.replay.tables import Row, Table, read_guest, read_message, read_queues
+from dragoman_lab.replay.telling import Told
+from dragoman_lab.sim.machine.net import StillWire, Wire
+from dragoman_lab.sim.peers.emqp import VERSION
+
+PATIENCE_NS = 3 * SECOND_NS  # beyond a row's instant, for what the broker does by its clock
+STRANGER = "stranger"  # for a reply over a connection that no worker has
+
+
+class Stumble(Exception):
+    """A row of the story cannot be played."""
+
+
+class Player:
+    """Plays one story on one stage."""
+
+    def __init__(self, clients: Table, workers: Table, messages: Table, story: list[Row]) -> None:
+        self.notes = Notebook(not any(row[2] == "goes on" for row in story), self._on_lease)
+        self.stage: Stage
+        self._clients_told, self._workers_told, self._story = clients, workers, story
+        self._asked = {name: read_message(name, row) for name, row in messages.items()}
+        self._clients: dict[str, ReplayClient] = {}
+        self._workers: dict[str, ReplayWorker] = {}
+        self._takes: dict[str, int] = {}  # how often a message should have been given out by now
+        self._rooms: set[str] = set()  # workers that got a free slot ahead of the row that takes
+        self._until_ns = 0
+        self._place = 0  # index in the story
+
+    def play(self, stage: Stage) -> Told:
+        self.stage = stage
+        if not self.notes.has_begun:
+            stage.core.dispatch.is_stopped = True  # first set up what was open when the story begins
+        first_s = self._story[0][0]
+        for place, (at_s, who, what, *details) in enumerate(self._story):
+            self._place = place
+            at_ns = round((at_s - first_s) * SECOND_NS)
+            self._until_ns = at_ns + PATIENCE_NS
+            stage.advance(at_ns)
+            verb = getattr(self, "on_" + what.replace(" ", "_"), None)
+            assert verb is not None, f"row {place + 1}: {what!r} is no word of a story"
+            try:
+                verb(who, *details)
+            except Stumble as stumble:
+                said = " ".join([who, what, *map(str, details)])
+                self.notes.told.troubles.append(f"at {at_s} s, {said}: {stumble}")
+        stage.settle()
+        return self.notes.told
+
+    def _on_lease(self, message: str, worker: str) -> None:
+        """Check that a lease is the one at this row of the story; a message that found an idle worker is one row ahead."""
+        self._shut_gate(worker)
+        now, ahead = self._row(0), self._row(1)
+        expected = ahead if now[2] in ("asks", "makes") else now
+        told = self.notes.told
+        if self.notes.has_begun and told.astray < 0 and (expected[1], *expected[3:]) != (worker, message):
+            told.astray = self._place
+
+    def _row(self, ahead: int) -> Row:
+        place = self._place + ahead
+        return self._story[place] if place < len(self._story) else (0.0, "", "")
+
+    # -- clients --------------------------------------------------------------------------------------------------------
+
+    def on_asks(self, who: str, message: str) -> None:
+        self._must_run()
+        self._be_idle(message)
+        self.notes.asking = message
+        self._client(who).ask(self._asked[message])
+        self._must_be_accepted(message)
+
+    def on_makes(self, who: str, message: str) -> None:
+        self._must_run()
+        self._be_idle(message)
+        self.notes.asking = message
+        self.stage.act(lambda core: desk.submit(core, self._asked[message]))
+        self._must_be_accepted(message)
+
+    def _be_idle(self, message: str) -> None:
+        if self._row(1)[2:] != ("takes", message):
+            return
+        who = self._row(1)[1]
+        worker = self._workers.get(who)
+        if worker is None or not worker.is_connected:
+            return
+        # While others wait, a worker that requests each message cannot have been idle: it made its request after this one came.
+        queues = self.stage.core.state.queues
+        is_crowded = any(queues[name].waiting > 0 for name in worker.queues if name in queues)
+        if worker.is_gated or not is_crowded:
+            self.on_has_room(who)
+
+    def _must_be_accepted(self, message: str) -> None:
+        if self.notes.asking:
+            self.notes.asking = ""
+            raise Stumble("it was not accepted")
+
+    def on_cancels(self, who: str, message: str, reason: str = "by_client") -> None:
+        self._must_run()
+        is_said = who in self._clients_told and self._client(who).cancel(self._asked[message])
+        if not is_said:
+            self.stage.act(lambda core: desk.cancel(core, self._number(message), reason))
+
+    def on_comes_back(self, who: str) -> None:
+        self._must_run()
+        self._client(who).come()
+
+    def on_goes_away(self, who: str) -> None:
+        self._client(who).go()
+
+    def _client(self, name: str) -> ReplayClient:
+        if name not in self._clients:
+            guest = read_guest(name, self._clients_told[name])
+            self._clients[name] = CLIENTS[guest.dialect](self.stage, guest)
+        return self._clients[name]
+
+    # -- workers --------------------------------------------------------------------------------------------------------
+
+    def on_joins(self, who: str) -> None:
+        self._must_run()
+        guest = read_guest(who, self._workers_told[who])
+        self.notes.coming = who
+        self._workers[who] = worker = WORKERS[guest.dialect](self.stage, guest)
+        worker.come()
+        if who not in self.notes.worker_numbers:
+            raise Stumble("it was not taken on")
+
+    def on_serves(self, who: str, queues: dict[str, int]) -> None:
+        self._worker(who).serve(read_queues(queues))
+
+    def on_has_room(self, who: str) -> None:
+        self._make_room(who, self._worker(who))
+        self._rooms.add(who)
+
+    def on_takes(self, who: str, message: str) -> None:
+        self._takes[message] = self._takes.get(message, 0) + 1
+        has_room = who in self._rooms
+        self._rooms.discard(who)
+        if self._is_given(message):
+            return
+        worker = self._worker(who)
+        if not has_room:
+            self._make_room(who, worker)
+        self._wait(lambda: self._is_given(message))
+        if not self._is_given(message):
+            raise Stumble("the broker did not give it out")
+
+    def on_is_given(self, who: str, message: str) -> None:
+        """Lease a message to this worker, regardless of the queue's order."""
+        self._takes[message] = self._takes.get(message, 0) + 1
+        self._worker(who)
+        worker_no, number = self.notes.worker_numbers.get(who, 0), self._number(message)
+        self._act(lambda core: desk.give(core, number, worker_no))
+        if not self._is_given(message):
+            raise Stumble("it does not wait")
+
+    def _make_room(self, who: str, worker: ReplayWorker) -> None:
+        if not worker.is_silent:
+            worker.make_room(self._stale(who, worker))
+        if worker.is_gated and who in self.notes.worker_numbers:
+            number = self.notes.worker_numbers[who]
+
+            def open_gate(core: Core) -> None:
+                worker.spare += desk.open_gate(core, number)
+
+            self.stage.act(open_gate)
+
+    def _shut_gate(self, who: str) -> None:
+        worker = self._workers[who]
+        if worker.is_gated and self.stage.life is not None and who in self.notes.worker_numbers:
+            desk.shut_gate(self.stage.core, self.notes.worker_numbers[who], worker.spare)
+            worker.spare = 0
+
+    def _is_given(self, message: str) -> bool:
+        return self.notes.gives.get(message, 0) >= self._takes[message]
+
+    def _stale(self, who: str, worker: ReplayWorker) -> list[bytes]:
+        """The key of a message that was taken from the worker and that it will not answer, if its dialect requires a reply for it: the
+        worker frees it now."""
+        if not worker.minds_stale:
+            return []
+        late = {row[3] for row in self._story[self._place :] if row[1:3] == (who, "answers")}
+        for hand, key in self.notes.hands_of(who, worker.arrivals):
+            if not hand.is_open and not hand.is_answered and hand.message not in late:
+                hand.is_answered = True
+                return [key]
+        return []
+
+    def on_confirms(self, who: str, message: str) -> None:
+        self._say(self._worker(who).confirm, who, message, is_answer=False)
+
+    def on_answers(self, who: str, message: str) -> None:
+        if who == STRANGER:
+            self._answer_as_stranger(message)
+        else:
+            self._say(self._worker(who).answer, who, message)
+
+    def on_fails(self, who: str, message: str) -> None:
+        self._say(self._worker(who).fail, who, message)
+
+    def on_rejects(self, who: str, message: str) -> None:
+        self._say(self._worker(who).reject, who, message)
+
+    def on_returns(self, who: str, message: str) -> None:
+        self._say(self._worker(who).give_back, who, message)
+
+    def _say(self, verb: Callable[[bytes], bool], who: str, message: str, is_answer: bool = True) -> None:
+        worker = self._worker(who)
+        pairs = self.notes.hands_of(who, worker.arrivals)
+        found = [(hand, key) for hand, key in pairs if hand.message == message and not hand.is_answered]
+        if found:
+            hand, key = found[-1]
+            hand.is_answered = is_answer
+        else:
+            key = self._key_from_before(worker, message)
+        if not verb(key):
+            raise Stumble(f"{worker.guest.dialect} has no word for it")
+
+    def _key_from_before(self, worker: ReplayWorker, message: str) -> bytes:
+        """The key of a message that a worker got on an earlier connection: it counted as lost and came back with a reply."""
+        for name, other in reversed(self._workers.items()):
+            if type(other) is type(worker) and not worker.minds_stale:
+                keys = [key for hand, key in self.notes.hands_of(name, other.arrivals) if hand.message == message]
+                if keys:
+                    return keys[-1]
+        raise Stumble("it was not given to it")
+
+    def _answer_as_stranger(self, message: str) -> None:
+        """Reply over a new connection, as EventMQ's own workers may do."""
+        self._must_run()
+        found = self.stage.core.state.messages.get(self._number(message))
+        if found is None:
+            raise Stumble("it is not open")
+        stranger = StillWire(self.stage, _Stranger(), "emqp.worker", b"stranger")
+        stranger.say([b"", VERSION, b"REPLY", b"re", VALUE, self.stage.core.ids.of(found)])
+        stranger.close()
+        self.stage.settle()
+
+    def on_parts(self, who: str) -> None:
+        if not self._worker(who).part():
+            raise Stumble("its dialect has no word for it")
+
+    def on_dies(self, who: str) -> None:
+        self._worker(who).die()
+
+    def on_misbehaves(self, who: str) -> None:
+        self._worker(who).misbehave()
+
+    def on_is_sent_away(self, who: str, reason: str) -> None:
+        number = self.notes.worker_numbers.get(who, 0)
+        self.stage.act(lambda core: desk.lose(core, number, reason))
+
+    def on_falls_silent(self, who: str, rooms: int = 0) -> None:
+        self._worker(who).fall_silent(rooms)
+
+    def on_is_lost(self, who: str) -> None:
+        self._wait(lambda: who not in self.notes.worker_numbers)
+        if who in self.notes.worker_numbers:
+            raise Stumble("the broker does not miss it")
+        self._worker(who).die()
+
+    def _worker(self, name: str) -> ReplayWorker:
+        worker = self._workers.get(name)
+        if worker is None or not worker.is_connected:
+            raise Stumble("it is not there")
+        return worker
+
+    # -- timers ---------------------------------------------------------------------------------------------------------
+
+    def on_times_out(self, who: str) -> None:
+        self._wait(lambda: not self.notes.is_held(who))
+        if self.notes.is_held(who):
+            raise Stumble("its worker still has it")
+
+    def on_expires(self, who: str) -> None:
+        self._wait(lambda: self.notes.is_over(who))
+        if not self.notes.is_over(who):
+            raise Stumble("it is still open")
+
+    def _wait(self, is_over: Callable[[], bool]) -> None:
+        self._must_run()
+        self.stage.advance(self._until_ns, is_over)
+
+    # -- the operator ---------------------------------------------------------------------------------------------------
+
+    def on_pauses(self, who: str, queue: str) -> None:
+        self._act(lambda core: desk.set_paused(core, queue, True))
+
+    def on_resumes(self, who: str, queue: str) -> None:
+        self._act(lambda core: desk.set_paused(core, queue, False))
+
+    def on_drains(self, who: str, queue: str) -> None:
+        self._act(lambda core: desk.set_draining(core, queue))
+
+    def on_requeues(self, who: str, message: str) -> None:
+        self._act(lambda core: desk.requeue(core, self._number(message)))
+
+    def _act(self, change: Callable[[Core], object]) -> None:
+        self._must_run()
+        self.stage.act(change)
+
+    def _number(self, message: str) -> int:
+        if message not in self.notes.numbers:
+            raise Stumble("it was not accepted")
+        return self.notes.numbers[message]
+
+    # -- the broker -----------------------------------------------------------------------------------------------------
+
+    def on_gives_nothing_more(self, who: str) -> None:
+        """Stop giving out messages: the broker drains, or dies before its next lease; no fact says which."""
+        self._must_run()
+        self.stage.core.dispatch.is_stopped = True
+
+    def on_ends(self, who: str) -> None:
+        self.stage.end()
+        self.notes.worker_numbers.clear()
+
+    def on_starts(self, who: str) -> None:
+        if self.stage.life is None:
+            self.stage.start()
+
+    def on_goes_on(self, who: str) -> None:
+        """End the setup of what was open before the story."""
+        self.notes.has_begun = True
+        self._act(desk.go_on)
+
+    def on_had(self, who: str, past: dict[str, Any]) -> None:
+        self._act(lambda core: desk.put_past(core, self._number(who), past))
+
+    def on_holds(self, who: str, message: str) -> None:
+        self._worker(who)
+        worker_no, number = self.notes.worker_numbers[who], self._number(message)
+        self._act(lambda core: desk.give(core, number, worker_no))
+
+    def _must_run(self) -> None:
+        if self.stage.life is None:
+            raise Stumble("the broker does not run")
+
+
+class _Stranger:
+    """A peer that sends one message and disconnects."""
+
+    name = STRANGER
+    is_rude = False
+
+    def on_left(self, wire: Wire, frames: list[bytes]) -> None: ...
+
+    def on_message(self, wire: Wire, frames: list[bytes]) -> None: ...
+
+    def on_lost(self, wire: Wire) -> None: ...

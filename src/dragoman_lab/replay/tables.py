@@ -1,0 +1,93 @@
+"""The tables of an exported test as the player reads them: plain dicts and tuples in, typed objects out.
+
+Clients    `dialect`, `identity` (none: anonymous), `socket` (REQ; else DEALER)
+Workers    `dialect`, `queues` (name → weight; of rq, rank), `identity`, `slots` (ebus, rq: how many it takes at once), `shape` (emqp:
+           `original`; pingpong: `json`), `heartbeat_s` (scale0: its own interval)
+Messages   `client`, `queue`, `body` (bytes, or kind and size: see bodies), `id` (its client's; else its name in the table), `headers` (as
+           its dialect keeps them), `retries`, `timeout_s`, `noreply` (rq); `flags`, `priority`, `expires_s` (of a schedule's)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dragoman.model.words import FLAG_NAMES
+from dragoman_lab.replay.bodies import make_body
+
+Table = Mapping[str, Mapping[str, Any]]
+Row = tuple[Any, ...]  # at_s, who, what, and further details
+
+BY_SCHEDULE: Final = "schedule"  # instead of a client: the broker made the message itself
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One message, as its client sends it."""
+
+    name: str
+    client: str
+    queue: bytes
+    client_id: bytes
+    body: bytes
+    headers: bytes
+    flags: int
+    priority: int
+    retries: int
+    timeout_s: float
+    expires_s: float
+    is_noreply: bool
+
+
+@dataclass(frozen=True)
+class Guest:
+    """One client or worker."""
+
+    name: str
+    dialect: str
+    identity: bytes
+    socket: bytes
+    queues: dict[bytes, int]
+    slots: int
+    shape: str
+    heartbeat_s: float  # of a scale0 worker that has its own
+
+
+def read_message(name: str, row: Mapping[str, Any]) -> Asked:
+    body = row["body"]
+    return Asked(
+        name=name,
+        client=row["client"],
+        queue=as_bytes(row["queue"]),
+        client_id=as_bytes(row.get("id", name)),
+        body=body if isinstance(body, bytes) else make_body(body[0], body[1], name),
+        headers=as_bytes(row.get("headers", b"")),
+        flags=sum(1 << FLAG_NAMES.index(flag) for flag in row.get("flags", ())),
+        priority=row.get("priority", 0),
+        retries=row.get("retries", -1),
+        timeout_s=row.get("timeout_s", 0),
+        expires_s=row.get("expires_s", 0),
+        is_noreply=row.get("noreply", False),
+    )
+
+
+def read_guest(name: str, row: Mapping[str, Any]) -> Guest:
+    return Guest(
+        name=name,
+        dialect=row["dialect"],
+        identity=as_bytes(row.get("identity", b"")),
+        socket=as_bytes(row.get("socket", "DEALER")),
+        queues=read_queues(row.get("queues", {})),
+        slots=row.get("slots", 1),
+        shape=row.get("shape", ""),
+        heartbeat_s=row.get("heartbeat_s", 0),
+    )
+
+
+def read_queues(queues: Mapping[str, int]) -> dict[bytes, int]:
+    return {as_bytes(queue): weight for queue, weight in queues.items()}
+
+
+def as_bytes(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode()

@@ -1,0 +1,1 @@
+"""The invariants of every simulated run, and the data to check them."""

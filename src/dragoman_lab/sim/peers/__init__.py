@@ -1,0 +1,1 @@
+"""Clients and workers of every dialect, peers that misbehave, and the operator."""

@@ -1,0 +1,169 @@
+"""Peers that send invalid messages, on any port, and the last client of all, whose one request must be served."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING
+
+from dragoman_lab.sim.checks.ledger import Request
+from dragoman_lab.sim.checks.tokens import body_of
+from dragoman_lab.sim.machine import risp
+from dragoman_lab.sim.machine.loop import MS_NS
+from dragoman_lab.sim.machine.net import Wire
+from dragoman_lab.sim.peers.emqp import VERSION
+
+if TYPE_CHECKING:
+    from dragoman_lab.sim.world import World
+
+SOCKETS = {"emqp.subscribe": b"SUB", "ebus.subscribe": b"SUB", "scale0.publish": b"SUB", "ebus.publish": b"PUB"}
+
+
+class RudePeer:
+    """It serves no queue of the plan, so it takes no message of others; except in pingpong, where there is only one queue."""
+
+    is_rude = True
+
+    def __init__(self, world: World, number: int) -> None:
+        self.world = world
+        self.name = f"rude{number}"
+        self.wire: Wire | None = None
+
+    def act(self) -> None:
+        world, chance = self.world, self.world.chance
+        if world.is_healing:
+            return
+        world.timeline.after(chance.randint(5, 900) * MS_NS, self.act)
+        if self.wire is None or not self.wire.is_up:
+            if world.life is not None:
+                listener = chance.choice(sorted(NONSENSE))
+                identity = chance.choice((b"", b"rude", b"\xff\x00"))
+                self.wire = Wire(world, self, listener, identity, SOCKETS.get(listener, b"DEALER"))
+            return
+        dice = chance.random()
+        if dice < 0.15:
+            self.wire.send(chance.randbytes(chance.randint(1, 60)))
+        elif dice < 0.3:
+            self.wire.cut()
+        else:
+            self.wire.say(NONSENSE[self.wire.listener](chance))
+
+    def on_left(self, wire: Wire, frames: list[bytes]) -> None:
+        """The broker owes it nothing; in pingpong, where any bytes are a result, it may have been given a job."""
+        if wire.listener == "pingpong.worker":
+            for frame in frames:
+                self.world.ledger.given_to_rude(frame)
+
+    def on_message(self, wire: Wire, frames: list[bytes]) -> None:
+        pass
+
+    def on_lost(self, wire: Wire) -> None:
+        if self.wire is wire:
+            self.wire = None
+
+
+def emqp_nonsense(chance: Random) -> list[bytes]:
+    command = chance.choice((
+        b"READY", b"REPLY", b"INFORM", b"KBYE", b"kbai", b"HELLO", b"STATUS", b"ROUTER_SHOW_WORKERS", b"PUBLISH", b"UNSCHEDULE",
+        b"ACK", b"", b"ready", b"HEARTBEAT",
+    ))  # fmt: skip
+    version = VERSION if chance.random() < 0.9 else chance.choice((b"eMQP/2.0", b"", b"eMQP/1.9"))
+    if command == b"PUBLISH":
+        return [b"", version, command, b"p", b"s/news", b"today"]
+    rest = [chance.choice((b"", b"nobody", b"[[1,2]]", b'[[5,"rude"]]', b"\xff")) for _ in range(chance.randint(0, 4))]
+    return [b""] * chance.choice((0, 1, 1, 2)) + [version, command, b"n", *rest]
+
+
+def subscriber_nonsense(chance: Random) -> list[bytes]:
+    return [chance.choice((b"\x01", b"\x00", b"\x01new", b"\x02")) + b"s/"]
+
+
+def publisher_nonsense(chance: Random) -> list[bytes]:
+    return [b"s/news", b"today", *chance.choice(([], [b"and more"]))]
+
+
+def scale0_nonsense(chance: Random) -> list[bytes]:
+    command = chance.choice((
+        b"PING", b"PING", b"TASKREPLY", b"CONNECT", b"NEEDBROKER", b"READY", b"HEARTBEAT", b"PONG", b"TASK", b"NO", b"ping", b"",
+    ))  # fmt: skip
+    header = chance.choice((
+        b'{"services": ["rude"], "id": "1"}', b"{}", b"{", b"[1]", b"", b"tcp://x a,b 1700000000", b"rude", b"\xff", b'{"id": 7}',
+        b'{"services": "rude", "heartbeat_interval": "soon"}', b'{"config_type": "YAML", "time": "now"}',
+    ))  # fmt: skip
+    return [b""] * chance.choice((0, 0, 1, 2)) + [command, header, *chance.choice(([], [b"x"], [b"x", b"y"]))]
+
+
+def pingpong_nonsense(chance: Random) -> list[bytes]:
+    """No message that would count as a result: all workers share the queue."""
+    return chance.choice(
+        ([b"", b"READY"], [b"", b"PING"], [b'{"status":"PING"}'], [b"", b"x", b"y"], [b'{"status":7}'])
+    )
+
+
+def ebus_nonsense(chance: Random) -> list[bytes]:
+    word = chance.choice((
+        b"READY", b"READY", b"REPLY", b"REJECT", b"HEARTBEAT", b"PING", b"DISCONNECT", b"CANCEL", b"REQ", b"SERVICES", b"WORKERS", b"?",
+    ))  # fmt: skip
+    signature = chance.choice((b"EBW01", b"EBW01", b"EBC01", b"EBX99"))
+    rest = [chance.choice((b"null", b"rude", b"1", b"", b"\xff")) for _ in range(chance.randint(0, 5))]
+    return [b""] * chance.choice((0, 0, 1)) + [signature, word, *rest]
+
+
+def rq_nonsense(chance: Random) -> list[bytes]:
+    pieces = [
+        chance.choice((
+            risp.CLEAR, risp.request_id(chance.randint(0, 3)), risp.queue(b"rude"), risp.queue_id(chance.randint(0, 3)),
+            risp.payload(b"x"), risp.priority(200), risp.NOREPLY, risp.EXCLUSIVE, risp.timeout(1), b"\x1f", b"\x3f", b"\x5f\x01",
+        ))
+        for _ in range(chance.randint(0, 5))
+    ]  # fmt: skip
+    act = chance.choice((
+        risp.REPLY, risp.DELIVERED, risp.UNDELIVERED, risp.CANCEL_QUEUE, risp.PING, risp.PONG, risp.BROADCAST,
+    ))  # fmt: skip
+    if chance.random() < 0.3:
+        return [risp.CLEAR, risp.queue(b"rude"), *pieces, risp.queue(b"rude"), risp.CONSUME]
+    return [*pieces, act]
+
+
+NONSENSE: dict[str, Callable[[Random], list[bytes]]] = {
+    "emqp.worker": emqp_nonsense,
+    "emqp.admin": emqp_nonsense,
+    "emqp.publish": emqp_nonsense,
+    "emqp.subscribe": subscriber_nonsense,
+    "scale0.client": scale0_nonsense,
+    "scale0.worker": scale0_nonsense,
+    "scale0.publish": subscriber_nonsense,
+    "pingpong.worker": pingpong_nonsense,
+    "ebus.client": ebus_nonsense,
+    "ebus.worker": ebus_nonsense,
+    "ebus.publish": publisher_nonsense,
+    "ebus.subscribe": subscriber_nonsense,
+    "rq": rq_nonsense,
+}
+
+
+class Probe:
+    """One last request on a queue of the plan, after all failures are over."""
+
+    is_rude = False
+    name = "probe"
+
+    def __init__(self, world: World) -> None:
+        self.is_answered = False
+        self._world = world
+        token = "probe~0001"
+        wire = Wire(world, self, "emqp.client", b"probe")
+        world.ledger.sent(Request(token, self.name))
+        wire.say(
+            [b"", VERSION, b"REQUEST", token.encode(), world.plan.queues[0], b"reply-requested", body_of(token, 0)]
+        )
+
+    def on_left(self, wire: Wire, frames: list[bytes]) -> None:
+        if len(frames) == 6:
+            self._world.ledger.answered(self.name, frames[5].decode(), frames[4])
+
+    def on_message(self, wire: Wire, frames: list[bytes]) -> None:
+        self.is_answered = self.is_answered or len(frames) == 6
+
+    def on_lost(self, wire: Wire) -> None:
+        """Ignored: it does not come back."""

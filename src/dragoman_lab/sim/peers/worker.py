@@ -1,0 +1,184 @@
+"""What workers of every dialect have in common: they connect, work, and end each job in one of many ways, most of them bad.
+
+Whatever a worker does, no other worker or client may be affected. A worker checks that it never gets more than it requested.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dragoman_lab.sim.machine.loop import MS_NS
+from dragoman_lab.sim.machine.net import Wire
+
+if TYPE_CHECKING:
+    from dragoman_lab.sim.world import World
+
+# How a job ends, by temper. A way that a dialect does not have is "ok" there.
+ENDS = ("ok", "fail", "out_of_time", "never", "twice", "stranger", "die", "leave", "late")
+TEMPERS = {
+    "good": (100, 2, 0, 0, 1, 0, 0, 0, 0),
+    "moody": (60, 15, 5, 4, 5, 5, 3, 2, 8),
+    "dying": (30, 5, 0, 5, 0, 10, 45, 5, 3),
+}
+AWAY_MS = 300  # between two checks for a connection over which a reply can be sent
+
+
+class SimWorker:
+    """One worker program. `shape` is specific to the dialect. It reconnects whenever its connection ends."""
+
+    is_rude = False
+    beat_ns = 1_000 * MS_NS
+    silence_share = 0.06  # of heartbeats after which it hangs for a while
+    forgets_share = 0.5  # of lost connections with which its work is lost, too
+
+    def __init__(self, world: World, number: int, shape: str, temper: str, slots: int, queues: list[bytes]) -> None:
+        self.world, self.shape, self.temper, self.slots, self.queues = world, shape, temper, slots, queues
+        self.name = f"w{number}"
+        self.wire: Wire | None = None
+        self.lives = 0
+        self.jobs: dict[bytes, str] = {}  # leased: id on the wire → token
+        self.is_leaving = False
+        self._silent_until_ns = 0  # it hangs: connected, but sends nothing
+        self.prepare()
+
+    # -- specific to the dialect ----------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Set up its own state."""
+
+    def connect(self) -> Wire:
+        raise NotImplementedError
+
+    def arrive(self) -> None:
+        """Send its first messages."""
+        raise NotImplementedError
+
+    def beat(self, wire: Wire) -> None:
+        """Send a heartbeat."""
+
+    def reply(self, wire: Wire, key: bytes, token: str, how: str) -> None:
+        """Send a reply; `how`: ok, fail or out_of_time."""
+        raise NotImplementedError
+
+    def freed(self) -> None:
+        """A slot is free again; called after every job's end that leaves the connection up."""
+
+    def part(self, wire: Wire) -> None:
+        """Announce that it leaves, if the dialect has a command for it."""
+
+    def give_up(self, wire: Wire, key: bytes) -> None:
+        """Never reply to a job."""
+        self.freed()
+
+    def reply_as_stranger(self, wire: Wire, key: bytes, token: str) -> None:
+        self.reply(wire, key, token, "ok")
+
+    def answer_twice(self, wire: Wire, key: bytes, token: str) -> None:
+        self.reply(wire, key, token, "ok")
+        self.reply(wire, key, token, "ok")
+
+    def on_left(self, wire: Wire, frames: list[bytes]) -> None:
+        raise NotImplementedError
+
+    def on_message(self, wire: Wire, frames: list[bytes]) -> None:
+        raise NotImplementedError
+
+    # -- its connection -------------------------------------------------------------------------------------------------
+
+    @property
+    def is_healing(self) -> bool:
+        return self.world.is_healing
+
+    def come(self) -> None:
+        if self.world.life is None or (self.wire is not None and self.wire.is_up):
+            return
+        self.lives += 1
+        self.is_leaving = False
+        if self.forgets_share == 1:
+            self.jobs.clear()
+        self.wire = self.connect()
+        self.arrive()
+        wire = self.wire
+        self.world.timeline.after(self.beat_ns, lambda: self._beat(wire))
+
+    def _beat(self, wire: Wire) -> None:
+        world, chance = self.world, self.world.chance
+        if self.wire is wire and wire.is_up:
+            if self.is_healing or world.timeline.now_ns >= self._silent_until_ns:
+                self.beat(wire)
+            if not self.is_healing and chance.random() < self.silence_share:
+                self._silent_until_ns = world.timeline.now_ns + chance.randint(3000, 8000) * MS_NS
+            world.timeline.after(self.beat_ns, lambda: self._beat(wire))
+
+    @property
+    def is_silent(self) -> bool:
+        return not self.is_healing and self.world.timeline.now_ns < self._silent_until_ns
+
+    def on_lost(self, wire: Wire) -> None:
+        if self.wire is wire:
+            self.wire = None
+            if self.world.chance.random() < self.forgets_share:
+                self.jobs.clear()  # it died with its work; else it will reply over its next connection
+            self.world.timeline.after(self.world.chance.randint(1, 1500) * MS_NS, self.come)
+
+    def go(self, wire: Wire) -> None:
+        if self.wire is wire:
+            wire.close()
+            self.on_lost(wire)
+
+    def be_good(self) -> None:
+        """The world heals: serve and answer everything from now on."""
+        self.temper = "good"
+        self.come()
+
+    # -- its work -------------------------------------------------------------------------------------------------------
+
+    def take_job(self, wire: Wire, key: bytes, token: str) -> None:
+        """Work on a job, and end it in some way."""
+        self.jobs[key] = token
+        chance = self.world.chance
+        if not self.is_healing and chance.random() < 0.05:
+            wire.stall()
+            self.world.timeline.after(chance.randint(50, 3000) * MS_NS, wire.read_again)
+        takes_ms = 5 if self.is_healing else chance.choice((1, 3, 10, 50, chance.randint(1, 2500)))
+        how = "ok" if self.is_healing else chance.choices(ENDS, TEMPERS[self.temper])[0]
+        if how == "late":
+            takes_ms += chance.randint(1500, 7000)
+        self.world.timeline.after(takes_ms * MS_NS, lambda: self._finish(key, token, how))
+
+    def _finish(self, key: bytes, token: str, how: str) -> None:
+        if self.is_silent:
+            self.world.timeline.at(self._silent_until_ns, lambda: self._finish(key, token, how))
+            return
+        if self.jobs.get(key) != token:
+            return
+        how = "ok" if self.is_healing else how
+        wire = self.wire
+        if wire is None or not wire.is_up:
+            if self.world.life is not None:  # the reply is sent over the next connection
+                self.world.timeline.after(AWAY_MS * MS_NS, lambda: self._finish(key, token, how))
+            else:
+                del self.jobs[key]
+            return
+        del self.jobs[key]
+        if how == "die":
+            wire.cut()
+        elif how == "never":
+            self.give_up(wire, key)
+        elif how == "leave":
+            self.is_leaving = True
+            self.part(wire)
+            self.reply(wire, key, token, "ok")
+            self.world.timeline.after(800 * MS_NS, lambda: self.go(wire))
+        else:
+            self._answer(wire, key, token, how)
+
+    def _answer(self, wire: Wire, key: bytes, token: str, how: str) -> None:
+        if how == "stranger":
+            self.reply_as_stranger(wire, key, token)
+        elif how == "twice":
+            self.answer_twice(wire, key, token)
+        else:
+            self.reply(wire, key, token, how)
+        if wire.is_up:
+            self.freed()

@@ -1,0 +1,187 @@
+"""What a seed decides before the run: the broker's settings, its peers, and the failures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Literal
+
+from dragoman.journal.settings import JournalSettings
+from dragoman.limits import LIVE_STEP_COUNT, LOAD_STEP_SIZE
+from dragoman.runtime.config import Config
+
+DIRECTORY = "/data/journal"
+PINGPONG_QUEUE = b"pingpong"  # the one queue of all its workers
+CLIENT_KINDS = {
+    "emqp": ("dealer", "dealer", "anonymous", "one_shot", "req"),
+    "scale0": ("dealer", "anonymous", "req"),
+    "pingpong": ("plain", "json", "req"),
+    "ebus": ("dealer", "bare", "newborn"),
+    "rq": ("small", "small", "wide"),
+}
+WORKER_KINDS = {
+    "emqp": ("original", "bytes", "bytes", "document"),
+    "scale0": ("dealer", "dealer", "req"),
+    "pingpong": ("plain", "package", "json"),
+    "ebus": ("bare", "framed", "short"),
+    "rq": ("plain", "plain", "plain", "exclusive", "spectator"),
+}
+# Steps that the largest body takes: with pauses between them, more would delay all peers for seconds.
+LOAD_STEPS_MAX = 10
+DIALECTS = ("emqp", "scale0", "pingpong", "ebus", "rq")
+
+
+@dataclass(frozen=True)
+class Plan:
+    durability: Literal["memory", "os", "disk"]
+    config: Config
+    journal: JournalSettings
+    queues: tuple[bytes, ...]
+    fills: tuple[int, ...]  # extra bytes of bodies
+    unfit_share: float
+    seconds: int
+    requests_max: int
+    clients: tuple[tuple[str, str], ...]  # dialect, kind
+    workers: tuple[tuple[str, str, str, int], ...]  # dialect, shape, temper, slots
+    rude: int
+    crashes: int
+    troubles: int  # full disks, failing syncs, clock jumps
+    sync_ms: tuple[int, ...]
+    legacy_share: float = 0.0  # of connections over ZMTP 2.0 or 1.0
+    disk_size: int | None = None  # total disk space during the whole run
+    corruptions: int = 0  # bits that flip on disk
+    garbage: int = 0  # peers that follow no protocol
+    bursts: tuple[int, ...] = (1, 1, 1, 2, 8)  # requests that a client sends at once
+    load_step_size: int = LOAD_STEP_SIZE  # bytes of bodies that one turn reads back from disk
+    live_step: int = LIVE_STEP_COUNT  # open messages that one sweep of upkeep checks
+    pause_share: float = 0.0  # of turns with a load in progress after which something else happens first
+
+    @property
+    def remembers_keys(self) -> bool:
+        """Whether a dedupe key is remembered for longer than any run takes."""
+        return self.config.queues.dedupe_window_s > 100 and self.config.queues.dedupe_keys_max > 100
+
+
+def dialects_of(chance: Random) -> list[str]:
+    """One or two alone find each dialect's own bugs; all five together, their interactions."""
+    return chance.sample(DIALECTS, k=min(chance.choice((1, 2, 3, 5, 5)), len(DIALECTS)))
+
+
+def a_kind(chance: Random, dialects: list[str], kinds: dict[str, tuple[str, ...]]) -> tuple[str, str]:
+    dialect = chance.choice(dialects)
+    return dialect, chance.choice(kinds[dialect])
+
+
+def plan_of(chance: Random) -> Plan:
+    durability: Literal["memory", "os", "disk"] = chance.choice(("os", "disk", "disk", "os", "disk"))
+    if chance.random() < 0.03:
+        durability = "memory"
+    config = config_of(chance)
+    size_max = chance.choice((70_000, 150_000, 300_000, 1 << 30))
+    # Nothing here damages stored data unnoticed, so a scrub has nothing to find (tests/runtime/test_scrub).
+    journal = JournalSettings(DIRECTORY, durability, segment_size=65536, size_max=size_max, scrub_rate=0)
+    queues = (b"default", b"mail", b"reports")[: chance.randint(1, 3)]
+    dialects = dialects_of(chance)
+    if "pingpong" in dialects:
+        queues += (PINGPONG_QUEUE,)
+    fills: tuple[int, ...] = chance.choice(((0,), (0, 50), (200, 2000), (0, 0, 20_000)))
+    is_flood = chance.random() < 0.03
+    tempers = ("good", "good", "moody", "dying")
+    return Plan(
+        durability=durability,
+        config=config,
+        journal=journal,
+        queues=queues,
+        fills=fills,
+        unfit_share=chance.choice((0.0, 0.0, 0.3)),
+        seconds=chance.randint(3, 10),
+        requests_max=2000 if is_flood else chance.choice((20, 50, 120, 200)),
+        clients=tuple(a_kind(chance, dialects, CLIENT_KINDS) for _ in range(chance.randint(1, 5))),
+        workers=tuple(
+            (*a_kind(chance, dialects, WORKER_KINDS), chance.choice(tempers), chance.choice((1, 2, 10)))
+            for _ in range(chance.randint(1, 5))
+        ),
+        rude=chance.choice((0, 0, 1, 2)),
+        crashes=0 if durability == "memory" else chance.choice((0, 1, 1, 2, 4)),
+        troubles=0 if durability == "memory" else chance.choice((0, 0, 1, 2)),
+        sync_ms=chance.choice(((1,), (1, 5, 30), (2, 400))),
+        # The spare segment is the reserve of a full disk: what one tick takes in must fit there, as it does with the default settings.
+        disk_size=None if is_flood or max(fills) > 2000 else chance.choice((None, None, None, None, 1_500_000)),
+        corruptions=0 if durability == "memory" else chance.choice((0, 0, 0, 1, 4)),
+        legacy_share=chance.choice((0.0, 0.0, 0.3)),
+        garbage=chance.choice((0, 0, 0, 1, 2)),
+        bursts=(8, 100, 300) if is_flood else (1, 1, 1, 2, 8),
+    )
+
+
+def with_steps(plan: Plan, chance: Random) -> Plan:
+    """The same plan; in some worlds small reads, so that most bodies are loaded in steps. `chance` is a separate generator: the rest of a
+    seed's meaning does not depend on this."""
+    step_size = chance.choice((LOAD_STEP_SIZE, 30, 300, 3000))
+    if step_size == LOAD_STEP_SIZE:
+        return plan
+    journal = replace(plan.journal, read_whole_size=chance.choice((100, 5000, 65_536)))
+    step_size = max(step_size, max(plan.fills) // LOAD_STEPS_MAX)
+    live_step, pause_share = chance.choice((3, 30, LIVE_STEP_COUNT)), chance.choice((0.0, 0.1, 0.5))
+    return replace(plan, journal=journal, load_step_size=step_size, live_step=live_step, pause_share=pause_share)
+
+
+def config_of(chance: Random) -> Config:
+    """Small limits, so that a short run reaches them."""
+    config = Config()
+    queues = replace(
+        config.queues,
+        head_max=chance.choice((1, 2, 5, 100_000)),
+        backoff_initial_s=0.2,
+        backoff_max_s=1.0,
+        quarantine_after=chance.choice((0, 2, 3)),
+        starve_turns=chance.choice((1, 3, 10)),
+        timeout_s=chance.choice((0.0, 0.0, 5.0)),
+        dedupe_window_s=chance.choice((1.0, 600.0)),
+        dedupe_keys_max=chance.choice((0, 2, 1000)),
+    )
+    limits = replace(
+        config.limits,
+        queue_messages_max=chance.choice((0, 0, 0, 15)),
+        uncommitted_max=chance.choice((64 << 20, 4096)),
+        out_buffer_max=chance.choice((64 << 20, 16_384)),
+        handshake_s=chance.choice((2.0, 10.0)),
+        memory_max=chance.choice(
+            (256 << 20, 256 << 20, 4 << 20)
+        ),  # never the machine's: the same seed is the same run anywhere
+    )
+    emqp = replace(
+        config.emqp,
+        worker_lost_s=chance.choice((3.0, 5.0)),
+        original_timeout_s=6.0,
+        timeout_grace_s=0.5,
+        json_only=True,
+    )
+    scale0 = replace(config.scale0, offences_max=chance.choice((2, 10)), ban_s=1.0)
+    pingpong = replace(config.pingpong, worker_expire_s=chance.choice((1.5, 3.0)))
+    ebus = replace(
+        config.ebus,
+        worker_requests_max=chance.choice((2, 1005)),
+        pings_max=chance.choice((2, 5)),
+        data=chance.choice(("bson", "json")),
+    )
+    rq = replace(
+        config.rq,
+        ping_s=chance.choice((1.5, 15.0)),
+        pong_s=1.0,
+        retries=chance.choice((0, 3)),
+        consumer_messages_max=chance.choice((3, 10_000)),
+        librq_safe=chance.random() < 0.1,
+    )
+    schedules = replace(config.schedules, catch_up=chance.choice(("one", "none", "all")))
+    return replace(
+        config,
+        queues=queues,
+        limits=limits,
+        scale0=scale0,
+        pingpong=pingpong,
+        emqp=emqp,
+        ebus=ebus,
+        rq=rq,
+        schedules=schedules,
+    )

@@ -1,0 +1,270 @@
+"""Explicit steps: the actions of peers, operators, disks and clocks on a simulated broker, as a list.
+
+A seed means another run whenever the simulator changes; a list of steps always means the same. A step is a tuple, whose first item is the
+name of a method of `Scene` (without `on_`):
+
+    ("connect", peer, listener, identity, socket_type, version)   with the ZMTP handshake; the last three may be left out
+    ("open", peer, listener)                             a bare connection: no greeting, nothing is decoded
+    ("send", peer, frame, …)                             one message (rq: pieces of RISP, see `risp`)
+    ("bytes", peer, data)                                bytes unchanged
+    ("close", peer) · ("cut", peer)                      after sent data has arrived, or without it
+    ("stall", peer) · ("read", peer)                     it reads nothing; it reads again
+    ("wait", seconds) · ("clock", seconds)               time passes; the wall clock is set forward or back
+    ("pause", queue) · ("resume", queue)                 the operator's changes
+    ("requeue", body) · ("cancel", body)                 the message whose body contains these bytes
+    ("kill",) · ("power",) · ("stop",) · ("start",)      the process dies, the machine dies, an orderly stop, a start
+    ("damage", body)                                     a bit of that message's record flips on disk
+    ("slow", ms)                                         every sync takes this much longer
+    ("full", bytes) · ("fail_syncs", n) · ("clear",)     the disk has this much space left, fails, works again
+
+Each step happens in an instant of its own, and after each the simulator checks the core and its facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dragoman.core import operator
+from dragoman.core.core import Core
+from dragoman.core.lifecycle import QUARANTINED
+from dragoman.journal.format import segment_name, split_place
+from dragoman.journal.settings import JournalSettings
+from dragoman.model.facts.decode import decode_block
+from dragoman.model.message import Message
+from dragoman.model.units import SECOND_NS
+from dragoman.model.words import BY_OPERATOR
+from dragoman.runtime.config import Flags, load
+from dragoman_lab.sim.machine.corruption import waiting_records
+from dragoman_lab.sim.machine.life import Life
+from dragoman_lab.sim.machine.net import StillWire, Wire
+from dragoman_lab.sim.peers.operator import drive
+from dragoman_lab.sim.plan import DIRECTORY, Plan
+from dragoman_lab.sim.report import quiet_logs
+from dragoman_lab.sim.world import World
+
+Step = tuple[Any, ...]
+SEGMENT_SIZE = 1 << 16
+
+
+@dataclass
+class StepPeer:
+    """The peer's side of one connection: it keeps what has left the broker for it."""
+
+    name: str
+    is_rude: bool = False
+    received: list[list[bytes]] = field(default_factory=list)
+    is_lost: bool = False
+    wire: Wire | None = None
+
+    def on_left(self, wire: Wire, frames: list[bytes]) -> None:
+        self.received.append(frames)
+
+    def on_message(self, wire: Wire, frames: list[bytes]) -> None:
+        """Ignored: the steps decide what it does next."""
+
+    def on_lost(self, wire: Wire) -> None:
+        self.is_lost = True
+
+
+class Scene(World):
+    """A world without peers of its own: nothing happens but the steps."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        super().__init__(0, plan=plan_of(settings))
+        self.peers: dict[str, StepPeer] = {}
+        self.start()
+
+    def play(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            getattr(self, f"on_{step[0]}")(*step[1:])
+            self.on_wait(0)
+            if self.life is not None:
+                self.check()
+
+    def received(self, peer: str) -> list[list[bytes]]:
+        """Every message that has left the broker for a peer, over all its connections of this name."""
+        return self.peers[peer].received
+
+    def facts(self, *names: str) -> list[dict[str, Any]]:
+        """All facts so far, or those with some names."""
+        facts = (fact for block in self.chronicle.blocks for fact in decode_block(block.records))
+        return [fact for fact in facts if not names or fact["fact"] in names]
+
+    @property
+    def running(self) -> Life:
+        assert self.life is not None, "the broker does not run"
+        return self.life
+
+    # -- peers ----------------------------------------------------------------------------------------------------------
+
+    def on_connect(
+        self, peer: str, listener: str, identity: bytes = b"", socket_type: bytes = b"DEALER", version: int = 3
+    ) -> None:
+        known = self.peers.setdefault(peer, StepPeer(peer))
+        known.is_lost = False
+        known.wire = StillWire(self, known, listener, identity, socket_type, version=version)
+
+    def on_open(self, peer: str, listener: str) -> None:
+        known = self.peers.setdefault(peer, StepPeer(peer, is_rude=True))
+        known.is_lost = False
+        known.wire = StillWire(self, known, listener, b"", is_bare=True)
+
+    def _wire(self, peer: str) -> Wire:
+        wire = self.peers[peer].wire
+        assert wire is not None
+        return wire
+
+    def on_send(self, peer: str, *frames: bytes) -> None:
+        self._wire(peer).say(list(frames))
+
+    def on_bytes(self, peer: str, data: bytes) -> None:
+        self._wire(peer).send(data)
+
+    def on_close(self, peer: str) -> None:
+        self._wire(peer).close()
+
+    def on_cut(self, peer: str) -> None:
+        self._wire(peer).cut()
+
+    def on_stall(self, peer: str) -> None:
+        self._wire(peer).stall()
+
+    def on_read(self, peer: str) -> None:
+        self._wire(peer).read_again()
+
+    # -- time -----------------------------------------------------------------------------------------------------------
+
+    def on_wait(self, seconds: float) -> None:
+        until_ns = self.timeline.now_ns + round(seconds * SECOND_NS)
+        self.run_ready()
+        while (next_ns := self.timeline.next_ns()) is not None and next_ns <= until_ns:
+            self.timeline.take()()
+            self.run_ready()
+        self.timeline.now_ns = until_ns
+
+    def run_ready(self) -> None:
+        if self.life is not None:
+            self.life.loop.run_ready()
+
+    def on_clock(self, seconds: float) -> None:
+        self.set_clock(round(seconds * SECOND_NS))
+
+    # -- the operator ---------------------------------------------------------------------------------------------------
+
+    def act(self, change: Callable[[Core], object]) -> None:
+        drive(self.running.broker.act(change), lambda: None)
+
+    def on_pause(self, queue: bytes) -> None:
+        self.act(lambda core: operator.set_paused(core, queue, True))
+
+    def on_resume(self, queue: bytes) -> None:
+        self.act(lambda core: operator.set_paused(core, queue, False))
+
+    def on_requeue(self, body: bytes) -> None:
+        self.act(lambda core: operator.requeue(core, self.message(core, body)))
+
+    def on_cancel(self, body: bytes) -> None:
+        self.act(lambda core: core.cancel(self.message(core, body), BY_OPERATOR))
+
+    def message(self, core: Core, body: bytes) -> Message:
+        """The open message with these bytes in its body."""
+        for number in self.chronicle.open:
+            message = core.state.take(number)
+            if message is not None and body in core.state.kept.load(message.place, number):
+                return message
+        raise AssertionError(f"no open message has {body!r} in its body")
+
+    def is_quarantined(self, body: bytes) -> bool:
+        return self.message(self.running.core, body).state == QUARANTINED
+
+    # -- the broker and its disk ----------------------------------------------------------------------------------------
+
+    def on_kill(self) -> None:
+        self.running.end()
+        self.life = None
+        self.disk.kill()
+        self.ledger.all_disturbed()
+
+    def on_power(self) -> None:
+        self.running.end()
+        self.life = None
+        self._was_power = True
+        self.disk.crash(self.chance)
+        self.ledger.all_disturbed()
+
+    def on_stop(self) -> None:
+        life = self.running
+        life.broker.drain()
+        self.on_wait(1)
+        life.broker.say_goodbye()
+        life.loop.run_ready()
+        life.broker.stop()
+        life.loop.run_ready()
+        life.end()
+        life.journal.close()
+        self.life = None
+        self.disk.kill()
+        self.ledger.all_disturbed()
+
+    def on_start(self) -> None:
+        self.start()
+        assert self.life is not None, "the broker does not start"
+
+    def on_full(self, left: int) -> None:
+        self.disk.capacity = self.disk.used() + left
+
+    def on_damage(self, body: bytes) -> None:
+        """Flip a bit of the body's first byte, for a waiting message in any segment."""
+        for number, place in waiting_records(self.running.core):
+            record = self.running.journal.read_record(place, number)
+            if body in record:
+                segment_no, offset = split_place(self.running.journal.place_now(place))
+                path = f"{DIRECTORY}/{segment_name(segment_no)}"
+                self.disk.flip(path, offset + record.index(body), 1)
+                self.corruption.numbers.add(number)
+                return
+        raise AssertionError(f"no waiting message has {body!r} in its body")
+
+    def on_slow(self, pause_ms: int) -> None:
+        self.disk.pause_ms = pause_ms
+
+    def on_fail_syncs(self, count: int) -> None:
+        self.disk.fail_syncs(count)
+
+    def on_clear(self) -> None:
+        self.clear_disk()
+
+
+def plan_of(settings: Mapping[str, Any]) -> Plan:
+    """A plan without peers and failures: the steps have their own. `settings` as `dragoman up --set` takes them."""
+    config = load(None, {}, Flags(settings=tuple(f"{key}={value}" for key, value in settings.items())))
+    durability = config.journal.durability
+    journal = JournalSettings(
+        DIRECTORY, durability, segment_size=SEGMENT_SIZE, size_max=config.journal.size_max, zero_fill=False
+    )
+    return Plan(
+        durability=durability,
+        config=config,
+        journal=journal,
+        queues=(),
+        fills=(),
+        unfit_share=0.0,
+        seconds=0,
+        requests_max=0,
+        clients=(),
+        workers=(),
+        rude=0,
+        crashes=0,
+        troubles=0,
+        sync_ms=(1,),
+    )
+
+
+def play(steps: Sequence[Step], settings: Mapping[str, Any] | None = None) -> Scene:
+    """Apply the steps to a new broker with these settings; return the scene with the results."""
+    with quiet_logs():
+        scene = Scene({"journal.durability": "os", **(settings or {})})
+        scene.play(steps)
+    return scene

@@ -1,0 +1,1 @@
+"""Checks of the facts' quality and of the service's objectives."""

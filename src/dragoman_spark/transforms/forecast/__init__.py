@@ -1,0 +1,1 @@
+"""Seasonal baselines and forecasts."""

@@ -1,0 +1,1 @@
+"""The histories of single messages."""

@@ -1,0 +1,1 @@
+"""Counts and durations, by minute, hour and day."""
