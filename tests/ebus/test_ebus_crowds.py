@@ -69,7 +69,7 @@ def test_a_request_whose_end_nobody_could_be_told_is_no_longer_open() -> None:
     hall = Hall()
     client = hall.asker(b"client")
     client.ask(b"hello", b"rid", b"d", LONG_MS)
-    [asker] = hall.ebus.requests.askers.values()
+    [asker] = hall.ebus.requests.client_records.values()
     asker.open[b"lost"] = asker.open[b"rid"] + 1000
     worker = hall.server()
     worker.jobs()

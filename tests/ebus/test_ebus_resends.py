@@ -205,7 +205,7 @@ def test_a_request_on_disk_whose_twin_connection_is_told_of_its_end_is_known_to_
     told = first.take_all() + newest.take_all()
     assert sorted(frames[3] for frames in told) == [b"rid-0", b"rid-1", b"rid-2"]
     assert hall.ebus.requests.count == 3
-    assert hall.ebus.requests.askers[first.session.address].open == {}
+    assert hall.ebus.requests.client_records[first.session.address].open == {}
 
 
 def test_the_requests_of_a_client_that_disconnects_go_on_until_they_expire() -> None:
@@ -330,9 +330,9 @@ def test_nothing_is_left_of_clients_that_have_gone_once_their_answers_are_old() 
             worker.tell(b"REPLY", rid, b"answer")
         client.leave()
     requests = hall.ebus.requests
-    assert len(requests.askers) == 20
+    assert len(requests.client_records) == 20
     hall.pass_time(30)
-    assert (requests.askers, requests.orphans, len(requests.shelves)) == ({}, {}, 0)
+    assert (requests.client_records, requests.orphans, len(requests.batches)) == ({}, {}, 0)
     assert (requests.count, requests.size) == (0, 0)
     assert not hall.core.routes.peers.keys() - {worker.session.address}
 
@@ -348,7 +348,7 @@ def test_a_request_quarantined_for_killing_its_workers_is_rejected_and_stays_so(
     assert frames[2:4] == [b"REJECT", b"rid-1"]
     assert unpack(frames[4]) == "WORKERS_DIED: workers died"
     after = hall.restarted()
-    assert after.ebus.requests.askers == {}
+    assert after.ebus.requests.client_records == {}
 
 
 def test_a_rid_is_free_again_once_its_outcome_is_old_whatever_else_is_remembered() -> None:
@@ -372,8 +372,8 @@ def test_a_rid_is_free_again_once_its_outcome_is_old_whatever_else_is_remembered
     client.leave()
     hall.pass_time(30)
     requests = hall.ebus.requests
-    assert requests.count == sum(len(shelf.ended) for shelf in requests.shelves)
-    assert requests.size == sum(len(ended.value) for shelf in requests.shelves for ended in shelf.ended.values())
+    assert requests.count == sum(len(batch.ended) for batch in requests.batches)
+    assert requests.size == sum(len(ended.value) for batch in requests.batches for ended in batch.ended.values())
 
 
 def test_a_client_whose_answers_are_kept_for_long_has_a_few_shelves_of_them() -> None:
@@ -383,4 +383,4 @@ def test_a_client_whose_answers_are_kept_for_long_has_a_few_shelves_of_them() ->
         client.ask(b"hello", b"rid-%d" % number, b"data", b"100000" if number % 2 else b"1000")
         worker.tell(b"REPLY", worker.job()[0], b"answer")
         hall.pass_time(2)
-    assert len(hall.ebus.requests.askers[client.session.address].shelves) < 30
+    assert len(hall.ebus.requests.client_records[client.session.address].batches) < 30

@@ -199,35 +199,35 @@ def check_table(floor: Floor) -> None:
     requests = floor.ebus.requests
     known: dict[int, bytes] = {}
     orphans: Counter[bytes] = Counter()
-    for address, asker in requests.askers.items():
-        assert asker.address == address
-        assert all(client.is_connected for client in asker.connections)
-        assert asker.is_standing_in == (not asker.connections), "just one of them is in the routes"
-        assert asker.is_connected, "what it took over from others finds its client through it"
-        rids = [*asker.open, *(rid for shelf in asker.shelves for rid in shelf.ended)]
+    for address, client_record in requests.client_records.items():
+        assert client_record.address == address
+        assert all(client.is_connected for client in client_record.connections)
+        assert client_record.is_away == (not client_record.connections), "just one of them is in the routes"
+        assert client_record.is_connected, "what it took over from others finds its client through it"
+        rids = [*client_record.open, *(rid for batch in client_record.batches for rid in batch.ended)]
         assert len(set(rids)) == len(rids), "a rid is open or has ended, once"
-        assert address not in requests.crowds or asker.is_standing_in
-        if not asker.connections and address not in requests.crowds:
+        assert address not in requests.crowds or client_record.is_away
+        if not client_record.connections and address not in requests.crowds:
             orphans.update(rids)
-            assert all(asker in requests.orphans[rid] for rid in rids)
-        for rid, number in asker.open.items():
+            assert all(client_record in requests.orphans[rid] for rid in rids)
+        for rid, number in client_record.open.items():
             assert number not in known, "two clients would be told of one message"
             known[number] = rid
-    assert {rid: len(askers) for rid, askers in requests.orphans.items()} == orphans
+    assert {rid: len(client_records) for rid, client_records in requests.orphans.items()} == orphans
     for m in floor.core.open_messages(EBUS):
         if m.is_answerable:
             assert known.pop(m.number, None) == m.client_id, "an open request that nobody would be told of"
     assert all(is_on_disk(floor.core, number) for number in known), "the table knows what is not open"
-    check_shelves(requests)
+    check_batches(requests)
 
 
-def check_shelves(requests: Requests) -> None:
-    shelved = [ended for shelf in requests.shelves for ended in shelf.ended.values()]
-    assert requests.size == sum(len(ended.value) + len(ended.body) for ended in shelved)
-    assert requests.count == len(shelved)
+def check_batches(requests: Requests) -> None:
+    batched = [ended for batch in requests.batches for ended in batch.ended.values()]
+    assert requests.size == sum(len(ended.value) + len(ended.body) for ended in batched)
+    assert requests.count == len(batched)
     assert requests.count <= requests.answers_max
-    assert sorted(map(id, requests.shelves)) == sorted(
-        id(shelf) for asker in requests.askers.values() for shelf in asker.shelves
+    assert sorted(map(id, requests.batches)) == sorted(
+        id(batch) for client_record in requests.client_records.values() for batch in client_record.batches
     )
 
 
