@@ -21,13 +21,13 @@ from dragoman_spark.cli.bars import BARS_MAX, Bars
 from dragoman_spark.cli.command import stopping
 from dragoman_spark.jobs.options import Differences, Options, Progress, Summary
 from dragoman_spark.jobs.state import State, commit
-from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.root import TableRoot
 
 COMMANDS = ("run", "watch", "backfill", "check", "report", "compact")
 
 
 def job(monkeypatch: pytest.MonkeyPatch, module: str, **functions: Any) -> None:
-    """Put a job of the test's own in a real one's place."""
+    """Put a job of the test's own in a real one's root."""
     stand_in = ModuleType(module)
     for name, function in functions.items():
         setattr(stand_in, name, function)
@@ -42,7 +42,7 @@ def lake(tmp_path: Path) -> Path:
     folder = tmp_path / "data/lake/facts/incoming/date=2026-03-02"
     folder.mkdir(parents=True)
     (folder / f"{7:016x}-{1:020d}-{9:020d}.parquet").write_bytes(b"")
-    commit(Place(str(tmp_path / "data/tables")), State(batch=0))
+    commit(TableRoot(str(tmp_path / "data/tables")), State(batch=0))
     return tmp_path / "data"
 
 
@@ -271,7 +271,7 @@ def test_a_second_signal_interrupts() -> None:
 
 
 class Screen:
-    """What is on the screen, in place of rich's."""
+    """What is on the screen, in root of rich's."""
 
     def __init__(self) -> None:
         self.shown: dict[int, tuple[str, int]] = {}

@@ -51,21 +51,21 @@ class Written:
     footer: Any
 
 
-class Place:
-    """A root; names below it are separated by `/`."""
+class TableRoot:
+    """The root of the tables; names below it are separated by `/`."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, address: str) -> None:
         from pyarrow import fs
 
-        self.root = root
+        self.address = address
         self._fs: Any
         try:
-            if "://" in root:
-                self._fs, self._base = fs.FileSystem.from_uri(for_arrow(root))
+            if "://" in address:
+                self._fs, self._base = fs.FileSystem.from_uri(for_arrow(address))
             else:
-                self._fs, self._base = fs.LocalFileSystem(), str(Path(root).absolute())
+                self._fs, self._base = fs.LocalFileSystem(), str(Path(address).absolute())
         except (OSError, ValueError, NotImplementedError) as error:
-            raise OutUnreachable(root, str(error)) from error
+            raise OutUnreachable(address, str(error)) from error
         self._selector, self._is_folder, self._is_nothing = fs.FileSelector, fs.FileType.Directory, fs.FileType.NotFound
         self._has_renames = self._fs.type_name in _RENAMES
         self.is_local = self._fs.type_name == "local"
@@ -81,7 +81,7 @@ class Place:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise OutBusy(self.root) from error
+                raise OutBusy(self.address) from error
             yield
 
     def path(self, name: str) -> str:
@@ -90,11 +90,11 @@ class Place:
 
     def uri(self, name: str) -> str:
         """The address for Spark."""
-        return f"{for_spark(self.root)}/{name}"
+        return f"{for_spark(self.address)}/{name}"
 
     def other_uri(self, name: str) -> str:
         """The address for programs other than Spark and pyarrow."""
-        return self.path(name) if self.is_local else f"{for_arrow(self.root).rstrip('/')}/{name}"
+        return self.path(name) if self.is_local else f"{for_arrow(self.address).rstrip('/')}/{name}"
 
     def read(self, name: str) -> bytes | None:
         """A file's bytes; None: there is none."""
@@ -104,7 +104,7 @@ class Place:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise OutUnreachable(self.root, str(error)) from error
+            raise OutUnreachable(self.address, str(error)) from error
 
     def write(self, name: str, data: bytes) -> None:
         folder, _, last = name.rpartition("/")
@@ -118,7 +118,7 @@ class Place:
                 self._fs.move(target, self.path(name))
                 self._sync(self.path(folder))
         except OSError as error:
-            raise OutUnreachable(self.root, str(error)) from error
+            raise OutUnreachable(self.address, str(error)) from error
 
     def folders(self, name: str) -> list[str]:
         """Names of the folders right below `name`, sorted; empty if it does not exist."""
@@ -179,7 +179,7 @@ class Place:
         try:
             return bool(self._fs.get_file_info([self.path(name)])[0].type != self._is_nothing)
         except OSError as error:
-            raise OutUnreachable(self.root, str(error)) from error
+            raise OutUnreachable(self.address, str(error)) from error
 
     def remove(self, name: str) -> None:
         """Remove a folder with its contents; nothing if it does not exist."""
@@ -189,7 +189,7 @@ class Place:
             return
         except OSError as error:
             if self.exists(name):
-                raise OutUnreachable(self.root, str(error)) from error
+                raise OutUnreachable(self.address, str(error)) from error
 
     def _footers(self, name: str) -> list[Any]:
         from pyarrow import parquet
@@ -203,7 +203,7 @@ class Place:
         try:
             return list(self._fs.get_file_info(self._selector(self.path(name), allow_not_found=True)))
         except OSError as error:
-            raise OutUnreachable(self.root, str(error)) from error
+            raise OutUnreachable(self.address, str(error)) from error
 
     def _sync(self, path: str) -> None:
         if self.is_local:
