@@ -366,7 +366,7 @@ def test_a_message_let_out_of_quarantine_says_that_it_was_there(house: House) ->
 
 
 def test_a_reason_of_a_journal_that_has_more_of_them_is_shown_as_its_fact_has_it() -> None:
-    assert explain.said(explain.LEFT_TEXTS, PURGED) == "purged"
+    assert explain.text_of(explain.LEFT_TEXTS, PURGED) == "purged"
 
 
 # Kinds of workers, and moments between two steps.

@@ -70,7 +70,7 @@ class FuzzNode:
         self.is_wild = False
         self.unanswered: dict[int, tuple[bytes, bool]] = {}  # id → body, and whether DELIVERED is the answer
         self.asked: Counter[int] = Counter()
-        self.heard: dict[str, Counter[int]] = {word: Counter() for word in ("DELIVERED", "REPLY", "UNDELIVERED")}
+        self.operations: dict[str, Counter[int]] = {word: Counter() for word in ("DELIVERED", "REPLY", "UNDELIVERED")}
         self.consumed = 0
         if chance.random() < 0.6:
             for _ in range(chance.randrange(1, 3)):
@@ -128,13 +128,13 @@ class FuzzNode:
             return
         if self.is_wild:
             return
-        self.heard[items[-1]][number] += 1
-        asked, delivered = self.asked[number], self.heard["DELIVERED"][number]
-        ended = self.heard["REPLY"][number] + self.heard["UNDELIVERED"][number]
+        self.operations[items[-1]][number] += 1
+        asked, delivered = self.asked[number], self.operations["DELIVERED"][number]
+        ended = self.operations["REPLY"][number] + self.operations["UNDELIVERED"][number]
         assert delivered <= asked, f"{number} was delivered more often than it was asked"
         assert ended <= asked, f"{number} ended more often than it was asked"
         if items[-1] == "REPLY":
-            assert self.heard["REPLY"][number] <= delivered, f"{number} was answered before it was delivered"
+            assert self.operations["REPLY"][number] <= delivered, f"{number} was answered before it was delivered"
             body = fields["PAYLOAD"].encode("latin-1")
             mine = b"%s%d/%d/" % (ANSWER, self.number, number)
             assert body.startswith(mine) or not body.startswith(ANSWER), f"{number} got another's answer: {body!r}"
@@ -158,8 +158,8 @@ def meanings(data: bytes, cuts: list[int]) -> tuple[list[tuple[object, ...]], st
         for start, stop in zip([0, *cuts], [*cuts, len(data)], strict=True):
             reader.feed(data[start:stop])
     except DOCUMENTED as fault:
-        return ear.heard, fault.code
-    return ear.heard, ""
+        return ear.operations, fault.code
+    return ear.operations, ""
 
 
 def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], Floor]:

@@ -47,7 +47,7 @@ def heard(*parts: bytes) -> list[tuple[object, ...]]:
     reader = RispReader(ear, SIZE_MAX)
     for part in parts:
         reader.feed(part)
-    return ear.heard
+    return ear.operations
 
 
 def test_each_operation_tells_what_its_fields_say() -> None:
@@ -103,7 +103,7 @@ def test_a_payload_over_the_limit_is_refused_by_its_announcement(start: str, cut
     with pytest.raises(PayloadTooLarge) as refused:
         reader.feed(opening[len(opening) * cut :] + b"\xe0\xff\xff\xff\xff" + b"z" * 20)
     assert (refused.value.size, refused.value.size_max) == (0xFFFFFFFF, SIZE_MAX)
-    assert ear.heard == []
+    assert ear.operations == []
 
 
 def test_a_payload_of_just_the_limit_is_taken_and_one_more_is_not() -> None:
@@ -120,7 +120,7 @@ def test_an_unknown_text_of_any_length_is_skipped_without_being_kept() -> None:
     for _ in range(16):
         reader.feed(b"\x0a" * 65536)
     reader.feed(risp("DELIVERED"))
-    assert ear.heard == [("delivered", 1)]
+    assert ear.operations == [("delivered", 1)]
 
 
 @pytest.mark.parametrize(("word", "number"), [("REQUEST", 10), ("REPLY", 11), ("DELIVERED", 13), ("UNDELIVERED", 16)])
@@ -138,7 +138,7 @@ def test_a_payload_that_few_bytes_repeat_again_and_again_costs_the_connection(he
     reader.feed(risp(f"{head} ID=1 QUEUE=q PAYLOAD={'x' * SIZE_MAX} REQUEST"))
     with pytest.raises(RepeatedTooOften):
         reader.feed(risp(again) * 100_000)
-    repeated = len(ear.heard) - 1
+    repeated = len(ear.operations) - 1
     assert RISP_REPEATED_SIZE_MAX // (SIZE_MAX + 64) <= repeated <= RISP_REPEATED_SIZE_MAX // SIZE_MAX + 2
 
 
@@ -147,18 +147,18 @@ def test_an_operation_that_one_byte_repeats_again_and_again_costs_the_connection
     reader = RispReader(ear, SIZE_MAX)
     with pytest.raises(RepeatedTooOften):
         reader.feed(risp("CLEAR QUEUE=q CONSUME") * 2 + risp("CONSUME") * 100_000)
-    assert len(ear.heard) < 20_000
+    assert len(ear.operations) < 20_000
 
 
 def test_a_peer_that_says_everything_anew_needs_no_clear() -> None:
     ear = Transcript()
     reader = RispReader(ear, SIZE_MAX)
     reader.feed(risp("ID=1 DELIVERED ID=1 PAYLOAD=value REPLY QUEUE=q CONSUME ID=2 PAYLOAD= REQUEST") * 30_000)
-    assert len(ear.heard) == 120_000
+    assert len(ear.operations) == 120_000
 
 
 def test_a_payload_may_be_repeated_once_whatever_its_size() -> None:
     body = "x" * (RISP_REPEATED_SIZE_MAX * 2)
     ear = Transcript()
     RispReader(ear, len(body)).feed(risp(f"CLEAR ID=1 QUEUE=q PAYLOAD={body} REQUEST BROADCAST"))
-    assert [said[0] for said in ear.heard] == ["request", "broadcast"]
+    assert [said[0] for said in ear.operations] == ["request", "broadcast"]

@@ -20,12 +20,23 @@ from urllib.parse import parse_qsl, unquote
 from dragoman.client.profile import CLIENT, EMQP, PROFILES, PUBLISH, ROLES, SUBSCRIBE, WORKER, DialectProfile
 from dragoman.errors import BadAddress
 
-__all__ = ["BROKER_FILE", "CLIENT", "PUBLISH", "ROLES", "SUBSCRIBE", "WORKER", "Address", "Place", "parse", "place_of"]
+__all__ = [
+    "BROKER_FILE",
+    "CLIENT",
+    "PUBLISH",
+    "ROLES",
+    "SUBSCRIBE",
+    "WORKER",
+    "Address",
+    "HostPort",
+    "host_port_of",
+    "parse",
+]
 
 BROKER_FILE: Final = "broker.json"
 EXPECTED: Final = f"wants DIALECT://HOST with one of {', '.join(PROFILES)}, or file:DIRECTORY"
 
-Place = tuple[str, int]
+HostPort = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -39,10 +50,10 @@ class Address:
     file: Path | None = None
     queue: str = ""  # the only queue of the dialect; empty: any
 
-    def places(self, role: str) -> list[Place]:
+    def host_ports(self, role: str) -> list[HostPort]:
         """The (host, port) pairs of a role now. A file is read each time: a restarted broker may listen elsewhere."""
         if self.file is not None:
-            return [self._place_from_file(self.file, role)]
+            return [self._host_port_from_file(self.file, role)]
         named = dict(self.ports).get(role)
         if named is None:
             return [(host, self._port(role, port)) for host, port in self.hosts]
@@ -58,7 +69,7 @@ class Address:
             raise BadAddress(self.text, f"names no {role} port; add ?{role}=PORT")
         return port
 
-    def _place_from_file(self, file: Path, role: str) -> Place:
+    def _host_port_from_file(self, file: Path, role: str) -> HostPort:
         try:
             listeners = json.loads(file.read_text())["listeners"]
         except FileNotFoundError:
@@ -66,17 +77,17 @@ class Address:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConnectionError(f"{file} cannot be read: {error}") from None
         name = self.profile.listener(role)
-        told = listeners.get(name)
-        if not told:
+        text = listeners.get(name)
+        if not text:
             raise BadAddress(self.text, f"the broker has no listener {name}")
-        place = place_of(told)
-        assert place is not None
-        return place
+        host_port = host_port_of(text)
+        assert host_port is not None
+        return host_port
 
 
-def place_of(told: str) -> Place | None:
+def host_port_of(text: str) -> HostPort | None:
     """Parse `tcp://HOST:PORT` or `HOST:PORT`; None when it is neither."""
-    host, _, port = told.removeprefix("tcp://").rpartition(":")
+    host, _, port = text.removeprefix("tcp://").rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         return None
     return host.strip("[]"), int(port)
@@ -92,7 +103,7 @@ def parse(text: str) -> Address:
     profile = PROFILES.get(scheme)
     if not colon or profile is None or not rest.startswith("//"):
         raise BadAddress(text, EXPECTED)
-    hosts = tuple(_host(text, place) for place in rest[2:].rstrip("/").split(","))
+    hosts = tuple(_host(text, host_port) for host_port in rest[2:].rstrip("/").split(","))
     queue = profile.queue
     ports = []
     for key, value in asked:
@@ -105,8 +116,8 @@ def parse(text: str) -> Address:
     return Address(text, profile, hosts, tuple(ports), None, queue)
 
 
-def _of_file(text: str, place: str, asked: list[tuple[str, str]]) -> Address:
-    path = Path(place)
+def _of_file(text: str, host_port: str, asked: list[tuple[str, str]]) -> Address:
+    path = Path(host_port)
     options = dict(asked)
     name = options.pop("dialect", EMQP.name)
     if name not in PROFILES:
@@ -124,12 +135,12 @@ def _queue(text: str, name: str) -> str:
     return name
 
 
-def _host(text: str, place: str) -> tuple[str, int]:
-    if place.startswith("["):
-        host, _, port = place[1:].partition("]")
+def _host(text: str, host_port: str) -> tuple[str, int]:
+    if host_port.startswith("["):
+        host, _, port = host_port[1:].partition("]")
         port = port.removeprefix(":")
     else:
-        host, _, port = place.partition(":")
+        host, _, port = host_port.partition(":")
     if not host:
         raise BadAddress(text, "names no host")
     return host, _number(text, port) if port else 0

@@ -77,21 +77,25 @@ FEATURES: Final = [
         REFUSAL,
         "refusal",
         True,
-        "a worker says that it does not do a message; its client is told that there will be no answer",
+        "a worker says that it does not do a message; its client is notified that there will be no answer",
         "a worker without such a word can only answer",
     ),
     Feature(
-        REASON, "reject reason", True, "what the worker gave as its reason reaches the client", "no reason is said"
+        REASON, "reject reason", True, "what the worker gave as its reason reaches the client", "no reason is sent"
     ),
     Feature(
         HANDOVER,
         "delivered notice",
         False,
-        "the client is told, once and before the answer, that a worker has the message",
-        "said by the broker when it gives the message to the worker",
+        "the client is notified, once and before the answer, that a worker has the message",
+        "sent by the broker when it gives the message to the worker",
     ),
     Feature(
-        PRIORITY, "priority", False, "higher ones leave the queue first", "done by the broker; the worker is not told"
+        PRIORITY,
+        "priority",
+        False,
+        "higher ones leave the queue first",
+        "done by the broker; the worker is not notified",
     ),
     Feature(
         RETRIES,
@@ -105,25 +109,25 @@ FEATURES: Final = [
         "timeout",
         False,
         "a hard bound on one attempt",
-        "kept by the broker: the worker is not told, and its late answer is dropped",
+        "kept by the broker: the worker is not notified, and its late answer is dropped",
     ),
     Feature(
         EXPIRY,
         "expiry",
         False,
-        "the instant after which the message is of no use; its client is told that it passed",
-        "kept by the broker: the worker is not told, and its late answer is dropped",
+        "the instant after which the message is of no use; its client is notified that it passed",
+        "kept by the broker: the worker is not notified, and its late answer is dropped",
     ),
     Feature(
         CANCEL,
         "cancel",
         False,
         "the client withdraws a message",
-        "it ends in the broker; a worker that has it is not told, and its answer is dropped",
+        "it ends in the broker; a worker that has it is not notified, and its answer is dropped",
     ),
     Feature(HEADERS, "headers", True, "further words of the client's own, carried to the worker", "dropped"),
     Feature(NO_REPLY, "no reply", False, "a message whose answer its client does not want", ""),
-    Feature(KEPT, "kept notice", False, "the client is told that the broker has the message safely", ""),
+    Feature(KEPT, "kept notice", False, "the client is notified that the broker has the message safely", ""),
     Feature(DELAY, "delay", False, "not given to a worker before an instant", ""),
     Feature(DEDUPE, "dedupe", False, "of all messages with one key the first is taken", ""),
     Feature(STATE, "state", False, "the client asks where its message is", ""),
@@ -216,24 +220,24 @@ WORKER_WORDS: Final = [
     Word(PINGPONG, REPLY, "the next frame that is no word of control (json: SUCCESS)"),
     Word(PINGPONG, REFUSAL, "json form only: ERROR, a failure, tried again while there are retries"),
     Word(PINGPONG, REASON, "json form only: `msg` of the ERROR"),
-    Word(PINGPONG, RETRIES, "a failure, said in the json form, uses one up, too, unless the client is an rq source"),
+    Word(PINGPONG, RETRIES, "a failure reported in the json form uses one up, too, unless the client is an rq source"),
     Word(EMQP, REPLY, "REPLY"),
     Word(
         EMQP, REFUSAL, '`{"error":…}` or the original\'s `TimeoutError`: a failure, tried again while there are retries'
     ),
     Word(EMQP, REASON, "the whole error value"),
     Word(EMQP, RETRIES, "a failure uses one up, too, unless the client is an rq source"),
-    Word(EMQP, TIMEOUT, "told by `timeout:seconds`, if the client said it in eMQP"),
+    Word(EMQP, TIMEOUT, "sent as `timeout:seconds`, if the client set it in eMQP"),
     Word(EMQP, HEADERS, "the header frame as it came"),
     Word(EMQP, TRACE, "`traceparent:…` in the header frame"),
     Word(EBUS, REPLY, "REPLY"),
     Word(EBUS, REFUSAL, "REJECT: final, never tried again"),
     Word(EBUS, REASON, "data of the REJECT"),
     Word(EBUS, TIMEOUT, "kept by the broker: the worker is sent CANCEL"),
-    Word(EBUS, EXPIRY, "told by `stales ms`; CANCEL when it passes"),
+    Word(EBUS, EXPIRY, "sent as `stales ms`; CANCEL when it passes"),
     Word(EBUS, CANCEL, "CANCEL"),
     Word(RQ, REPLY, "REPLY"),
-    Word(RQ, HANDOVER, "said when the consumer says DELIVERED"),
+    Word(RQ, HANDOVER, "sent when the consumer sends DELIVERED"),
     Word(RQ, RETRIES, "UNDELIVERED, which gives the message back to other consumers, uses one up, too"),
 ]
 
@@ -286,8 +290,8 @@ def dropped(client: int, worker: int) -> list[int]:
     """The features that one of the two can express and the other cannot receive."""
     found: list[int] = []
     for feature in CROSSING:
-        is_said = worker_has(worker, feature) if feature <= HANDOVER else client_has(client, feature)
-        if is_said and not survives(client, worker, feature):
+        is_used = worker_has(worker, feature) if feature <= HANDOVER else client_has(client, feature)
+        if is_used and not survives(client, worker, feature):
             found.append(feature)
     return found
 
@@ -296,8 +300,8 @@ def wording(client: int, worker: int, feature: int) -> str:
     """How a surviving feature is expressed on its way; empty: it does not survive."""
     if not survives(client, worker, feature):
         return ""
-    said = WORKERS.text(worker, feature) or FEATURES[feature].otherwise
-    return CLIENTS.text(client, feature) + (" — " + said if said else "")
+    text = WORKERS.text(worker, feature) or FEATURES[feature].otherwise
+    return CLIENTS.text(client, feature) + (" — " + text if text else "")
 
 
 def having(feature: int) -> list[int]:

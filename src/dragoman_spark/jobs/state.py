@@ -112,7 +112,7 @@ def last_state(root: TableRoot) -> State | None:
 def commit(root: TableRoot, state: State) -> None:
     """Commit the batch. Old states are removed, except those that still hold a carried table."""
     root.write(f"{folder(state.batch)}/{_NAME}", state.to_json().encode())
-    needed = {place_of.rpartition("/")[0] for place_of in state.carried.values()}
+    needed = {folder.rpartition("/")[0] for folder in state.carried.values()}
     for batch in _batches(root):
         if batch < state.batch - STATES_KEPT and folder(batch) not in needed:
             root.remove(folder(batch))

@@ -154,19 +154,19 @@ class ClientRole(ZmtpSession):
     def claim(self, client_record: ClientRecord, m: Message, rid: bytes) -> None:
         self.ebus.requests.claim(m, rid, recipient_of(m, client_record, self))
 
-    def on_cancel(self, frames: list[bytes], at: int, is_told: bool) -> None:
+    def on_cancel(self, frames: list[bytes], at: int, is_confirmed: bool) -> None:
         """CANCEL: the request ends and the client is notified. REJECT: the client does not want the reply; nothing more is sent for it."""
         client_record = self.client_record
         number = client_record.open.get(frames[at], 0) if client_record is not None and len(frames) > at else 0
         self.look_up()
         m = self.exchange.fetch(number) if number != 0 else None
         if m is None:
-            if is_told:
+            if is_confirmed:
                 self.exchange.note(self, "EBUS_NOTHING_TO_CANCEL")
             return
         if m.client is not self and client_record is not None:
             self.claim(client_record, m, frames[at])
-        if not is_told:
+        if not is_confirmed:
             self.unwanted = m.number
         self.exchange.cancel(m, BY_CLIENT)
         self.unwanted = 0
