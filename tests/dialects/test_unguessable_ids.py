@@ -10,8 +10,8 @@ from librt.strings import read_i32_le
 from dragoman.model.facts.layout import KEYED
 from tests.core.harness import House
 from tests.core.replaying import check_replay, restart
-from tests.ebus.hall import Asker, Server
-from tests.scale0 import stall
+from tests.dialects.ebus.hall import Asker, Server
+from tests.dialects.scale0 import stall
 
 GUESSES = 300
 

@@ -11,7 +11,7 @@ from dragoman.journal import Disk, Journal
 from dragoman.journal.format import BLOCK_HEADER_SIZE, FORMAT_VERSION
 from dragoman.journal.settings import Durability
 from dragoman.testing.disk import FakeDisk
-from tests.journal.writing import (
+from tests.journal.small_journals import (
     BROKER_ID,
     DIRECTORY,
     SEGMENT_SIZE,

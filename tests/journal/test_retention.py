@@ -10,7 +10,7 @@ import pytest
 from dragoman.journal import Journal, retention
 from dragoman.journal.segments import SegmentInfo
 from dragoman.testing.disk import FakeDisk
-from tests.journal.writing import append_numbers, opened, read_numbers, record, replayed_numbers
+from tests.journal.small_journals import append_numbers, opened, read_numbers, record, replayed_numbers
 
 DAY_NS = 24 * 3600 * 1_000_000_000
 

@@ -22,7 +22,7 @@ from dragoman.journal.tools.salvage import salvage
 from dragoman.journal.tools.verify import verify
 from dragoman.testing.disk import FakeDisk
 from dragoman_lab.sim.machine.disk import PowerCut, SimDisk
-from tests.journal.writing import (
+from tests.journal.small_journals import (
     BROKER_ID,
     DIRECTORY,
     append_numbers,

@@ -12,7 +12,7 @@ import pytest
 from dragoman.errors import JournalFailing, JournalFull
 from dragoman.journal import Disk, Journal
 from dragoman.testing.disk import FakeDisk
-from tests.journal.writing import DIRECTORY, SEGMENT_SIZE, append_numbers, opened, record, replayed_numbers
+from tests.journal.small_journals import DIRECTORY, SEGMENT_SIZE, append_numbers, opened, record, replayed_numbers
 
 BLOCK = 4000
 

@@ -12,7 +12,7 @@ from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import Daemon
 from tests.runtime.peers import Client, Peer, RawPeer, Worker, new_id, round_trip_ms
-from tests.wire.dialogue import opening, ready
+from tests.wire.zmtp.dialogue import opening, ready
 
 pytestmark = pytest.mark.long
 

@@ -1,0 +1,199 @@
+"""Our own client's and worker's ends, face to face with the broker's sessions."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.dialects.endpoint import ANSWERED, FAILED, REFUSED, CallOptions
+from dragoman.dialects.pingpong.endpoints import PingpongClientEndpoint, PingpongWorkerEndpoint
+from dragoman.dialects.pingpong.words import PACKAGE, PLAIN
+from dragoman.dialects.session import Session
+from dragoman.model.words import BY_OPERATOR
+from dragoman.wire.zmtp.frames import encode_message
+from tests.dialects.pingpong.table import ClientPlayer, Table, ready_worker
+
+SIZE_MAX = 1 << 20
+
+
+@pytest.fixture
+def table() -> Table:
+    return Table()
+
+
+class Wire:
+    """A endpoint and the session it talks to; `pass_on` carries bytes until both are silent."""
+
+    def __init__(self, table: Table, endpoint: PingpongClientEndpoint | PingpongWorkerEndpoint, listener: str) -> None:
+        self.table = table
+        self.endpoint = endpoint
+        self.session: Session = table.dialects.session(listener)
+        self.session.start()
+        self.session.receive(endpoint.opening())
+        self.heard: list[tuple[object, ...]] = []
+        self.pass_on()
+
+    def pass_on(self) -> list[tuple[object, ...]]:
+        """What the endpoint has heard since the last look."""
+        while True:
+            self.table.commit()
+            to_endpoint = self.session.take_all()
+            if to_endpoint:
+                self.heard.extend(self.endpoint.receive(to_endpoint))
+            to_broker = self.endpoint.data_to_send()
+            if to_broker:
+                self.session.receive(to_broker)
+            if not to_endpoint and not to_broker:
+                heard, self.heard = self.heard, []
+                return heard
+
+
+def serving(table: Table) -> tuple[PingpongWorkerEndpoint, Wire]:
+    endpoint = PingpongWorkerEndpoint(SIZE_MAX)
+    wire = Wire(table, endpoint, "pingpong.worker")
+    endpoint.serve([(10, b"pingpong")], 1)
+    wire.pass_on()
+    return endpoint, wire
+
+
+def test_a_call_reaches_a_worker_and_comes_back(table: Table) -> None:
+    worker, worker_wire = serving(table)
+    client = PingpongClientEndpoint(SIZE_MAX)
+    client_wire = Wire(table, client, "pingpong.client")
+    assert client.is_ready
+    assert worker.is_ready
+    client.request(b"call-1", CallOptions(b"pingpong"), b"body")
+    client_wire.pass_on()
+    ((job_id, seconds, body),) = worker_wire.pass_on()
+    assert (seconds, body) == (0.0, b"body")
+    assert isinstance(job_id, bytes)
+    worker.reply(job_id, b"value")
+    worker.ready(1)
+    worker_wire.pass_on()
+    assert client_wire.pass_on() == [(ANSWERED, b"call-1", b"value")]
+
+
+def test_refusals_and_failures_are_told_apart(table: Table) -> None:
+    worker = ready_worker(table)
+    client = PingpongClientEndpoint(SIZE_MAX)
+    wire = Wire(table, client, "pingpong.client")
+    client.request(b"1", CallOptions(b"pingpong"), b"PONG")
+    client.request(b"2", CallOptions(b"pingpong"), b"job")
+    wire.pass_on()
+    table.core.cancel(next(iter(worker.broker_side.held.values())), BY_OPERATOR)
+    said = {call_id: (what, value) for what, call_id, value in wire.pass_on() + wire.pass_on()}
+    assert said[b"2"] == (FAILED, b"BY_OPERATOR")
+
+
+def test_a_refusal_says_why(table: Table) -> None:
+    ready_worker(table)
+    client = PingpongClientEndpoint(SIZE_MAX)
+    wire = Wire(table, client, "pingpong.client")
+    client.request(b"1", CallOptions(b"pingpong"), b"EXIT")
+    ((what, call_id, value),) = wire.pass_on()
+    assert (what, call_id) == (REFUSED, b"1")
+    assert isinstance(value, bytes)
+    assert value.startswith(b"INEXPRESSIBLE")
+
+
+def test_a_worker_pings_each_second_also_while_busy(table: Table) -> None:
+    endpoint, wire = serving(table)
+    endpoint.beat(100.0)
+    assert endpoint.data_to_send() == b""
+    endpoint.beat(100.5)
+    assert endpoint.data_to_send() == b""
+    endpoint.beat(101.0)
+    assert endpoint.data_to_send() == encode_message([b"", b"PING"])
+    ClientPlayer(table).order(b"job")
+    wire.pass_on()
+    endpoint.beat(102.0)
+    assert endpoint.data_to_send() == encode_message([b"", b"PING"])
+
+
+def test_a_broker_silent_for_three_seconds_is_over(table: Table) -> None:
+    endpoint, wire = serving(table)
+    endpoint.beat(100.0)
+    endpoint.beat(103.0)
+    assert not endpoint.is_over
+    wire.pass_on()  # it answers the PING
+    endpoint.beat(103.5)
+    endpoint.beat(106.5)
+    assert not endpoint.is_over
+    endpoint.beat(106.75)
+    assert endpoint.is_over
+    assert "silent" in endpoint.problem
+
+
+def test_two_connections_never_share_an_identity(table: Table) -> None:
+    _, first = serving(table)
+    _, second = serving(table)
+    assert first.session.address != second.session.address
+
+
+def test_exit_ends_a_worker(table: Table) -> None:
+    table.pingpong.settings.send_exit = True
+    endpoint, wire = serving(table)
+    table.pingpong.draining()
+    wire.pass_on()
+    assert endpoint.is_over
+    assert "EXIT" in endpoint.problem
+
+
+def test_the_second_copy_of_the_first_job_is_known_for_what_it_is(table: Table) -> None:
+    endpoint, wire = serving(table)
+    client = ClientPlayer(table)
+    client.order(b"first")
+    ((job_id, _, _),) = wire.pass_on()
+    table.pass_time(1.0)
+    endpoint.beat(100.0)
+    endpoint.beat(101.0)
+    assert wire.pass_on() == []
+    assert isinstance(job_id, bytes)
+    endpoint.reply(job_id, b"done")
+    client.order(b"second")
+    ((job_id, _, body),) = wire.pass_on()
+    assert body == b"second"
+    assert isinstance(job_id, bytes)
+    endpoint.reply(job_id, b"done too")
+    wire.pass_on()
+    assert client.results() == [b"done", b"done too"]
+    session = wire.session
+    assert getattr(session, "form", None) == PACKAGE
+
+
+def test_a_second_copy_that_crosses_the_result_is_not_run(table: Table) -> None:
+    endpoint, wire = serving(table)
+    client = ClientPlayer(table)
+    client.order(b"first")
+    ((job_id, _, _),) = wire.pass_on()
+    table.pass_time(1.0)
+    endpoint.beat(100.0)
+    endpoint.beat(101.0)
+    wire.session.receive(endpoint.data_to_send())  # its PING reaches the broker, which sends the job again …
+    assert isinstance(job_id, bytes)
+    endpoint.reply(job_id, b"done")  # … while the result leaves
+    client.order(b"second")
+    ((_, _, body),) = wire.pass_on()
+    assert body == b"second"
+    assert client.results() == [b"done"]
+    assert getattr(wire.session, "form", None) == PLAIN
+
+
+@pytest.mark.parametrize("value", [b"READY", b"PING"])
+def test_a_result_that_is_a_word_of_control_arrives_all_the_same(table: Table, value: bytes) -> None:
+    endpoint, wire = serving(table)
+    client = ClientPlayer(table)
+    client.order(b"job")
+    ((job_id, _, _),) = wire.pass_on()
+    assert isinstance(job_id, bytes)
+    endpoint.reply(job_id, value)
+    wire.pass_on()
+    assert client.results() == [value]
+
+
+def test_after_its_goodbye_a_worker_takes_nothing_new(table: Table) -> None:
+    endpoint, wire = serving(table)
+    endpoint.goodbye()
+    ClientPlayer(table).order(b"job")
+    assert wire.pass_on() == []
+    wire.session.ended()
+    assert ready_worker(table).jobs() == [[b"", b"job"]]
