@@ -31,7 +31,7 @@ from dragoman.core.topics import Topics
 from dragoman.limits import HEADERS_SIZE_MAX, ID_SIZE_MAX, NOTES_MAX, QUEUES_LISTED_MAX
 from dragoman.limits import SCHEDULES_MAX as SCHEDULES_COUNT_MAX
 from dragoman.model.exchange import Exchange, QueueCount
-from dragoman.model.facts.layout import DELIVERED, LATE, NO_DIALECT, QUEUE_NAMED, SCHEDULED, STARTED, UNSCHEDULED
+from dragoman.model.facts.layout import LATE, NO_DIALECT, QUEUE_NAMED, SCHEDULED, STARTED, UNSCHEDULED
 from dragoman.model.facts.records import FactLog
 from dragoman.model.facts.texts import schedule_text
 from dragoman.model.message import NOWHERE, Message, fact_id_of
@@ -127,7 +127,7 @@ class Core(Exchange):
         if self.refusing != TAKEN:
             return self.refusing
         state = self.state
-        queue = state.queues.get(message.queue)
+        queue = state.queue_named(message.queue)
         if queue is None:
             refusal = self.roster.check_name(message.queue)
             if refusal != TAKEN:
@@ -164,7 +164,7 @@ class Core(Exchange):
             return QUEUE_FULL
         if queue.strict > 0 and queue.strict == len(queue.servings) and not queue.is_expressible(message):
             return INEXPRESSIBLE
-        if message.dedupe:
+        if len(message.dedupe) > 0:
             if len(message.dedupe) > ID_SIZE_MAX:
                 return TOO_LONG
             known = queue.dedupe.get(message.dedupe)
@@ -266,7 +266,7 @@ class Core(Exchange):
     def delivered(self, peer: Peer, message: Message) -> None:
         if message.worker is not peer or message.delivered_ns != 0:
             return
-        self.log.numbered(DELIVERED, message.number, peer.number, b"")
+        self.log.delivered(message, peer.number)
         self.state.on_delivered(message)
         if message.flags & HANDOVER_WANTED and not message.is_handed_over:
             self.dispatch.hand_over(message)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import final
 
+from mypy_extensions import i64
+
 from dragoman.core.state.lines import Lane, Line
 from dragoman.core.state.queue import Queue
 from dragoman.limits import QUEUES_TALLIED_MAX
@@ -33,7 +35,7 @@ class Tallies:
         self.settled: list[Cell] = [Cell() for _ in range(DIALECTS * ROW_SIZE)]
 
     def count_accepted(self, m: Message) -> None:
-        self.accepted[m.dialect].count += 1
+        self.accepted[i64(m.dialect)].count += 1
 
     def count_first_lease(self, m: Message, queue: Queue) -> None:
         spans = queue.spans
@@ -46,7 +48,8 @@ class Tallies:
         if spans is None:
             spans = self.make_spans(queue)
         spans.total.add(bucket_of(now_ns - m.accepted_ns))
-        self.settled[m.dialect * ROW_SIZE + (by.dialect if by is not None else NOBODY)].count += 1
+        worker: i64 = by.dialect if by is not None else NOBODY
+        self.settled[i64(m.dialect) * ROW_SIZE + worker].count += 1
 
     def make_spans(self, queue: Queue) -> Spans:
         spans = self.other_spans

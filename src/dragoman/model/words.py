@@ -15,6 +15,8 @@ EMQP: Final = 3
 EBUS: Final = 4
 RQ: Final = 5
 DIALECT_NAMES: Final = ["internal", "scale0", "pingpong", "emqp", "ebus", "rq"]
+# Dialects, as bits, whose client's id of a message is its id towards workers too, if no other open message has it.
+NAMED_BY_CLIENT: Final = 1 << EMQP
 # The matrix of settlements: a row per client dialect, with a column per worker dialect and one for messages settled by no worker.
 DIALECTS: Final = 6
 NOBODY: Final = DIALECTS

@@ -124,7 +124,9 @@ def every_fact() -> bytes:
     log.accepted(m)
     log.accepted(plain)
     log.carried(b"".join([(63).to_bytes(4, "little"), b"\x05", bytes(58)]), 5)
+    m.attempt = 1  # the fact of the second attempt is written before it is applied
     log.leased(m, 9)
+    m.attempt = 2
     log.released(m, 9, words.RQ, 3, 500_000, words.WORKER_LOST, True)
     log.released(m, 9, layout.NO_DIALECT, -1, 0, words.BROKER_STARTED, False)
     log.closed(m, 9, words.RQ, 20, STATE_NAMES.index("done"), words.ANSWERED, 9)

@@ -56,10 +56,10 @@ def test_an_accepted_fact_comes_back_whole() -> None:
 
 def test_the_moves_of_a_message_come_back_whole() -> None:
     m = a_message()
-    m.attempt, m.accepted_ns, m.first_leased_ns, m.leased_ns, m.delivered_ns = 2, 100, 101, 102, 103
-    m.asked_due_ns = 90
+    m.attempt, m.accepted_ns, m.asked_due_ns = 1, 100, 90
     log = FactLog()
     log.leased(m, 9)
+    m.attempt, m.first_leased_ns, m.leased_ns, m.delivered_ns = 2, 101, 102, 103
     log.released(m, 9, words.RQ, 3, 500, words.WORKER_LOST, True)
     log.closed(m, 9, words.RQ, 20, STATE_NAMES.index("done"), words.ANSWERED, 9)
     assert decode_block(log.take()) == [
