@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from dragoman.limits import WRITTEN_ASIDE_SIZE
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import JOURNAL_FULL, TAKEN
 from dragoman_lab.sim.checks.facts import Chronicle, Life
@@ -515,3 +516,35 @@ def test_the_last_client_asks_again_when_the_journal_was_full_for_a_moment_and_o
         probe.on_left(
             probe.wire, [b"", VERSION, b"REPLY", b"5", b'{"error":{"type":"JOURNAL_FAILING"}}', b"probe~0002"]
         )
+
+
+# -- a large block is written beside the loop: that is no sync ----------------------------------------------------------
+
+
+def test_after_a_failed_sync_a_large_block_releases_nothing_that_waits_for_a_sync() -> None:
+    def acknowledged() -> list[bytes]:
+        return [frames[4] for frames in scene.received("client") if frames[2] == b"ACK"]
+
+    large = b"x" * (WRITTEN_ASIDE_SIZE + 1)
+    scene = play(
+        [
+            ("connect", "client", "emqp.client", b"client"),
+            ("wait", 1),
+            ("slow", 2000),  # so long does a sync take, and a write beside the loop
+            ("fail_syncs", 1000),
+            emqp_request(b"small", b"mail", b"ack-requested", b"small"),
+            ("wait", 1),
+            emqp_request(b"large", b"mail", b"", large),  # while the sync runs: it is the next block
+            ("wait", 2),
+        ],
+        {"journal.durability": "disk"},
+    )
+    assert scene.running.broker.committer.trouble is not None, "the sync has failed"
+    assert (scene.running.broker.committer.is_busy, len(scene.facts("accepted"))) == (True, 1), "it is being written"
+    scene.play([("wait", 2)])
+    assert len(scene.facts("accepted")) == 2, "it was written"
+    assert acknowledged() == []
+    scene.play([("clear",), ("wait", 5)])
+    assert acknowledged() == [b"small"], "both are synced"
+    scene.play([("power",), ("start",)])
+    assert len(scene.facts("accepted")) == 2
