@@ -21,7 +21,8 @@ HOSTILE_QUEUE = "<script>alert('queue')</script>"
 
 @contextmanager
 def all_dialects(data: Path) -> Iterator[Tally]:
-    """Clients of all five ask workers of all five, until the block ends."""
+    """Clients of all five ask workers of all five, until the block ends; then every client gets its answer before the workers leave, so
+    that nothing is left open."""
     tally = Tally()
     loop = asyncio.new_event_loop()
     ready, stop = threading.Event(), asyncio.Event()
@@ -34,6 +35,7 @@ def all_dialects(data: Path) -> Iterator[Tally]:
             clients.start()
             ready.set()
             await stop.wait()
+            await clients.finish()
             await clients.stop()
         except BaseException as fault:
             faults.append(fault)
@@ -50,6 +52,7 @@ def all_dialects(data: Path) -> Iterator[Tally]:
     finally:
         loop.call_soon_threadsafe(stop.set)
         thread.join(START_S)
+        assert not thread.is_alive(), "the load does not end"
         loop.close()
 
 

@@ -14,7 +14,7 @@ from mypy_extensions import i64
 from dragoman.core.dispatch import Dispatch
 from dragoman.core.lifecycle import ANSWER, CANCEL, LEASED, QUARANTINED, REJECT, held_messages
 from dragoman.core.quarantine import Quarantine
-from dragoman.core.queries.peek import peek_by_id
+from dragoman.core.queries.peek import peek_by_id, peek_expiring
 from dragoman.core.retries import backoff_ns
 from dragoman.core.roster import Roster
 from dragoman.core.routes import Routes
@@ -28,7 +28,7 @@ from dragoman.core.state.state import State
 from dragoman.core.storage.kept import BeginLoad, Kept, Look, ReadRecord
 from dragoman.core.tallies import Tallies
 from dragoman.core.topics import Topics
-from dragoman.limits import HEADERS_SIZE_MAX, ID_SIZE_MAX, NOTES_MAX, QUEUES_LISTED_MAX
+from dragoman.limits import EXPIRING_READ_MAX, HEADERS_SIZE_MAX, ID_SIZE_MAX, NOTES_MAX, QUEUES_LISTED_MAX
 from dragoman.limits import SCHEDULES_MAX as SCHEDULES_COUNT_MAX
 from dragoman.model.exchange import Exchange, QueueCount
 from dragoman.model.facts.layout import LATE, NO_DIALECT, QUEUE_NAMED, SCHEDULED, STARTED, UNSCHEDULED
@@ -199,7 +199,9 @@ class Core(Exchange):
         return message.body
 
     def open_messages(self, dialect: int) -> list[Message]:
-        return [m for m in self.state.messages.values() if m.dialect == dialect]
+        found = {m.number: m for m in peek_expiring(self.state, EXPIRING_READ_MAX) if m.dialect == dialect}
+        found.update({m.number: m for m in self.state.messages.values() if m.dialect == dialect})
+        return [found[number] for number in sorted(found)]
 
     def readdress(self, message: Message, client: Peer) -> None:
         """A message that waits in a line keeps its address: the line is chosen by the address it was accepted with."""

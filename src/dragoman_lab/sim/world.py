@@ -347,9 +347,11 @@ class World:
         while self.timeline.now_ns < end_ns and self.life.core.refusing:
             self.run_until(self.timeline.now_ns + SECOND_NS // 4)
         assert not self.life.core.refusing, f"new work is refused for ever: {REFUSAL_CODES[self.life.core.refusing]}"
-        probe = Probe(self)
+        probe = Probe(self, self.plan.queues[0])
         # Not quiet before: the broker may only now have read what a stalled client had sent long ago.
         while self.timeline.now_ns < end_ns and not (probe.is_answered and self._is_quiet()):
+            if probe.is_refused and not self.life.core.refusing:
+                probe.ask()
             self._operator.heal(self.life)
             self.run_until(self.timeline.now_ns + SECOND_NS // 4)
         assert probe.is_answered, "a new client is not served"

@@ -160,7 +160,7 @@ class Requests:
         self.is_loaded: bool = False
 
     def load(self) -> None:
-        """Load the requests accepted before a restart: all are orphans until their clients reconnect."""
+        """Load the requests accepted before a restart: all are orphans until their clients reconnect. Every request expires."""
         if self.is_loaded:
             return
         self.is_loaded = True
