@@ -12,19 +12,17 @@ from starlette.middleware import Middleware
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from dragoman.web import actions, logging_in, stream
+from dragoman.web import actions, forms, stream
 from dragoman.web.connections import Turnstile
 from dragoman.web.desk import Desk
 from dragoman.web.display import showing
-from dragoman.web.display.seals import Seals
-from dragoman.web.guard import Guard
+from dragoman.web.guard import Guard, Seals, WebSettings
 from dragoman.web.link import Link
 from dragoman.web.metrics import page as metrics
 from dragoman.web.metrics.metric_labels import Crowd
 from dragoman.web.rendering import Renderer
 from dragoman.web.samples.sample_file import SampleFile
 from dragoman.web.samples.sampling import Sampler
-from dragoman.web.settings import WebSettings
 from dragoman.web.stream import Streams
 
 STATIC: Final = Path(__file__).parent / "static"
@@ -52,9 +50,9 @@ def build(data: Path, settings: WebSettings, port: int) -> Starlette:
             Route("/metrics", metrics.metrics),
             Route("/livez", metrics.livez),
             Route("/readyz", metrics.readyz),
-            Route("/login", logging_in.show, methods=["GET"]),
-            Route("/login", logging_in.enter, methods=["POST"]),
-            Route("/logout", logging_in.leave, methods=["POST"]),
+            Route("/login", forms.show_login, methods=["GET"]),
+            Route("/login", forms.log_in, methods=["POST"]),
+            Route("/logout", forms.log_out, methods=["POST"]),
             Route("/stream", stream.stream),
             Route("/confirm/{name}", actions.confirm, methods=["GET"]),
             Route("/do/{name}", actions.do, methods=["POST"]),

@@ -1,4 +1,5 @@
-"""Start and stop of the web process: it reads its settings from stdin once and serves until stdin closes.
+"""Start and stop of the web process, `python -m dragoman.web.process DATA FD`: it reads its settings from stdin once and serves until stdin
+closes. runtime/children/webpage describes the protocol between it and the broker; FD is the listening socket, inherited.
 
 It runs at a lower scheduling priority than the broker. Each sample is saved when it is taken, so the process exits immediately when the
 broker has gone.
@@ -22,7 +23,7 @@ import uvloop
 
 from dragoman.web.app import build
 from dragoman.web.connections import IDLE_S, protocol_of
-from dragoman.web.settings import WebSettings
+from dragoman.web.guard import WebSettings
 
 NICE: Final = 10
 SETTINGS_SIZE_MAX: Final = 1 << 20
@@ -102,3 +103,7 @@ async def end_with(parent: asyncio.StreamReader, server: uvicorn.Server) -> None
     while await parent.readline():
         pass  # the parent sends nothing else
     server.should_exit = True
+
+
+if __name__ == "__main__":
+    sys.exit(run(Path(sys.argv[1]), int(sys.argv[2])))
