@@ -20,7 +20,7 @@ from dragoman_lab.sim.machine.loop import MS_NS
 from dragoman_lab.sim.machine.risp import RispEnd
 
 if TYPE_CHECKING:
-    from dragoman_lab.sim.machine.surroundings import Surroundings
+    from dragoman_lab.sim.machine.life import Surroundings
 
 SHOWN_SIZE = 60  # bytes of a frame that a verbose run prints
 STALL_HIGH = 100  # unread bytes of a peer before the broker's writing is paused
