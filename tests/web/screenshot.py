@@ -20,7 +20,7 @@ from typing import Any
 
 from dragoman.client.app import App
 from dragoman.client.job import Job
-from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker import WorkerSettings
 from dragoman.client.worker.worker import Worker
 from dragoman.model.units import SECOND_NS
 from dragoman.web.samples.history import SLOT_NS, SLOTS_KEPT, Point

@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from dragoman.client.app import App
-from dragoman.model.buckets import bucket_of
-from dragoman.web.samples.samples import between, quantiles
+from dragoman.model.buckets import between, bucket_of
+from dragoman.web.samples.samples import quantiles
 from dragoman.web.stream import STREAMS_MAX
 from tests.cli.broker import Servant
 from tests.eventmq.waiting import wait_for
