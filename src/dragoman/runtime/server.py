@@ -30,8 +30,8 @@ from dragoman.runtime.connection import Connection
 from dragoman.runtime.links.rq_links import RqLinks
 from dragoman.runtime.links.scale0_watch import Scale0File, Scale0Fleet
 from dragoman.runtime.process import logs
-from dragoman.runtime.process.binding import bind
 from dragoman.runtime.process.home import Home
+from dragoman.runtime.process.machine import bind
 from dragoman.runtime.recovery import begin_boot, open_journal, recover
 from dragoman.runtime.settings import apply_core, journal_settings
 from dragoman.runtime.upkeep import Upkeep

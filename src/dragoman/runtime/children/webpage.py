@@ -22,8 +22,8 @@ import structlog
 
 from dragoman.runtime.children.child import Child
 from dragoman.runtime.config import Config, Listener
-from dragoman.runtime.process.binding import bind
 from dragoman.runtime.process.home import Home
+from dragoman.runtime.process.machine import bind
 
 FINISH_S: Final = 5.0
 BACKLOG: Final = 128
