@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import dragoman
-import dragoman_lab.recordings.errors
+import dragoman_lab.recordings.captures
 from dragoman.errors import DragomanError
 from dragoman.model.words import REASON_NAMES, REFUSAL_CODES
 

@@ -11,7 +11,7 @@ import zmq
 
 from dragoman import App
 from dragoman.cli.ports import lasting_port
-from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker import WorkerSettings
 from dragoman.client.worker.worker import Worker
 from tests.client import errands as e
 from tests.client.raw_broker import RawBroker

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.cli.root import run
 from dragoman.client import address
-from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker import WorkerSettings
 from dragoman.testing.broker import running_worker
 from tests.client import errands as e
 from tests.runtime.daemon import Daemon

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import App
-from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker import WorkerSettings
 from dragoman.client.worker.worker import Worker
 from dragoman.errors import AnswerLost
 from tests.client import errands as e

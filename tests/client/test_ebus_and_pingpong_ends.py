@@ -11,7 +11,7 @@ import zmq
 
 from dragoman import App
 from dragoman.client.job import Job
-from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker import WorkerSettings
 from dragoman.client.worker.worker import Worker
 from dragoman.errors import AnswerLost, JobFailed, NoAnswer, Refused
 from tests.client.stand_in import StandIn

@@ -16,7 +16,7 @@ from dragoman.client.features import check_options
 from dragoman.client.handle import Handle
 from dragoman.client.options import Options
 from dragoman.client.profile import CLIENT, PROFILES, PUBLISH, SUBSCRIBE, WORKER, DialectProfile
-from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker import WorkerSettings
 from dragoman.client.worker.worker import Worker
 from dragoman.dialects.endpoint import (
     ClientEndpoint,

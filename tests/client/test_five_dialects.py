@@ -13,7 +13,7 @@ import pytest
 
 from dragoman import App
 from dragoman.client import address
-from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker import WorkerSettings
 from dragoman.client.worker.worker import Worker
 from dragoman.errors import JobFailed
 from tests.client import errands as e

@@ -13,7 +13,7 @@ import zmq.asyncio
 
 from dragoman import App
 from dragoman.client import address
-from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker import WorkerSettings
 from dragoman.client.worker.worker import Worker
 from tests.cli.raw_emqp import RawEmqp
 

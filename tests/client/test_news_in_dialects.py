@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman import App
-from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker import WorkerSettings
 from dragoman.testing.broker import running_worker
 from tests.runtime.daemon import Daemon
 

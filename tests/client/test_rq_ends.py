@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from dragoman import App
-from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker import WorkerSettings
 from dragoman.client.worker.worker import Worker
 from dragoman.errors import AnswerLost, JobFailed, NoAnswer, Refused
 from tests.client.raw_broker import RawBroker, Visit

@@ -19,7 +19,7 @@ from random import Random
 import zmq
 
 from dragoman.client.app import App
-from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker import WorkerSettings
 from dragoman.errors import Refused
 from dragoman.journal.format import segment_name
 from dragoman.journal.tools.backup import backup, restore

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.journal import FactLog
 from dragoman.testing.disk import FakeDisk
-from dragoman.testing.journal_checks import JournalChecks
+from tests.journal.journal_checks import JournalChecks
 from tests.journal.small_journals import opened
 
 

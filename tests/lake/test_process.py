@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import subprocess
@@ -24,11 +25,11 @@ pytestmark = pytest.mark.timeout(240)
 
 
 class Child:
-    """`python -m dragoman.lake` and the lines it says."""
+    """`python -m dragoman.lake.process` and the lines it says."""
 
-    def __init__(self, data: Path, *arguments: str, root: str | None = None) -> None:
-        command = [sys.executable, "-m", "dragoman.lake", "--journal", str(data / "journal")]
-        command += ["--root", root or str(data / "lake"), *arguments]
+    def __init__(self, data: Path, root: str | None = None, **options: float) -> None:
+        told = {"journal": str(data / "journal"), "root": root or str(data / "lake"), **options}
+        command = [sys.executable, "-m", "dragoman.lake.process", json.dumps(told)]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=dict(os.environ)
         )
@@ -63,8 +64,8 @@ class Child:
 
 
 @contextmanager
-def child(data: Path, *arguments: str, root: str | None = None) -> Iterator[Child]:
-    started = Child(data, *arguments, root=root)
+def child(data: Path, root: str | None = None, **options: float) -> Iterator[Child]:
+    started = Child(data, root, **options)
     try:
         yield started
     finally:
@@ -77,7 +78,7 @@ def child(data: Path, *arguments: str, root: str | None = None) -> Iterator[Chil
 
 
 def test_it_seals_what_is_synced_and_says_so(tmp_path: Path) -> None:
-    with journal(tmp_path) as log, child(tmp_path, "--interval-s", "0.2") as sealer:
+    with journal(tmp_path) as log, child(tmp_path, interval_s=0.2) as sealer:
         last = append(log, 5, blocks=3)
         sealer.say("synced 10")
         assert sealer.hear() == "sealed 0 0 0"
@@ -91,7 +92,7 @@ def test_it_seals_what_is_synced_and_says_so(tmp_path: Path) -> None:
 
 
 def test_when_its_parent_dies_it_flushes_what_it_may_and_ends(tmp_path: Path) -> None:
-    with journal(tmp_path) as log, child(tmp_path, "--interval-s", "1000") as sealer:
+    with journal(tmp_path) as log, child(tmp_path, interval_s=1000) as sealer:
         append(log, 5, blocks=3)
         sealer.say("synced 12")
         assert sealer.hear() == "sealed 0 0 0"
@@ -100,7 +101,7 @@ def test_when_its_parent_dies_it_flushes_what_it_may_and_ends(tmp_path: Path) ->
 
 
 def test_enough_rows_are_sealed_before_their_time_and_joined(tmp_path: Path) -> None:
-    with journal(tmp_path) as log, child(tmp_path, "--interval-s", "1000", "--rows-max", "20") as sealer:
+    with journal(tmp_path) as log, child(tmp_path, interval_s=1000, rows_max=20) as sealer:
         last = append(log, 10, blocks=10)
         sealer.say(f"synced {last}")
         told = [sealer.hear_words()[1] for _ in range(6)]
@@ -113,13 +114,13 @@ def test_enough_rows_are_sealed_before_their_time_and_joined(tmp_path: Path) -> 
 
 def test_a_killed_sealer_is_followed_by_one_that_goes_on(tmp_path: Path) -> None:
     with journal(tmp_path) as log:
-        with child(tmp_path, "--interval-s", "0.05") as sealer:
+        with child(tmp_path, interval_s=0.05) as sealer:
             sealer.say(f"synced {append(log, 5, blocks=20)}")
             sealer.hear()
             sealer.process.kill()
             sealer.process.wait(WAIT_S)
         last = append(log, 5, blocks=20)
-        with child(tmp_path, "--interval-s", "0.05") as sealer:
+        with child(tmp_path, interval_s=0.05) as sealer:
             sealer.say(f"synced {last}")
             assert sealer.hear_words()[0] == "sealed"
             assert sealer.end() == 0
@@ -138,7 +139,7 @@ def test_a_second_sealer_of_the_same_journal_ends_at_once(tmp_path: Path) -> Non
 
 def test_a_store_in_trouble_is_told_and_the_end_is_not_held_up(tmp_path: Path) -> None:
     (tmp_path / "lake").write_text("in the way")
-    with journal(tmp_path) as log, child(tmp_path, "--interval-s", "0.05") as sealer:
+    with journal(tmp_path) as log, child(tmp_path, interval_s=0.05) as sealer:
         sealer.say(f"synced {append(log, 5)}")
         assert sealer.hear() == "sealed 0 0 0"
         assert sealer.hear_words()[:2] == ["trouble", "LAKE_UNREACHABLE"]
@@ -149,7 +150,7 @@ def test_trouble_with_tidying_ends_without_a_new_fact(tmp_path: Path) -> None:
     in_the_way = tmp_path / "lake" / "facts" / HISTORY / "date=2026-01-01"
     in_the_way.parent.mkdir(parents=True)
     in_the_way.write_text("in the way")
-    with journal(tmp_path) as log, child(tmp_path, "--interval-s", "0.05") as sealer:
+    with journal(tmp_path) as log, child(tmp_path, interval_s=0.05) as sealer:
         sealer.say(f"synced {append(log, 5)}")
         assert [sealer.hear_words()[1] for _ in range(2)] == ["0", "5"]
         assert sealer.hear_words()[:2] == ["trouble", "LAKE_UNREACHABLE"]
@@ -161,7 +162,7 @@ def test_trouble_with_tidying_ends_without_a_new_fact(tmp_path: Path) -> None:
 
 
 def test_a_journal_behind_its_lake_is_refused_for_good(tmp_path: Path) -> None:
-    with journal(tmp_path) as log, child(tmp_path, "--interval-s", "0.05") as sealer:
+    with journal(tmp_path) as log, child(tmp_path, interval_s=0.05) as sealer:
         sealer.say(f"synced {append(log, 5, blocks=2)}")
         assert [sealer.hear_words()[1] for _ in range(2)] == ["0", "10"]
         assert sealer.end() == 0
@@ -172,7 +173,7 @@ def test_a_journal_behind_its_lake_is_refused_for_good(tmp_path: Path) -> None:
 
 
 def test_a_journal_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
-    with child(tmp_path, "--interval-s", "0.05") as sealer:
+    with child(tmp_path, interval_s=0.05) as sealer:
         sealer.say("synced 1")
         assert sealer.hear_words()[:2] == ["trouble", "DATA_DIRECTORY_UNUSABLE"]
         assert sealer.process.poll() is None
@@ -183,7 +184,7 @@ def test_a_journal_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", ["synced", "synced x", "hello there", ""])
 def test_words_it_does_not_know_change_nothing(tmp_path: Path, words: str) -> None:
-    with journal(tmp_path) as log, child(tmp_path, "--interval-s", "0.05") as sealer:
+    with journal(tmp_path) as log, child(tmp_path, interval_s=0.05) as sealer:
         sealer.say(words)
         sealer.say(f"synced {append(log, 5)}")
         assert [sealer.hear_words()[1] for _ in range(2)] == ["0", "5"]

@@ -15,7 +15,7 @@ from dragoman.otel.cursor import CURSOR_NAME, Cursor, read_cursor, write_cursor
 from dragoman.otel.otlp import Encoder, rejected_spans
 from dragoman.otel.process import exporting_alone
 from dragoman.otel.spans import CONSUMER, OK, Span, SpanId
-from dragoman.runtime.children.tracing import FINISH_S
+from dragoman.runtime.children.tracing import Tracing
 from tests.otel.receiver import Receiver, receiver, values
 from tests.otel.talker import talking
 
@@ -123,7 +123,7 @@ def test_one_that_falls_silent_on_a_kept_connection_is_not_asked_again_at_once()
 
 
 def test_a_broker_that_stops_waits_longer_than_its_exporter_does_for_an_answer() -> None:
-    assert FINISH_S > TIMEOUT_S
+    assert Tracing.finish_s > TIMEOUT_S
 
 
 @pytest.mark.parametrize(

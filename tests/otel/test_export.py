@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import json
 import os
 import signal
 import sys
@@ -61,7 +61,7 @@ def fact_of(facts: list[dict[str, Any]], name: str, attempt: int = 1) -> dict[st
 def exporter_of(broker: Daemon) -> psutil.Process:
     def is_exporter(process: psutil.Process) -> bool:
         try:
-            return "dragoman.otel" in process.cmdline()
+            return "dragoman.otel.process" in process.cmdline()
         except psutil.Error:  # killed a moment ago, and not yet buried
             return False
 
@@ -288,17 +288,17 @@ def test_a_stop_tells_the_last_spans(new_broker: NewBroker, collector: Receiver)
     reader = JournalReader(str(broker.data / "journal"))
     last_lsn = max(block.last_lsn for block in reader.read(0))
     write_cursor(broker.data, Cursor(reader.broker_id().hex(), 0))  # type: ignore[union-attr]
-    settings = {
-        "--data": str(broker.data),
-        "--endpoint": collector.endpoint,
-        "--service-name": "mail",
-        "--sample-ratio": "1",
-        "--interval-s": "1000",
-        "--spans-max": "1000",
-        "--open-max": "1000",
-        "--compression": "none",
+    options = {
+        "data": str(broker.data),
+        "endpoint": collector.endpoint,
+        "service_name": "mail",
+        "sample_ratio": 1,
+        "interval_s": 1000,
+        "spans_max": 1000,
+        "open_max": 1000,
+        "compression": "none",
     }
-    command = [sys.executable, "-m", "dragoman.otel", *itertools.chain.from_iterable(settings.items())]
+    command = [sys.executable, "-m", "dragoman.otel.process", json.dumps(options)]
     exporter = Popen(command, stdin=PIPE, stdout=PIPE)
     assert exporter.stdin is not None
     assert exporter.stdout is not None
@@ -415,7 +415,7 @@ def test_without_an_endpoint_there_is_no_child_and_no_file(new_broker: NewBroker
     serve_one(broker, b"mail")
     assert otel_of(broker) is None
     assert not [name for name in os.listdir(broker.data) if name.startswith("otel")]
-    assert not any("dragoman.otel" in child.cmdline() for child in psutil.Process(broker.pid).children())
+    assert not any("dragoman.otel.process" in child.cmdline() for child in psutil.Process(broker.pid).children())
 
 
 def test_without_an_endpoint_nothing_of_it_is_loaded(new_broker: NewBroker) -> None:

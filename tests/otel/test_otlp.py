@@ -12,8 +12,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1 import trace_pb2
 
-from dragoman.otel.otlp import WORDS_SIZE_MAX, Encoder, encode, rejected_spans
-from dragoman.otel.protobuf import read_fields
+from dragoman.otel.otlp import WORDS_SIZE_MAX, Encoder, encode, read_fields, rejected_spans
 from dragoman.otel.spans import Span, SpanId
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)

@@ -10,8 +10,7 @@ from dragoman.model.facts.layout import DELIVERED, QUEUE_NAMED
 from dragoman.model.facts.records import FactLog
 from dragoman.model.facts.sampling import SAMPLES, is_sampled
 from dragoman.model.message import Message
-from dragoman.otel.ids import LEASE, MESSAGE, REPLY, WAIT, WORK, Ids
-from dragoman.otel.spans import ERROR, OK, UNSET, Span
+from dragoman.otel.spans import ERROR, LEASE, MESSAGE, OK, REPLY, UNSET, WAIT, WORK, Ids, Span
 from dragoman.otel.tracer import Tracer
 
 BROKER_ID = bytes(range(16))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.runtime.config import Listener
-from dragoman.runtime.process.binding import bind
+from dragoman.runtime.process.machine import bind
 from dragoman.version import VERSION
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import FREE, LISTENERS, Daemon

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from dragoman.client.app import App
-from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker import WorkerSettings
 from dragoman.client.worker.worker import Worker
 from dragoman.errors import ClientError
 

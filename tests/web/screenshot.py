@@ -20,13 +20,12 @@ from typing import Any
 
 from dragoman.client.app import App
 from dragoman.client.job import Job
-from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker import WorkerSettings
 from dragoman.client.worker.worker import Worker
 from dragoman.model.units import SECOND_NS
 from dragoman.web.samples.history import SLOT_NS, SLOTS_KEPT, Point
 from dragoman.web.samples.sample_file import Checkpoint, SampleFile
-from dragoman.web.samples.samples import Sample
-from dragoman.web.samples.spans import Quantiles
+from dragoman.web.samples.samples import Quantiles, Sample
 from dragoman.web.samples.totals import Totals
 from tests.runtime.daemon import Daemon
 from tests.web.browser import Browser, chromium

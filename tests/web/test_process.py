@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from dragoman.client.app import App
-from dragoman.model.buckets import bucket_of
-from dragoman.web.samples.spans import between, quantiles
+from dragoman.model.buckets import between, bucket_of
+from dragoman.web.samples.samples import quantiles
 from dragoman.web.stream import STREAMS_MAX
 from tests.cli.broker import Servant
 from tests.eventmq.waiting import wait_for
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.timeout(180)
 def page_of(broker: Daemon) -> psutil.Process:
     def is_page(process: psutil.Process) -> bool:
         try:
-            return "dragoman.web" in process.cmdline()
+            return "dragoman.web.process" in process.cmdline()
         except psutil.Error:  # killed a moment ago, and not yet buried
             return False
 
@@ -123,7 +123,7 @@ def test_a_page_that_is_off_has_no_process(new_house: NewHouse) -> None:
     broker = new_house(listen={"emqp.client": "tcp://127.0.0.1:0", "http": "off"}).start()
     assert "http" not in broker.card["listeners"]
     assert broker.ask("status")["web"] is None
-    assert not [child for child in psutil.Process(broker.pid).children() if "dragoman.web" in child.cmdline()]
+    assert not [child for child in psutil.Process(broker.pid).children() if "dragoman.web.process" in child.cmdline()]
 
 
 def test_a_taken_port_that_was_asked_for_is_fatal(new_house: NewHouse) -> None:

@@ -269,7 +269,7 @@ def test_the_pages_process_has_no_token_on_its_command_line(guarded: Daemon) -> 
     import psutil
 
     children = psutil.Process(guarded.pid).children()
-    pages = [child for child in children if "dragoman.web" in child.cmdline()]
+    pages = [child for child in children if "dragoman.web.process" in child.cmdline()]
     assert len(pages) == 1
     assert not [word for word in pages[0].cmdline() if TOKEN in word]
     assert pages[0].nice() == 10

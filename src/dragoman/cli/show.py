@@ -92,10 +92,21 @@ def print_lines(lines: Iterable[str]) -> None:
         print(printable(line))
 
 
-def more_line(shown: int, offset: int, total: int, noun: str) -> list[str]:
-    if offset + shown >= total:
-        return []
-    return [f"{shown} of {total} {noun} shown; --offset {offset + shown} shows the next"]
+def print_page(
+    found: dict[str, Any],
+    offset: int,
+    noun: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    as_json: bool,
+) -> None:
+    """Print one page of a list as the broker returned it, or its rows as a table."""
+    if as_json:
+        print_json(found)
+        return
+    print_table("", columns, rows)
+    if (end := offset + len(rows)) < found["total"]:
+        print(f"{len(rows)} of {found['total']} {noun} shown; --offset {end} shows the next")
 
 
 def clock(at_ns: int) -> str:

@@ -68,8 +68,8 @@ def worker(
     functions run in threads. SIGTERM and SIGINT drain: no new jobs, running ones may end, then it exits with 0.
     """
     from dragoman import log_lines
+    from dragoman.client.worker import WorkerSettings
     from dragoman.client.worker.program import run
-    from dragoman.client.worker.settings import WorkerSettings
 
     log_lines.configure(log_level, log_lines.WORKER_FORM)
     served = tuple(read_queue(text) for text in queues)

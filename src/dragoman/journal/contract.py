@@ -1,6 +1,6 @@
 """The interface that any journal must have, so that another implementation (such as a replicated stream) can replace the files.
 
-`dragoman.testing.journal_checks` has the checks that every implementation must pass.
+`tests/journal/journal_checks.py` has the checks that every implementation must pass.
 """
 
 from __future__ import annotations

@@ -99,8 +99,7 @@ def next_group(waiting: Sequence[Stored], over: datetime.date, is_all: bool = Fa
 
 def join(lake: Lake, group: Sequence[Part], part: Part) -> int:
     """Write the parts as one file into `history`; return its size in bytes. They are read one at a time."""
-    from dragoman.lake.arrow import arrow_schema
-    from dragoman.lake.parquet import FileMaker
+    from dragoman.lake.arrow import FileMaker, arrow_schema
 
     maker: FileMaker | None = None
     for old in group:

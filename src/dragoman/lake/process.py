@@ -1,4 +1,4 @@
-"""The sealer as a child of the broker: `python -m dragoman.lake --journal DIR --root ROOT`.
+"""The sealer as a child of the broker: `python -m dragoman.lake.process OPTIONS`, which are JSON.
 
     out   sealed <lsn> <rows> <bytes>    a file is in the lake; 0 rows at the start and after a failure, to report the lake's last lsn
 
@@ -8,11 +8,14 @@ load goes first, and the sealer catches up when the processor is free.
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass
 from typing import Final
 
-from dragoman import limits
+import msgspec
+
+from dragoman import limits, log_lines
 from dragoman.errors import DragomanError, LakeAhead, PyarrowMissing
 from dragoman.journal import JournalReader
 from dragoman.journal.tools.child_loop import Loop, Parent, live_beside
@@ -27,7 +30,7 @@ TIDY_S: Final = 60.0  # how often old files are looked for when nothing else hap
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The command line's options."""
+    """The broker's settings for it."""
 
     journal: str
     root: str
@@ -136,3 +139,8 @@ def _give_back_memory() -> None:
     import pyarrow
 
     pyarrow.default_memory_pool().release_unused()
+
+
+if __name__ == "__main__":
+    log_lines.configure("WARNING", "%(asctime)s %(levelname)s sealer: %(message)s")
+    sys.exit(run(msgspec.json.decode(sys.argv[1], type=Options)))

@@ -91,8 +91,7 @@ class LakeWriter:
     def flush(self, into: Shelf = INCOMING) -> list[Written]:
         """Write all rows as files; return the new files. It may be retried after a failure: no rows are lost, and the files written before
         the failure are returned then."""
-        from dragoman.lake.arrow import to_table
-        from dragoman.lake.parquet import to_parquet
+        from dragoman.lake.arrow import to_parquet, to_table
 
         self._cut_here()
         while self._cut:

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import gzip
 import http.client
+import io
+import socket
 import ssl
 import time
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from dragoman.errors import CollectorAway, SpansRefused
-from dragoman.otel.timely import TimelyResponse
 
 PATH: Final = "/v1/traces"
 TIMEOUT_S: Final = 10.0
@@ -113,3 +114,35 @@ def left_s(end_s: float) -> float:
 def retry_after_s(text: str | None) -> float:
     """The header's seconds; 0 for a date, so that our own backoff applies."""
     return min(float(text), RETRY_AFTER_S_MAX) if text is not None and text.isdecimal() and len(text) < 10 else 0.0
+
+
+class TimelyResponse(http.client.HTTPResponse):
+    """An HTTP response for which the socket's timeout, as set when the response begins, covers the whole response: a socket's own timeout
+    applies to each read, so a slow trickle would never time out."""
+
+    def __init__(self, sock: socket.socket, *arguments: Any, **named: Any) -> None:
+        super().__init__(sock, *arguments, **named)
+        self.fp = io.BufferedReader(TimelyBytes(sock, self.fp.detach()))
+
+
+class TimelyBytes(io.RawIOBase):
+    """Reads from a socket until the deadline; then raises TimeoutError."""
+
+    def __init__(self, sock: socket.socket, raw: io.RawIOBase) -> None:
+        super().__init__()
+        self._sock, self._raw = sock, raw
+        self._end_s = time.monotonic() + (sock.gettimeout() or 0.0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        left_s = self._end_s - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("timed out")
+        self._sock.settimeout(left_s)
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()

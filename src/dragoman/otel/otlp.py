@@ -17,7 +17,6 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from dragoman.otel.protobuf import bytes_field, four_field, number_field, read_fields, text_field
 from dragoman.otel.spans import Attributes, Span
 from dragoman.version import VERSION
 
@@ -32,6 +31,12 @@ START_TAG, END_TAG = 0x39, 0x41
 TIMES: Final = struct.Struct("<BQBQ")
 # Cached encodings of names and attributes: enough for some hundred queues and workers, although ids pass through the cache, too.
 PARTS_KEPT: Final = 8192
+# The wire format of Protocol Buffers: a field is a tag (`number << 3 | type`) and a value, by type:
+VARINT: Final = 0  # seven bits a byte, the lowest first; the top bit means that more follow
+EIGHT: Final = 1  # eight bytes, little endian
+SIZED: Final = 2  # a size as varint, and that many bytes: texts, nested messages
+FOUR: Final = 5  # four bytes, little endian
+VARINT_SIZE_MAX: Final = 10
 WORDS_SIZE_MAX: Final = 200  # bytes of a collector's text that we repeat
 
 
@@ -102,3 +107,62 @@ def rejected_spans(response: bytes) -> tuple[int, str]:
     count, words = fields.get(1, 0), fields.get(2, b"")
     text = words[:WORDS_SIZE_MAX].decode("utf-8", "replace") if isinstance(words, bytes) else ""
     return count if isinstance(count, int) else 0, text
+
+
+def varint(number: int) -> bytes:
+    """Encode a number of up to 64 bits; a negative one in two's complement."""
+    number &= (1 << 64) - 1
+    if number < 0x80:
+        return bytes((number,))
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def number_field(number: int, value: int) -> bytes:
+    return varint(number << 3 | VARINT) + varint(value)
+
+
+def bytes_field(number: int, data: bytes) -> bytes:
+    return varint(number << 3 | SIZED) + varint(len(data)) + data
+
+
+def text_field(number: int, text: str) -> bytes:
+    return bytes_field(number, text.encode("utf-8", "replace"))
+
+
+def four_field(number: int, value: int) -> bytes:
+    return varint(number << 3 | FOUR) + value.to_bytes(4, "little")
+
+
+def read_fields(data: bytes) -> dict[int, int | bytes]:
+    """The fields of a message, the last of each number; raises `ValueError` if it is malformed."""
+    found: dict[int, int | bytes] = {}
+    at = 0
+    while at < len(data):
+        tag, at = _read_varint(data, at)
+        kind = tag & 7
+        if kind == VARINT:
+            found[tag >> 3], at = _read_varint(data, at)
+            continue
+        if kind not in (EIGHT, SIZED, FOUR):
+            raise ValueError("no such type of field")
+        size, at = _read_varint(data, at) if kind == SIZED else ((8 if kind == EIGHT else 4), at)
+        if at + size > len(data):
+            raise ValueError("a field is longer than its message")
+        found[tag >> 3] = data[at : at + size]
+        at += size
+    return found
+
+
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number, and the offset after it."""
+    number = 0
+    for index, byte in enumerate(data[at : at + VARINT_SIZE_MAX]):
+        number |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            return number, at + index + 1
+    raise ValueError("a number without an end")

@@ -1,4 +1,4 @@
-"""The exporter as a child of the broker: `python -m dragoman.otel --data DIR --endpoint URL`.
+"""The exporter as a child of the broker: `python -m dragoman.otel.process OPTIONS`, which are JSON.
 
     in    headers <json>                             sent with every request; on stdin, so that `ps` does not show them
           queue <no> <name as json>                  earlier names: the journal may not have them any more
@@ -12,6 +12,7 @@ never waits for it: while the collector is unavailable, facts stay in the journa
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -21,6 +22,7 @@ from typing import Final
 
 import msgspec
 
+from dragoman import log_lines
 from dragoman.errors import CollectorAway, DragomanError, ExporterBusy
 from dragoman.journal import JournalReader
 from dragoman.journal.tools.child_loop import Loop, Parent, live_beside, only_one
@@ -41,7 +43,7 @@ LOCK_NAME: Final = "otel.lock"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The command line's options."""
+    """The broker's settings for it."""
 
     data: str
     endpoint: str
@@ -171,3 +173,8 @@ def run(options: Options) -> int:
 def exporting_alone(directory: str) -> AbstractContextManager[None]:
     """Take the lock that allows one exporter per data directory."""
     return only_one(directory, LOCK_NAME, ExporterBusy)
+
+
+if __name__ == "__main__":
+    log_lines.configure("WARNING", "%(asctime)s %(levelname)s exporter: %(message)s")
+    sys.exit(run(msgspec.json.decode(sys.argv[1], type=Options)))

@@ -15,15 +15,19 @@ those of OpenTelemetry's semantic conventions for messaging, or `dragoman.…` w
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from dragoman.model.phrases import number_text
 from dragoman.otel.context import Context
-from dragoman.otel.ids import LEASE, MESSAGE, REPLY, WAIT, WORK, Ids
 
 # OTLP's numbers.
 INTERNAL, CLIENT, PRODUCER, CONSUMER = 1, 3, 4, 5
 UNSET, OK, ERROR = 0, 1, 2
+# The kind of a span; part of its id, so never renumber.
+MESSAGE, WAIT, WORK, REPLY, LEASE = 0, 1, 2, 3, 4
+TRACE_ID_SIZE: Final = 16
+SPAN_ID_SIZE: Final = 8
 
 ENDS: Final = {
     "done": OK,
@@ -39,6 +43,29 @@ OPERATION_TYPES: Final = {"message": "receive", "work": "process", "reply": "sen
 
 Fact = dict[str, Any]
 Attributes = dict[str, str | int]
+
+
+class Ids:
+    """Trace and span ids of one broker, derived from values that never change in the journal: the broker's id, the message's number, the attempt.
+
+    The same fact always gives the same ids. So spans sent again after a crash are the same spans to every collector, and the link to an
+    earlier attempt needs no stored state.
+    """
+
+    def __init__(self, broker_id: bytes) -> None:
+        self._trace = blake2b(broker_id, digest_size=TRACE_ID_SIZE, person=b"dragoman trace")
+        self._span = blake2b(broker_id, digest_size=SPAN_ID_SIZE, person=b"dragoman span")
+
+    def trace_id(self, message_no: int) -> bytes:
+        """The trace id of a message whose client sent none."""
+        made = self._trace.copy()
+        made.update(message_no.to_bytes(8, "little"))
+        return made.digest()
+
+    def span_id(self, message_no: int, kind: int, attempt: int = 0) -> bytes:
+        made = self._span.copy()
+        made.update(message_no.to_bytes(8, "little") + bytes([kind]) + attempt.to_bytes(4, "little"))
+        return made.digest()
 
 
 class SpanId(NamedTuple):

@@ -1,6 +1,6 @@
 """Turns facts, in journal order, into spans.
 
-Most spans need no state: the fact that ends them has their whole timing, and ids are computed from numbers (otel/ids). The state of an open
+Most spans need no state: the fact that ends them has their whole timing, and ids are computed from numbers (`Ids`). The state of an open
 message is what only its acceptance contains (its client's trace and id, whether it wants a reply), since when it waits
 again, and when its worker reported that it had begun. Messages beyond `open_max` are not remembered: their spans are made from the
 closing fact alone, in a trace of their own.
@@ -15,8 +15,7 @@ from dragoman.journal import Block
 from dragoman.model.facts.decode import decode
 from dragoman.model.facts.sampling import SAMPLES, find_traced, is_sampled
 from dragoman.otel.context import Context, context_of
-from dragoman.otel.ids import Ids
-from dragoman.otel.spans import UNSENT_REASONS, Fact, Span, SpanMaker, Subject
+from dragoman.otel.spans import UNSENT_REASONS, Fact, Ids, Span, SpanMaker, Subject
 
 # Workers remembered by name; the oldest are dropped first.
 WORKERS_MAX: Final = 100_000

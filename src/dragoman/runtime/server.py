@@ -21,9 +21,7 @@ from dragoman.runtime.admin.socket import AdminServer
 from dragoman.runtime.admin.tap import TapBoard
 from dragoman.runtime.admission import room_for_connections
 from dragoman.runtime.broker import Broker
-from dragoman.runtime.children.indexing import Indexing
-from dragoman.runtime.children.indexing import is_wanted as is_indexing_wanted
-from dragoman.runtime.children.sealing import Sealing, is_wanted
+from dragoman.runtime.children.followers import Indexing, Sealing, is_index_wanted, is_lake_wanted
 from dragoman.runtime.children.webpage import Webpage, bind_patiently
 from dragoman.runtime.clock import Clock
 from dragoman.runtime.config import Config, reloadable_changes
@@ -32,8 +30,8 @@ from dragoman.runtime.connection import Connection
 from dragoman.runtime.links.rq_links import RqLinks
 from dragoman.runtime.links.scale0_watch import Scale0File, Scale0Fleet
 from dragoman.runtime.process import logs
-from dragoman.runtime.process.binding import bind
 from dragoman.runtime.process.home import Home
+from dragoman.runtime.process.machine import bind
 from dragoman.runtime.recovery import begin_boot, open_journal, recover
 from dragoman.runtime.settings import apply_core, journal_settings
 from dragoman.runtime.upkeep import Upkeep
@@ -100,9 +98,9 @@ class Server:
         links = RqLinks(self.broker)
         fleet = Scale0Fleet(self.broker)
         file = Scale0File(lambda: self.config, self._on_hangup)
-        if is_wanted(self.config):
+        if is_lake_wanted(self.config):
             self.sealing = Sealing(self.config, self.home, journal, self.broker.upkeep)
-        if is_indexing_wanted(self.config):
+        if is_index_wanted(self.config):
             self.indexing = Indexing(self.home, journal)
         try:
             await self._listen()

@@ -26,7 +26,7 @@ import uvloop
 from dragoman.cli.ports import lasting_addresses
 from dragoman.client import address
 from dragoman.client.app import App
-from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker import WorkerSettings
 from dragoman.client.worker.worker import Worker
 from dragoman.runtime.config import Config, Flags, load
 from dragoman.runtime.config.listeners import LISTENERS

@@ -1,16 +1,23 @@
-"""Reading of submitted forms: limits on size and fields, and the check of the CSRF token."""
+"""Reading of submitted forms: limits on size and fields, and the check of the CSRF token. And the simplest form: login with a token, where
+tokens are set, and logout."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from dragoman.web.display.showing import answer, trouble
+from dragoman.web.guard import SESSION_S
 
 FORM_SIZE_MAX: Final = 64 * 1024
 FIELDS_MAX: Final = 200
 SEAL: Final = "seal"
+WRONG_S: Final = 0.5  # delay of the response to a wrong token
 
 
 class BadForm(Exception):
@@ -49,3 +56,35 @@ def our_path(text: str) -> str:
     """The path to redirect to after an action: a local path, or the overview if the text is not one."""
     is_ours = text.startswith("/") and not text.startswith("//") and "\\" not in text and text.isprintable()
     return text if is_ours and text.isascii() else "/"
+
+
+async def show_login(request: Request) -> Response:
+    to = our_path(request.query_params.get("to", "/"))
+    return answer(request, "login.html", {"title": "Log in", "to": to, "is_wrong": False})
+
+
+async def log_in(request: Request) -> Response:
+    try:
+        form = await read_form(request)
+    except BadForm as bad:
+        return trouble(request, bad.status, bad.words, [])
+    seals = request.app.state.seals
+    role = seals.role_of_token(form.get("token", ""))
+    to = our_path(form.get("to", "/"))
+    if not role:
+        await asyncio.sleep(WRONG_S)
+        return answer(request, "login.html", {"title": "Log in", "to": to, "is_wrong": True}, 403)
+    response = RedirectResponse(to, status_code=303)
+    name = request.app.state.cookie_name
+    response.set_cookie(name, seals.new_session(role), max_age=SESSION_S, path="/", httponly=True, samesite="strict")
+    return response
+
+
+async def log_out(request: Request) -> Response:
+    try:
+        check_seal(request, await read_form(request))
+    except BadForm as bad:
+        return trouble(request, bad.status, bad.words, [])
+    response = RedirectResponse("/login", status_code=303)
+    response.delete_cookie(request.app.state.cookie_name, path="/", httponly=True, samesite="strict")
+    return response

@@ -1,4 +1,7 @@
-"""Start and stop of the web process: it reads its settings from stdin once and serves until stdin closes.
+"""The web process: the ASGI application with its routes for pages, streams, actions and static files, all behind the guard; its start and stop.
+
+It is `python -m dragoman.web.process DATA FD`: it reads its settings from stdin once and serves until stdin
+closes. runtime/children/webpage describes the protocol between it and the broker; FD is the listening socket, inherited.
 
 It runs at a lower scheduling priority than the broker. Each sample is saved when it is taken, so the process exits immediately when the
 broker has gone.
@@ -12,23 +15,83 @@ import os
 import signal
 import socket
 import sys
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import msgspec
 import uvicorn
 import uvloop
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
-from dragoman.web.app import build
-from dragoman.web.connections import IDLE_S, protocol_of
-from dragoman.web.settings import WebSettings
+from dragoman.web import actions, forms, stream
+from dragoman.web.connections import IDLE_S, Turnstile, protocol_of
+from dragoman.web.desk import Desk
+from dragoman.web.display import showing
+from dragoman.web.guard import Guard, Seals, WebSettings
+from dragoman.web.link import Link
+from dragoman.web.metrics import page as metrics
+from dragoman.web.metrics.metric_labels import Crowd
+from dragoman.web.rendering import Renderer
+from dragoman.web.samples.sample_file import SampleFile
+from dragoman.web.samples.sampling import Sampler
+from dragoman.web.stream import Streams
 
 NICE: Final = 10
 SETTINGS_SIZE_MAX: Final = 1 << 20
 HEAD_SIZE_MAX: Final = 32 * 1024  # request line and headers
 GOODBYE_S: Final = 1
 PR_SET_PDEATHSIG: Final = 1
+STATIC: Final = Path(__file__).parent / "static"
+
+
+def build(data: Path, settings: WebSettings, port: int) -> Starlette:
+    """Build the app for one broker."""
+    link = Link(data)
+    probe_link = Link(data)  # a separate connection, so that probes do not queue behind page requests
+    file = SampleFile(data, settings.past_s) if settings.past_s > 0 else None
+    desk = Desk(data, link, Sampler(link, file))
+    seals = Seals(settings)
+
+    @asynccontextmanager
+    async def life(app: Starlette) -> AsyncIterator[None]:
+        desk.sampler.start()
+        yield
+        await desk.sampler.stop()
+        link.close()
+        probe_link.close()
+
+    app = Starlette(
+        routes=[
+            Mount("/static", StaticFiles(directory=STATIC)),
+            Route("/metrics", metrics.metrics),
+            Route("/livez", metrics.livez),
+            Route("/readyz", metrics.readyz),
+            Route("/login", forms.show_login, methods=["GET"]),
+            Route("/login", forms.log_in, methods=["POST"]),
+            Route("/logout", forms.log_out, methods=["POST"]),
+            Route("/stream", stream.stream),
+            Route("/confirm/{name}", actions.confirm, methods=["GET"]),
+            Route("/do/{name}", actions.do, methods=["POST"]),
+            Route("/{path:path}", showing.show, methods=["GET"]),
+        ],
+        middleware=[Middleware(Turnstile), Middleware(Guard, settings=settings, seals=seals, port=port)],
+        lifespan=life,
+    )
+    app.state.link = link
+    app.state.probe_link = probe_link
+    app.state.desk = desk
+    app.state.seals = seals
+    app.state.settings = settings
+    app.state.crowd = Crowd(settings.metrics_queues_max)
+    app.state.renderer = Renderer()
+    app.state.streams = Streams(desk, app.state.renderer)
+    app.state.cookie_name = f"dragoman-{port}"
+    return app
 
 
 def run(data: Path, fd: int) -> int:
@@ -102,3 +165,7 @@ async def end_with(parent: asyncio.StreamReader, server: uvicorn.Server) -> None
     while await parent.readline():
         pass  # the parent sends nothing else
     server.should_exit = True
+
+
+if __name__ == "__main__":
+    sys.exit(run(Path(sys.argv[1]), int(sys.argv[2])))

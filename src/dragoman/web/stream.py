@@ -17,8 +17,8 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from dragoman.errors import AdminRefused, AdminUnreachable
 from dragoman.web.desk import Context, Desk, Page
-from dragoman.web.display.seals import OPERATOR
 from dragoman.web.display.showing import STATUS_OF, split_address
+from dragoman.web.guard import OPERATOR
 from dragoman.web.rendering import Renderer
 
 STREAMS_MAX: Final = 64

@@ -1,4 +1,4 @@
 """Synthetic facts, made by the real core under a simulated clock: consistent by construction, and the same for the same seed.
 
-`plan` has the parameters, `services` and `tides` define the queues and their load, `world` is the main loop, `lake` writes the facts.
+`plan` has the parameters, `services` defines the queues and their load, `world` is the main loop, `lake` writes the facts.
 """

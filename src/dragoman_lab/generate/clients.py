@@ -11,8 +11,7 @@ from dragoman.model.units import SECOND_NS
 from dragoman.model.words import BY_CLIENT, DIALECT_NAMES, EBUS, EMQP, PINGPONG, RQ, SCALE0
 from dragoman_lab.generate.chance import BITS, EXPONENTIALS
 from dragoman_lab.generate.house import House
-from dragoman_lab.generate.services import Service
-from dragoman_lab.generate.tides import Tide
+from dragoman_lab.generate.services import Service, Tide
 from dragoman_lab.generate.wishes import Wishes
 
 # Listener and its number for each dialect's clients, as in the broker.

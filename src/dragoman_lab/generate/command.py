@@ -109,7 +109,7 @@ def generate(
 
 
 def generate_journal(data: Path, plan: Plan, as_json: bool) -> None:
-    from dragoman_lab.generate.journal import write_journal
+    from dragoman_lab.generate.lake import write_journal
 
     with progress_bar("generating", as_json) as progress:
         journal = write_journal(str(data / "journal"), plan, progress)

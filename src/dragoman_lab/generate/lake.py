@@ -1,12 +1,15 @@
-"""Writes generated facts into a lake as a sealer would: large files in `history`, or small ones in `incoming`."""
+"""Writes generated facts into a lake as a sealer would: large files in `history`, or small ones in `incoming`; or as
+the journal of a broker that has just stopped, to test searches or a start."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
-from dragoman.errors import LakeTaken
+from dragoman.errors import JournalMisplaced, LakeTaken
+from dragoman.journal import Journal, JournalSettings
 from dragoman.lake.layout import HISTORY, Shelf, broker_name, date_of
 from dragoman.lake.store import Lake
 from dragoman.lake.writer import LakeWriter
@@ -101,3 +104,27 @@ def plans_of(plan: Plan, brokers: int) -> list[Plan]:
 
 def last_day(filled: Filled) -> str:
     return date_of(filled.last_ns).isoformat()
+
+
+def write_journal(directory: str, plan: Plan, progress: Progress) -> Journal:
+    """Generate the planned facts into a new journal and return it closed."""
+    if Path(directory).exists() and any(Path(directory).iterdir()):
+        raise JournalMisplaced(f"{directory} is not empty")
+    settings = JournalSettings(directory, "os", size_max=1 << 62, zero_fill=False)
+    journal = Journal.open(settings, now_ns=plan.start_ns, new_broker_id=plan.broker_id)
+    next_told = 0
+
+    def take(records: bytes, first_lsn: int, count: int, time_ns: int) -> None:
+        nonlocal next_told
+        if journal.wants_roll(len(records)):
+            journal.roll()
+            journal.upkeep(time_ns)
+        journal.append([records], count, time_ns)
+        if first_lsn >= next_told:
+            next_told = first_lsn + TOLD_EVERY
+            progress(first_lsn, plan.facts)
+
+    World(plan).run(take)
+    journal.close()
+    progress(plan.facts, plan.facts)
+    return journal

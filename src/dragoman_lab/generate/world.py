@@ -13,8 +13,7 @@ from dragoman_lab.generate.clients import Clients
 from dragoman_lab.generate.crew import Crew
 from dragoman_lab.generate.house import House
 from dragoman_lab.generate.plan import FACTS_PER_MESSAGE, Plan
-from dragoman_lab.generate.services import services_of, staffed
-from dragoman_lab.generate.tides import Tide
+from dragoman_lab.generate.services import Tide, services_of, staffed
 from dragoman_lab.generate.troubles import Troubles
 from dragoman_lab.generate.wishes import Wishes
 from dragoman_lab.generate.work import Work

@@ -12,7 +12,7 @@ from dragoman.cli.admin_client import ask
 from dragoman.cli.options import data_option, json_option
 from dragoman.cli.show import print_json, print_lines
 from dragoman_lab.recordings import captures
-from dragoman_lab.recordings.errors import ReplayFailed
+from dragoman_lab.recordings.captures import ReplayFailed
 from dragoman_lab.recordings.player import PATIENCE_S, Player
 
 # The port names in the recordings of the original programs.

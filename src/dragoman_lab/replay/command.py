@@ -72,8 +72,7 @@ def export_test(
     from dragoman.runtime.search.instants import read_instant
     from dragoman_lab.replay.export.history import Wanted
     from dragoman_lab.replay.export.page import write_page
-    from dragoman_lab.replay.export.proving import prove
-    from dragoman_lab.replay.export.script import Writer
+    from dragoman_lab.replay.export.script import Writer, prove
 
     if out is not None:
         check_place(out, force)

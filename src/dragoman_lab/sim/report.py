@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -41,11 +41,6 @@ def run_seed(seed: int, *, verbose: bool = False) -> Verdict:
             failure = traceback.format_exc()
     facts = world.chronicle.next_lsn - 1
     return Verdict(seed, world.chronicle.digest(), facts, len(world.ledger.requests), world.boots, world.tally, failure)
-
-
-def run_seeds(seeds: Iterable[int]) -> Iterator[Verdict]:
-    for seed in seeds:
-        yield run_seed(seed)
 
 
 @contextmanager

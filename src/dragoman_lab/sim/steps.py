@@ -35,7 +35,7 @@ from dragoman.model.facts.decode import decode_block
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import BY_OPERATOR
-from dragoman.runtime.config import Flags, load
+from dragoman.runtime.config import Config, Flags, load
 from dragoman_lab.sim.machine.corruption import waiting_records
 from dragoman_lab.sim.machine.life import Life
 from dragoman_lab.sim.machine.net import StillWire, Wire
@@ -240,12 +240,16 @@ class Scene(World):
 def plan_of(settings: Mapping[str, Any]) -> Plan:
     """A plan without peers and failures: the steps have their own. `settings` as `dragoman up --set` takes them."""
     config = load(None, {}, Flags(settings=tuple(f"{key}={value}" for key, value in settings.items())))
-    durability = config.journal.durability
     journal = JournalSettings(
-        DIRECTORY, durability, segment_size=SEGMENT_SIZE, size_max=config.journal.size_max, zero_fill=False
+        DIRECTORY, config.journal.durability, SEGMENT_SIZE, size_max=config.journal.size_max, zero_fill=False
     )
+    return bare_plan(config, journal)
+
+
+def bare_plan(config: Config, journal: JournalSettings) -> Plan:
+    """A plan without peers and failures."""
     return Plan(
-        durability=durability,
+        durability=journal.durability,
         config=config,
         journal=journal,
         queues=(),

@@ -10,7 +10,7 @@ import zmq
 
 from dragoman import App
 from dragoman.client import address
-from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker import WorkerSettings
 from dragoman.client.worker.worker import Worker
 from tests.client import shop as s
 from tests.client.stand_in import StandIn

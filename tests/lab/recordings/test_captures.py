@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dragoman_lab.recordings import Recorder, read
-from dragoman_lab.recordings.errors import BadRecording
+from dragoman_lab.recordings.captures import BadRecording
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 

@@ -22,8 +22,7 @@ from dragoman.runtime.config import Config
 from dragoman.runtime.search.instants import in_ns, read_instant
 from dragoman_lab.replay.export.history import History, Wanted
 from dragoman_lab.replay.export.page import literal
-from dragoman_lab.replay.export.proving import prove
-from dragoman_lab.replay.export.script import Writer
+from dragoman_lab.replay.export.script import Writer, prove
 from dragoman_lab.sim.checks.facts import Block
 from tests.eventmq.waiting import wait_for
 from tests.lab.replay.conftest import NewHall

@@ -11,8 +11,7 @@ from dragoman.runtime.config import Config
 from dragoman_lab.replay.command import unusual
 from dragoman_lab.replay.export.history import History, Wanted
 from dragoman_lab.replay.export.page import write_page
-from dragoman_lab.replay.export.proving import play, prove
-from dragoman_lab.replay.export.script import Script, Writer
+from dragoman_lab.replay.export.script import Script, Writer, play, prove
 from dragoman_lab.sim.report import quiet_logs
 from dragoman_lab.sim.world import World
 

@@ -10,7 +10,8 @@ import pytest
 import uvloop
 
 from dragoman.journal import Journal, JournalSettings
-from dragoman.runtime.children.child import LINE_SIZE_MAX, Child, Follower
+from dragoman.runtime.children.child import LINE_SIZE_MAX, Child
+from dragoman.runtime.children.followers import Follower
 
 SPEAKER = "tests.runtime.children.speaker"
 FINISH_S = 60.0

@@ -19,7 +19,7 @@ from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import Daemon
 
 INDEXED_S = 100.0  # the indexer runs when nobody else wants to
-MODULE = "dragoman.journal.tools.index_process"
+MODULE = "dragoman.journal.tools.indexer"
 pytestmark = pytest.mark.timeout(240)
 
 

@@ -42,7 +42,7 @@ def lake_of(daemon: Daemon) -> dict[str, Any]:
 def sealer_of(daemon: Daemon) -> psutil.Process:
     def is_sealer(process: psutil.Process) -> bool:
         try:
-            return "dragoman.lake" in process.cmdline()
+            return "dragoman.lake.process" in process.cmdline()
         except psutil.Error:  # killed a moment ago, and not yet buried
             return False
 

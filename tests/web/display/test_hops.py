@@ -10,7 +10,7 @@ from dragoman.model.words import DIALECT_NAMES
 from dragoman.web.display import hops
 from dragoman.web.display.timeline import ENDS_SHOWN, ends, timeline
 from dragoman.web.display.words import body_lines, joined, printable, rate, span, ticks, url
-from dragoman.web.samples.charts import paths, spark, thinned
+from dragoman.web.rendering import paths, spark, thinned
 
 SECOND_NS = 10**9
 

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from dragoman.model.buckets import BUCKETS, bucket_of
-from dragoman.web.metrics.exposition import Family, wants_openmetrics, write
+from dragoman.web.metrics.exposition import COARSE, FINE, Family, cumulative, sum_s, wants_openmetrics, write
 from dragoman.web.metrics.metric_labels import Crowd
-from dragoman.web.samples.durations import COARSE, FINE, cumulative, sum_s
 
 MILLISECOND_NS = 1_000_000
 

@@ -106,7 +106,7 @@ def test_crossings_mix_and_times_are_the_same_after_any_restart_and_count_on(new
     wait_for("the past of two boots", lambda: shown(visitor)[:2] == second[:2], PAGE_S)
     assert since(visitor) == began
 
-    page = next(child for child in psutil.Process(broker.pid).children() if "dragoman.web" in child.cmdline())
+    page = next(child for child in psutil.Process(broker.pid).children() if "dragoman.web.process" in child.cmdline())
     call(broker, 3)
     third = settled_of(second) + Counter({("emqp", "emqp"): 3})
     wait_for("what is new", lambda: settled_of(shown(visitor)) == third, PAGE_S)

@@ -6,9 +6,8 @@ import pytest
 
 from dragoman.model.units import SECOND_NS
 from dragoman.web.pages.overview import known_minutes
-from dragoman.web.samples.history import SLOT_NS, SLOT_S, SLOTS_KEPT, History, Look
+from dragoman.web.samples.history import SLOT_NS, SLOT_S, SLOTS_KEPT, History, Look, Trail
 from dragoman.web.samples.samples import QueueSample
-from dragoman.web.samples.trails import Trail
 
 BEGIN_NS = 1_000_000 * SLOT_NS
 

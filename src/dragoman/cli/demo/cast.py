@@ -15,7 +15,7 @@ from dragoman.cli.demo.tally import NAMES, Tally
 from dragoman.client.app import App
 from dragoman.client.job import Job
 from dragoman.client.profile import EMQP, PINGPONG
-from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker import WorkerSettings
 from dragoman.client.worker.worker import Worker
 from dragoman.dialects import crossing
 from dragoman.errors import DragomanError

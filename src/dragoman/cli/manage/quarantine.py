@@ -10,7 +10,7 @@ import click
 
 from dragoman.cli.admin_client import ask
 from dragoman.cli.options import data_option, json_option, page_options
-from dragoman.cli.show import clock, more_line, print_json, print_lines, print_table, progress_bar
+from dragoman.cli.show import clock, print_json, print_lines, print_page, progress_bar
 from dragoman.model.phrases import count_of, size
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -59,9 +59,6 @@ def quarantine() -> None:
 def list_(limit: int, offset: int, data: Path, as_json: bool, **which: Any) -> None:
     """Show quarantined messages with the evidence, oldest first."""
     found = ask(data, "quarantine_list", limit=limit, offset=offset, **which)
-    if as_json:
-        print_json(found)
-        return
     rows = [
         (
             message["id"],
@@ -76,8 +73,7 @@ def list_(limit: int, offset: int, data: Path, as_json: bool, **which: Any) -> N
         for message in found["messages"]
     ]
     columns = ["id", "client id", "queue", "reason", ">attempts", "evidence", "accepted", ">body"]
-    print_table("", columns, rows)
-    print_lines(more_line(len(rows), offset, found["total"], "messages"))
+    print_page(found, offset, "messages", columns, rows, as_json)
 
 
 @quarantine.command()

@@ -13,8 +13,7 @@ import click
 from dragoman.cli.admin_client import AdminClient
 from dragoman.cli.options import data_option, json_option
 from dragoman.cli.show import WIDTH_WITHOUT_TERMINAL, print_json, print_json_line
-from dragoman.cli.top.report import report
-from dragoman.cli.top.window import Window, look
+from dragoman.cli.top.report import Window, look, report
 from dragoman.errors import AdminRefused, AdminUnreachable
 from dragoman.printable import printable
 

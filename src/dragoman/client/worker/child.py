@@ -16,11 +16,10 @@ import uvloop
 
 from dragoman import log_lines
 from dragoman.client.app import App
-from dragoman.client.worker import target
+from dragoman.client.worker import SWITCH_INTERVAL_S, WorkerSettings, target
 from dragoman.client.worker.crew import LocalCrew
-from dragoman.client.worker.duties import Duties
 from dragoman.client.worker.pipe import CANCEL, ENDED, HELLO, RUN, Pipe
-from dragoman.client.worker.settings import SWITCH_INTERVAL_S, WorkerSettings
+from dragoman.client.worker.worker import Duties
 from dragoman.errors import BadTarget, NotInDialect, OperatorError
 from dragoman.printable import error_text
 

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from dragoman.client.address import WORKER, Address
 from dragoman.client.connection import ReconnectingConnection, new_identity, new_message_ids
 from dragoman.client.link import Link
-from dragoman.client.worker.settings import WorkerSettings
+from dragoman.client.worker import WorkerSettings
 from dragoman.dialects.endpoint import WorkerEndpoint
 
 SILENT_S: Final = 5.0  # a broker that has not sent a byte by then is given up

@@ -25,8 +25,8 @@ import uvloop
 from dragoman.client.app import App
 from dragoman.client.body import failure_of, value_of
 from dragoman.client.news import Handler
+from dragoman.client.worker import WorkerSettings
 from dragoman.client.worker.lookup import Lookup
-from dragoman.client.worker.settings import WorkerSettings
 from dragoman.limits import NAME_SHOWN_SIZE_MAX
 from dragoman.printable import printable, printable_bytes, traceback_text
 

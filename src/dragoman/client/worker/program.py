@@ -11,10 +11,9 @@ import sys
 import uvloop
 
 from dragoman.client import address
-from dragoman.client.worker import target
+from dragoman.client.worker import SWITCH_INTERVAL_S, WorkerSettings, target
 from dragoman.client.worker.child import Orders
 from dragoman.client.worker.parent import Child
-from dragoman.client.worker.settings import SWITCH_INTERVAL_S, WorkerSettings
 from dragoman.client.worker.worker import Worker
 
 log = logging.getLogger("dragoman.worker")

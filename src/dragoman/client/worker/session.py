@@ -18,8 +18,8 @@ from dragoman.client.address import Address
 from dragoman.client.body import failure_of
 from dragoman.client.connection import new_identity, new_message_ids
 from dragoman.client.features import queue_at
+from dragoman.client.worker import WorkerSettings
 from dragoman.client.worker.connection import ConnectionLease, WorkerConnection
-from dragoman.client.worker.settings import WorkerSettings
 from dragoman.dialects.endpoint import ENVELOPE_SIZE, EndpointSetup
 from dragoman.errors import Refused
 from dragoman.limits import MESSAGE_SIZE_MAX, NAME_SHOWN_SIZE_MAX

@@ -10,7 +10,7 @@ from types import TracebackType
 from dragoman.client import address
 from dragoman.client.app import App
 from dragoman.client.features import check_prefixes, queue_at
-from dragoman.client.worker.settings import DEFAULT_WEIGHT, WorkerSettings
+from dragoman.client.worker import DEFAULT_WEIGHT, WorkerSettings
 from dragoman.errors import BadTarget
 from dragoman.printable import error_text, traceback_text
 

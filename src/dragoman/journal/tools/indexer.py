@@ -7,7 +7,9 @@ writing; if nothing more is written, only the broker knows the current one. The 
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from collections import deque
 from contextlib import AbstractContextManager
 from typing import Final, NamedTuple
@@ -16,7 +18,7 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from dragoman import limits
-from dragoman.errors import IndexerBusy
+from dragoman.errors import DragomanError, IndexerBusy
 from dragoman.journal.disk import Disk, DiskFace
 from dragoman.journal.format import (
     BLOCK_FILLER,
@@ -32,7 +34,7 @@ from dragoman.journal.format import (
 )
 from dragoman.journal.recovery.chain import NO_LIMIT, block_limit, counting
 from dragoman.journal.recovery.scan import SegmentFile, SegmentWalk, list_segments
-from dragoman.journal.tools.child_loop import only_one
+from dragoman.journal.tools.child_loop import Loop, Parent, live_beside, only_one
 from dragoman.journal.tools.index import (
     HEADER_SIZE,
     Covered,
@@ -47,6 +49,7 @@ from dragoman.model.facts.index import index_block
 
 LOCK_NAME: Final = "indexer.lock"
 TEMPORARY_SUFFIX: Final = ".tmp"
+LOOK_S: Final = 1.0
 
 
 class Mark(NamedTuple):
@@ -274,3 +277,40 @@ def _is_there(segment_no: int, has_index: bool, names: set[str]) -> bool:
 def indexing_alone(directory: str) -> AbstractContextManager[None]:
     """Hold the lock that allows one indexer per data directory."""
     return only_one(os.path.dirname(os.path.abspath(directory)), LOCK_NAME, IndexerBusy)
+
+
+class IndexLoop(Loop):
+    """The indexer as a child process of the broker: `python -m dragoman.journal.tools.indexer OPTIONS`, which are JSON.
+
+        out   indexed    the indexer works: sent once at the start, and after trouble
+
+    journal/tools/child_loop.py has the other lines of both directions. The parent sends the synced lsn because the journal itself records it
+    only with its next block. The process checks the journal once per second and exits, after a last check, when its input ends. It runs at
+    idle priority: under load the broker goes first.
+    """
+
+    def __init__(self, directory: str, parent: Parent) -> None:
+        super().__init__(parent, directory)
+        self._indexer = Indexer(directory)
+        self._has_begun = False
+
+    def work(self, now_s: float) -> None:
+        self._indexer.hear(self.synced_lsn)
+        self._indexer.work(self.parent.has_ended)
+        if not self._has_begun:
+            self._has_begun = True
+            self.end_trouble()
+
+    def wait_s(self, now_s: float) -> float:
+        return LOOK_S
+
+    def pause_s(self, error: DragomanError) -> float:
+        return LOOK_S
+
+    def end_trouble(self) -> None:
+        self.parent.tell("indexed")
+
+
+if __name__ == "__main__":
+    journal: str = json.loads(sys.argv[1])["journal"]
+    sys.exit(live_beside(indexing_alone(journal), lambda parent: IndexLoop(journal, parent)))

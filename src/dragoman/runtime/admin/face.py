@@ -20,8 +20,7 @@ from dragoman.limits import ADMIN_PAGE_MAX
 from dragoman.model.message import Message
 from dragoman.model.peer import Peer
 from dragoman.model.words import REFUSAL_CODES, REFUSAL_TEXTS, TAKEN
-from dragoman.runtime.children.indexing import Indexing
-from dragoman.runtime.children.sealing import Sealing
+from dragoman.runtime.children.followers import Indexing, Sealing
 from dragoman.runtime.children.webpage import Webpage
 from dragoman.runtime.config import Config
 from dragoman.runtime.memory import MemoryBudget

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-if TYPE_CHECKING:
-    from dragoman.journal.journal import Journal
-
-TELL_S: Final = 1.0
 RETRY_S: Final = 1.0
 RETRY_S_MAX: Final = 60.0
 GOOD_LIFE_S: Final = 60.0  # after a run of this length the pause starts at RETRY_S again
@@ -142,53 +138,6 @@ class Child:
             if not line:
                 return
             yield line.decode("utf-8", "replace").rstrip("\n")
-
-
-class Follower:
-    """A child that reads the journal's files: once per second, if it changed, it is sent the synced lsn. `introduce` sends each
-    new process what it needs first."""
-
-    def __init__(self, child: Child, journal: Journal, introduce: Callable[[], Awaitable[None]] | None = None) -> None:
-        self._child, self._journal, self._introduce = child, journal, introduce
-        self._teller: asyncio.Task[None] | None = None
-        self._life = 0  # number of the last process that was introduced
-
-    def start(self) -> None:
-        self._child.start()
-        self._teller = asyncio.ensure_future(self._tell_on())
-
-    async def stop(self, finish_s: float) -> bool:
-        """Called after the journal was closed: the child finishes its work and exits. False when it did not within `finish_s`."""
-        if self._teller is None:
-            return True
-        await end(self._teller)
-        end_s = asyncio.get_running_loop().time() + finish_s
-        # A process that has just started was not introduced yet; one that does not read its stdin must not block the shutdown.
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(end_s):
-                await self._meet()
-        left_s = max(end_s - asyncio.get_running_loop().time(), 0.0)
-        return await self._child.stop(f"synced {self._journal.synced_lsn}", left_s)
-
-    async def _meet(self) -> bool:
-        """Introduce the current process; False when that was done before."""
-        life = self._child.lives
-        if life == self._life:
-            return False
-        if self._introduce is not None:
-            await self._introduce()
-        self._life = life
-        return True
-
-    async def _tell_on(self) -> None:
-        told_lsn = -1
-        while True:
-            if await self._meet():
-                told_lsn = -1
-            if self._journal.synced_lsn != told_lsn:
-                told_lsn = self._journal.synced_lsn
-                await self._child.tell(f"synced {told_lsn}")
-            await asyncio.sleep(TELL_S)
 
 
 async def end(task: asyncio.Task[Any]) -> None:

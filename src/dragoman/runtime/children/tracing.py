@@ -16,7 +16,8 @@ import structlog
 from dragoman.errors import DataDirectoryUnusable
 from dragoman.model.words import shown
 from dragoman.otel.cursor import CURSOR_NAME, Cursor, read_cursor, write_cursor
-from dragoman.runtime.children.child import Child, Follower, Trouble
+from dragoman.runtime.children.child import Trouble
+from dragoman.runtime.children.followers import JournalReading
 
 if TYPE_CHECKING:
     from dragoman.core.core import Core
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from dragoman.runtime.config import Config
     from dragoman.runtime.process.home import Home
 
-FINISH_S: Final = 15.0  # longer than the exporter's timeout for connecting and an answer (otel/collector)
 NAMES_AT_ONCE: Final = 500  # lines per write
 
 log = structlog.get_logger("dragoman.otel")
@@ -37,8 +37,11 @@ def is_tracing_possible(config: Config) -> bool:
     return True
 
 
-class Tracing:
-    """One child at a time, until the broker stops. Created before the boot's first fact, with which a new exporter begins."""
+class Tracing(JournalReading):
+    """Created before the boot's first fact, with which a new exporter begins."""
+
+    report_word = "exported"
+    finish_s = 15.0  # longer than the exporter's timeout for connecting and an answer (otel/collector)
 
     def __init__(self, config: Config, home: Home, journal: Journal, core: Core) -> None:
         otel = config.otel
@@ -48,31 +51,31 @@ class Tracing:
         cursor = place_cursor(home, journal)
         self.exported_lsn, self.missed_facts, self.refused_spans = cursor.lsn, cursor.missed, cursor.refused
         self.spans = 0
-        self.trouble = Trouble(log, "traces cannot be exported")
-        arguments = [
-            "--data", str(home.path),
-            "--endpoint", otel.endpoint,
-            "--service-name", otel.service_name,
-            "--sample-ratio", str(otel.sample_ratio),
-            "--interval-s", str(otel.interval_s),
-            "--spans-max", str(otel.spans_max),
-            "--open-max", str(otel.open_max),
-            "--compression", otel.compression,
-        ]  # fmt: skip
-        self._child = Child("exporter of traces", "dragoman.otel", arguments, self._hear, self.trouble.fail)
-        self._follower = Follower(self._child, journal, self._introduce)
+        options = {
+            "data": str(home.path),
+            "endpoint": otel.endpoint,
+            "service_name": otel.service_name,
+            "sample_ratio": otel.sample_ratio,
+            "interval_s": otel.interval_s,
+            "spans_max": otel.spans_max,
+            "open_max": otel.open_max,
+            "compression": otel.compression,
+        }
+        trouble = Trouble(log, "traces cannot be exported")
+        super().__init__("exporter of traces", "dragoman.otel.process", options, journal, trouble)
 
     def start(self) -> None:
-        self._follower.start()
+        super().start()
         log.info("traces are exported", endpoint=self.endpoint)
 
-    async def stop(self) -> None:
-        """Called after the journal was closed: the child exports the last spans and exits."""
-        if not await self._follower.stop(FINISH_S):
-            log.warning("the collector lags behind; the next start goes on there", exported_lsn=self.exported_lsn)
+    def report(self, rest: str) -> None:
+        numbers = [int(number) for number in rest.split()]
+        self.exported_lsn, self.spans, self.missed_facts, self.refused_spans = numbers
+
+    def lags(self) -> None:
+        log.warning("the collector lags behind; the next start goes on there", exported_lsn=self.exported_lsn)
 
     def view(self) -> dict[str, Any]:
-        """For `dragoman status`."""
         return {
             "endpoint": self.endpoint,
             "exported_lsn": self.exported_lsn,
@@ -80,29 +83,20 @@ class Tracing:
             "spans": self.spans,
             "missed_facts": self.missed_facts,
             "refused_spans": self.refused_spans,
-            "trouble": self.trouble.words,
+            **super().view(),
         }
 
-    async def _introduce(self) -> None:
+    async def introduce(self) -> None:
         lines = list(self._names())
-        await self._child.tell(f"headers {_json(self._headers)}")
+        await self.child.tell(f"headers {_json(self._headers)}")
         for start in range(0, len(lines), NAMES_AT_ONCE):
-            await self._child.tell("\n".join(lines[start : start + NAMES_AT_ONCE]))
+            await self.child.tell("\n".join(lines[start : start + NAMES_AT_ONCE]))
 
     def _names(self) -> Iterator[str]:
         for number, queue in self._core.state.queues_by_no.items():
             yield f"queue {number} {_json(shown(queue.name))}"
         for number, peer in self._core.workers.items():
             yield f"worker {number} {_json(shown(peer.identity) or peer.remote)}"  # as in the `worker_joined` fact
-
-    def _hear(self, line: str) -> None:
-        word, _, rest = line.strip().partition(" ")
-        if word == "exported":
-            numbers = [int(number) for number in rest.split()]
-            self.exported_lsn, self.spans, self.missed_facts, self.refused_spans = numbers
-            self.trouble.end()
-        elif word == "trouble":
-            self.trouble.hear(rest)
 
 
 def place_cursor(home: Home, journal: Journal) -> Cursor:

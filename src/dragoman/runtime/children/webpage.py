@@ -22,8 +22,8 @@ import structlog
 
 from dragoman.runtime.children.child import Child
 from dragoman.runtime.config import Config, Listener
-from dragoman.runtime.process.binding import bind
 from dragoman.runtime.process.home import Home
+from dragoman.runtime.process.machine import bind
 
 FINISH_S: Final = 5.0
 BACKLOG: Final = 128
@@ -64,8 +64,10 @@ class Webpage:
             "hosts": [*config.web.hosts, *([] if host in ("0.0.0.0", "::") else [host])],
             "key": secrets.token_hex(32),  # for the whole boot, so that an open page survives a restart of the child
         }
-        arguments = ["--data", str(home.path), "--fd", str(sock.fileno())]
-        self._child = Child("web page", "dragoman.web", arguments, self._hear, self._fail, pass_fds=(sock.fileno(),))
+        arguments = [str(home.path), str(sock.fileno())]
+        self._child = Child(
+            "web page", "dragoman.web.process", arguments, self._hear, self._fail, pass_fds=(sock.fileno(),)
+        )
         self._tellers: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:

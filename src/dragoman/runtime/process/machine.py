@@ -1,11 +1,14 @@
-"""Memory of the machine and of this process."""
+"""What this process gets from its machine: memory, and the sockets of listeners."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import socket
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
+
+from dragoman.runtime.config import Listener
 
 ROOT = Path("/")
 
@@ -57,3 +60,18 @@ def _of_groups(root: Path) -> list[int]:
             with suppress(OSError, ValueError):  # "max", or no such file
                 bounds.append(int((folder / group / file).read_text()))
     return bounds
+
+
+def bind(listener: Listener, backlog: int) -> socket.socket:
+    """Bind and listen at once, because two processes can bind the same address until one listens. Raises `OSError` if the address is in use or
+    not local."""
+    family, _, _, _, address = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)[0]
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+        sock.listen(backlog)
+    except OSError:
+        sock.close()
+        raise
+    return sock

@@ -10,8 +10,7 @@ from starlette.responses import HTMLResponse, Response
 
 from dragoman.errors import AdminRefused, AdminUnreachable
 from dragoman.web.desk import NOT_FOUND, Context, Desk, Page, Query
-from dragoman.web.display.seals import OPERATOR
-from dragoman.web.guard import cookies_of
+from dragoman.web.guard import OPERATOR, cookies_of
 from dragoman.web.pages import PAGES
 
 STATUS_OF: Final = {NOT_FOUND: 404, "BAD_ARGUMENT": 400, "UNKNOWN_OPERATION": 501}

@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from dragoman.model.buckets import counts_of
 from dragoman.model.units import SECOND_NS
-from dragoman.web.metrics.exposition import Family, Kind
+from dragoman.web.metrics.exposition import COARSE, FINE, Counts, Family, Kind, cumulative, sum_s
 from dragoman.web.metrics.metric_labels import OTHER, SUMMED_STATES, Rest, View
-from dragoman.web.samples.durations import COARSE, FINE, Counts, cumulative, sum_s
 
 # Reasons why the broker refuses new work, and the kinds of findings of `stuck`.
 REFUSALS: Final = ("DRAINING", "JOURNAL_FULL", "JOURNAL_FAILING")

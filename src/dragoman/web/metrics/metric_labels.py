@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dragoman.model.buckets import counts_of
-from dragoman.web.samples.durations import Counts
+from dragoman.web.metrics.exposition import Counts
 
 OTHER: Final = "(other)"
 SUMMED_STATES: Final = ("waiting", "delayed", "leased", "quarantined")

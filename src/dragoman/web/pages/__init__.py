@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.web.desk import Page
-from dragoman.web.pages import crossings, message, overview, quarantine, queues, schedules, search, workers
+from dragoman.web.pages import message, overview, quarantine, queues, search, workers
 
 PAGES: Final[dict[str, Page]] = {
     "": Page("overview.html", "Overview", "overview", overview.make),
@@ -15,7 +15,7 @@ PAGES: Final[dict[str, Page]] = {
     "worker": Page("worker.html", "Worker", "workers", workers.make_one),
     "message": Page("message.html", "Message", "search", message.make, every_beats=2),
     "quarantine": Page("quarantine.html", "Quarantine", "quarantine", quarantine.make),
-    "schedules": Page("schedules.html", "Schedules", "schedules", schedules.make),
-    "crossings": Page("crossings.html", "Crossings", "crossings", crossings.make),
+    "schedules": Page("schedules.html", "Schedules", "schedules", overview.make_schedules),
+    "crossings": Page("crossings.html", "Crossings", "crossings", overview.make_crossings),
     "search": Page("search.html", "Search", "search", search.make, every_beats=2, make_once=search.once),
 }

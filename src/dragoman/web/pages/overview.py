@@ -1,16 +1,18 @@
-"""The broker at a glance: rates, durations, stuck messages."""
+"""The pages of the whole broker: rates, durations and stuck messages at a glance; the matrix of crossings; the list of schedules."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dragoman.web.desk import Context, Desk, Query
+from dragoman.model.words import DIALECT_NAMES
+from dragoman.web.desk import PAGE_SIZE, Context, Desk, Query, offset_of, turning
 from dragoman.web.samples.history import SLOT_S, Point
 from dragoman.web.samples.samples import DialectSample
 
 BUSIEST_MAX: Final = 8
 SLOTS_A_MINUTE: Final = 60 // SLOT_S
+SHADES: Final = 5
 
 
 async def make(desk: Desk, query: Query, key: str) -> Context:
@@ -67,3 +69,38 @@ def busiest(queues: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         return -(queue["waiting"] + queue["leased"]), -queue["accepted"]
 
     return sorted(queues, key=weight)[:BUSIEST_MAX]
+
+
+async def make_crossings(desk: Desk, query: Query, key: str) -> Context:
+    """Matrix of messages settled, by the client's and the worker's dialect, before the broker started and since."""
+    await desk.sampler.fresh()
+    sampler = desk.sampler
+    counts = {(one.client, one.worker): one.count for one in sampler.totals.crossings}
+    dialects = DIALECT_NAMES[1:]
+    clients = [*dialects, *(["internal"] if any(client == "internal" for client, _ in counts) else [])]
+    highest = max(counts.values(), default=0)
+    return {
+        "dialects": dialects,
+        "clients": clients,
+        "counts": counts,
+        "shades": {pair: shade(number, highest) for pair, number in counts.items()},
+        "client_totals": {client: sum(counts.get((client, worker), 0) for worker in dialects) for client in clients},
+        "worker_totals": {worker: sum(counts.get((client, worker), 0) for client in clients) for worker in dialects},
+        "total": sum(counts.values()),
+        "since_ns": sampler.totals.since_ns,
+        "now_ns": desk.now_ns,
+    }
+
+
+def shade(number: int, highest: int) -> int:
+    """Cell shade from 0 (none) to SHADES, by orders of magnitude, so that one busy pair does not hide the others."""
+    if number == 0:
+        return 0
+    return max(SHADES - (highest // number).bit_length() // 2, 1)
+
+
+async def make_schedules(desk: Desk, query: Query, key: str) -> Context:
+    await desk.sampler.fresh()
+    offset = offset_of(query)
+    found = await desk.link.ask("schedules", offset=offset, limit=PAGE_SIZE)
+    return {"schedules": found["schedules"], "turning": turning(offset, found["total"]), "now_ns": desk.now_ns}

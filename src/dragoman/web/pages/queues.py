@@ -8,8 +8,7 @@ import msgspec
 
 from dragoman.errors import AdminRefused
 from dragoman.web.desk import PAGE_SIZE, Context, Desk, Query, offset_of, turning
-from dragoman.web.samples.samples import QueueSample
-from dragoman.web.samples.spans import quantiles
+from dragoman.web.samples.samples import QueueSample, quantiles
 
 MESSAGES_SHOWN: Final = 20
 WORKERS_SHOWN: Final = 50

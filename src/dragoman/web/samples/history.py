@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
+from dragoman.model.buckets import between, counts_of
 from dragoman.model.units import SECOND_NS
-from dragoman.web.samples.samples import Sample
-from dragoman.web.samples.spans import NONE, Counts, Quantiles, between, counts_of, quantiles
+from dragoman.web.samples.samples import NONE, Counts, Quantiles, QueueSample, Sample, quantiles
 
 SECONDS_KEPT: Final = 300
 SLOT_S: Final = 10
@@ -25,6 +25,7 @@ WINDOW_S: Final = 60  # the window for current quantiles: a minute has enough me
 
 
 CLOSE_NS: Final = SECOND_NS // 2  # two samples this close count as one: a rate over some milliseconds is noise
+TRAIL_NS: Final = 120 * SECOND_NS
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -173,3 +174,31 @@ class History:
         from_ns = newest.at_ns - WINDOW_S * SECOND_NS
         begin = next((look for look in self._looks if look.at_ns >= from_ns), newest)
         return point_between(begin, newest)
+
+
+class Trail(msgspec.Struct, array_like=True):
+    """Rates and depths, updated from samples; saved as is."""
+
+    at_ns: int = 0
+    accepted: int = 0
+    settled: int = 0
+    in_rate: float | None = None
+    out_rate: float | None = None
+    depths: list[tuple[int, int]] = []  # instant, messages waiting
+
+    @property
+    def waiting(self) -> list[int]:
+        return [waiting for _, waiting in self.depths]
+
+    def add(self, at_ns: int, queue: QueueSample) -> None:
+        if 0 <= at_ns - self.at_ns < CLOSE_NS:
+            return
+        accepted, settled = queue.accepted, queue.settled
+        span_s = (at_ns - self.at_ns) / SECOND_NS
+        if self.at_ns and span_s > 0 and accepted >= self.accepted and settled >= self.settled:
+            self.in_rate = (accepted - self.accepted) / span_s
+            self.out_rate = (settled - self.settled) / span_s
+        self.at_ns, self.accepted, self.settled = at_ns, accepted, settled
+        self.depths.append((at_ns, queue.waiting))
+        while not 0 <= at_ns - self.depths[0][0] < TRAIL_NS:
+            self.depths.pop(0)

@@ -26,10 +26,9 @@ import msgspec
 
 from dragoman.crc import crc32
 from dragoman.model.units import SECOND_NS
-from dragoman.web.samples.history import Look, Point
+from dragoman.web.samples.history import Look, Point, Trail
 from dragoman.web.samples.samples import Sample
 from dragoman.web.samples.totals import Totals
-from dragoman.web.samples.trails import Trail
 
 FILE_NAME: Final = "web.samples"
 APPENDED_SIZE_MAX: Final = 1024 * 1024

@@ -3,11 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
+from dragoman.model.buckets import quantile_ns
+
 Pairs = list[tuple[int, int]]  # bucket and count (model/buckets)
+
+QUANTILES: Final = (0.50, 0.95, 0.99)
+
+Counts = Mapping[int, int]  # bucket → count
+
+
+class Quantiles(msgspec.Struct, frozen=True, array_like=True):
+    """Quantiles in nanoseconds; None if nothing happened."""
+
+    p50_ns: int | None = None
+    p95_ns: int | None = None
+    p99_ns: int | None = None
+
+
+NONE: Final = Quantiles()
+
+
+def quantiles(counts: Counts) -> Quantiles:
+    total = sum(counts.values())
+    if total == 0:
+        return NONE
+    return Quantiles(*(quantile_ns(counts, total, part) for part in QUANTILES))
 
 
 class DialectSample(msgspec.Struct, frozen=True):

@@ -14,11 +14,10 @@ from typing import Any, Final
 from dragoman.errors import AdminRefused, AdminUnreachable
 from dragoman.model.units import SECOND_NS
 from dragoman.web.link import Link
-from dragoman.web.samples.history import History, look_of
+from dragoman.web.samples.history import History, Trail, look_of
 from dragoman.web.samples.sample_file import Checkpoint, SampleFile
 from dragoman.web.samples.samples import Sample, sample_of
 from dragoman.web.samples.totals import Totals
-from dragoman.web.samples.trails import Trail
 
 BEAT_S: Final = 1.0
 IDLE_S: Final = 5.0  # between two samples without viewers: this much history is lost on a kill

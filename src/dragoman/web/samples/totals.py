@@ -12,8 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from dragoman.model.buckets import counts_of
-from dragoman.web.samples.samples import CrossingSample, DialectSample, QueueSample, Sample
-from dragoman.web.samples.spans import Counts
+from dragoman.web.samples.samples import Counts, CrossingSample, DialectSample, QueueSample, Sample
 
 Key = TypeVar("Key")
 

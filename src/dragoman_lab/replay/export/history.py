@@ -35,7 +35,7 @@ from dragoman.model.facts.layout import (
 from dragoman.model.facts.records import read_accepted
 from dragoman.model.message import Message
 from dragoman.model.phrases import read_number
-from dragoman_lab.replay.bodies import KEPT, kind_of
+from dragoman_lab.replay.tables import KEPT, kind_of
 
 OF_MESSAGES = (LEASED, DELIVERED, RELEASED, CLOSED, QUARANTINED, REQUEUED)
 OF_ALL = (STARTED, QUEUE_NAMED, WORKER_JOINED, WORKER_LEFT, PAUSED, RESUMED)

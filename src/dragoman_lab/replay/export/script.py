@@ -7,21 +7,37 @@ was undeliverable, and a broker that stopped gave out nothing after its last lea
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
+from dragoman.errors import NotReplayable
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import REPLY_WANTED
+from dragoman.model.words import DIALECT_NAMES, REPLY_WANTED
 from dragoman.runtime.config import Config
-from dragoman_lab.replay.bodies import KEPT
-from dragoman_lab.replay.export.cast import Cast, can_come_back, queues_of, unplayable
-from dragoman_lab.replay.export.causes import Scene, cause_of
+from dragoman.runtime.search.instants import written
+from dragoman_lab.replay import replay
+from dragoman_lab.replay.export.cast import Cast, Entry, can_come_back, queues_of, unplayable
 from dragoman_lab.replay.export.guesses import Guesses, leased_ns
 from dragoman_lab.replay.export.history import Fact, History, Life, Worker, switch_word
-from dragoman_lab.replay.export.opening import past_of, placed_ns
 from dragoman_lab.replay.export.rows import STEPS, Rows
 from dragoman_lab.replay.play.player import STRANGER
-from dragoman_lab.replay.tables import BY_SCHEDULE, Row
-from dragoman_lab.replay.telling import tell
+from dragoman_lab.replay.tables import BY_SCHEDULE, KEPT, Row
+from dragoman_lab.replay.telling import Told, differ, tell
+
+Cause = tuple[str, str] | None  # what, and who: "worker", "holder", "message", "client" or "operator"
+
+SAYS: Final[dict[str, Cause]] = {
+    "failed": ("fails", "holder"),
+    "timed_out": ("times out", "message"),
+    "returned": ("returns", "holder"),
+    "refused_by_worker": ("rejects", "worker"),
+    "worker_lost": None,
+    "worker_left": None,
+    "workers_died": None,
+    "broker_started": None,
+}
+BY_CLIENT_DIALECTS: Final = ("emqp", "ebus")  # whose clients can send a cancel
+BEFORE_MAX_NS: Final = 600 * SECOND_NS  # a story may start this long before its beginning, to set up what was open
+BY_HAND_MAX: Final = 40  # a story that needs more no longer tests the broker's own order
 
 
 @dataclass
@@ -266,3 +282,152 @@ def needed_workers(history: History) -> set[int]:
             if not wanted or any(wanted in queues_of(join) for join in worker.joins)
         }
     return needed
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The circumstances of a fact: whether its worker left at that instant, and whether its lease had expired."""
+
+    has_worker_left: bool
+    is_overdue: bool
+    worker_dialect: str
+
+
+def cause_of(fact: Fact, client_dialect: int, scene: Scene) -> Cause:
+    """The cause of a released, quarantined or closed fact: `what, who` of a story's row, or None if an earlier row caused it.
+
+    Most reasons name the cause. A message that had no retries left, or had expired when its worker ended the attempt, ended for two reasons
+    of which the fact keeps one: the other is inferred from the facts around it.
+    """
+    outcome, reason = fact.get("outcome", ""), fact["reason"]
+    if outcome == "done":
+        return "answers", "worker"
+    if outcome == "cancelled":
+        is_said = reason == "by_client" and DIALECT_NAMES[client_dialect] in BY_CLIENT_DIALECTS
+        return "cancels", "client" if is_said else "operator"
+    if outcome == "expired" and not fact["worker_no"]:
+        return "expires", "message"
+    if reason in SAYS:
+        return SAYS[reason]
+    return hidden_cause(fact, scene)
+
+
+def hidden_cause(fact: Fact, scene: Scene) -> Cause:
+    if scene.has_worker_left:
+        return None
+    if fact.get("reply_size", 0):
+        return SAYS["failed"]
+    if scene.is_overdue:
+        return SAYS["timed_out"]
+    return SAYS["returned"] if scene.worker_dialect == "rq" else SAYS["failed"]
+
+
+def placed_ns(life: Life, start_ns: int) -> int:
+    """When a message is accepted in the story: its real instant, or if that is very long ago, a while before the beginning."""
+    if life.is_new:
+        return life.accepted_ns
+    return min(max(life.accepted_ns, start_ns - BEFORE_MAX_NS), start_ns)
+
+
+@dataclass
+class Past:
+    """What had happened to a message before the story: attempts that ended, and the open lease."""
+
+    had: Entry  # empty: nothing
+    leased: Fact | None
+    is_delivered: bool = False
+    is_handed_over: bool = False
+
+
+def past_of(life: Life, from_ns: int, start_ns: int) -> Past:
+    past = Past({}, None)
+    dead: set[int] = set()
+    for fact in life.facts:
+        if fact["time_ns"] >= from_ns:
+            break
+        if fact["fact"] == "leased":
+            past.leased, past.is_delivered = fact, False
+        elif fact["fact"] == "delivered":
+            past.is_delivered = True
+        elif fact["fact"] == "requeued":
+            past.had.pop("due_s", None)
+            if past.had.pop("quarantined", None) is not None:  # a requeue out of a backoff keeps the count of deaths
+                dead.clear()
+        else:
+            past.leased = None
+            past.had = ended_attempts(fact, life, start_ns)
+            # An rq worker confirms delivery itself; for any other dialect the broker has notified the client.
+            past.is_handed_over = past.is_handed_over or past.is_delivered or fact.get("worker_dialect") != "rq"
+            if fact.get("is_death") or fact.get("died_with"):
+                dead.add(fact["worker_no"])
+    first = next((fact["attempt"] for fact in life.facts if fact["fact"] == "leased"), 1)
+    if not past.had and first > 1:  # attempts older than what the journal keeps
+        past.had = {"attempts": first - 1, "retries_left": life.message.retries_left}
+    if dead:
+        past.had["deaths"] = len(dead)
+    if past.had and past.is_handed_over:
+        past.had["handed_over"] = True
+    return past
+
+
+def ended_attempts(fact: Fact, life: Life, start_ns: int) -> Entry:
+    """The state after a released or quarantined fact."""
+    had: Entry = {"attempts": fact["attempt"], "retries_left": fact.get("retries_left", life.message.retries_left)}
+    if fact.get("due_ns", 0) > start_ns:
+        had["due_s"] = round((fact["due_ns"] - start_ns) / SECOND_NS, 6)
+    if fact["fact"] == "quarantined":
+        had["quarantined"] = fact["reason"]
+    return had
+
+
+def prove(script: Script) -> None:
+    """Play a script before it is written: remove from `script.lives` what cannot be checked, a message whose history differs from the journal,
+    and record why; raises `NotReplayable` if nothing is left.
+
+    Where several clients' messages wait, the next one also depends on state that no fact records (which worker was idle a moment before).
+    Where the broker would give out another message than it did, the story gives it explicitly and notes that.
+    """
+    told = play(script)
+    while told.astray >= 0 and script.by_hand < BY_HAND_MAX:
+        place = told.astray + (script.story[told.astray][2] in ("asks", "makes"))
+        if script.story[place : place + 1] == [] or script.story[place][2] != "takes":
+            break
+        at_s, who, _, message = script.story[place]
+        script.story[place] = (at_s, who, "is given", message)
+        script.by_hand += 1
+        told = play(script)
+    first = ""
+    for message, expected in list(script.lives.items()):
+        was = told.lives.get(message, [])
+        difference = differ(message, expected, was)
+        if difference:
+            first = first or difference
+            del script.lives[message]
+            script.left_out[message] = in_short(expected, was)
+    if not script.lives:
+        on_the_way = f"; {told.troubles[0]}" if told.troubles else ""
+        raise NotReplayable(
+            f"no life of this slice comes out of the simulator as the journal tells it: {first}{on_the_way}"
+        )
+    try:
+        told.check_order(script.story, script.lives)
+    except AssertionError:
+        script.is_ordered = False
+
+
+def play(script: Script) -> Told:
+    cast = script.cast
+    return replay(
+        start=written(script.start_ns),
+        settings=script.settings,
+        clients=cast.clients,
+        workers=cast.workers,
+        messages=cast.messages,
+        story=script.story,
+    )
+
+
+def in_short(expected: list[str], was: list[str]) -> str:
+    pairs = zip([*expected, "no more"], [*was, "no more"], strict=False)
+    should, did = next(pair for pair in pairs if pair[0] != pair[1])
+    return f"the journal says {should!r}, the simulator {did!r}"

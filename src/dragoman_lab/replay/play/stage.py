@@ -20,7 +20,8 @@ from dragoman_lab.sim.machine.disk import SimDisk
 from dragoman_lab.sim.machine.life import Life, WatchedJournal
 from dragoman_lab.sim.machine.loop import Timeline
 from dragoman_lab.sim.peers.operator import drive
-from dragoman_lab.sim.plan import DIRECTORY, Plan
+from dragoman_lab.sim.plan import DIRECTORY
+from dragoman_lab.sim.steps import bare_plan
 
 SEGMENT_SIZE = 1 << 22
 SIZE_MAX = 1 << 40  # nothing is ever dropped
@@ -34,7 +35,7 @@ class Stage:
     verbose = False
 
     def __init__(self, config: Config, start_ns: int, on_fact: Callable[[Fact], None]) -> None:
-        self.plan = plan_of(config)
+        self.plan = bare_plan(config, JournalSettings(DIRECTORY, "os", SEGMENT_SIZE, SIZE_MAX, zero_fill=False))
         self.chance = Random(0)
         self.timeline = Timeline()
         self.disk = SimDisk()
@@ -114,23 +115,3 @@ class Stage:
             self._blocks_told += 1
             for fact in decode_block(block.records):
                 self._on_fact(fact)
-
-
-def plan_of(config: Config) -> Plan:
-    """A plan without peers and failures: the story has its own."""
-    return Plan(
-        durability="os",
-        config=config,
-        journal=JournalSettings(DIRECTORY, "os", SEGMENT_SIZE, SIZE_MAX, zero_fill=False),
-        queues=(),
-        fills=(),
-        unfit_share=0.0,
-        seconds=0,
-        requests_max=0,
-        clients=(),
-        workers=(),
-        rude=0,
-        crashes=0,
-        troubles=0,
-        sync_ms=(1,),
-    )

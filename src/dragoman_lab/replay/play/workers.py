@@ -96,6 +96,11 @@ class ReplayWorker:
         assert self.wire is not None, f"{self.name} has not come yet"
         return self.wire
 
+    def send(self, frames: list[bytes]) -> bool:
+        self.speaking.say(frames)
+        self.stage.settle()
+        return True
+
     # -- specific to the dialect ----------------------------------------------------------------------------------------
 
     def beat_s(self, config: Config) -> float:
@@ -182,9 +187,7 @@ class EmqpWorker(ReplayWorker):
             self.given(frames[3])
 
     def _say(self, *frames: bytes) -> bool:
-        self.speaking.say([b"", VERSION, *frames])
-        self.stage.settle()
-        return True
+        return self.send([b"", VERSION, *frames])
 
 
 class Scale0Worker(ReplayWorker):
@@ -221,9 +224,7 @@ class Scale0Worker(ReplayWorker):
         self._say(b"PING", header)
 
     def _say(self, command: bytes, header: dict[str, object], *body: bytes) -> bool:
-        self.speaking.say([command, json.dumps(header).encode(), *body])
-        self.stage.settle()
-        return True
+        return self.send([command, json.dumps(header).encode(), *body])
 
 
 class PingpongWorker(ReplayWorker):
@@ -251,14 +252,14 @@ class PingpongWorker(ReplayWorker):
     def answer(self, key: bytes) -> bool:
         self._answered = len(self.arrivals)
         if self.guest.shape == "json":
-            return self._say([b'{"status":"SUCCESS","token":"%s","result":"replayed"}' % key])
-        return self._say([b"", b"replayed"])
+            return self.send([b'{"status":"SUCCESS","token":"%s","result":"replayed"}' % key])
+        return self.send([b"", b"replayed"])
 
     def fail(self, key: bytes) -> bool:
         if self.guest.shape != "json":
             return False
         self._answered = len(self.arrivals)
-        return self._say([b'{"status":"ERROR","token":"%s","msg":"replayed"}' % key])
+        return self.send([b'{"status":"ERROR","token":"%s","msg":"replayed"}' % key])
 
     def on_message(self, wire: Wire, frames: list[bytes]) -> None:
         if len(frames) == 1:
@@ -269,12 +270,7 @@ class PingpongWorker(ReplayWorker):
             self.given(b"")
 
     def _word(self, word: bytes) -> None:
-        self._say([b'{"status":"%s"}' % word] if self.guest.shape == "json" else [b"", word])
-
-    def _say(self, frames: list[bytes]) -> bool:
-        self.speaking.say(frames)
-        self.stage.settle()
-        return True
+        self.send([b'{"status":"%s"}' % word] if self.guest.shape == "json" else [b"", word])
 
 
 class EbusWorker(ReplayWorker):
@@ -307,9 +303,7 @@ class EbusWorker(ReplayWorker):
             self.given(frames[2])
 
     def _say(self, *frames: bytes) -> bool:
-        self.speaking.say([FROM_WORKER, *frames])
-        self.stage.settle()
-        return True
+        return self.send([FROM_WORKER, *frames])
 
 
 class RqWorker(ReplayWorker):
@@ -361,9 +355,7 @@ class RqWorker(ReplayWorker):
         return self._say(risp.request_id(int(key)), *pieces)
 
     def _say(self, *pieces: bytes) -> bool:
-        self.speaking.say([risp.CLEAR, *pieces])
-        self.stage.settle()
-        return True
+        return self.send([risp.CLEAR, *pieces])
 
 
 WORKERS: dict[str, type[ReplayWorker]] = {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from random import Random
+from typing import TYPE_CHECKING, Protocol
 
 from dragoman.core.settings import CoreSettings
 from dragoman.journal.journal import Journal
@@ -17,20 +18,41 @@ from dragoman_lab.sim.checks.facts import Chronicle
 from dragoman_lab.sim.checks.recount import agree
 from dragoman_lab.sim.machine.loop import MS_NS, SimLoop, SimThread
 
+if TYPE_CHECKING:
+    from dragoman_lab.sim.machine.disk import SimDisk
+    from dragoman_lab.sim.machine.loop import Timeline
+    from dragoman_lab.sim.machine.net import Wire
+    from dragoman_lab.sim.plan import Plan
+
 # Few, so that checkpoints of so small a state take many steps, and facts are written between them.
 CHECKPOINT_STEP_COUNT = 3
-
-if TYPE_CHECKING:
-    from dragoman_lab.sim.machine.net import Wire
-    from dragoman_lab.sim.machine.surroundings import Surroundings
-
-
 PIECE_SIZE = 65_536  # written or read: counts as one unit of work
 
 
 def no_ns() -> int:
     """Simulated callbacks take no time."""
     return 0
+
+
+class Surroundings(Protocol):
+    """What a simulated broker and its connections need: time, randomness, disk, and the facts so far. A seed's world and the stage of a replay
+    both provide it."""
+
+    verbose: bool
+    chance: Random
+    plan: Plan
+    timeline: Timeline
+    disk: SimDisk
+    chronicle: Chronicle
+    life: Life | None
+
+    def wall_ns(self) -> int: ...
+
+    def next_number(self) -> int: ...
+
+    def say(self, line: str) -> None: ...
+
+    def on_recovered(self, journal: WatchedJournal) -> None: ...
 
 
 class WatchedJournal(Journal):

@@ -17,10 +17,10 @@ from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message
 from dragoman_lab.sim.machine.legacy import LegacyEnd
 from dragoman_lab.sim.machine.loop import MS_NS
-from dragoman_lab.sim.machine.risp import RispEnd
+from dragoman_lab.sim.machine.risp import BareEnd, RispEnd
 
 if TYPE_CHECKING:
-    from dragoman_lab.sim.machine.surroundings import Surroundings
+    from dragoman_lab.sim.machine.life import Surroundings
 
 SHOWN_SIZE = 60  # bytes of a frame that a verbose run prints
 STALL_HIGH = 100  # unread bytes of a peer before the broker's writing is paused
@@ -55,24 +55,6 @@ class ZmtpEnd:
 
     def encode(self, frames: list[bytes]) -> bytes:
         return encode_message(frames)
-
-
-class BareEnd:
-    """No protocol: sends plain bytes and ignores what it receives."""
-
-    is_ready = True
-
-    def greeting(self) -> bytes:
-        return b""
-
-    def take_outgoing(self) -> bytes:
-        return b""
-
-    def encode(self, frames: list[bytes]) -> bytes:
-        return b"".join(frames)
-
-    def receive(self, data: bytes) -> list[list[bytes]]:
-        return [[data]]
 
 
 End = ZmtpEnd | RispEnd | BareEnd | LegacyEnd

@@ -63,14 +63,11 @@ def timeout(seconds: int) -> bytes:
     return b"\x61" + seconds.to_bytes(2, "big")
 
 
-class RispEnd:
-    """Replaces a `ZmtpConnection`: there is no handshake, and frames to send are just joined."""
+class BareEnd:
+    """A peer's end without a protocol, which replaces a `ZmtpConnection`: no handshake, frames to send are just joined, and what it receives
+    is not decoded."""
 
     is_ready = True
-
-    def __init__(self) -> None:
-        self._data = b""
-        self._gathered: dict[bytes, bytes] = {}
 
     def greeting(self) -> bytes:
         return b""
@@ -80,6 +77,17 @@ class RispEnd:
 
     def encode(self, frames: list[bytes]) -> bytes:
         return b"".join(frames)
+
+    def receive(self, data: bytes) -> list[list[bytes]]:
+        return [[data]]
+
+
+class RispEnd(BareEnd):
+    """Decodes what it receives."""
+
+    def __init__(self) -> None:
+        self._data = b""
+        self._gathered: dict[bytes, bytes] = {}
 
     def receive(self, data: bytes) -> list[list[bytes]]:
         self._data += data
