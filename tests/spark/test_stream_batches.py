@@ -53,7 +53,7 @@ def test_late_doubled_and_overlapping_files_give_what_one_batch_gives(pipeline: 
     facts = facts_by_chance(seed, 500)
     others = facts_by_chance(seed + 1, 300, broker_id=8)
     files = [*lay_all(pipeline.lake, cut(facts, 9)), *lay_all(pipeline.lake, cut(others, 5))]
-    # Listed nowhere while the stream looks for them: these are late, the first by one batch, the other by all.
+    # Not listed while the stream looks for them: these are late, the first by one batch, the other by all.
     for late in (files[2], files[4]):
         (pipeline.lake / late.path).rename(pipeline.lake / late.part.name)
     overlap = lay(pipeline.lake, [fact for fact in facts[150:170] if fact["at"].date() == facts[150]["at"].date()])

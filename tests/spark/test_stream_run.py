@@ -110,7 +110,7 @@ def test_whatever_is_done_to_the_tables_they_say_what_the_lake_says(spark: Spark
         backfill(*where, Options(), None, SILENT)
 
 
-def test_a_lake_without_a_file_is_said_to_be_empty(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_lake_without_a_file_is_reported_as_empty(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(LakeEmpty):
         run(spark, str(tmp_path / "lake"), str(tmp_path / "out"), Options(), SILENT)
 

@@ -32,7 +32,7 @@ class Scale0Client:
         self.socket.send_multipart([b"TASK", json.dumps(header).encode(), b"{}"])
 
 
-class Shop:
+class Scenario:
     """One broker in which: alice's two messages to `mail` were done by `mailer`, carol's one was too, one of hers to `parcels` was
     cancelled, and one of alice's waits there."""
 
@@ -60,45 +60,45 @@ class Shop:
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    made = Shop(tmp_path_factory.mktemp("shop") / "data")
+def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
+    made = Scenario(tmp_path_factory.mktemp("find") / "data")
     yield made
     made.carol.socket.close()
     made.daemon.kill()
 
 
 @pytest.fixture
-def dragoman(shop: Shop, capfd: pytest.CaptureFixture[str]) -> Commands:
-    return Commands(shop.daemon.data, capfd)
+def dragoman(scenario: Scenario, capfd: pytest.CaptureFixture[str]) -> Commands:
+    return Commands(scenario.daemon.data, capfd)
 
 
 def ids(dragoman: Commands, *arguments: str) -> list[str]:
     return [row["client_id"] for row in dragoman("find", "--json", *arguments).json["messages"]]
 
 
-def test_messages_are_found_by_each_thing_that_is_known_of_them(shop: Shop, dragoman: Commands) -> None:
-    carols, alices = ["task-parcels", "task-mail"], [shop.open, *shop.done[::-1]]
-    assert ids(dragoman) == [shop.open, *carols, *shop.done[::-1]]
-    assert ids(dragoman, "--queue", "mail") == ["task-mail", *shop.done[::-1]]
+def test_messages_are_found_by_each_thing_that_is_known_of_them(scenario: Scenario, dragoman: Commands) -> None:
+    carols, alices = ["task-parcels", "task-mail"], [scenario.open, *scenario.done[::-1]]
+    assert ids(dragoman) == [scenario.open, *carols, *scenario.done[::-1]]
+    assert ids(dragoman, "--queue", "mail") == ["task-mail", *scenario.done[::-1]]
     assert ids(dragoman, "--dialect", "scale0") == carols
-    assert ids(dragoman, "--state", "open") == [shop.open]
+    assert ids(dragoman, "--state", "open") == [scenario.open]
     assert ids(dragoman, "--state", "cancelled") == ["task-parcels"]
     assert ids(dragoman, "--state", "ended", "--queue", "parcels") == ["task-parcels"]
     assert ids(dragoman, "--peer", "alice") == alices
     assert ids(dragoman, "--peer", "\\xffcarol") == ids(dragoman, "--peer", b"\xffcarol".hex()) == carols
-    assert ids(dragoman, "--peer", "alice", "--state", "done") == shop.done[::-1]
-    for worker in ("mailer", shop.worker["remote"], shop.worker["id"]):
-        assert ids(dragoman, "--peer", worker) == ["task-mail", *shop.done[::-1]], worker
+    assert ids(dragoman, "--peer", "alice", "--state", "done") == scenario.done[::-1]
+    for worker in ("mailer", scenario.worker["remote"], scenario.worker["id"]):
+        assert ids(dragoman, "--peer", worker) == ["task-mail", *scenario.done[::-1]], worker
     assert ids(dragoman, "--peer", "nobody") == []
 
 
-def test_a_row_tells_the_message_in_short(shop: Shop, dragoman: Commands) -> None:
+def test_a_row_tells_the_message_in_short(scenario: Scenario, dragoman: Commands) -> None:
     [row] = dragoman("find", "--queue", "mail", "--dialect", "scale0", "--json").json["messages"]
     assert row["accepted_ns"] < row["ended_ns"]
     told = {name: row[name] for name in ("client", "worker", "worker_name", "state", "reason", "queue", "dialect")}
     assert told == {
         "client": "\\xffcarol",
-        "worker": shop.worker["id"],
+        "worker": scenario.worker["id"],
         "worker_name": "mailer",
         "state": "done",
         "reason": "answered",
@@ -111,7 +111,7 @@ def test_a_row_tells_the_message_in_short(shop: Shop, dragoman: Commands) -> Non
     assert "3 messages; looked back to" in printed.out
 
 
-def test_pages_follow_each_other(shop: Shop, dragoman: Commands) -> None:
+def test_pages_follow_each_other(scenario: Scenario, dragoman: Commands) -> None:
     everything, found = ids(dragoman), []
     arguments: list[str] = []
     for _ in range(3):
@@ -122,7 +122,7 @@ def test_pages_follow_each_other(shop: Shop, dragoman: Commands) -> None:
     assert "goes on" in dragoman("find", "--limit", "2").out
 
 
-def test_time_bounds_what_is_found(shop: Shop, dragoman: Commands) -> None:
+def test_time_bounds_what_is_found(scenario: Scenario, dragoman: Commands) -> None:
     assert ids(dragoman, "--to", "-1h") == []
     assert len(ids(dragoman, "--from", "-1h")) == 5
     assert "no message matches" in dragoman("find", "--to", "-1h").out
@@ -149,12 +149,12 @@ def test_without_a_journal_there_is_nothing_to_find(alone: Commands) -> None:
     assert json.loads(missing.err)["error"]["code"] == "NOT_FOUND"
 
 
-def test_a_stopped_broker_is_searched_all_the_same(shop: Shop, dragoman: Commands) -> None:
+def test_a_stopped_broker_is_searched_all_the_same(scenario: Scenario, dragoman: Commands) -> None:
     beside = ids(dragoman)
-    assert shop.daemon.stop() == 0
+    assert scenario.daemon.stop() == 0
     try:
         assert ids(dragoman) == beside
-        assert ids(dragoman, "--peer", "mailer", "--queue", "mail") == ["task-mail", *shop.done[::-1]]
+        assert ids(dragoman, "--peer", "mailer", "--queue", "mail") == ["task-mail", *scenario.done[::-1]]
     finally:
-        shop.daemon.start()
-    assert ids(dragoman, "--state", "open") == [shop.open]
+        scenario.daemon.start()
+    assert ids(dragoman, "--state", "open") == [scenario.open]

@@ -35,13 +35,13 @@ def test_queues_shows_counts_and_is_paged_and_filtered(dragoman: Commands) -> No
 def test_a_paused_queue_keeps_its_messages_until_it_is_resumed(dragoman: Commands, broker: BrokerProcess) -> None:
     send(dragoman, "mail")
     assert dragoman("queues", "pause", "mail").out == "mail is paused\n"
-    servant = broker.serve(b"mail", echo)
+    fake_worker = broker.serve(b"mail", echo)
     wait_for("the worker", lambda: dragoman("workers", "--json").json["total"] == 1)
     assert "paused" in dragoman("queues").out
     assert dragoman("explain", "queue:mail").out.startswith("waits: the queue `mail` is paused")
-    assert servant.held == []
+    assert fake_worker.held == []
     assert dragoman("queues", "resume", "mail", "--json").json == {"queue": "mail", "is_paused": False}
-    wait_for("the job", lambda: servant.held)
+    wait_for("the job", lambda: fake_worker.held)
 
 
 def test_a_purge_asks_first_and_cancels_what_waits(dragoman: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,10 +79,10 @@ def slots_of(dragoman: Commands) -> int:
 def test_explain_follows_a_message_from_waiting_to_its_end(common: Commands, common_broker: BrokerProcess) -> None:
     message_id = send(common, "followed")
     assert common("explain", message_id).out.startswith("waits: no worker serves `followed`")
-    servant = common_broker.serve(b"followed", None)
-    wait_for("the job", lambda: servant.held)
+    fake_worker = common_broker.serve(b"followed", None)
+    wait_for("the job", lambda: fake_worker.held)
     assert common("explain", message_id).out.startswith("leased to worker w1.")
-    servant.reply(message_id.encode())
+    fake_worker.reply(message_id.encode())
     found = wait_for("the end", lambda: common("explain", message_id, "--json").json["lines"][0])
     assert wait_for("settled", lambda: common("explain", message_id).out.startswith("settled: done (answered)")), found
 
@@ -125,9 +125,9 @@ def test_trace_prints_the_whole_life_with_workers_and_reasons(common: Commands, 
 def test_trace_of_a_message_over_a_restart_shows_the_broker_starting_again(
     dragoman: Commands, broker: BrokerProcess
 ) -> None:
-    servant = broker.serve(b"mail", None)
+    fake_worker = broker.serve(b"mail", None)
     message_id = send(dragoman)
-    wait_for("the lease", lambda: servant.held)
+    wait_for("the lease", lambda: fake_worker.held)
     broker.end(signal.SIGKILL)
     broker.start()
     [life] = dragoman("trace", message_id, "--json").json["lives"]
@@ -147,9 +147,9 @@ def test_a_cancelled_message_is_gone_and_says_so(common: Commands) -> None:
 def kill_three_workers(dragoman: Commands, broker: BrokerProcess, *queues: str) -> None:
     for queue in queues:
         for _ in range(3):
-            servant = broker.serve(queue.encode(), None)
-            wait_for("the job", lambda s=servant: s.held)  # type: ignore[misc]
-            servant.vanish()
+            fake_worker = broker.serve(queue.encode(), None)
+            wait_for("the job", lambda s=fake_worker: s.held)  # type: ignore[misc]
+            fake_worker.vanish()
     wait_for("quarantine", lambda: dragoman("quarantine", "list", "--json").json["total"] == len(queues))
 
 

@@ -76,8 +76,8 @@ def look(started_ns: int, now_ns: int) -> Look:
 def test_one_frame_tells_totals_queues_workers_and_what_is_stuck(dragoman: Commands, broker: BrokerProcess) -> None:
     send(dragoman, "mail", 3)
     send(dragoman, "other", 1)
-    servant = broker.serve(b"other", None)
-    wait_for("the other's lease", lambda: servant.held)
+    fake_worker = broker.serve(b"other", None)
+    wait_for("the other's lease", lambda: fake_worker.held)
     text = dragoman("top", "--once", "--interval-s", "0.1").out
     assert "waiting 3" in text
     assert "! queue `mail` has 3 waiting and no worker" in text

@@ -18,7 +18,7 @@ import pytest
 from dragoman import App
 from dragoman.errors import JobFailed
 from dragoman.testing.broker import RunningBroker
-from tests.client import shop as s
+from tests.client import jobs as s
 
 ROOT = Path(__file__).parents[3]
 DEADLINE_S = 20.0
@@ -53,7 +53,7 @@ class Program:
 
 @contextmanager
 def program(
-    broker: RunningBroker, log: Path, *options: str, target: str = "tests.client.shop:app"
+    broker: RunningBroker, log: Path, *options: str, target: str = "tests.client.jobs:app"
 ) -> Iterator[Program]:
     command = [sys.executable, "-m", "dragoman", "worker", target, *options]
     environ = {**os.environ, "SHOP_BROKER": broker.url}
@@ -147,7 +147,7 @@ def fast_beats(broker: RunningBroker, log: Path, *options: str) -> Iterator[Prog
         "import sys, msgspec\n"
         "from dragoman.client.worker import program, settings\n"
         "processes = int(sys.argv[1])\n"
-        "sys.exit(program.run('tests.client.shop:app', settings.WorkerSettings(processes=processes, heartbeat_s=0.1)))"
+        "sys.exit(program.run('tests.client.jobs:app', settings.WorkerSettings(processes=processes, heartbeat_s=0.1)))"
     )
     environ = {**os.environ, "SHOP_BROKER": broker.url}
     with log.open("wb") as out:
@@ -239,8 +239,8 @@ def test_an_ask_lives_through_a_restart_of_the_broker(tmp_path: Path) -> None:
     ("target", "words"),
     [
         ("tests.client.nowhere:app", "there is no module 'tests.client.nowhere'"),
-        ("tests.client.shop:add", "'add' is not an App"),
-        ("tests.client.shop:nothing", "'nothing' is not an App"),
+        ("tests.client.jobs:add", "'add' is not an App"),
+        ("tests.client.jobs:nothing", "'nothing' is not an App"),
         ("tests.client.broken:app", "importing 'tests.client.broken' failed with ZeroDivisionError"),
     ],
 )
@@ -262,7 +262,7 @@ def test_queues_and_weights_can_be_named(broker: RunningBroker, app: App, tmp_pa
 
 
 @CREWS
-def test_an_exception_of_megabytes_is_told_and_logged_in_a_few_lines(
+def test_an_exception_of_megabytes_is_answered_and_logged_in_a_few_lines(
     broker: RunningBroker, app: App, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     why = "\x1b[2J" + "x" * 5_000_000

@@ -12,7 +12,7 @@ from dragoman import App
 from dragoman.client import address
 from dragoman.client.worker import WorkerSettings
 from dragoman.client.worker.worker import Worker
-from tests.client import shop as s
+from tests.client import jobs as s
 from tests.client.stand_in import StandIn
 
 SETTINGS = WorkerSettings(slots=2, heartbeat_s=30, drain_s=5)

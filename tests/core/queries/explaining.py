@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.core.queries import explain, lookup
-from tests.core.harness import House, Worker
+from tests.core.harness import InMemoryBroker, Worker
 
 JOB = b'["run", {}]'
 HEARD: list[str] = []  # every line that was asked for since the list was last emptied
@@ -14,26 +14,26 @@ def heard(lines: list[str]) -> list[str]:
     return lines
 
 
-def message_lines(house: House, message_id: bytes) -> list[str]:
-    m = lookup.find_message(house.core, message_id.decode())
+def message_lines(broker: InMemoryBroker, message_id: bytes) -> list[str]:
+    m = lookup.find_message(broker.core, message_id.decode())
     assert m is not None
-    return heard(explain.explain_message(house.core, m))
+    return heard(explain.explain_message(broker.core, m))
 
 
-def queue_lines(house: House, name: str) -> list[str]:
-    queue = lookup.find_queue(house.core, name)
+def queue_lines(broker: InMemoryBroker, name: str) -> list[str]:
+    queue = lookup.find_queue(broker.core, name)
     assert queue is not None
-    return heard(explain.explain_queue(house.core, queue))
+    return heard(explain.explain_queue(broker.core, queue))
 
 
-def worker_lines(house: House, name: str) -> list[str]:
-    peer = lookup.find_worker(house.core, name)
+def worker_lines(broker: InMemoryBroker, name: str) -> list[str]:
+    peer = lookup.find_worker(broker.core, name)
     assert peer is not None
-    return heard(explain.explain_worker(house.core, peer))
+    return heard(explain.explain_worker(broker.core, peer))
 
 
-def serve(house: House, queue: bytes, slots: int = 1, identity: bytes = b"worker") -> Worker:
-    worker = house.worker(identity)
+def serve(broker: InMemoryBroker, queue: bytes, slots: int = 1, identity: bytes = b"worker") -> Worker:
+    worker = broker.worker(identity)
     worker.inform((10, queue))
     worker.ready(slots)
     return worker

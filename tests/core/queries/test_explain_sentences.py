@@ -7,7 +7,7 @@ import inspect
 import re
 from pathlib import Path
 
-from tests.core.harness import House
+from tests.core.harness import InMemoryBroker
 from tests.core.queries import (
     test_explain_last_workers,
     test_explain_messages,
@@ -43,8 +43,8 @@ def test_every_sentence_of_explain_is_provoked_by_a_test() -> None:
             if not name.startswith("test_"):
                 continue
             parameters = list(inspect.signature(test).parameters)
-            if parameters == ["house"]:
-                test(House())
+            if parameters == ["broker"]:
+                test(InMemoryBroker())
             elif not parameters:
                 test()
     said = "\n".join(HEARD)

@@ -13,7 +13,7 @@ from dragoman.core.state.attendance import Attendance
 from dragoman.core.state.queue import Queue
 from dragoman.limits import SERVED_MAX
 from dragoman.model.words import SUPERSEDED
-from tests.core.harness import House
+from tests.core.harness import InMemoryBroker
 from tests.core.replaying import check_replay
 
 
@@ -41,10 +41,10 @@ def test_a_second_join_costs_as_many_steps_as_it_names_queues() -> None:
 
 
 def test_joining_again_with_other_queues_replays_to_the_same_state() -> None:
-    house = House()
-    worker = house.worker()
+    broker = InMemoryBroker()
+    worker = broker.worker()
     worker.inform(*((10, b"a%d" % no) for no in range(SERVED_MAX)))
     worker.inform(*((10, b"a%d" % no) for no in range(SERVED_MAX // 2)))
-    check_replay(house)
+    check_replay(broker)
     worker.leave()
-    check_replay(house)
+    check_replay(broker)

@@ -7,33 +7,33 @@ import pytest
 from dragoman.core.core import Core
 from dragoman.core.storage.replay import Replay
 from dragoman.model.facts.decode import decode_block
-from tests.core.harness import FIRST_PLACE, House
+from tests.core.harness import FIRST_PLACE, InMemoryBroker
 from tests.core.replaying import canonical, replayed
 
 
-def worked() -> House:
+def worked() -> InMemoryBroker:
     """Messages that were leased, released, leased again, and one of them quarantined; others wait."""
-    house = House()
-    house.core.settings.quarantine_after = 2
-    client = house.client()
+    broker = InMemoryBroker()
+    broker.core.settings.quarantine_after = 2
+    client = broker.client()
     for number in range(4):
         client.request(b"mail", b'{"number": %d}' % number)
     for name in (b"first", b"second", b"third"):
-        worker = house.worker(name)
+        worker = broker.worker(name)
         worker.inform((10, b"mail"))
         worker.ready(2)
         if name != b"third":
             worker.leave()
-        house.pass_time(2)
+        broker.pass_time(2)
     client.request(b"other", b'{"number": 9}')
-    house.commit()
-    return house
+    broker.commit()
+    return broker
 
 
-def replayed_without(house: House, index: int) -> Core:
-    core = Core(house.core.settings, house.load)
+def replayed_without(broker: InMemoryBroker, index: int) -> Core:
+    core = Core(broker.core.settings, broker.load)
     replay, place = Replay(core), FIRST_PLACE
-    for at, (instant_ns, records) in enumerate(house.blocks):
+    for at, (instant_ns, records) in enumerate(broker.blocks):
         if at != index:
             replay.block(records, place, instant_ns)
         place += len(records)
@@ -45,53 +45,55 @@ def numbers(core: Core) -> set[int]:
 
 
 def test_any_one_block_may_be_missing_and_every_other_message_is_there() -> None:
-    house = worked()
-    whole = replayed(house)
-    for index, (_, records) in enumerate(house.blocks):
-        core = replayed_without(house, index)
+    broker = worked()
+    whole = replayed(broker)
+    for index, (_, records) in enumerate(broker.blocks):
+        core = replayed_without(broker, index)
         gone = {int(str(f["message_no"])) for f in decode_block(records) if f["fact"] == "accepted"}
         assert numbers(core) >= numbers(whole) - gone, f"block {index} missing"
         canonical(core)
 
 
 def test_a_queue_whose_name_is_lost_keeps_its_messages_under_its_number() -> None:
-    house = House()
-    house.client().request(b"mail", b"{}")
-    house.client(b"late").request(b"mail", b"{}")
-    index = next(i for i, (_, records) in enumerate(house.blocks) if b"mail" in records)
-    core = replayed_without(house, index)
+    broker = InMemoryBroker()
+    broker.client().request(b"mail", b"{}")
+    broker.client(b"late").request(b"mail", b"{}")
+    index = next(i for i, (_, records) in enumerate(broker.blocks) if b"mail" in records)
+    core = replayed_without(broker, index)
     (queue,) = core.state.queues.values()
     assert (queue.name, queue.waiting) == (b"name-lost-1", 1)
 
 
 def test_a_later_boot_gives_the_queue_its_name_back() -> None:
-    house = House()
-    house.client().request(b"mail", b"{}")
-    house.client(b"late").request(b"mail", b"{}")
-    house.commit()
-    index = next(i for i, (_, records) in enumerate(house.blocks) if b"mail" in records)
-    house.core.start(2, b"0.1.0", bytes(16))
-    house.commit()
-    core = replayed_without(house, index)
+    broker = InMemoryBroker()
+    broker.client().request(b"mail", b"{}")
+    broker.client(b"late").request(b"mail", b"{}")
+    broker.commit()
+    index = next(i for i, (_, records) in enumerate(broker.blocks) if b"mail" in records)
+    broker.core.start(2, b"0.1.0", bytes(16))
+    broker.commit()
+    core = replayed_without(broker, index)
     (queue,) = core.state.queues.values()
     assert (queue.name, queue.waiting) == (b"mail", 1)
     assert [m.queue for m in core.state.messages.values()] == [b"mail"]
 
 
 def test_a_new_queue_never_takes_the_number_of_one_that_is_there() -> None:
-    house = House()
+    broker = InMemoryBroker()
     for name in (b"a", b"b", b"c"):
-        house.client(name).request(name, b"{}")
-    index = next(i for i, (_, r) in enumerate(house.blocks) if any(f["fact"] == "queue_named" for f in decode_block(r)))
-    core = replayed_without(house, index)
+        broker.client(name).request(name, b"{}")
+    index = next(
+        i for i, (_, r) in enumerate(broker.blocks) if any(f["fact"] == "queue_named" for f in decode_block(r))
+    )
+    core = replayed_without(broker, index)
     taken = set(core.state.queues_by_no)
     assert core.roster.name_queue(b"new").number not in taken
 
 
 @pytest.mark.parametrize("fact", ["leased", "released", "quarantined"])
 def test_a_lost_lease_release_or_quarantine_is_made_up(fact: str) -> None:
-    house = worked()
-    found = [i for i, (_, r) in enumerate(house.blocks) if any(f["fact"] == fact for f in decode_block(r))]
+    broker = worked()
+    found = [i for i, (_, r) in enumerate(broker.blocks) if any(f["fact"] == fact for f in decode_block(r))]
     assert found, f"the story has no {fact}"
     for index in found:
-        canonical(replayed_without(house, index))
+        canonical(replayed_without(broker, index))

@@ -11,7 +11,7 @@ from dragoman.core.settings import CoreSettings
 from dragoman.core.storage.snapshot import Snapshot, encode
 from dragoman.limits import CHECKPOINT_ROWS_MAX
 from dragoman.wire.zmtp.frames import encode_message
-from tests.core.harness import Client, House, Worker
+from tests.core.harness import Client, InMemoryBroker, Worker
 
 QUEUES = [b"a", b"b", b"c"]
 HEADERS = [b"", b"priority:3", b"dedupe:k%d", b"delay:1", b"expires:2", b"retry-count:2,guarantee", b"reply-requested"]
@@ -25,14 +25,14 @@ class Life:
         settings = CoreSettings()
         settings.head_max = head_max
         settings.quarantine_after = 1
-        self.house = House(settings)
-        self.clients: list[Client] = [self.house.client(b"client%d" % no) for no in range(4)]
+        self.broker = InMemoryBroker(settings)
+        self.clients: list[Client] = [self.broker.client(b"client%d" % no) for no in range(4)]
         self.workers: list[Worker] = []
         self.asked: list[bytes] = []
         self.count = 0
 
     def act(self) -> None:
-        rng, house = self.rng, self.house
+        rng, broker = self.rng, self.broker
         kind = rng.randrange(12)
         if kind < 5:
             self.request()
@@ -47,14 +47,14 @@ class Life:
         elif kind == 7 and self.workers and rng.random() < 0.5:
             self.workers.pop(rng.randrange(len(self.workers))).leave()
         elif kind == 8 and self.asked:
-            self.clients[0].say(b"CANCEL", house.next_id(), rng.choice(self.asked))
+            self.clients[0].say(b"CANCEL", broker.next_id(), rng.choice(self.asked))
         elif kind == 9:
-            house.pass_time(rng.choice([0.1, 0.3, 1.0]))
+            broker.pass_time(rng.choice([0.1, 0.3, 1.0]))
         elif kind == 10:
             self.operate()
         elif kind == 11:
             self.schedule()
-        house.commit()
+        broker.commit()
 
     def request(self) -> None:
         self.count += 1
@@ -65,12 +65,12 @@ class Life:
         self.asked.append(client.request(self.rng.choice(QUEUES), b"body %d" % self.count, headers))
 
     def join(self) -> None:
-        worker = self.house.worker(b"worker%d" % self.rng.randrange(1000))
+        worker = self.broker.worker(b"worker%d" % self.rng.randrange(1000))
         worker.inform(*((10, queue) for queue in self.rng.sample(QUEUES, self.rng.randint(1, 3))))
         self.workers.append(worker)
 
     def operate(self) -> None:
-        core = self.house.core
+        core = self.broker.core
         quarantined = list(core.state.quarantine.values())
         if quarantined and self.rng.random() < 0.5:
             operator.requeue(core, self.rng.choice(quarantined))
@@ -87,7 +87,7 @@ class Life:
     def schedule(self) -> None:
         body = b"scheduled %d" % self.rng.randrange(5)
         runs = self.rng.choice([b"", b"run_count:2"])
-        self.clients[1].say(b"SCHEDULE", self.house.next_id(), self.rng.choice(QUEUES), runs, b"1", body, b"")
+        self.clients[1].say(b"SCHEDULE", self.broker.next_id(), self.rng.choice(QUEUES), runs, b"1", body, b"")
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -95,7 +95,7 @@ def test_whatever_happens_between_its_steps_the_bytes_are_those_of_its_beginning
     life = Life(seed)
     for _ in range(life.rng.randint(20, 150)):
         life.act()
-    state = life.house.core.state
+    state = life.broker.core.state
     wanted = encode(state, None)
     snapshot = Snapshot(state, None, True)
     chunks: list[bytes] = []
@@ -115,13 +115,13 @@ def test_long_lines_are_cut_into_the_same_chunks(seed: int) -> None:
     for first in range(0, CHECKPOINT_ROWS_MAX + 3000, 1000):
         many = [[b"", b"eMQP/1.0", b"REQUEST", b"id%d" % no, b"a", b"", b"{}"] for no in range(first, first + 1000)]
         client.give(b"".join(map(encode_message, many)))
-    life.house.commit()
-    worker = life.house.worker()
+    life.broker.commit()
+    worker = life.broker.worker()
     worker.inform((10, b"a"))
-    state = life.house.core.state
+    state = life.broker.core.state
     for number in rng.sample(list(range(min(state.messages), state.next_number)), 40):
-        if (m := life.house.core.fetch(number)) is not None:
-            life.house.core.cancel(m, 9)
+        if (m := life.broker.core.fetch(number)) is not None:
+            life.broker.core.cancel(m, 9)
     wanted = encode(state, None)
     snapshot = Snapshot(state, None, True)
     chunks: list[bytes] = []
@@ -129,8 +129,8 @@ def test_long_lines_are_cut_into_the_same_chunks(seed: int) -> None:
         chunks += snapshot.step(500)
         worker.ready(rng.randint(1, 60))
         for number in rng.sample(list(range(1 << 40, state.next_number)), 5):
-            if (m := life.house.core.fetch(number)) is not None:
-                life.house.core.cancel(m, 9)
+            if (m := life.broker.core.fetch(number)) is not None:
+                life.broker.core.cancel(m, 9)
         client.request(b"a")
     assert chunks == wanted, f"seed {seed}"
 
@@ -139,7 +139,7 @@ def test_one_that_is_given_up_leaves_nothing_behind() -> None:
     life = Life(7)
     for _ in range(100):
         life.act()
-    state = life.house.core.state
+    state = life.broker.core.state
     snapshot = Snapshot(state, None, True)
     snapshot.step(1)
     snapshot.close()
@@ -157,7 +157,7 @@ def test_encoding_at_once_does_not_disturb_one_that_is_under_way() -> None:
     life = Life(11)
     for _ in range(120):
         life.act()
-    state = life.house.core.state
+    state = life.broker.core.state
     wanted = encode(state, None)
     snapshot = Snapshot(state, None, True)
     chunks: list[bytes] = []

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dragoman.dialects.ebus.data import pack, reject_data, text_in
 from dragoman.model.words import PAST_EXPIRY, WORKERS_DIED
-from tests.dialects.ebus.hall import unpack
+from tests.dialects.ebus.in_memory import unpack
 
 VALUES = st.recursive(
     st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])) | st.integers(-(2**63), 2**63 - 1),
@@ -37,7 +37,7 @@ VALUES = st.recursive(
         ),
     ],
 )
-def test_what_the_original_was_recorded_to_say_is_said_in_the_same_bytes(value: object, data: str) -> None:
+def test_the_recorded_messages_of_the_original_are_encoded_to_the_same_bytes(value: object, data: str) -> None:
     assert pack(value, False).hex() == data
 
 

@@ -17,7 +17,7 @@ from dragoman.dialects.session import Session
 from dragoman.limits import MESSAGE_SIZE_MAX
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message
-from tests.dialects.ebus.hall import Hall
+from tests.dialects.ebus.in_memory import EbusBroker
 
 
 class Wire:
@@ -25,13 +25,13 @@ class Wire:
 
     def __init__(
         self,
-        hall: Hall,
+        broker: EbusBroker,
         listener: str,
         endpoint: EbusClientEndpoint | EbusWorkerEndpoint | EbusPublisherEndpoint | EbusSubscriberEndpoint,
     ):
-        self.hall = hall
+        self.broker = broker
         self.endpoint = endpoint
-        self.session: Session = hall.dialects.session(listener)
+        self.session: Session = broker.dialects.session(listener)
         self.session.start()
         self.heard: list[tuple[object, ...]] = []
         self.session.receive(endpoint.opening())
@@ -39,7 +39,7 @@ class Wire:
 
     def carry(self) -> None:
         while True:
-            self.hall.commit()
+            self.broker.commit()
             data = self.session.take_all()
             if data:
                 self.heard.extend(self.endpoint.receive(data) or [])
@@ -55,14 +55,14 @@ class Wire:
         return heard
 
 
-def client_wire(hall: Hall, identity: bytes = b"client") -> Wire:
-    return Wire(hall, "ebus.client", EbusClientEndpoint(identity, MESSAGE_SIZE_MAX))
+def client_wire(broker: EbusBroker, identity: bytes = b"client") -> Wire:
+    return Wire(broker, "ebus.client", EbusClientEndpoint(identity, MESSAGE_SIZE_MAX))
 
 
-def worker_wire(hall: Hall, *services: bytes, slots: int = 8) -> Wire:
+def worker_wire(broker: EbusBroker, *services: bytes, slots: int = 8) -> Wire:
     endpoint = EbusWorkerEndpoint(b"W", MESSAGE_SIZE_MAX)
     endpoint.serve([(10, service) for service in services], slots)
-    return Wire(hall, "ebus.worker", endpoint)
+    return Wire(broker, "ebus.worker", endpoint)
 
 
 def ask(wire: Wire, call_id: bytes, queue: bytes = b"hello", expires_ms: int = 0) -> None:
@@ -84,8 +84,8 @@ def answer(wire: Wire, value: bytes) -> None:
 
 
 def test_a_call_is_answered() -> None:
-    hall = Hall()
-    worker, client = worker_wire(hall, b"hello"), client_wire(hall)
+    broker = EbusBroker()
+    worker, client = worker_wire(broker, b"hello"), client_wire(broker)
     assert worker.endpoint.is_ready
     ask(client, b"call-1")
     answer(worker, b"answer")
@@ -93,33 +93,33 @@ def test_a_call_is_answered() -> None:
 
 
 def test_a_call_made_before_the_handshake_is_sent_after_it() -> None:
-    hall = Hall()
+    broker = EbusBroker()
     endpoint = EbusClientEndpoint(b"", MESSAGE_SIZE_MAX)
     endpoint.request(b"call-1", CallOptions(b"hello"), b"question")
     assert endpoint.data_to_send() == b""
-    Wire(hall, "ebus.client", endpoint)
-    assert hall.server().job()[1] == b"question"
+    Wire(broker, "ebus.client", endpoint)
+    assert broker.ebus_worker().job()[1] == b"question"
 
 
-def test_an_expiry_is_told_as_stales_and_a_call_without_one_has_the_brokers_own() -> None:
-    hall = Hall()
-    worker, client = hall.server(), client_wire(hall)
+def test_an_expiry_is_sent_as_stales_and_a_call_without_one_has_the_brokers_own() -> None:
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), client_wire(broker)
     ask(client, b"call-1", expires_ms=1234)
     ask(client, b"call-2")
     assert [frames[4] for frames in worker.take_words(b"REQ")] == [b"1234", b"3000"]
 
 
 def test_an_expired_call_fails_with_that_reason() -> None:
-    hall = Hall()
-    client = client_wire(hall)
+    broker = EbusBroker()
+    client = client_wire(broker)
     ask(client, b"call-1", expires_ms=500)
-    hall.pass_time(0.7)
+    broker.pass_time(0.7)
     assert client.take() == [(FAILED, b"call-1", b"PAST_EXPIRY: past expiry")]
 
 
 def test_a_call_that_a_worker_rejects_fails_with_the_workers_bytes() -> None:
-    hall = Hall()
-    worker, client = worker_wire(hall, b"hello"), client_wire(hall)
+    broker = EbusBroker()
+    worker, client = worker_wire(broker, b"hello"), client_wire(broker)
     ask(client, b"call-1")
     assert isinstance(worker.endpoint, EbusWorkerEndpoint)
     worker.endpoint.reject(worker.take()[0][0], b"\x00why")  # type: ignore[arg-type]
@@ -128,9 +128,9 @@ def test_a_call_that_a_worker_rejects_fails_with_the_workers_bytes() -> None:
 
 
 def test_a_call_that_the_broker_does_not_take_is_refused_with_its_code() -> None:
-    hall = Hall()
-    client = client_wire(hall)
-    hall.core.refusing = 1
+    broker = EbusBroker()
+    client = client_wire(broker)
+    broker.core.refusing = 1
     ask(client, b"call-1")
     ((what, call_id, why),) = client.take()
     assert (what, call_id) == (REFUSED, b"call-1")
@@ -139,8 +139,8 @@ def test_a_call_that_the_broker_does_not_take_is_refused_with_its_code() -> None
 
 
 def test_a_cancelled_call_fails_and_its_worker_learns_of_it() -> None:
-    hall = Hall()
-    worker, client = worker_wire(hall, b"hello"), client_wire(hall)
+    broker = EbusBroker()
+    worker, client = worker_wire(broker, b"hello"), client_wire(broker)
     ask(client, b"call-1")
     ((request_id, _, _),) = worker.take()
     assert isinstance(client.endpoint, EbusClientEndpoint)
@@ -192,26 +192,26 @@ def opened_client() -> tuple[EbusClientEndpoint, list[bytes]]:
 
 
 def test_a_worker_serves_several_services_within_its_slots() -> None:
-    hall = Hall()
-    worker, client = worker_wire(hall, b"hello", b"mail", slots=2), client_wire(hall)
+    broker = EbusBroker()
+    worker, client = worker_wire(broker, b"hello", b"mail", slots=2), client_wire(broker)
     for number in range(3):
         ask(client, b"call-%d" % number, b"hello" if number % 2 else b"mail")
     assert len(worker.take()) == 2
 
 
-def test_a_worker_of_more_services_than_a_message_has_frames_is_told_so() -> None:
+def test_a_worker_of_more_services_than_a_message_has_frames_is_notified() -> None:
     endpoint = EbusWorkerEndpoint(b"", MESSAGE_SIZE_MAX)
     with pytest.raises(ValueError, match="services"):
         endpoint.serve([(1, b"%d" % number) for number in range(SERVICES_MAX + 1)], 1)
     endpoint.serve([(1, b"%d" % number) for number in range(SERVICES_MAX)], 1)
-    hall = Hall()
-    wire = Wire(hall, "ebus.worker", endpoint)
+    broker = EbusBroker()
+    wire = Wire(broker, "ebus.worker", endpoint)
     assert len(wire.session.serves) == SERVICES_MAX
 
 
 def test_a_worker_that_says_goodbye_still_answers_what_it_has() -> None:
-    hall = Hall()
-    worker, client = worker_wire(hall, b"hello"), client_wire(hall)
+    broker = EbusBroker()
+    worker, client = worker_wire(broker, b"hello"), client_wire(broker)
     ask(client, b"call-1")
     ((request_id, _, _),) = worker.take()
     assert isinstance(worker.endpoint, EbusWorkerEndpoint)
@@ -226,11 +226,11 @@ def test_a_worker_that_says_goodbye_still_answers_what_it_has() -> None:
 
 @pytest.mark.parametrize("kind", ["client", "worker"])
 def test_a_side_that_is_disconnected_is_over_and_says_why(kind: str) -> None:
-    hall = Hall()
-    wire = client_wire(hall) if kind == "client" else worker_wire(hall, b"hello")
+    broker = EbusBroker()
+    wire = client_wire(broker) if kind == "client" else worker_wire(broker, b"hello")
     if kind == "client":
         ask(wire, b"call-1")
-    hall.ebus.closing()
+    broker.ebus.closing()
     wire.carry()
     assert wire.endpoint.is_over
     assert wire.endpoint.problem == "broker is stopping"
@@ -238,8 +238,8 @@ def test_a_side_that_is_disconnected_is_over_and_says_why(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["client", "worker"])
 def test_a_side_whose_broker_is_silent_pings_five_times_and_is_over(kind: str) -> None:
-    hall = Hall()
-    wire = client_wire(hall) if kind == "client" else worker_wire(hall, b"hello")
+    broker = EbusBroker()
+    wire = client_wire(broker) if kind == "client" else worker_wire(broker, b"hello")
     now_s, pings = 100.0, 0
     while not wire.endpoint.is_over and now_s < 110:
         wire.endpoint.beat(now_s)
@@ -252,32 +252,32 @@ def test_a_side_whose_broker_is_silent_pings_five_times_and_is_over(kind: str) -
 
 @pytest.mark.parametrize("kind", ["client", "worker"])
 def test_a_side_whose_broker_answers_its_pings_goes_on(kind: str) -> None:
-    hall = Hall()
-    wire = client_wire(hall) if kind == "client" else worker_wire(hall, b"hello")
+    broker = EbusBroker()
+    wire = client_wire(broker) if kind == "client" else worker_wire(broker, b"hello")
     for step in range(80):
         wire.endpoint.beat(100 + step * 0.25)
         wire.carry()
-        hall.pass_time(0.25)
+        broker.pass_time(0.25)
     wire.carry()
     assert not wire.endpoint.is_over
     assert wire.session.is_worker == (kind == "worker")
 
 
 def test_a_worker_that_is_not_taken_on_is_over_not_ready() -> None:
-    hall = Hall()
-    wire = worker_wire(hall, b"s" * 300)
+    broker = EbusBroker()
+    wire = worker_wire(broker, b"s" * 300)
     assert not wire.endpoint.is_ready
     assert wire.endpoint.is_over
 
 
 def test_news_go_from_a_publisher_to_a_subscriber() -> None:
-    hall = Hall()
+    broker = EbusBroker()
     subscriber = EbusSubscriberEndpoint(MESSAGE_SIZE_MAX)
     subscriber.subscribe(b"A")
-    hears = Wire(hall, "ebus.subscribe", subscriber)
+    hears = Wire(broker, "ebus.subscribe", subscriber)
     publisher = EbusPublisherEndpoint(MESSAGE_SIZE_MAX)
     publisher.publish(b"AB", b"early")
-    says = Wire(hall, "ebus.publish", publisher)
+    says = Wire(broker, "ebus.publish", publisher)
     publisher.publish(b"B", b"not heard")
     publisher.publish(b"A", b"later")
     says.carry()

@@ -15,7 +15,7 @@ import pytest
 
 from dragoman.wire.zmtp.frames import encode_message
 from tests.core.harness import End
-from tests.dialects.ebus.hall import Hall, unpack
+from tests.dialects.ebus.in_memory import EbusBroker, unpack
 
 RECORDING = Path(__file__).parents[2] / "golden" / "ebus" / "session.jsonl"
 LISTENERS = {"frontend": "ebus.client", "backend": "ebus.worker", "pub": "ebus.publish", "sub": "ebus.subscribe"}
@@ -29,13 +29,13 @@ class Play:
     """The recording, played to a fresh broker."""
 
     def __init__(self) -> None:
-        self.hall = Hall()
+        self.broker = EbusBroker()
         self.ends: dict[Key, End] = {}
         self.recorded: dict[Key, list[list[bytes]]] = {}
         now_s = 0.0
         for line in RECORDING.read_text(encoding="utf-8").splitlines():
             entry = json.loads(line)
-            self.hall.pass_time(max(entry["t"] - now_s, 0.0))
+            self.broker.pass_time(max(entry["t"] - now_s, 0.0))
             now_s = max(entry["t"], now_s)
             for end in self.ends.values():
                 end.hear()
@@ -47,7 +47,7 @@ class Play:
         if "socket_type" in entry:
             if to_broker:
                 identity = WORKER_ID if key == WORKER else b""
-                self.ends[key] = End(self.hall, LISTENERS[key[0]], identity, entry["socket_type"].encode())
+                self.ends[key] = End(self.broker, LISTENERS[key[0]], identity, entry["socket_type"].encode())
         elif "frames" in entry:
             frames = [bytes.fromhex(frame) for frame in entry["frames"]]
             if to_broker:
@@ -68,7 +68,7 @@ class Play:
 
     def stop_if_told(self, frames: list[bytes]) -> None:
         if frames[0] == b"ebus/shutdown":
-            self.hall.ebus.closing()
+            self.broker.ebus.closing()
 
     def heard(self, key: Key) -> list[list[bytes]]:
         self.ends[key].hear()
@@ -85,14 +85,14 @@ def without_rid(messages: list[list[bytes]]) -> list[list[bytes]]:
     return [[*frames[:2], *frames[3:]] for frames in messages if frames[1] in (b"REQ", b"CANCEL")]
 
 
-def test_the_recorded_client_hears_what_it_heard_and_that_its_cancel_was_done(play: Play) -> None:
+def test_the_recorded_client_receives_what_was_recorded_and_that_its_cancel_was_done(play: Play) -> None:
     heard = play.heard(CLIENT)
     cancelled = [frames for frames in heard if frames[2:4] == [b"REJECT", b"rid-4"]]
     assert [unpack(frames[4]) for frames in cancelled] == ["BY_CLIENT: by client"]
     assert [frames for frames in heard if frames not in cancelled] == play.recorded[CLIENT]
 
 
-def test_the_recorded_worker_hears_what_it_heard_under_rids_of_ours(play: Play) -> None:
+def test_the_recorded_worker_receives_what_was_recorded_under_rids_of_ours(play: Play) -> None:
     assert without_rid(play.heard(WORKER)) == without_rid(play.recorded[WORKER])
     rids = [frames[2] for frames in play.heard(WORKER) if frames[1] == b"REQ"]
     assert len(set(rids)) == len(rids) == 4
@@ -105,12 +105,12 @@ def test_each_ping_of_the_recorded_worker_is_answered(play: Play) -> None:
     assert {frames[1] for frames in play.heard(WORKER)} == {b"HEARTBEAT", b"REQ", b"CANCEL"}
 
 
-def test_the_recorded_subscribers_hear_what_they_heard(play: Play) -> None:
+def test_the_recorded_subscribers_receive_what_was_recorded(play: Play) -> None:
     for key in [("sub", 1), ("sub", 2)]:
         assert play.heard(key) == play.recorded[key], key
 
 
-def test_that_the_last_worker_left_is_told_too(play: Play) -> None:
+def test_that_the_last_worker_left_is_shown_too(play: Play) -> None:
     """The recorded subscriber was leaving itself, so nobody knows whether the original would have said so."""
     *before, last = play.heard(("sub", 0))
     assert before == play.recorded[("sub", 0)]
@@ -127,9 +127,9 @@ def test_the_broker_stops_with_the_recorded_words(play: Play) -> None:
     assert play.heard(SECOND_WORKER)[-1] == play.recorded[SECOND_WORKER][-1]
 
 
-def test_nothing_that_the_recorded_peers_said_was_odd_and_no_request_is_left(play: Play) -> None:
-    assert play.hall.facts("noted") == []
-    assert play.hall.core.open_messages(4) == []
-    assert [fact["reason"] for fact in play.hall.facts("closed")] == [
+def test_nothing_that_the_recorded_peers_sent_was_odd_and_no_request_is_left(play: Play) -> None:
+    assert play.broker.facts("noted") == []
+    assert play.broker.core.open_messages(4) == []
+    assert [fact["reason"] for fact in play.broker.facts("closed")] == [
         "answered", "refused_by_worker", "by_client", "answered", "past_expiry",
     ]  # fmt: skip

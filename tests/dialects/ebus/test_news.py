@@ -6,23 +6,23 @@ import pytest
 
 from dragoman.wire.zmtp.frames import encode_message
 from tests.core.harness import End
-from tests.dialects.ebus.hall import Hall
-from tests.dialects.emqp.shop import notes
+from tests.dialects.ebus.in_memory import EbusBroker
+from tests.dialects.emqp.ready_peers import notes
 
 
-def publisher(hall: Hall) -> End:
-    return End(hall, "ebus.publish", b"", b"PUB")
+def publisher(broker: EbusBroker) -> End:
+    return End(broker, "ebus.publish", b"", b"PUB")
 
 
 def test_a_publisher_is_sent_the_empty_subscription_at_once() -> None:
-    hall = Hall()
-    assert publisher(hall).heard == [[b"\x01"]]
+    broker = EbusBroker()
+    assert publisher(broker).heard == [[b"\x01"]]
 
 
 def test_a_channel_reaches_everyone_who_subscribed_to_a_beginning_of_it() -> None:
-    hall = Hall()
-    every, begins, exact, other = (hall.subscriber(prefix) for prefix in (b"", b"A", b"AB", b"B"))
-    publisher(hall).give(encode_message([b"ABC", b"data"]))
+    broker = EbusBroker()
+    every, begins, exact, other = (broker.subscriber(prefix) for prefix in (b"", b"A", b"AB", b"B"))
+    publisher(broker).give(encode_message([b"ABC", b"data"]))
     for subscriber in (every, begins, exact, other):
         subscriber.hear()
     assert [end.heard for end in (every, begins, exact)] == [[[b"ABC", b"data"]]] * 3
@@ -30,12 +30,12 @@ def test_a_channel_reaches_everyone_who_subscribed_to_a_beginning_of_it() -> Non
 
 
 def test_what_an_emqp_peer_publishes_reaches_ebus_subscribers_and_back() -> None:
-    hall = Hall()
-    ebus = hall.subscriber(b"prices")
-    emqp = End(hall, "emqp.subscribe", b"", b"SUB")
+    broker = EbusBroker()
+    ebus = broker.subscriber(b"prices")
+    emqp = End(broker, "emqp.subscribe", b"", b"SUB")
     emqp.give(emqp.zmtp.subscribe_bytes(b"prices"))
-    publisher(hall).give(encode_message([b"prices/gold", b"1"]))
-    hall.client().say(b"PUBLISH", b"id", b"prices/tin", b"2")
+    publisher(broker).give(encode_message([b"prices/gold", b"1"]))
+    broker.client().say(b"PUBLISH", b"id", b"prices/tin", b"2")
     ebus.hear()
     emqp.hear()
     assert ebus.heard == emqp.heard == [[b"prices/gold", b"1"], [b"prices/tin", b"2"]]
@@ -51,17 +51,17 @@ def test_what_an_emqp_peer_publishes_reaches_ebus_subscribers_and_back() -> None
     ],
 )
 def test_news_that_cannot_be_passed_on_is_counted_and_dropped(frames: list[bytes], code: str) -> None:
-    hall = Hall()
-    subscriber = hall.subscriber(b"")
-    publisher(hall).give(encode_message(frames))
+    broker = EbusBroker()
+    subscriber = broker.subscriber(b"")
+    publisher(broker).give(encode_message(frames))
     subscriber.hear()
     assert subscriber.heard == []
-    assert notes(hall) == {code: 1}
+    assert notes(broker) == {code: 1}
 
 
 def test_news_without_data_is_null() -> None:
-    hall = Hall()
-    subscriber = hall.subscriber(b"")
-    publisher(hall).give(encode_message([b"channel"]))
+    broker = EbusBroker()
+    subscriber = broker.subscriber(b"")
+    publisher(broker).give(encode_message([b"channel"]))
     subscriber.hear()
     assert subscriber.heard == [[b"channel", b"null"]]

@@ -7,8 +7,8 @@ import time
 import pytest
 import zmq
 
-from tests.dialects.ebus.conftest import NewBroker
-from tests.dialects.ebus.hall import unpack
+from tests.runtime.conftest import NewBroker
+from tests.dialects.ebus.in_memory import unpack
 from tests.dialects.ebus.peers import Client, Peer, Worker
 from tests.runtime.daemon import Daemon
 from tests.runtime.peers import RawPeer
@@ -112,7 +112,7 @@ def test_a_rid_sent_again_after_kill_9_of_the_broker_runs_once(new_broker: NewBr
         assert broker.ask("queues")["queues"][0]["waiting"] == 0
 
 
-def test_a_worker_that_outlives_the_broker_is_told_to_come_anew(new_broker: NewBroker) -> None:
+def test_a_worker_that_outlives_the_broker_is_asked_to_connect_anew(new_broker: NewBroker) -> None:
     broker = new_broker().start()
     with Worker(broker, b"hello") as worker:
         broker.kill()

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from tests.dialects.ebus.hall import Hall, unpack
+from tests.dialects.ebus.in_memory import EbusBroker, unpack
 
 
 def test_a_request_reaches_a_worker_and_its_reply_the_client() -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.asker()
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.ebus_client()
     client.ask(b"hello", b"rid-1", b"question", b"2500")
     (frames,) = worker.take_all()
     assert frames[:2] == [b"EBC01", b"REQ"]
     assert frames[3:] == [b"question", b"2500"]
     worker.tell(b"REPLY", frames[2], b"answer")
     assert client.take_all() == [[b"", b"EBW01", b"REPLY", b"rid-1", b"answer"]]
-    assert hall.facts("closed")[0]["reason"] == "answered"
+    assert broker.facts("closed")[0]["reason"] == "answered"
 
 
-def test_what_the_worker_is_not_told_is_null_and_the_default_expiry() -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.asker()
+def test_what_the_worker_does_not_get_is_null_and_the_default_expiry() -> None:
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.ebus_client()
     client.tell(b"REQ", b"hello", b"rid-1")
     (frames,) = worker.take_all()
     assert frames[3:] == [b"null", b"3000"]
@@ -29,82 +29,82 @@ def test_what_the_worker_is_not_told_is_null_and_the_default_expiry() -> None:
 
 @pytest.mark.parametrize("text", [b"", b"null", b"soon", b"-5", b"0", b"2.5", b"\xff", b"9" * 300])
 def test_a_stales_that_is_no_number_of_milliseconds_means_the_default(text: bytes) -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.asker()
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.ebus_client()
     client.ask(b"hello", b"rid-1", b"data", text)
     assert worker.take_all()[0][4] == b"3000"
 
 
 def test_a_stales_of_years_is_bounded() -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.asker()
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.ebus_client()
     client.ask(b"hello", b"rid-1", b"data", b"9" * 20)
     client.leave()
     worker.leave()
-    hall.pass_time(60)
-    again = hall.server(identity=b"second")
+    broker.pass_time(60)
+    again = broker.ebus_worker(identity=b"second")
     (frames,) = again.take_all()
     assert frames[4] == b"%d" % (2**31 - 1 - 60_000)
 
 
-def test_a_worker_is_told_how_much_of_its_time_a_waiting_request_has_left() -> None:
-    hall = Hall()
-    client = hall.asker()
+def test_a_worker_gets_the_remaining_time_of_a_waiting_request() -> None:
+    broker = EbusBroker()
+    client = broker.ebus_client()
     client.ask(b"hello", b"rid-1", b"data", b"2500")
-    hall.pass_time(1)
-    assert hall.server().take_all()[0][4] == b"1500"
+    broker.pass_time(1)
+    assert broker.ebus_worker().take_all()[0][4] == b"1500"
 
 
 def test_a_workers_reject_is_final_and_carries_its_data() -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.asker()
-    hall.server(identity=b"idle")
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.ebus_client()
+    broker.ebus_worker(identity=b"idle")
     client.ask(b"hello", b"rid-1")
     rid, _ = worker.job()
     worker.tell(b"REJECT", rid, b"why")
     assert client.take_all() == [[b"", b"EBW01", b"REJECT", b"rid-1", b"why"]]
-    assert [fact["reason"] for fact in hall.facts("closed")] == ["refused_by_worker"]
+    assert [fact["reason"] for fact in broker.facts("closed")] == ["refused_by_worker"]
 
 
 def test_a_request_that_expires_while_it_waits_is_rejected_without_a_reason() -> None:
-    hall = Hall()
-    client = hall.asker()
+    broker = EbusBroker()
+    client = broker.ebus_client()
     client.ask(b"hello", b"rid-1", b"data", b"2500")
-    hall.pass_time(2.4)
+    broker.pass_time(2.4)
     assert client.take_all() == []
-    hall.pass_time(0.3)
+    broker.pass_time(0.3)
     assert client.take_all() == [[b"", b"EBW01", b"REJECT", b"rid-1"]]
 
 
-def test_a_request_that_expires_while_it_runs_is_rejected_and_its_worker_told() -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.asker()
+def test_a_request_that_expires_while_it_runs_is_rejected_and_its_worker_notified() -> None:
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.ebus_client()
     client.ask(b"hello", b"rid-1", b"data", b"2500")
     rid, _ = worker.job()
     for _ in range(6):
         worker.tell(b"HEARTBEAT")
-        hall.pass_time(0.5)
+        broker.pass_time(0.5)
     assert client.take_all() == [[b"", b"EBW01", b"REJECT", b"rid-1"]]
     assert worker.take_all() == [[b"EBC01", b"CANCEL", rid]]
     worker.tell(b"REPLY", rid, b"too late")
     assert client.take_all() == []
-    assert len(hall.facts("late")) == 1
+    assert len(broker.facts("late")) == 1
 
 
 def test_cancel_withdraws_a_waiting_request() -> None:
-    hall = Hall()
-    client = hall.asker()
+    broker = EbusBroker()
+    client = broker.ebus_client()
     client.ask(b"hello", b"rid-1")
     client.tell(b"CANCEL", b"hello", b"rid-1")
     (frames,) = client.take_all()
     assert frames[:4] == [b"", b"EBW01", b"REJECT", b"rid-1"]
     assert unpack(frames[4]) == "BY_CLIENT: by client"
-    assert hall.server().jobs() == []
+    assert broker.ebus_worker().jobs() == []
 
 
 def test_cancel_of_a_running_request_reaches_its_worker_and_rejects_it_to_the_client() -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.asker()
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.ebus_client()
     client.ask(b"hello", b"rid-1")
     rid, _ = worker.job()
     client.tell(b"CANCEL", b"hello", b"rid-1")
@@ -115,20 +115,20 @@ def test_cancel_of_a_running_request_reaches_its_worker_and_rejects_it_to_the_cl
 
 
 def test_cancel_of_what_is_not_there_changes_nothing() -> None:
-    hall = Hall()
-    client, other = hall.asker(), hall.asker(b"other")
+    broker = EbusBroker()
+    client, other = broker.ebus_client(), broker.ebus_client(b"other")
     client.ask(b"hello", b"rid-1")
     other.tell(b"CANCEL", b"hello", b"rid-1")
     other.tell(b"CANCEL")
     client.tell(b"CANCEL", b"hello", b"rid-2")
     assert other.take_all() == []
     assert client.take_all() == []
-    assert len(hall.server().jobs()) == 1
+    assert len(broker.ebus_worker().jobs()) == 1
 
 
 def test_a_clients_reject_cancels_what_runs_and_is_not_answered() -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.asker()
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.ebus_client()
     client.ask(b"hello", b"rid-1")
     rid, _ = worker.job()
     client.tell(b"REJECT", b"rid-1", b"no longer wanted")
@@ -137,8 +137,8 @@ def test_a_clients_reject_cancels_what_runs_and_is_not_answered() -> None:
 
 
 def test_a_clients_reject_of_what_has_ended_or_never_was_is_ignored() -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.asker()
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.ebus_client()
     client.ask(b"hello", b"rid-1")
     worker.tell(b"REPLY", worker.job()[0], b"answer")
     client.take_all()
@@ -146,20 +146,20 @@ def test_a_clients_reject_of_what_has_ended_or_never_was_is_ignored() -> None:
     client.tell(b"REJECT", b"rid-9", b"no request with rid-9")
     client.tell(b"REJECT")
     assert client.take_all() == []
-    assert not hall.is_finished(client.session)
+    assert not broker.is_finished(client.session)
 
 
 def test_services_and_workers_name_every_worker_whatever_it_speaks() -> None:
-    hall = Hall()
-    client = hall.asker()
+    broker = EbusBroker()
+    client = broker.ebus_client()
     client.tell(b"SERVICES")
     (frames,) = client.take_all()
     assert frames[:4] == [b"", b"EBW01", b"SERVICES", b""]
     assert unpack(frames[4]) == []
-    hall.server(b"mail", b"W/mail/1")
-    worker = hall.server(b"hello", b"W/hello/1")
-    hall.server(b"hello", b"")
-    hall.worker(b"job manager").inform((10, b"report"))
+    broker.ebus_worker(b"mail", b"W/mail/1")
+    worker = broker.ebus_worker(b"hello", b"W/hello/1")
+    broker.ebus_worker(b"hello", b"")
+    broker.worker(b"job manager").inform((10, b"report"))
     client.ask(b"hello", b"rid-1")
     client.tell(b"SERVICES")
     client.tell(b"WORKERS")
@@ -174,18 +174,18 @@ def test_services_and_workers_name_every_worker_whatever_it_speaks() -> None:
 
 
 def test_the_brokers_own_data_is_json_if_the_operator_says_so() -> None:
-    hall = Hall()
-    hall.ebus.settings.is_json = True
-    hall.ebus.reconfigured()
-    client = hall.asker()
-    hall.server()
+    broker = EbusBroker()
+    broker.ebus.settings.is_json = True
+    broker.ebus.reconfigured()
+    client = broker.ebus_client()
+    broker.ebus_worker()
     client.tell(b"SERVICES")
     assert client.take_all()[0][4] == b'["hello"]'
 
 
 def test_a_ping_is_answered_at_once_on_both_ports_without_waiting_for_the_disk() -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.asker()
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.ebus_client()
     client.raw(b"", b"EBC01", b"PING")
     worker.raw(b"EBW01", b"PING")
     assert client.heard == [[b"", b"EBW01", b"HEARTBEAT"]]
@@ -193,29 +193,29 @@ def test_a_ping_is_answered_at_once_on_both_ports_without_waiting_for_the_disk()
 
 
 def test_a_request_refused_at_the_door_is_rejected_with_the_code_and_may_be_sent_again() -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.asker()
-    hall.core.refusing = 1
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.ebus_client()
+    broker.core.refusing = 1
     client.ask(b"hello", b"rid-1")
     (frames,) = client.take_all()
     assert frames[2:4] == [b"REJECT", b"rid-1"]
     assert unpack(frames[4]).startswith("DRAINING: ")
-    hall.core.refusing = 0
+    broker.core.refusing = 0
     client.ask(b"hello", b"rid-1")
     assert len(worker.jobs()) == 1
 
 
 def test_a_rid_or_a_service_longer_than_its_limit_is_rejected() -> None:
-    hall = Hall()
-    client = hall.asker()
+    broker = EbusBroker()
+    client = broker.ebus_client()
     client.ask(b"hello", b"r" * 256)
     client.ask(b"s" * 256, b"rid")
     assert [unpack(frames[4]).partition(":")[0] for frames in client.take_all()] == ["TOO_LONG", "TOO_LONG"]
 
 
 def test_bodies_of_any_size_cross_untouched() -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.asker()
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.ebus_client()
     for size in (0, 1, 255, 256, 16_384, 16_385, 1_000_000):
         data = bytes(range(256)) * (size // 256) + b"\xff" * (size % 256)
         client.ask(b"hello", b"rid-%d" % size, data)
@@ -226,8 +226,8 @@ def test_bodies_of_any_size_cross_untouched() -> None:
 
 
 def test_an_ebus_client_is_served_by_a_worker_of_another_dialect() -> None:
-    hall = Hall()
-    worker, client = hall.worker(), hall.asker()
+    broker = EbusBroker()
+    worker, client = broker.worker(), broker.ebus_client()
     worker.inform((10, b"hello"))
     worker.ready(1)
     client.ask(b"hello", b"rid-1", b"question")
@@ -238,8 +238,8 @@ def test_an_ebus_client_is_served_by_a_worker_of_another_dialect() -> None:
 
 
 def test_an_ebus_worker_serves_a_client_of_another_dialect() -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.client()
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.client()
     client.request(b"hello", b"question", b"reply-requested,timeout:7", b"job-1")
     (frames,) = worker.take_all()
     assert frames[3:] == [b"question", b"7000"]
@@ -248,20 +248,20 @@ def test_an_ebus_worker_serves_a_client_of_another_dialect() -> None:
 
 
 def test_a_client_of_another_dialect_without_a_time_bound_does_not_expire_at_an_ebus_worker() -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.client()
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.client()
     client.request(b"hello", b"question", b"reply-requested", b"job-1")
     (frames,) = worker.take_all()
     for _ in range(20):
         worker.tell(b"HEARTBEAT")
-        hall.pass_time(0.5)
+        broker.pass_time(0.5)
     worker.tell(b"REPLY", frames[2], b'{"value":1}')
     assert client.take(b"REPLY")[-1][1:] == [b'{"value":1}', b"job-1"]
 
 
-def test_a_worker_is_told_no_time_longer_than_its_timers_know() -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.asker()
+def test_a_worker_gets_no_time_longer_than_its_timers_know() -> None:
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.ebus_client()
     client.ask(b"hello", b"rid-1", b"data", b"99999999999")
     (frames,) = worker.take_words(b"REQ")
     assert frames[4] == b"2147483647"

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from tests.core.harness import End
-from tests.dialects.ebus.hall import EbusEnd, Hall, Server, unpack
+from tests.dialects.ebus.in_memory import EbusBroker, EbusPeer, EbusWorker, unpack
 
 
-def disconnects(end: EbusEnd) -> list[bytes]:
+def disconnects(end: EbusPeer) -> list[bytes]:
     """The reasons of the DISCONNECTs heard."""
     return [frames[-1] for frames in end.take_words(b"DISCONNECT")]
 
 
 def test_the_least_loaded_worker_comes_first() -> None:
-    hall = Hall()
-    client = hall.asker()
-    workers = [hall.server(identity=b"worker %d" % number) for number in range(3)]
+    broker = EbusBroker()
+    client = broker.ebus_client()
+    workers = [broker.ebus_worker(identity=b"worker %d" % number) for number in range(3)]
     for number in range(9):
         client.ask(b"hello", b"rid-%d" % number)
     jobs = [worker.jobs() for worker in workers]
@@ -29,9 +29,9 @@ def test_the_least_loaded_worker_comes_first() -> None:
 
 
 def test_a_worker_has_no_more_requests_out_than_the_bound() -> None:
-    hall = Hall()
-    hall.ebus.settings.worker_requests_max = 3
-    worker, client = hall.server(), hall.asker()
+    broker = EbusBroker()
+    broker.ebus.settings.worker_requests_max = 3
+    worker, client = broker.ebus_worker(), broker.ebus_client()
     for number in range(5):
         client.ask(b"hello", b"rid-%d" % number)
     jobs = worker.jobs()
@@ -46,32 +46,32 @@ def test_a_worker_has_no_more_requests_out_than_the_bound() -> None:
 
 
 def test_the_bound_is_1005_unless_the_operator_says_otherwise() -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.asker()
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.ebus_client()
     for number in range(1010):
         client.ask(b"hello", b"rid-%d" % number)
     assert len(worker.jobs()) == 1005
 
 
 def test_a_worker_may_ask_for_less_and_for_more_services_in_its_ready() -> None:
-    hall = Hall()
-    worker = hall.server(b"hello", b"worker", b"2", b"mail")
-    client = hall.asker()
+    broker = EbusBroker()
+    worker = broker.ebus_worker(b"hello", b"worker", b"2", b"mail")
+    client = broker.ebus_client()
     for number in range(3):
         client.ask(b"hello", b"rid-%d" % number)
         client.ask(b"mail", b"mail-%d" % number)
     assert len(worker.jobs()) == 2
 
 
-def test_the_room_of_a_withdrawn_request_is_free_again() -> None:
-    hall = Hall()
-    hall.ebus.settings.worker_requests_max = 1
-    worker, client = hall.server(), hall.asker()
+def test_the_slot_of_a_withdrawn_request_is_free_again() -> None:
+    broker = EbusBroker()
+    broker.ebus.settings.worker_requests_max = 1
+    worker, client = broker.ebus_worker(), broker.ebus_client()
     client.ask(b"hello", b"rid-1")
     client.ask(b"hello", b"rid-2")
     rid, _ = worker.job()
     client.tell(b"CANCEL", b"hello", b"rid-1")
-    hall.pass_time(0.2)
+    broker.pass_time(0.2)
     fresh, _ = worker.job()
     assert fresh != rid
     worker.tell(b"REPLY", rid, b"answer to the cancelled one")
@@ -82,26 +82,26 @@ def test_the_room_of_a_withdrawn_request_is_free_again() -> None:
 
 
 def test_a_worker_that_dies_mid_job_has_it_run_elsewhere_under_the_same_rid() -> None:
-    hall = Hall()
-    first, client = hall.server(identity=b"first"), hall.asker()
+    broker = EbusBroker()
+    first, client = broker.ebus_worker(identity=b"first"), broker.ebus_client()
     client.ask(b"hello", b"rid-1")
     rid, _ = first.job()
-    second = hall.server(identity=b"second")
+    second = broker.ebus_worker(identity=b"second")
     first.leave()
     assert second.job() == (rid, b"data")
     second.tell(b"REPLY", rid, b"answer")
     assert client.take_all() == [[b"", b"EBW01", b"REPLY", b"rid-1", b"answer"]]
 
 
-def test_the_first_answer_wins_from_whoever_held_the_request_and_the_present_holder_is_told() -> None:
-    hall = Hall()
-    first, client = hall.server(identity=b"first"), hall.asker()
+def test_the_first_answer_of_any_holder_wins_and_the_present_holder_is_notified() -> None:
+    broker = EbusBroker()
+    first, client = broker.ebus_worker(identity=b"first"), broker.ebus_client()
     client.ask(b"hello", b"rid-1")
     rid, _ = first.job()
     first.leave()
-    second = hall.server(identity=b"second")
+    second = broker.ebus_worker(identity=b"second")
     assert second.job()[0] == rid
-    again = hall.server(identity=b"first again")
+    again = broker.ebus_worker(identity=b"first again")
     again.tell(b"REPLY", rid, b"from the first")
     assert client.take_all() == [[b"", b"EBW01", b"REPLY", b"rid-1", b"from the first"]]
     assert second.take_all() == [[b"EBC01", b"CANCEL", rid]]
@@ -110,51 +110,51 @@ def test_the_first_answer_wins_from_whoever_held_the_request_and_the_present_hol
 
 
 def test_an_answer_to_what_no_worker_was_ever_given_is_late() -> None:
-    hall = Hall()
-    worker, client = hall.server(b"other"), hall.asker()
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(b"other"), broker.ebus_client()
     client.ask(b"hello", b"rid-1")
-    number = hall.core.open_messages(4)[0].number
+    number = broker.core.open_messages(4)[0].number
     worker.tell(b"REPLY", b"%x" % number, b"forged")
     assert client.take_all() == []
-    assert len(hall.facts("late")) == 1
+    assert len(broker.facts("late")) == 1
 
 
 def test_a_silent_worker_is_pinged_each_second_five_times_then_sent_away_and_its_requests_run_elsewhere() -> None:
-    hall = Hall()
-    hall.ebus.settings.heartbeat_ns = 0
-    worker, client = hall.server(), hall.asker()
+    broker = EbusBroker()
+    broker.ebus.settings.heartbeat_ns = 0
+    worker, client = broker.ebus_worker(), broker.ebus_client()
     client.ask(b"hello", b"rid-1", b"data", b"60000")
     rid, _ = worker.job()
     for _ in range(5):
         assert worker.take_words(b"PING") == []
-        hall.pass_time(1)
+        broker.pass_time(1)
         assert worker.take_words(b"PING") == [[b"EBC01", b"PING"]]
     assert disconnects(worker) == []
-    hall.pass_time(1)
+    broker.pass_time(1)
     assert disconnects(worker) == [b"no heartbeat"]
     assert worker.take_words(b"PING") == []
-    assert [fact["reason"] for fact in hall.facts("worker_left")] == ["heartbeat_lost"]
-    assert hall.is_finished(worker.session)
-    assert hall.server(identity=b"second").job()[0] == rid
+    assert [fact["reason"] for fact in broker.facts("worker_left")] == ["heartbeat_lost"]
+    assert broker.is_finished(worker.session)
+    assert broker.ebus_worker(identity=b"second").job()[0] == rid
 
 
 @pytest.mark.parametrize("word", [b"HEARTBEAT", b"PING"])
 def test_any_message_is_a_sign_of_life(word: bytes) -> None:
-    hall = Hall()
-    worker = hall.server()
+    broker = EbusBroker()
+    worker = broker.ebus_worker()
     for _ in range(10):
-        hall.pass_time(4)
+        broker.pass_time(4)
         worker.tell(word)
     assert disconnects(worker) == []
-    hall.pass_time(7)
+    broker.pass_time(7)
     assert disconnects(worker) == [b"no heartbeat"]
 
 
 def test_workers_hear_a_heartbeat_every_half_second_and_clients_none() -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.asker()
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.ebus_client()
     client.tell(b"HEARTBEAT")
-    hall.pass_time(0.9)
+    broker.pass_time(0.9)
     worker.hear()
     client.hear()
     assert worker.heard == [[b"EBC01", b"HEARTBEAT"]]
@@ -162,12 +162,12 @@ def test_workers_hear_a_heartbeat_every_half_second_and_clients_none() -> None:
 
 
 def test_a_silent_broker_holds_nobodys_silence_against_them() -> None:
-    hall = Hall()
-    worker = hall.server()
-    hall.now_ns += 20_000_000_000
-    hall.core.set_time(hall.now_ns)
-    hall.ebus.excuse(20_000_000_000)
-    hall.pass_time(0.5)
+    broker = EbusBroker()
+    worker = broker.ebus_worker()
+    broker.now_ns += 20_000_000_000
+    broker.core.set_time(broker.now_ns)
+    broker.ebus.excuse(20_000_000_000)
+    broker.pass_time(0.5)
     assert disconnects(worker) == []
 
 
@@ -184,60 +184,60 @@ def test_a_silent_broker_holds_nobodys_silence_against_them() -> None:
 )
 def test_anything_before_ready_is_answered_with_disconnect(frames: list[bytes]) -> None:
     """A worker that outlived a restart of the broker shows up so: DISCONNECT makes it say READY again."""
-    hall = Hall()
-    worker = Server(hall, "ebus.worker", b"worker")
+    broker = EbusBroker()
+    worker = EbusWorker(broker, "ebus.worker", b"worker")
     worker.tell(*frames)
     assert disconnects(worker) == [b"not ready: say READY first"]
-    assert hall.is_finished(worker.session)
+    assert broker.is_finished(worker.session)
 
 
 def test_ready_twice_is_answered_with_disconnect_and_the_requests_run_elsewhere() -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.asker()
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.ebus_client()
     client.ask(b"hello", b"rid-1")
     rid, _ = worker.job()
     worker.tell(b"READY", b"null", b"hello")
     assert disconnects(worker) == [b"READY was said already"]
-    assert hall.is_finished(worker.session)
-    assert hall.server(identity=b"second").job()[0] == rid
+    assert broker.is_finished(worker.session)
+    assert broker.ebus_worker(identity=b"second").job()[0] == rid
 
 
 def test_a_worker_sent_away_is_not_listened_to_any_more() -> None:
-    hall = Hall()
-    worker = hall.server()
+    broker = EbusBroker()
+    worker = broker.ebus_worker()
     worker.tell(b"NONSENSE")
     worker.tell(b"READY", b"null", b"hello")
     assert disconnects(worker) == [b"unknown message type"]
-    assert hall.core.workers == {}
+    assert broker.core.workers == {}
 
 
 @pytest.mark.parametrize("frames", [[], [b"null"], [b""], [b"null", b""]])
 def test_ready_without_a_service_is_answered_with_disconnect(frames: list[bytes]) -> None:
-    hall = Hall()
-    worker = Server(hall, "ebus.worker", b"worker")
+    broker = EbusBroker()
+    worker = EbusWorker(broker, "ebus.worker", b"worker")
     worker.tell(b"READY", *frames)
     assert disconnects(worker) == [b"READY needs a service"]
 
 
 def test_ready_for_a_service_whose_name_is_too_long_is_answered_with_the_reason() -> None:
-    hall = Hall()
-    worker = Server(hall, "ebus.worker", b"worker")
+    broker = EbusBroker()
+    worker = EbusWorker(broker, "ebus.worker", b"worker")
     worker.tell(b"READY", b"null", b"s" * 300)
     (reason,) = disconnects(worker)
     assert b"longer than its limit" in reason
 
 
 def test_a_ready_of_three_frames_is_accepted() -> None:
-    hall = Hall()
-    worker = Server(hall, "ebus.worker", b"worker")
+    broker = EbusBroker()
+    worker = EbusWorker(broker, "ebus.worker", b"worker")
     worker.tell(b"READY", b"hello")
-    hall.asker().ask(b"hello", b"rid-1")
+    broker.ebus_client().ask(b"hello", b"rid-1")
     assert len(worker.jobs()) == 1
 
 
 def test_a_worker_that_leaves_gets_nothing_new_but_may_still_answer() -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.asker()
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.ebus_client()
     client.ask(b"hello", b"rid-1")
     rid, _ = worker.job()
     worker.tell(b"DISCONNECT", b"hello", b"undefined")
@@ -251,8 +251,8 @@ def test_a_worker_that_leaves_gets_nothing_new_but_may_still_answer() -> None:
 
 
 def test_a_worker_that_leaves_and_comes_back_for_less_has_no_more_than_that_in_the_end() -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.asker()
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.ebus_client()
     for number in range(6):
         client.ask(b"hello", b"rid-%d" % number)
     jobs = worker.jobs()
@@ -269,22 +269,22 @@ def test_a_worker_that_leaves_and_comes_back_for_less_has_no_more_than_that_in_t
 
 
 def test_what_a_leaving_worker_held_goes_back_without_counting_as_a_death() -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.asker()
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.ebus_client()
     client.ask(b"hello", b"rid-1")
     worker.tell(b"DISCONNECT", b"hello", b"undefined")
     worker.leave()
-    assert [fact["reason"] for fact in hall.facts("released")] == ["worker_left"]
+    assert [fact["reason"] for fact in broker.facts("released")] == ["worker_left"]
 
 
 def test_a_request_that_times_out_and_comes_straight_back_to_the_same_worker_is_cancelled_first() -> None:
-    hall = Hall()
-    hall.core.settings.backoff_initial_ns = 0
-    hall.ebus.settings.worker_requests_max = 3
-    worker, client = hall.server(), hall.client()
+    broker = EbusBroker()
+    broker.core.settings.backoff_initial_ns = 0
+    broker.ebus.settings.worker_requests_max = 3
+    worker, client = broker.ebus_worker(), broker.client()
     client.request(b"hello", b"question", b"reply-requested,timeout:1,retry-count:1", b"job-1")
     rid, _ = worker.job()
-    hall.pass_time(1.2)
+    broker.pass_time(1.2)
     worker.tell(b"HEARTBEAT")
     heard = [frames[1:3] for frames in worker.heard if frames[1] in (b"REQ", b"CANCEL")]
     assert heard == [[b"CANCEL", rid], [b"REQ", rid]]
@@ -295,29 +295,29 @@ def test_a_request_that_times_out_and_comes_straight_back_to_the_same_worker_is_
 
 
 def test_a_worker_that_does_not_read_gets_no_new_requests() -> None:
-    hall = Hall()
-    worker, client = hall.server(), hall.asker()
+    broker = EbusBroker()
+    worker, client = broker.ebus_worker(), broker.ebus_client()
     worker.session.set_socket_full(True)
     client.ask(b"hello", b"rid-1")
     assert worker.jobs() == []
     worker.session.set_socket_full(False)
-    hall.go_on()
+    broker.go_on()
     assert len(worker.jobs()) == 1
 
 
 def test_the_brokers_channels_tell_of_its_start_its_workers_and_its_end() -> None:
-    hall = Hall()
-    hall.ebus.listening()
-    subscriber = hall.subscriber(b"ebus")
-    hall.pass_time(2)
-    worker = hall.server()
-    hall.pass_time(0.2)
-    hall.server(b"mail", b"second")
-    hall.worker(b"job manager").inform((10, b"report"))
-    hall.pass_time(0.2)
+    broker = EbusBroker()
+    broker.ebus.listening()
+    subscriber = broker.subscriber(b"ebus")
+    broker.pass_time(2)
+    worker = broker.ebus_worker()
+    broker.pass_time(0.2)
+    broker.ebus_worker(b"mail", b"second")
+    broker.worker(b"job manager").inform((10, b"report"))
+    broker.pass_time(0.2)
     worker.leave()
-    hall.pass_time(0.2)
-    hall.ebus.closing()
+    broker.pass_time(0.2)
+    broker.ebus.closing()
     subscriber.hear()
     assert [(frames[0], unpack(frames[1])) for frames in subscriber.heard] == [
         (b"ebus/started", {"ebusmessage": "broker starting"}),
@@ -329,10 +329,10 @@ def test_the_brokers_channels_tell_of_its_start_its_workers_and_its_end() -> Non
 
 
 def test_a_stopping_broker_disconnects_its_workers_and_clients() -> None:
-    hall = Hall()
-    worker, client, silent = hall.server(), hall.asker(), End(hall, "ebus.client", b"silent")
+    broker = EbusBroker()
+    worker, client, silent = broker.ebus_worker(), broker.ebus_client(), End(broker, "ebus.client", b"silent")
     client.tell(b"HEARTBEAT")
-    hall.ebus.closing()
+    broker.ebus.closing()
     assert worker.take_words(b"DISCONNECT") == [[b"EBC01", b"DISCONNECT", b"broker is stopping"]]
     assert client.take_words(b"DISCONNECT") == [[b"", b"EBW01", b"DISCONNECT", b"broker is stopping"]]
     silent.hear()
@@ -340,8 +340,8 @@ def test_a_stopping_broker_disconnects_its_workers_and_clients() -> None:
 
 
 def test_a_worker_answers_for_its_own_services_only() -> None:
-    hall = Hall()
-    worker, stranger, client = hall.server(), hall.server(b"other", b"stranger"), hall.asker()
+    broker = EbusBroker()
+    worker, stranger, client = broker.ebus_worker(), broker.ebus_worker(b"other", b"stranger"), broker.ebus_client()
     client.ask(b"hello", b"rid-1")
     rid, _ = worker.job()
     stranger.tell(b"REPLY", rid, b"forged")
@@ -349,4 +349,4 @@ def test_a_worker_answers_for_its_own_services_only() -> None:
     assert client.take_all() == []
     worker.tell(b"REPLY", rid, b"answer")
     assert client.take_all() == [[b"", b"EBW01", b"REPLY", b"rid-1", b"answer"]]
-    assert len(hall.facts("late")) == 2
+    assert len(broker.facts("late")) == 2

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from dragoman.dialects.emqp.settings import EmqpSettings
-from tests.core.harness import End, House
-from tests.dialects.emqp.shop import JOB, notes, ready_original, ready_worker
+from tests.core.harness import End, InMemoryBroker
+from tests.dialects.emqp.ready_peers import JOB, notes, ready_original, ready_worker
 
 
-def admin(house: House) -> End:
-    return house.connect("emqp.admin", b"admin:1")
+def admin(broker: InMemoryBroker) -> End:
+    return broker.connect("emqp.admin", b"admin:1")
 
 
 def ask(end: End, command: bytes) -> Any:
@@ -23,13 +23,13 @@ def ask(end: End, command: bytes) -> Any:
 
 
 def test_status_has_the_originals_keys_and_counts_by_queue() -> None:
-    house = House()
-    worker = ready_worker(house, slots=2, identity=b"the-worker")
-    client = house.client()
+    broker = InMemoryBroker()
+    worker = ready_worker(broker, slots=2, identity=b"the-worker")
+    client = broker.client()
     jobs = [client.request(b"mail", JOB) for _ in range(3)]
     client.request(b"other", JOB)
     worker.reply(jobs[0])
-    assert ask(admin(house), b"STATUS") == {
+    assert ask(admin(broker), b"STATUS") == {
         "inflight_messages_by_queue": {"mail": 1},
         "latency_messages_by_queue": {"mail": 0},
         "max_latency_messages_by_queue": {"mail": 0},
@@ -40,11 +40,11 @@ def test_status_has_the_originals_keys_and_counts_by_queue() -> None:
 
 
 def test_show_workers_tells_queues_last_sign_and_free_slots() -> None:
-    house = House()
-    worker = house.worker(b"the-worker")
+    broker = InMemoryBroker()
+    worker = broker.worker(b"the-worker")
     worker.inform_as_original((30, b"low"), (10, b"default"))
     worker.ready(2)
-    assert ask(admin(house), b"ROUTER_SHOW_WORKERS") == {
+    assert ask(admin(broker), b"ROUTER_SHOW_WORKERS") == {
         "connected_workers": {
             "the-worker": {"queues": [[30, "low"], [10, "default"]], "hb": 1_700_000_000.0, "available_slots": 2}
         },
@@ -53,71 +53,71 @@ def test_show_workers_tells_queues_last_sign_and_free_slots() -> None:
 
 
 def test_show_schedulers_tells_their_last_sign() -> None:
-    house = House()
-    house.connect("emqp.client", b"the-scheduler").say(b"INFORM", b"1", b"", b"scheduler")
-    assert ask(admin(house), b"ROUTER_SHOW_SCHEDULERS") == {
+    broker = InMemoryBroker()
+    broker.connect("emqp.client", b"the-scheduler").say(b"INFORM", b"1", b"", b"scheduler")
+    assert ask(admin(broker), b"ROUTER_SHOW_SCHEDULERS") == {
         "connected_schedulers": {"the-scheduler": {"hb": 1_700_000_000.0}}
     }
 
 
 @pytest.mark.parametrize("command", [b"STATUS", b"ROUTER_SHOW_WORKERS", b"ROUTER_SHOW_SCHEDULERS"])
 def test_an_empty_broker_answers_every_question_with_empty_tables(command: bytes) -> None:
-    answer = ask(admin(House()), command)
+    answer = ask(admin(InMemoryBroker()), command)
     assert all(table == {} for table in answer.values())
 
 
 def test_binary_identities_and_queue_names_are_shown_with_escapes() -> None:
-    house = House()
-    worker = house.worker(b"\xff\x01")
+    broker = InMemoryBroker()
+    worker = broker.worker(b"\xff\x01")
     worker.say(b"INFORM", b"1", b"\xfe")
-    shown = ask(admin(house), b"ROUTER_SHOW_WORKERS")
+    shown = ask(admin(broker), b"ROUTER_SHOW_WORKERS")
     assert shown["connected_queues"] == {"\\xfe": [[10, "\\xff\x01"]]}
 
 
 def test_disconnect_from_an_admin_stops_nothing_and_is_answered_with_the_name_of_the_setting() -> None:
-    house = House()
-    end = admin(house)
+    broker = InMemoryBroker()
+    end = admin(broker)
     end.say(b"DISCONNECT", b"admin:the-id")
     ((_, value, answered_id),) = end.take(b"REPLY")
     assert answered_id == b"admin:the-id"
     error = msgspec.json.decode(value)["error"]
     assert error["type"] == "REMOTE_STOP_OFF"
     assert "emqp.remote_stop = true" in error["message"]
-    assert not house.outboxes.stop_requested
+    assert not broker.outboxes.stop_requested
 
 
 def test_disconnect_from_an_admin_is_acknowledged_and_stops_the_broker_where_the_setting_allows_it() -> None:
     settings = EmqpSettings()
     settings.remote_stop = True
-    house = House(emqp_settings=settings)
-    end = admin(house)
+    broker = InMemoryBroker(emqp_settings=settings)
+    end = admin(broker)
     end.say(b"DISCONNECT", b"admin:the-id")
     assert [frames[1] for frames in end.take(b"ACK")] == [b"admin:the-id"]
-    assert house.outboxes.stop_requested
+    assert broker.outboxes.stop_requested
 
 
 @pytest.mark.parametrize("listener", ["emqp.client", "emqp.worker", "emqp.publish"])
 def test_only_an_admin_may_stop_the_broker(listener: str) -> None:
-    house = House()
-    end = house.connect(listener, b"")
+    broker = InMemoryBroker()
+    end = broker.connect(listener, b"")
     end.say(b"DISCONNECT", b"1")
     end.hear()
     assert end.heard == []
-    assert not house.outboxes.stop_requested
-    assert notes(house) == {"EMQP_ONLY_AN_ADMIN_MAY_STOP_THE_BROKER": 1}
+    assert not broker.outboxes.stop_requested
+    assert notes(broker) == {"EMQP_ONLY_AN_ADMIN_MAY_STOP_THE_BROKER": 1}
 
 
 def test_hello_is_ignored_and_noted() -> None:
-    house = House()
-    end = admin(house)
+    broker = InMemoryBroker()
+    end = admin(broker)
     end.say(b"HELLO", b"admin:1")
     end.hear()
     assert end.heard == []
-    assert notes(house) == {"EMQP_UNKNOWN_COMMAND": 1}
+    assert notes(broker) == {"EMQP_UNKNOWN_COMMAND": 1}
 
 
 def test_a_lost_worker_is_no_longer_shown() -> None:
-    house = House()
-    ready_original(house)
-    house.pass_time(6)
-    assert ask(admin(house), b"ROUTER_SHOW_WORKERS") == {"connected_workers": {}, "connected_queues": {}}
+    broker = InMemoryBroker()
+    ready_original(broker)
+    broker.pass_time(6)
+    assert ask(admin(broker), b"ROUTER_SHOW_WORKERS") == {"connected_workers": {}, "connected_queues": {}}

@@ -245,7 +245,7 @@ def test_a_worker_that_does_not_serve_is_ready_to_answer_after_the_handshake() -
     assert [frames[2] for frames in sent_by(endpoint, broker)] == [b"REPLY"]
 
 
-def test_a_worker_beats_as_often_as_it_is_told_and_gives_up_a_silent_broker() -> None:
+def test_a_worker_beats_at_the_configured_interval_and_gives_up_a_silent_broker() -> None:
     endpoint, broker = acknowledged(heartbeat_s=0.1, broker_lost_s=1.0)
     assert endpoint.beat_s == 0.1
     for tenth in range(1, 12):

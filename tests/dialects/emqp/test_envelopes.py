@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from dragoman.wire.zmtp.frames import encode_message
-from tests.core.harness import House
-from tests.dialects.emqp.shop import JOB, notes, ready_worker, results
+from tests.core.harness import InMemoryBroker
+from tests.dialects.emqp.ready_peers import JOB, notes, ready_worker, results
 
 
 @pytest.mark.parametrize("empties", [0, 1, 2])
 def test_as_many_empty_frames_as_the_peer_sends_come_before_the_answer(empties: int) -> None:
-    house = House()
-    worker = ready_worker(house)
-    client = house.client()
+    broker = InMemoryBroker()
+    worker = ready_worker(broker)
+    client = broker.client()
     envelope = [b""] * empties
     client.give(encode_message([*envelope, b"eMQP/1.0", b"REQUEST", b"1", b"mail", b"reply-requested", JOB]))
     worker.reply(b"1", b"v")
@@ -23,43 +23,43 @@ def test_as_many_empty_frames_as_the_peer_sends_come_before_the_answer(empties: 
 
 @pytest.mark.parametrize("empties", [0, 2])
 def test_a_worker_with_an_unusual_envelope_is_served_in_kind(empties: int) -> None:
-    house = House()
-    worker = house.worker()
+    broker = InMemoryBroker()
+    worker = broker.worker()
     envelope = [b""] * empties
     worker.give(encode_message([*envelope, b"eMQP/1.0", b"INFORM", b"1", b"mail"]))
     worker.give(encode_message([*envelope, b"eMQP/1.0", b"READY", b"2"]))
-    house.client().request(b"mail", JOB, b"", b"the-id")
+    broker.client().request(b"mail", JOB, b"", b"the-id")
     worker.hear()
     assert worker.heard[-1] == [*envelope, b"eMQP/1.0", b"REQUEST", b"the-id", b"mail", b"reply-requested", JOB]
 
 
 def test_rubbish_between_does_not_change_how_a_peer_is_answered() -> None:
-    house = House()
-    worker = ready_worker(house)
+    broker = InMemoryBroker()
+    worker = ready_worker(broker)
     worker.give(encode_message([b"rubbish"]))
     worker.give(encode_message([b"", b"", b"SMTP/1.0", b"READY", b"1"]))
-    house.client().request(b"mail", JOB, b"", b"the-id")
+    broker.client().request(b"mail", JOB, b"", b"the-id")
     assert [frames[0] for frames in worker.take(b"REQUEST")] == [b"the-id"]
 
 
 @pytest.mark.parametrize("version", [b"eMQP/1.0", b"eMQP/1.1", b"eMQP/1.37"])
 def test_every_version_one_is_accepted(version: bytes) -> None:
-    house = House()
-    worker = ready_worker(house)
-    client = house.client()
+    broker = InMemoryBroker()
+    worker = ready_worker(broker)
+    client = broker.client()
     client.give(encode_message([b"", version, b"REQUEST", b"1", b"mail", b"", JOB]))
     assert worker.jobs() == [b"1"]
 
 
 @pytest.mark.parametrize("version", [b"eMQP/2.0", b"EMQP/1.0", b"eMQP/1", b"", b"HTTP/1.1", b"\xff"])
 def test_another_major_version_is_ignored_and_noted(version: bytes) -> None:
-    house = House()
-    client = house.client()
+    broker = InMemoryBroker()
+    client = broker.client()
     client.give(encode_message([b"", version or b"x", b"REQUEST", b"1", b"mail", b"reply-requested", JOB]))
     client.hear()
     assert client.heard == []
-    assert house.facts("accepted") == []
-    assert notes(house) == {"EMQP_VERSION": 1}
+    assert broker.facts("accepted") == []
+    assert notes(broker) == {"EMQP_VERSION": 1}
 
 
 @pytest.mark.parametrize("inform", [b"inform", b"Inform", b"INFORM"])
@@ -69,11 +69,11 @@ def test_another_major_version_is_ignored_and_noted(version: bytes) -> None:
 def test_commands_are_matched_without_regard_to_case(
     inform: bytes, ready: bytes, request_word: bytes, reply: bytes
 ) -> None:
-    house = House()
-    worker = house.worker()
+    broker = InMemoryBroker()
+    worker = broker.worker()
     worker.say(inform, b"1", b"mail")
     worker.say(ready, b"2")
-    client = house.client()
+    client = broker.client()
     client.say(request_word, b"the-id", b"mail", b"reply-requested", JOB)
     worker.say(reply, b"3", b"v", b"the-id")
     assert results(client) == [(b"the-id", b"v")]
@@ -83,56 +83,56 @@ def test_commands_are_matched_without_regard_to_case(
     "frames", [[b""], [b"x"], [b"", b""], [b"", b"eMQP/1.0"], [b"", b"eMQP/1.0", b"READY"], [b"", b"", b""]]
 )
 def test_a_message_without_a_command_and_an_id_is_noted(frames: list[bytes]) -> None:
-    house = House()
-    worker = ready_worker(house)
+    broker = InMemoryBroker()
+    worker = ready_worker(broker)
     worker.heard.clear()
     worker.give(encode_message(frames))
     worker.hear()
     assert worker.heard == []
-    assert notes(house) == {"EMQP_SHORT_MESSAGE": 1}
+    assert notes(broker) == {"EMQP_SHORT_MESSAGE": 1}
 
 
 @pytest.mark.parametrize("frames", [[b"1"], [b"1", b"value"]])
 def test_a_short_reply_is_noted_and_settles_nothing(frames: list[bytes]) -> None:
-    house = House()
-    worker = ready_worker(house)
-    house.client().request(b"mail", JOB, b"", b"1")
+    broker = InMemoryBroker()
+    worker = ready_worker(broker)
+    broker.client().request(b"mail", JOB, b"", b"1")
     worker.say(b"REPLY", *frames)
-    assert house.facts("closed") == []
-    assert notes(house) == {"EMQP_SHORT_MESSAGE": 1}
+    assert broker.facts("closed") == []
+    assert notes(broker) == {"EMQP_SHORT_MESSAGE": 1}
 
 
 @pytest.mark.parametrize("command", [b"HELLO", b"", b"\xff\xfe", b"ACK", b"REQUEST ", b"X" * 5000])
 def test_unknown_commands_are_ignored_and_noted(command: bytes) -> None:
-    house = House()
-    client = house.client()
+    broker = InMemoryBroker()
+    client = broker.client()
     client.say(command, b"1", b"mail", b"", JOB)
     client.hear()
     assert client.heard == []
-    assert notes(house) == {"EMQP_UNKNOWN_COMMAND": 1}
+    assert notes(broker) == {"EMQP_UNKNOWN_COMMAND": 1}
 
 
 def test_oddities_are_facts_once_a_second_with_their_count() -> None:
-    house = House()
-    house.pass_time(2)
-    client = house.client()
+    broker = InMemoryBroker()
+    broker.pass_time(2)
+    client = broker.client()
     for _ in range(3):
         client.say(b"HELLO", b"1")
-    house.pass_time(1.1)
-    assert [(fact["code"], fact["count"]) for fact in house.facts("noted")] == [("EMQP_UNKNOWN_COMMAND", 3)]
+    broker.pass_time(1.1)
+    assert [(fact["code"], fact["count"]) for fact in broker.facts("noted")] == [("EMQP_UNKNOWN_COMMAND", 3)]
 
 
 def test_frames_behind_the_known_ones_are_ignored() -> None:
-    house = House()
-    worker = ready_worker(house)
-    house.client().say(b"REQUEST", b"1", b"mail", b"", JOB, b"and", b"more")
+    broker = InMemoryBroker()
+    worker = ready_worker(broker)
+    broker.client().say(b"REQUEST", b"1", b"mail", b"", JOB, b"and", b"more")
     assert worker.take(b"REQUEST") == [[b"1", b"mail", b"reply-requested", JOB]]
 
 
 def test_many_messages_in_one_read_are_all_understood_and_answered_in_order() -> None:
-    house = House()
-    worker = ready_worker(house, slots=50)
-    client = house.client()
+    broker = InMemoryBroker()
+    worker = ready_worker(broker, slots=50)
+    client = broker.client()
     parts = [encode_message([b"", b"eMQP/1.0", b"REQUEST", b"%d" % n, b"mail", b"", JOB]) for n in range(50)]
     client.give(b"".join(parts))
     assert worker.jobs() == [b"%d" % n for n in range(50)]
@@ -141,9 +141,9 @@ def test_many_messages_in_one_read_are_all_understood_and_answered_in_order() ->
 
 
 def test_messages_cut_anywhere_mean_the_same() -> None:
-    house = House()
-    worker = ready_worker(house)
-    client = house.client()
+    broker = InMemoryBroker()
+    worker = ready_worker(broker)
+    client = broker.client()
     for byte in encode_message([b"", b"eMQP/1.0", b"REQUEST", b"1", b"mail", b"", JOB]):
         client.give(bytes([byte]))
     assert worker.take(b"REQUEST") == [[b"1", b"mail", b"reply-requested", JOB]]

@@ -12,7 +12,7 @@ from typing import Any
 
 from dragoman.dialects.emqp.settings import EmqpSettings
 from dragoman.wire.zmtp.frames import encode_message
-from tests.core.harness import End, House
+from tests.core.harness import End, InMemoryBroker
 
 RECORDINGS = Path(__file__).parents[2] / "golden" / "emqp"
 LISTENERS = {
@@ -40,14 +40,14 @@ class Play:
         settings = EmqpSettings()
         settings.external_scheduler = is_scheduler_external
         settings.remote_stop = True  # as the original
-        self.house = House(emqp_settings=settings)
+        self.broker = InMemoryBroker(emqp_settings=settings)
         self.ends: dict[tuple[str, int], End] = {}
         self.recorded: dict[tuple[str, int], list[list[bytes]]] = {}
         self.said: dict[tuple[str, int], list[list[bytes]]] = {}
         now_s = 0.0
         for line in (RECORDINGS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
             entry = json.loads(line)
-            self.house.pass_time(max(entry["t"] - now_s, 0.0))
+            self.broker.pass_time(max(entry["t"] - now_s, 0.0))
             now_s = max(entry["t"], now_s)
             self.step(entry)
         for end in self.ends.values():
@@ -59,7 +59,7 @@ class Play:
         if "socket_type" in entry:
             if to_broker:
                 identity = f"{key[0]}-{key[1]}".encode()
-                self.ends[key] = self.house.connect(LISTENERS[key[0]], identity, entry["socket_type"].encode())
+                self.ends[key] = self.broker.connect(LISTENERS[key[0]], identity, entry["socket_type"].encode())
         elif "frames" in entry:
             frames = [bytes.fromhex(frame) for frame in entry["frames"]]
             (self.said if to_broker else self.recorded).setdefault(key, []).append(frames)
@@ -72,9 +72,9 @@ class Play:
 
     def stop_if_asked(self) -> None:
         """A stopping broker says goodbye, as the runtime has it do."""
-        if self.house.outboxes.stop_requested:
-            self.house.outboxes.stop_requested = False
-            for session in list(self.house.emqp.sessions.values()):
+        if self.broker.outboxes.stop_requested:
+            self.broker.outboxes.stop_requested = False
+            for session in list(self.broker.emqp.sessions.values()):
                 session.say_goodbye()
 
     def heard(self, key: tuple[str, int], command: bytes) -> list[list[bytes]]:
@@ -95,14 +95,14 @@ def results_of(play: Play, asker: tuple[str, int]) -> list[list[bytes]]:
     return [m[4:] for m in play.said[WORKER] if m[2] == b"REPLY" and m[5] in asked]
 
 
-def test_everything_the_recorded_peers_said_is_understood_but_hello() -> None:
+def test_everything_the_recorded_peers_sent_is_understood_but_hello() -> None:
     for name, oddities in (("session", [("EMQP_UNKNOWN_COMMAND", 1)]), ("lifecycle", [])):
         for is_external in (True, False):
             play = Play(name, is_external)
-            noted = [(fact["code"], fact["count"]) for fact in play.house.facts("noted")]
-            assert noted + list(play.house.core.notes.items()) == oddities
+            noted = [(fact["code"], fact["count"]) for fact in play.broker.facts("noted")]
+            assert noted + list(play.broker.core.notes.items()) == oddities
             if is_external:  # else two schedulers work, and the recorded worker has too few slots for both
-                assert play.house.facts("late") == []
+                assert play.broker.facts("late") == []
 
 
 def test_every_message_to_a_recorded_peer_has_a_shape_that_the_recording_shows() -> None:
@@ -123,7 +123,7 @@ def test_the_worker_gets_the_recorded_requests_with_reply_requested_and_not_the_
             expected.append([*frames[:5], frames[5] or b"reply-requested", frames[6]])
     assert play.heard(WORKER, b"REQUEST") == expected
     assert len(expected) == 9
-    assert play.house.core.state.queues[b"nosuchqueue"].waiting == 1
+    assert play.broker.core.state.queues[b"nosuchqueue"].waiting == 1
 
 
 def test_the_client_hears_every_recorded_hand_over_but_the_strays_and_its_results() -> None:
@@ -185,12 +185,12 @@ def test_the_admin_gets_json_of_the_recorded_shape() -> None:
 def test_the_built_in_scheduler_fires_the_recorded_schedules_as_often_as_the_external_one_did() -> None:
     """The external one's own requests are in the recording too: count what the broker made itself."""
     play = Play("session", False)
-    fired = [fact["schedule_no"] for fact in play.house.facts("fired")]
-    every_2_s, cron_with_nohaste, twice = [fact["schedule_no"] for fact in play.house.facts("scheduled")]
+    fired = [fact["schedule_no"] for fact in play.broker.facts("fired")]
+    every_2_s, cron_with_nohaste, twice = [fact["schedule_no"] for fact in play.broker.facts("scheduled")]
     assert fired.count(every_2_s) == 3
     assert fired.count(cron_with_nohaste) == 0
     assert fired.count(twice) == 2
-    assert play.house.core.state.schedules == {}
+    assert play.broker.core.state.schedules == {}
     assert play.heard(SCHEDULER, b"SCHEDULE") == []
 
 
@@ -199,5 +199,5 @@ def test_the_recorded_manager_that_lost_its_broker_is_lost_after_five_seconds_an
     before, after = play.ends["backend", 0], play.ends["backend", 1]
     assert [frames[2] for frames in before.heard if frames[2] != b"HEARTBEAT"] == [b"ACK", b"DISCONNECT"]
     assert [frames[2] for frames in after.heard if frames[2] != b"HEARTBEAT"] == [b"ACK"]
-    left = [fact["reason"] for fact in play.house.facts("worker_left")]
+    left = [fact["reason"] for fact in play.broker.facts("worker_left")]
     assert left == ["heartbeat_lost", "worker_left"], "the second said KBYE before its connection ended"

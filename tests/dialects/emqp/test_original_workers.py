@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from dragoman.dialects.emqp.settings import EmqpSettings
-from tests.core.harness import House, Worker
-from tests.dialects.emqp.shop import JOB, ready_original, ready_worker, results
+from tests.core.harness import InMemoryBroker, Worker
+from tests.dialects.emqp.ready_peers import JOB, ready_original, ready_worker, results
 
 
-def keep_alive(house: House, worker: Worker, seconds: int) -> None:
+def keep_alive(broker: InMemoryBroker, worker: Worker, seconds: int) -> None:
     for _ in range(seconds):
-        house.pass_time(1)
+        broker.pass_time(1)
         worker.heartbeat()
 
 
@@ -20,11 +20,11 @@ def keep_alive(house: House, worker: Worker, seconds: int) -> None:
     [b"", b"text", b"\xff\xfe", b"{}", b"null", b"7", b"[]", b'["run"]', b'{"value":1}', b'["run", {}', b"[" * 3000],
 )
 def test_a_body_that_would_reset_the_original_waits_for_another_worker(body: bytes) -> None:
-    house = House()
-    original = ready_original(house)
-    job = house.client().request(b"mail", body)
+    broker = InMemoryBroker()
+    original = ready_original(broker)
+    job = broker.client().request(b"mail", body)
     assert original.jobs() == []
-    assert ready_worker(house, identity=b"takes-anything").jobs() == [job]
+    assert ready_worker(broker, identity=b"takes-anything").jobs() == [job]
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,9 @@ def test_a_body_that_would_reset_the_original_waits_for_another_worker(body: byt
 )
 def test_a_json_list_of_two_or_more_is_fit_for_the_original(body: bytes) -> None:
     """Python writes and reads NaN and Infinity, whatever JSON says; so do the original's client and worker."""
-    house = House()
-    original = ready_original(house)
-    job = house.client().request(b"mail", body)
+    broker = InMemoryBroker()
+    original = ready_original(broker)
+    job = broker.client().request(b"mail", body)
     assert original.jobs() == [job]
 
 
@@ -42,45 +42,45 @@ def test_a_json_list_of_two_or_more_is_fit_for_the_original(body: bytes) -> None
     ("queue", "headers", "message_id"), [(b"mail", b"", b"\xff"), (b"mail", b"x:\xff", b"1")], ids=["id", "headers"]
 )
 def test_every_frame_must_be_utf8_for_the_original(queue: bytes, headers: bytes, message_id: bytes) -> None:
-    house = House()
-    original = ready_original(house)
-    house.client().request(queue, JOB, headers, message_id)
+    broker = InMemoryBroker()
+    original = ready_original(broker)
+    broker.client().request(queue, JOB, headers, message_id)
     assert original.jobs() == []
-    assert ready_worker(house, identity=b"takes-anything").jobs() == [message_id]
+    assert ready_worker(broker, identity=b"takes-anything").jobs() == [message_id]
 
 
 def test_a_schedules_headers_must_be_utf8_for_the_original_too() -> None:
-    house = House()
-    original = ready_original(house)
-    house.client().say(b"SCHEDULE", house.next_id(), b"mail", b"x:\xff", b"60", JOB, b"")
-    house.pass_time(0.3)
+    broker = InMemoryBroker()
+    original = ready_original(broker)
+    broker.client().say(b"SCHEDULE", broker.next_id(), b"mail", b"x:\xff", b"60", JOB, b"")
+    broker.pass_time(0.3)
     assert original.jobs() == []
-    assert len(ready_worker(house, identity=b"takes-anything").jobs()) == 1
+    assert len(ready_worker(broker, identity=b"takes-anything").jobs()) == 1
 
 
 def test_an_unfit_message_does_not_hold_up_the_fit_ones_behind_it() -> None:
-    house = House()
-    client = house.client()
+    broker = InMemoryBroker()
+    client = broker.client()
     client.request(b"mail", b"\xff")
     job = client.request(b"mail", JOB)
-    assert ready_original(house).jobs() == [job]
+    assert ready_original(broker).jobs() == [job]
 
 
 def test_the_setting_json_only_switches_the_check_off() -> None:
     settings = EmqpSettings()
     settings.json_only = False
-    house = House(emqp_settings=settings)
-    original = ready_original(house)
-    job = house.client().request(b"mail", b"\xff")
+    broker = InMemoryBroker(emqp_settings=settings)
+    original = ready_original(broker)
+    job = broker.client().request(b"mail", b"\xff")
     assert original.jobs() == [job]
 
 
 def test_a_worker_in_the_documents_shape_takes_anything() -> None:
-    house = House()
-    worker = house.worker()
+    broker = InMemoryBroker()
+    worker = broker.worker()
     worker.say(b"INFORM", b"1", b"mail")
     worker.ready()
-    job = house.client().request(b"mail", b"\xff")
+    job = broker.client().request(b"mail", b"\xff")
     assert worker.jobs() == [job]
 
 
@@ -100,79 +100,79 @@ def test_a_worker_in_the_documents_shape_takes_anything() -> None:
     ],
 )
 def test_the_original_sees_whole_seconds_and_no_header_that_looks_like_a_timeout(said: bytes, heard: bytes) -> None:
-    house = House()
-    original = ready_original(house)
-    house.client().request(b"mail", JOB, said)
+    broker = InMemoryBroker()
+    original = ready_original(broker)
+    broker.client().request(b"mail", JOB, said)
     assert [frames[2] for frames in original.take(b"REQUEST")] == [heard]
 
 
 def test_our_own_worker_sees_the_headers_as_they_were_sent() -> None:
-    house = House()
-    worker = ready_worker(house)
-    house.client().request(b"mail", JOB, b"timeout:1.5,x-timeout:soon,priority:3")
+    broker = InMemoryBroker()
+    worker = ready_worker(broker)
+    broker.client().request(b"mail", JOB, b"timeout:1.5,x-timeout:soon,priority:3")
     assert [frames[2] for frames in worker.take(b"REQUEST")] == [
         b"reply-requested,timeout:1.5,x-timeout:soon,priority:3"
     ]
 
 
 def test_a_timeout_leaves_the_original_time_to_say_so_itself() -> None:
-    house = House()
-    original = ready_original(house, slots=2)
-    client = house.client()
+    broker = InMemoryBroker()
+    original = ready_original(broker, slots=2)
+    client = broker.client()
     job = client.request(b"mail", JOB, b"timeout:5,reply-requested,retry-count:1")
-    keep_alive(house, original, 7)
-    assert house.facts("released") == []
+    keep_alive(broker, original, 7)
+    assert broker.facts("released") == []
     original.reply(job, b'{"value": "TimeoutError"}')
-    house.pass_time(2)
+    broker.pass_time(2)
     assert original.jobs() == [job, job]
-    assert [fact["reason"] for fact in house.facts("released")] == ["failed"]
+    assert [fact["reason"] for fact in broker.facts("released")] == ["failed"]
 
 
 def test_a_process_that_died_without_a_word_is_noticed_by_the_brokers_own_bound() -> None:
-    house = House()
-    original = ready_original(house)
-    client = house.client()
+    broker = InMemoryBroker()
+    original = ready_original(broker)
+    client = broker.client()
     job = client.request(b"mail", JOB, b"timeout:1,retry-count:1")
     original.ready()
-    keep_alive(house, original, 6)
+    keep_alive(broker, original, 6)
     assert original.jobs() == [job, job]
-    assert [fact["reason"] for fact in house.facts("released")] == ["timed_out"]
+    assert [fact["reason"] for fact in broker.facts("released")] == ["timed_out"]
 
 
 def test_a_job_without_a_timeout_is_bounded_as_the_original_bounds_it() -> None:
     settings = EmqpSettings()
     settings.original_timeout_ns = 20 * 1_000_000_000
-    house = House(emqp_settings=settings)
-    original = ready_original(house)
-    client = house.client()
+    broker = InMemoryBroker(emqp_settings=settings)
+    original = ready_original(broker)
+    client = broker.client()
     job = client.request(b"mail", JOB, b"reply-requested")
-    keep_alive(house, original, 22)
+    keep_alive(broker, original, 22)
     assert results(client) == []
-    keep_alive(house, original, 2)
+    keep_alive(broker, original, 2)
     ((answered, value),) = results(client)
     assert answered == job
     assert b"TIMED_OUT" in value
 
 
 def test_our_own_worker_without_a_timeout_has_all_the_time_it_signs_for() -> None:
-    house = House()
-    worker = ready_worker(house)
-    client = house.client()
+    broker = InMemoryBroker()
+    worker = ready_worker(broker)
+    client = broker.client()
     client.request(b"mail", JOB, b"reply-requested")
     for _ in range(100):
-        house.pass_time(4)
+        broker.pass_time(4)
         worker.heartbeat()
     assert results(client) == []
-    assert house.facts("released", "closed") == []
+    assert broker.facts("released", "closed") == []
 
 
 def test_a_worker_that_timed_out_gets_its_retry_only_in_another_slot() -> None:
-    house = House()
-    original = ready_original(house)
-    client = house.client()
+    broker = InMemoryBroker()
+    original = ready_original(broker)
+    client = broker.client()
     job = client.request(b"mail", JOB, b"timeout:1,retry-count:1")
     original.reply(job, b'{"value": "TimeoutError"}')
-    keep_alive(house, original, 4)
+    keep_alive(broker, original, 4)
     assert original.jobs() == [job]
     original.ready()
     assert original.jobs() == [job]

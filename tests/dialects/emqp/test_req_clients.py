@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from dragoman.wire.zmtp.frames import encode_message
-from tests.core.harness import End, House
-from tests.dialects.emqp.shop import JOB, error_type, ready_worker
+from tests.core.harness import End, InMemoryBroker
+from tests.dialects.emqp.ready_peers import JOB, error_type, ready_worker
 
 
-def req(house: House, identity: bytes = b"req") -> End:
-    return house.connect("emqp.client", identity, b"REQ")
+def req(broker: InMemoryBroker, identity: bytes = b"req") -> End:
+    return broker.connect("emqp.client", identity, b"REQ")
 
 
 def ask(peer: End, *frames: bytes) -> None:
@@ -19,9 +19,9 @@ def ask(peer: End, *frames: bytes) -> None:
 
 
 def test_a_req_client_that_asks_for_the_result_gets_only_that() -> None:
-    house = House()
-    worker = ready_worker(house)
-    client = req(house)
+    broker = InMemoryBroker()
+    worker = ready_worker(broker)
+    client = req(broker)
     ask(client, b"REQUEST", b"1", b"mail", b"reply-requested,ack-requested", JOB)
     assert client.heard == []
     worker.reply(b"1", b"v")
@@ -30,30 +30,30 @@ def test_a_req_client_that_asks_for_the_result_gets_only_that() -> None:
 
 
 def test_a_req_client_that_asks_for_nothing_gets_the_hand_over() -> None:
-    house = House()
-    worker = ready_worker(house)
-    client = req(house)
+    broker = InMemoryBroker()
+    worker = ready_worker(broker)
+    client = req(broker)
     ask(client, b"REQUEST", b"1", b"mail", b"", JOB)
     worker.reply(b"1", b"v")
     client.hear()
     assert [frames[3:4] + frames[5:] for frames in client.heard] == [[b"REPLY", b"1"]]
 
 
-def test_a_req_client_that_asks_to_be_told_when_it_is_kept_gets_only_the_ack() -> None:
-    house = House()
-    worker = ready_worker(house)
-    client = req(house)
+def test_a_req_client_that_asks_for_an_acknowledgement_gets_only_that() -> None:
+    broker = InMemoryBroker()
+    worker = ready_worker(broker)
+    client = req(broker)
     ask(client, b"REQUEST", b"1", b"mail", b"ack-requested", JOB)
     worker.reply(b"1", b"v")
     client.hear()
     assert [frames[3:4] + frames[5:] for frames in client.heard] == [[b"ACK", b"1"]]
 
 
-def test_a_req_client_whose_request_ends_before_any_hand_over_is_told_so() -> None:
-    house = House()
-    client = req(house)
+def test_a_req_client_whose_request_ends_before_any_hand_over_is_notified() -> None:
+    broker = InMemoryBroker()
+    client = req(broker)
     ask(client, b"REQUEST", b"1", b"mail", b"expires:2", JOB)
-    house.pass_time(3)
+    broker.pass_time(3)
     client.hear()
     (frames,) = client.heard
     assert frames[6] == b"1"
@@ -61,17 +61,17 @@ def test_a_req_client_whose_request_ends_before_any_hand_over_is_told_so() -> No
 
 
 def test_a_refused_req_client_hears_it_once() -> None:
-    house = House()
-    client = req(house)
+    broker = InMemoryBroker()
+    client = req(broker)
     ask(client, b"REQUEST", b"1", b"mail", b"priority:11", JOB)
     (frames,) = client.heard
     assert error_type(frames[5]) == "BAD_HEADER"
 
 
 def test_a_req_client_that_leaves_out_the_second_empty_frame_is_answered_in_kind() -> None:
-    house = House()
-    ready_worker(house)
-    client = req(house)
+    broker = InMemoryBroker()
+    ready_worker(broker)
+    client = req(broker)
     client.give(encode_message([b"", b"eMQP/1.0", b"REQUEST", b"1", b"mail", b"", JOB]))
     client.hear()
     assert [frames[:3] + frames[4:] for frames in client.heard] == [[b"", b"eMQP/1.0", b"REPLY", b"1"]]
@@ -79,13 +79,13 @@ def test_a_req_client_that_leaves_out_the_second_empty_frame_is_answered_in_kind
 
 @pytest.mark.parametrize("headers", [b"dedupe:k", b"dedupe:k,reply-requested", b"dedupe:k,ack-requested"])
 def test_a_req_client_that_repeats_itself_from_a_new_connection_gets_one_answer(headers: bytes) -> None:
-    house = House()
-    first = req(house, b"first")
+    broker = InMemoryBroker()
+    first = req(broker, b"first")
     ask(first, b"REQUEST", b"1", b"mail", headers, JOB)
     first.leave()
-    again = req(house, b"again")
+    again = req(broker, b"again")
     ask(again, b"REQUEST", b"1", b"mail", headers, JOB)
-    worker = ready_worker(house)
+    worker = ready_worker(broker)
     for job in worker.jobs():
         worker.reply(job, b"v")
     again.hear()
@@ -93,8 +93,8 @@ def test_a_req_client_that_repeats_itself_from_a_new_connection_gets_one_answer(
 
 
 def test_questions_of_a_req_client_get_one_answer() -> None:
-    house = House()
-    client = req(house)
+    broker = InMemoryBroker()
+    client = req(broker)
     ask(client, b"STATE", b"1", b"nosuch")
     ask(client, b"CANCEL", b"2", b"nosuch")
     ask(client, b"STATUS", b"3")

@@ -7,19 +7,19 @@ import pytest
 from dragoman.dialects.emqp.endpoints import EmqpWorkerEndpoint, timeout_s_of
 from dragoman.dialects.endpoint import EndpointSetup, MessageIds
 from dragoman.wire.zmtp.frames import encode_message
-from tests.core.harness import House
-from tests.dialects.emqp.shop import results
+from tests.core.harness import InMemoryBroker
+from tests.dialects.emqp.ready_peers import results
 
 
 class Link:
     """A worker endpoint and the broker's session for it."""
 
-    def __init__(self, house: House, slots: int | None = None) -> None:
-        self.house = house
+    def __init__(self, broker: InMemoryBroker, slots: int | None = None) -> None:
+        self.broker = broker
         self.endpoint = EmqpWorkerEndpoint(EndpointSetup(b"sdk", MessageIds(b"00000000-0000-4000-a000-")))
         if slots is not None:
             self.endpoint.serve([(10, b"mail")], slots)
-        self.session = house.dialects.session("emqp.worker")
+        self.session = broker.dialects.session("emqp.worker")
         self.session.start()
         self.jobs: list[tuple[bytes, float, bytes]] = []
         self.session.receive(self.endpoint.opening())
@@ -27,7 +27,7 @@ class Link:
 
     def exchange(self) -> None:
         while True:
-            self.house.commit()
+            self.broker.commit()
             incoming = self.session.take_all()
             if incoming:
                 self.jobs += self.endpoint.receive(incoming)
@@ -38,10 +38,10 @@ class Link:
 
 
 def test_it_informs_is_acknowledged_takes_jobs_and_answers_them() -> None:
-    house = House()
-    link = Link(house, 2)
+    broker = InMemoryBroker()
+    link = Link(broker, 2)
     assert link.endpoint.is_ready
-    client = house.client()
+    client = broker.client()
     first = client.request(b"mail", b"\xff", b"timeout:1.5,reply-requested")
     second = client.request(b"mail", b"2")
     link.exchange()
@@ -54,27 +54,27 @@ def test_it_informs_is_acknowledged_takes_jobs_and_answers_them() -> None:
 
 
 def test_it_hears_disconnect() -> None:
-    link = Link(House())
+    link = Link(InMemoryBroker())
     link.session.receive(encode_message([b"", b"eMQP/1.0", b"READY", b"x"]))
     link.exchange()
     assert link.endpoint.is_over
 
 
 def test_it_hears_kbye() -> None:
-    house = House()
-    link = Link(house, 1)
-    for session in list(house.emqp.sessions.values()):
+    broker = InMemoryBroker()
+    link = Link(broker, 1)
+    for session in list(broker.emqp.sessions.values()):
         session.say_goodbye()
     link.exchange()
     assert link.endpoint.is_broker_leaving
 
 
 def test_its_goodbye_makes_it_leave() -> None:
-    house = House()
-    link = Link(house, 1)
+    broker = InMemoryBroker()
+    link = Link(broker, 1)
     link.endpoint.goodbye()
     link.exchange()
-    house.client().request(b"mail")
+    broker.client().request(b"mail")
     link.exchange()
     assert link.jobs == []
     assert link.session.is_leaving

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import zmq
 
-from tests.dialects.pingpong.players import LISTEN, PONG, Socket, ZmqClient, ZmqWorker
+from tests.dialects.pingpong.zmq_peers import LISTEN, PONG, Socket, ZmqClient, ZmqWorker
 from tests.runtime.daemon import Daemon
 from tests.wire.zmtp.dialogue import opening
 

@@ -9,28 +9,28 @@ from dragoman.core.operator import set_paused
 from dragoman.core.settings import CoreSettings
 from dragoman.limits import EARLY_ANSWERS_SIZE_MAX
 from dragoman.model.words import DRAINING, JOURNAL_FAILING
-from tests.dialects.pingpong.table import ClientPlayer, Table, json_worker, ready_worker
+from tests.dialects.pingpong.in_memory import FakeClient, PingpongBroker, json_worker, ready_worker
 
 
 @pytest.fixture
-def table() -> Table:
-    return Table()
+def broker() -> PingpongBroker:
+    return PingpongBroker()
 
 
-def test_results_come_in_the_order_of_asking_though_the_second_is_done_first(table: Table) -> None:
-    first, second, client = ready_worker(table), ready_worker(table), ClientPlayer(table)
+def test_results_come_in_the_order_of_asking_though_the_second_is_done_first(broker: PingpongBroker) -> None:
+    first, second, client = ready_worker(broker), ready_worker(broker), FakeClient(broker)
     client.order(b"one")
     client.order(b"two")
     second.result(b"2")
     assert client.results() == []
     first.result(b"1")
     assert client.results() == [b"1", b"2"]
-    assert table.pingpong.early_size == 0
+    assert broker.pingpong.early_size == 0
 
 
-def test_two_clients_do_not_wait_for_each_other(table: Table) -> None:
-    first, second = ready_worker(table), ready_worker(table)
-    slow, quick = ClientPlayer(table, b"slow"), ClientPlayer(table, b"quick")
+def test_two_clients_do_not_wait_for_each_other(broker: PingpongBroker) -> None:
+    first, second = ready_worker(broker), ready_worker(broker)
+    slow, quick = FakeClient(broker, b"slow"), FakeClient(broker, b"quick")
     slow.order(b"one")
     quick.order(b"two")
     second.result(b"2")
@@ -39,16 +39,16 @@ def test_two_clients_do_not_wait_for_each_other(table: Table) -> None:
     assert slow.results() == [b"1"]
 
 
-def test_an_order_waits_when_no_worker_is_free(table: Table) -> None:
-    client = ClientPlayer(table)
+def test_an_order_waits_when_no_worker_is_free(broker: PingpongBroker) -> None:
+    client = FakeClient(broker)
     client.order(b"job")
     client.send_json({"order": 1})
     assert client.said() == []
-    assert ready_worker(table).jobs() == [[b"", b"job"]]
+    assert ready_worker(broker).jobs() == [[b"", b"job"]]
 
 
-def test_a_refusal_keeps_its_place_in_the_order(table: Table) -> None:
-    worker, client = ready_worker(table), ClientPlayer(table)
+def test_a_refusal_keeps_its_place_in_the_order(broker: PingpongBroker) -> None:
+    worker, client = ready_worker(broker), FakeClient(broker)
     client.order(b"one")
     client.order(b"PONG")
     assert client.said() == []
@@ -58,25 +58,25 @@ def test_a_refusal_keeps_its_place_in_the_order(table: Table) -> None:
     assert answers[1][:2] == [b"", b"ERROR"]
 
 
-def test_a_plain_refusal_names_its_reason(table: Table) -> None:
-    client = ClientPlayer(table)
-    table.core.refusing = DRAINING
+def test_a_plain_refusal_names_its_reason(broker: PingpongBroker) -> None:
+    client = FakeClient(broker)
+    broker.core.refusing = DRAINING
     client.order(b"job")
     ((empty, error, reason),) = client.said()
     assert (empty, error) == (b"", b"ERROR")
     assert reason.startswith(b"DRAINING: ")
 
 
-def test_a_json_client_is_answered_in_json(table: Table) -> None:
-    worker, client = ready_worker(table), ClientPlayer(table)
+def test_a_json_client_is_answered_in_json(broker: PingpongBroker) -> None:
+    worker, client = ready_worker(broker), FakeClient(broker)
     client.send(b'{"order": {"price":100}}')
     assert worker.jobs() == [[b"", b'{"price":100}']]
     worker.result(b"ORDER_STORED")
     assert client.said() == [[b'{"msg":"ORDER_STORED"}']]
 
 
-def test_json_orders_and_results_pass_between_json_peers_as_they_are(table: Table) -> None:
-    worker, client = json_worker(table), ClientPlayer(table)
+def test_json_orders_and_results_pass_between_json_peers_as_they_are(broker: PingpongBroker) -> None:
+    worker, client = json_worker(broker), FakeClient(broker)
     client.send(b'{"order":{"price":1.50,"side":"sell"}}')
     (frame,) = worker.said()[-1]
     assert b'"job":{"price":1.50,"side":"sell"}' in frame
@@ -85,33 +85,33 @@ def test_json_orders_and_results_pass_between_json_peers_as_they_are(table: Tabl
     assert client.said() == [[b'{"msg":{"stored":true}}']]
 
 
-def test_full_is_said_only_when_new_work_is_refused(table: Table) -> None:
-    client = ClientPlayer(table)
-    table.core.refusing = DRAINING
+def test_full_is_reported_only_when_new_work_is_refused(broker: PingpongBroker) -> None:
+    client = FakeClient(broker)
+    broker.core.refusing = DRAINING
     client.send_json({"order": 1})
     assert client.said() == [[b'{"msg":"FULL"}']]
 
 
-def test_full_is_said_when_the_queue_is_at_its_limit() -> None:
+def test_full_is_reported_when_the_queue_is_at_its_limit() -> None:
     settings = CoreSettings()
     settings.queue_messages_max = 1
-    table = Table(settings)
-    client, other = ClientPlayer(table), ClientPlayer(table, b"other")
+    broker = PingpongBroker(settings)
+    client, other = FakeClient(broker), FakeClient(broker, b"other")
     client.send_json({"order": 1})
     other.send_json({"order": 2})
     assert client.said() == []
     assert other.said() == [[b'{"msg":"FULL"}']]
 
 
-def test_a_refusal_does_not_wait_for_a_journal_that_can_keep_nothing(table: Table) -> None:
-    client = ClientPlayer(table)
-    table.core.refusing = JOURNAL_FAILING
+def test_a_refusal_does_not_wait_for_a_journal_that_can_keep_nothing(broker: PingpongBroker) -> None:
+    client = FakeClient(broker)
+    broker.core.refusing = JOURNAL_FAILING
     client.session.receive(b"\x01\x00\x00\x03job")
     assert b"JOURNAL_FAILING" in client.session.take_free()
 
 
-def test_a_result_that_is_no_text_is_an_error_to_a_json_client(table: Table) -> None:
-    worker, client = ready_worker(table), ClientPlayer(table)
+def test_a_result_that_is_no_text_is_an_error_to_a_json_client(broker: PingpongBroker) -> None:
+    worker, client = ready_worker(broker), FakeClient(broker)
     client.send_json({"order": 1})
     worker.result(b"\xff")
     ((frame,),) = client.said()
@@ -120,130 +120,130 @@ def test_a_result_that_is_no_text_is_an_error_to_a_json_client(table: Table) -> 
 
 
 @pytest.mark.parametrize("frames", [[b"", b"a", b"b"], [b"x", b"y"], [b"", b"", b"", b"z"]])
-def test_a_message_of_no_known_shape_is_answered_with_an_error(table: Table, frames: list[bytes]) -> None:
-    client = ClientPlayer(table)
+def test_a_message_of_no_known_shape_is_answered_with_an_error(broker: PingpongBroker, frames: list[bytes]) -> None:
+    client = FakeClient(broker)
     client.send(*frames)
     (said,) = client.said()
     assert b"ERROR" in said
     assert said[-1].startswith(b"BAD_ORDER")
-    assert table.notes() == {"PINGPONG_SHAPE": 1}
+    assert broker.notes() == {"PINGPONG_SHAPE": 1}
 
 
-def test_json_without_an_order_is_answered_with_an_error(table: Table) -> None:
-    client = ClientPlayer(table)
+def test_json_without_an_order_is_answered_with_an_error(broker: PingpongBroker) -> None:
+    client = FakeClient(broker)
     client.send_json({"status": "PING"})
     ((frame,),) = client.said()
     assert msgspec.json.decode(frame)["msg"] == "ERROR"
 
 
-def test_a_client_without_the_empty_frame_is_answered_without_it(table: Table) -> None:
-    worker, client = ready_worker(table), ClientPlayer(table)
+def test_a_client_without_the_empty_frame_is_answered_without_it(broker: PingpongBroker) -> None:
+    worker, client = ready_worker(broker), FakeClient(broker)
     client.send(b"bare order")
     worker.result(b"done")
     assert client.said() == [[b"done"]]
 
 
-def test_a_req_client_with_an_empty_frame_of_its_own_is_answered_in_kind(table: Table) -> None:
-    worker, client = ready_worker(table), ClientPlayer(table, b"", b"REQ")
+def test_a_req_client_with_an_empty_frame_of_its_own_is_answered_in_kind(broker: PingpongBroker) -> None:
+    worker, client = ready_worker(broker), FakeClient(broker, b"", b"REQ")
     client.send(b"", b"", b"order")
     worker.result(b"done")
     assert client.said() == [[b"", b"", b"done"]]
 
 
-def test_a_client_that_comes_back_gets_its_answers_in_the_order_it_asked(table: Table) -> None:
-    first, second, client = ready_worker(table), ready_worker(table), ClientPlayer(table)
+def test_a_client_that_comes_back_gets_its_answers_in_the_order_it_asked(broker: PingpongBroker) -> None:
+    first, second, client = ready_worker(broker), ready_worker(broker), FakeClient(broker)
     client.order(b"one")
     client.order(b"two")
     client.leave()
     second.result(b"2")  # while it is away
-    again = ClientPlayer(table)
+    again = FakeClient(broker)
     again.order(b"three")
     assert again.said() == []
     first.result(b"1")
     second.result(b"3")
-    table.pass_time(0.2)
+    broker.pass_time(0.2)
     assert again.results() == [b"1", b"2", b"3"]
 
 
-def test_an_answer_that_waited_for_an_earlier_one_survives_a_reconnect(table: Table) -> None:
-    first, second, client = ready_worker(table), ready_worker(table), ClientPlayer(table)
+def test_an_answer_that_waited_for_an_earlier_one_survives_a_reconnect(broker: PingpongBroker) -> None:
+    first, second, client = ready_worker(broker), ready_worker(broker), FakeClient(broker)
     client.order(b"one")
     client.order(b"two")
     second.result(b"2")
     client.leave()
-    again = ClientPlayer(table)
+    again = FakeClient(broker)
     first.result(b"1")
     assert again.results() == [b"1", b"2"]
-    assert table.pingpong.early_size == 0
+    assert broker.pingpong.early_size == 0
 
 
-def test_what_failed_while_its_client_was_away_does_not_hold_up_the_rest(table: Table) -> None:
-    worker, client = ready_worker(table), ClientPlayer(table)
+def test_what_failed_while_its_client_was_away_does_not_hold_up_the_rest(broker: PingpongBroker) -> None:
+    worker, client = ready_worker(broker), FakeClient(broker)
     client.order(b"one")
     client.order(b"two")
     client.leave()
     message = next(iter(worker.broker_side.held.values()))
-    table.core.cancel(message, 10)
-    again = ClientPlayer(table)
+    broker.core.cancel(message, 10)
+    again = FakeClient(broker)
     worker.result(b"late")
     worker.result(b"2")
-    table.pass_time(0.2)
+    broker.pass_time(0.2)
     assert again.said() == [[b"", b"ERROR", b"REPLY_UNDELIVERABLE"], [b"", b"2"]]
 
 
-def test_an_anonymous_client_gets_nothing_that_another_connection_asked(table: Table) -> None:
-    worker, client = ready_worker(table), ClientPlayer(table, b"")
+def test_an_anonymous_client_gets_nothing_that_another_connection_asked(broker: PingpongBroker) -> None:
+    worker, client = ready_worker(broker), FakeClient(broker, b"")
     client.order(b"one")
     client.leave()
-    other = ClientPlayer(table, b"")
+    other = FakeClient(broker, b"")
     worker.result(b"1")
-    table.pass_time(0.2)
+    broker.pass_time(0.2)
     assert other.said() == []
 
 
-def test_places_of_clients_that_stay_away_are_forgotten(table: Table) -> None:
-    first, second, client = ready_worker(table), ready_worker(table), ClientPlayer(table)
+def test_places_of_clients_that_stay_away_are_forgotten(broker: PingpongBroker) -> None:
+    first, second, client = ready_worker(broker), ready_worker(broker), FakeClient(broker)
     client.order(b"one")
     client.order(b"two")
     second.result(b"2")
     client.leave()
-    assert len(table.pingpong.left) == 1
-    assert table.pingpong.early_size > 0
-    table.pass_time(31.0)
-    assert len(table.pingpong.left) == 0
-    assert table.pingpong.early_size == 0
+    assert len(broker.pingpong.left) == 1
+    assert broker.pingpong.early_size > 0
+    broker.pass_time(31.0)
+    assert len(broker.pingpong.left) == 0
+    assert broker.pingpong.early_size == 0
     first.result(b"1")
 
 
-def test_orders_are_refused_while_too_many_answers_wait_for_earlier_ones(table: Table) -> None:
-    first, second, client = ready_worker(table), ready_worker(table), ClientPlayer(table)
+def test_orders_are_refused_while_too_many_answers_wait_for_earlier_ones(broker: PingpongBroker) -> None:
+    first, second, client = ready_worker(broker), ready_worker(broker), FakeClient(broker)
     client.order(b"one")
     client.order(b"two")
     second.result(b"2")
-    table.pingpong.early_size += EARLY_ANSWERS_SIZE_MAX
+    broker.pingpong.early_size += EARLY_ANSWERS_SIZE_MAX
     client.order(b"three")
     first.result(b"1")
     assert client.said()[2][2].startswith(b"QUEUE_FULL")
 
 
-def test_a_req_client_that_came_back_is_never_told_an_earlier_result_for_its_new_order(table: Table) -> None:
-    first = ClientPlayer(table, b"me", b"REQ")
+def test_a_req_client_that_came_back_never_gets_an_earlier_result_for_its_new_order(broker: PingpongBroker) -> None:
+    first = FakeClient(broker, b"me", b"REQ")
     first.order(b"one")
     first.leave()
-    again = ClientPlayer(table, b"me", b"REQ")
+    again = FakeClient(broker, b"me", b"REQ")
     again.order(b"two")
-    worker = ready_worker(table)
+    worker = ready_worker(broker)
     worker.result(b"1")
     assert again.said() == []
     worker.result(b"2")
     assert again.results() == [b"2"]
-    assert table.notes()["PINGPONG_PLACE_FORGOTTEN"] == 1
+    assert broker.notes()["PINGPONG_PLACE_FORGOTTEN"] == 1
 
 
-def test_a_client_that_is_back_before_its_old_connection_ends_gets_all_answers_in_order(table: Table) -> None:
-    first, second, client = ready_worker(table), ready_worker(table), ClientPlayer(table)
+def test_a_client_that_is_back_before_its_old_connection_ends_gets_all_answers_in_order(broker: PingpongBroker) -> None:
+    first, second, client = ready_worker(broker), ready_worker(broker), FakeClient(broker)
     client.order(b"one")
-    again = ClientPlayer(table)
+    again = FakeClient(broker)
     again.order(b"two")
     client.leave()
     second.result(b"2")
@@ -255,60 +255,62 @@ def test_a_client_that_is_back_before_its_old_connection_ends_gets_all_answers_i
     assert again.results() == [b"3"]
 
 
-def test_a_result_whose_place_is_forgotten_is_not_taken_for_that_of_another_order(table: Table) -> None:
-    worker, client = ready_worker(table), ClientPlayer(table)
+def test_a_result_whose_place_is_forgotten_is_not_taken_for_that_of_another_order(broker: PingpongBroker) -> None:
+    worker, client = ready_worker(broker), FakeClient(broker)
     client.order(b"one")
     client.leave()
-    table.pass_time(31.0)
-    again = ClientPlayer(table)
+    broker.pass_time(31.0)
+    again = FakeClient(broker)
     again.order(b"two")
     worker.result(b"1")
     worker.result(b"2")
     assert again.results() == [b"2"]
 
 
-def test_a_json_client_that_came_back_is_told_in_json_what_ended_meanwhile(table: Table) -> None:
-    worker, client = ready_worker(table), ClientPlayer(table)
+def test_a_json_client_that_came_back_is_notified_in_json_what_ended_meanwhile(broker: PingpongBroker) -> None:
+    worker, client = ready_worker(broker), FakeClient(broker)
     client.send_json({"order": 1})
     client.leave()
-    table.core.cancel(next(iter(worker.broker_side.held.values())), 10)
-    again = ClientPlayer(table)
-    table.pass_time(0.2)
+    broker.core.cancel(next(iter(worker.broker_side.held.values())), 10)
+    again = FakeClient(broker)
+    broker.pass_time(0.2)
     assert again.said() == [[b'{"msg":"ERROR","reason":"REPLY_UNDELIVERABLE"}']]
 
 
 def test_an_order_of_a_client_that_came_back_may_wait_on_disk_for_as_long_as_it_takes() -> None:
     settings = CoreSettings()
     settings.head_max = 1
-    table = Table(settings)
-    worker, client = ready_worker(table), ClientPlayer(table)
+    broker = PingpongBroker(settings)
+    worker, client = ready_worker(broker), FakeClient(broker)
     for number in range(4):
         client.order(b"%d" % number)
     client.leave()
-    again = ClientPlayer(table)
+    again = FakeClient(broker)
     worker.result(b"done 0")
-    set_paused(table.core, b"pingpong", True)
+    set_paused(broker.core, b"pingpong", True)
     worker.result(b"done 1")  # the next one is on disk only, and stays there
-    table.pass_time(1.0)
-    set_paused(table.core, b"pingpong", False)
+    broker.pass_time(1.0)
+    set_paused(broker.core, b"pingpong", False)
     for number in range(2, 4):
         worker.result(b"done %d" % number)
     assert again.results() == [b"done 0", b"done 1", b"done 2", b"done 3"]
 
 
-def test_a_client_that_lets_no_result_wait_does_not_suffer_for_those_that_do(table: Table) -> None:
-    table.pingpong.early_size = EARLY_ANSWERS_SIZE_MAX + 1
-    worker, client = ready_worker(table), ClientPlayer(table)
+def test_a_client_that_lets_no_result_wait_does_not_suffer_for_those_that_do(broker: PingpongBroker) -> None:
+    broker.pingpong.early_size = EARLY_ANSWERS_SIZE_MAX + 1
+    worker, client = ready_worker(broker), FakeClient(broker)
     client.order(b"job")
     worker.result(b"done")
     assert client.results() == [b"done"]
 
 
-def test_a_client_that_lets_too_much_wait_is_cut_off(table: Table) -> None:
-    client = ClientPlayer(table)
+def test_a_client_that_lets_too_much_wait_is_cut_off(broker: PingpongBroker) -> None:
+    client = FakeClient(broker)
     client.order(b"never done")
-    client.broker_side.early_size = table.pingpong.early_size = EARLY_ANSWERS_SIZE_MAX + table.outboxes.message_size_max
+    client.broker_side.early_size = broker.pingpong.early_size = (
+        EARLY_ANSWERS_SIZE_MAX + broker.outboxes.message_size_max
+    )
     client.send(b"no", b"known", b"shape")
     assert client.broker_side.is_finished
-    assert table.pingpong.early_size == 0
-    assert table.notes()["PINGPONG_TOO_MUCH_WAITS"] == 1
+    assert broker.pingpong.early_size == 0
+    assert broker.notes()["PINGPONG_TOO_MUCH_WAITS"] == 1

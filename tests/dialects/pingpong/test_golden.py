@@ -12,7 +12,7 @@ from typing import Any
 
 from dragoman.dialects.pingpong.words import JSON, PACKAGE
 from dragoman.wire.zmtp.frames import encode_message
-from tests.dialects.pingpong.table import PONG, ClientPlayer, Player, Table, WorkerPlayer
+from tests.dialects.pingpong.in_memory import PONG, FakeClient, FakePeer, FakeWorker, PingpongBroker
 
 RECORDINGS = Path(__file__).parents[2] / "golden" / "pingpong"
 JSON_PONG = [b'{"status":"PONG"}']
@@ -22,14 +22,14 @@ class Play:
     """One recording, played to a fresh broker; `said` and `recorded` are by link."""
 
     def __init__(self, name: str, form: int = 0) -> None:
-        self.table = Table()
-        self.table.pingpong.settings.form = form
-        self.ends: dict[str, Player] = {}
+        self.broker = PingpongBroker()
+        self.broker.pingpong.settings.form = form
+        self.ends: dict[str, FakePeer] = {}
         self.recorded: dict[str, list[list[bytes]]] = {"backend": [], "frontend": []}
         now_s = 0.0
         for line in (RECORDINGS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
             entry = json.loads(line)
-            self.table.pass_time(max(entry["t"] - now_s, 0.0))
+            self.broker.pass_time(max(entry["t"] - now_s, 0.0))
             now_s = max(entry["t"], now_s)
             self.step(entry["link"], entry)
         for end in self.ends.values():
@@ -37,7 +37,7 @@ class Play:
 
     def step(self, link: str, entry: dict[str, Any]) -> None:
         if link not in self.ends:
-            self.ends[link] = WorkerPlayer(self.table) if link == "backend" else ClientPlayer(self.table)
+            self.ends[link] = FakeWorker(self.broker) if link == "backend" else FakeClient(self.broker)
         if "frames" in entry:
             frames = [bytes.fromhex(frame) for frame in entry["frames"]]
             if entry["to"] == "peer":
@@ -87,7 +87,7 @@ def test_the_plain_generation_is_answered_pong_by_pong() -> None:
     assert pongs(play.said("backend")) == 9
 
 
-def test_the_package_generation_with_its_form_fixed_hears_what_it_heard() -> None:
+def test_the_package_generation_with_its_form_fixed_receives_what_was_recorded() -> None:
     play = Play("package", PACKAGE)
     assert without_ids(play.said("backend")) == without_ids(play.recorded["backend"])
     assert pongs(play.said("backend")) == pongs(play.recorded["backend"])
@@ -102,7 +102,7 @@ def test_the_package_generation_is_recognised_by_its_first_result() -> None:
     assert play.said("frontend") == play.recorded["frontend"]
 
 
-def test_the_json_generation_hears_what_it_heard() -> None:
+def test_the_json_generation_receives_what_was_recorded() -> None:
     for form in (0, JSON):
         play = Play("json", form)
         assert without_ids(play.said("backend")) == without_ids(play.recorded["backend"])

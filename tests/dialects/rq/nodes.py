@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 
 from dragoman.dialects.rq.session import RqSession
-from tests.core.harness import House
+from tests.core.harness import InMemoryBroker
 from tests.dialects.rq.spelling import risp, spelt
 
 
 class Node:
     """The far end of one rq connection."""
 
-    def __init__(self, house: House) -> None:
-        self.house = house
-        session = house.dialects.session("rq")
+    def __init__(self, broker: InMemoryBroker) -> None:
+        self.broker = broker
+        session = broker.dialects.session("rq")
         assert isinstance(session, RqSession)
         self.session = session
         session.remote = "127.0.0.1:50000"
@@ -27,11 +27,11 @@ class Node:
 
     def give(self, data: bytes) -> None:
         self.session.receive(data)
-        self.house.commit()
+        self.broker.commit()
 
     def hears(self) -> list[str]:
         """What the broker said since the last look, as if every commit were instant."""
-        self.house.commit()
+        self.broker.commit()
         heard = self.unheard + spelt(self.session.take_all())
         self.unheard = []
         return heard
@@ -46,15 +46,15 @@ class Node:
     def leave(self) -> None:
         """The connection ends without a word."""
         self.session.ended()
-        self.house.commit()
+        self.broker.commit()
 
     def is_ended_by_us(self) -> bool:
         return self.session.is_finished
 
 
-def consumer(house: House, queue: str = "q", options: str = "MAX=1", flags: str = "") -> Node:
+def consumer(broker: InMemoryBroker, queue: str = "q", options: str = "MAX=1", flags: str = "") -> Node:
     """A node that consumes a queue and was told so."""
-    node = Node(house)
+    node = Node(broker)
     node.say(" ".join(word for word in ("CLEAR", flags, f"QUEUE={queue}", options, "CONSUME") if word))
     assert re.fullmatch(rf"QUEUEID=\d+ QUEUE={queue} CONSUMING", node.hears_first())
     return node
@@ -69,8 +69,8 @@ def job(number: int, body: str = "r", queue_id: int = 1, flag: str = "") -> str:
     return " ".join(word for word in (f"QUEUEID={queue_id} PAYLOAD={body}", flag, f"ID={number} REQUEST") if word)
 
 
-def notes(house: House) -> dict[str, int]:
+def notes(broker: InMemoryBroker) -> dict[str, int]:
     """Oddities counted since the last look."""
-    counted: dict[str, int] = dict(house.core.notes)
-    house.core.notes.clear()
+    counted: dict[str, int] = dict(broker.core.notes)
+    broker.core.notes.clear()
     return counted

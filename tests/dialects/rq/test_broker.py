@@ -68,7 +68,7 @@ def test_what_a_consumer_killed_in_the_middle_held_runs_elsewhere_at_once(broker
             assert client.hear() == "ID=1 PAYLOAD=done REPLY"
 
 
-def test_a_request_without_a_reply_outlives_kill_9_once_it_was_said_delivered(broker: Daemon) -> None:
+def test_a_request_without_a_reply_outlives_kill_9_once_delivered_was_sent(broker: Daemon) -> None:
     with SocketNode(broker) as client:
         client.say("CLEAR ID=1 QUEUE=q PAYLOAD=kept NOREPLY REQUEST")
         assert client.hear() == "ID=1 DELIVERED"
@@ -103,7 +103,7 @@ def test_a_node_that_says_closing_is_disconnected_once_it_has_answered(broker: D
 
 
 @pytest.mark.parametrize(("setting", "words"), [("false", b"\x17"), ("true", b"")])
-def test_a_connection_over_the_limit_is_told_server_full_and_ended(tmp_path: Path, setting: str, words: bytes) -> None:
+def test_a_connection_over_the_limit_is_sent_server_full_and_ended(tmp_path: Path, setting: str, words: bytes) -> None:
     broker = rq_broker(tmp_path / "data", "limits.connections_max=2", f"rq.librq_safe={setting}").start()
     try:
         others = Bystanders(broker)

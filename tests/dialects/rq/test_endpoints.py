@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.dialects.endpoint import ANSWERED, FAILED, KEPT, REFUSED, CallOptions, Endpoint
 from dragoman.dialects.rq.endpoints import RqClientEndpoint, RqPublisherEndpoint, RqSubscriberEndpoint, RqWorkerEndpoint
-from tests.core.harness import House
+from tests.core.harness import InMemoryBroker
 from tests.dialects.rq.nodes import Node, consumer, job
 from tests.dialects.rq.spelling import risp, spelt
 
@@ -14,8 +14,8 @@ from tests.dialects.rq.spelling import risp, spelt
 class Line:
     """A endpoint connected to a session of a broker without a process."""
 
-    def __init__(self, house: House, endpoint: Endpoint) -> None:
-        self.node = Node(house)
+    def __init__(self, broker: InMemoryBroker, endpoint: Endpoint) -> None:
+        self.node = Node(broker)
         self.endpoint = endpoint
         out = endpoint.opening()
         assert out == b""
@@ -28,7 +28,7 @@ class Line:
 
     def pull(self) -> bytes:
         """What the broker has to say."""
-        self.node.house.commit()
+        self.node.broker.commit()
         return self.node.session.take_all()
 
 
@@ -38,9 +38,9 @@ def call_options(queue: bytes = b"q", wants_reply: bool = True) -> CallOptions:
     return asked
 
 
-def serving(house: House, slots: int = 1) -> tuple[Line, RqWorkerEndpoint]:
+def serving(broker: InMemoryBroker, slots: int = 1) -> tuple[Line, RqWorkerEndpoint]:
     endpoint = RqWorkerEndpoint()
-    line = Line(house, endpoint)
+    line = Line(broker, endpoint)
     endpoint.serve([(10, b"q")], slots)
     assert not endpoint.is_ready
     line.push()
@@ -50,10 +50,10 @@ def serving(house: House, slots: int = 1) -> tuple[Line, RqWorkerEndpoint]:
 
 
 def test_a_call_goes_to_a_worker_and_its_answer_comes_back() -> None:
-    house = House()
-    worker_line, worker = serving(house)
+    broker = InMemoryBroker()
+    worker_line, worker = serving(broker)
     client = RqClientEndpoint()
-    client_line = Line(house, client)
+    client_line = Line(broker, client)
     assert client.is_ready
     client.request(b"call-1", call_options(), b"hello")
     client_line.push()
@@ -68,10 +68,10 @@ def test_a_call_goes_to_a_worker_and_its_answer_comes_back() -> None:
 
 
 def test_a_call_without_a_reply_is_kept_and_the_workers_delivered_comes_when_it_is_done() -> None:
-    house = House()
-    worker_line, worker = serving(house)
+    broker = InMemoryBroker()
+    worker_line, worker = serving(broker)
     client = RqClientEndpoint()
-    client_line = Line(house, client)
+    client_line = Line(broker, client)
     client.request(b"call-1", call_options(wants_reply=False), b"fire")
     client_line.push()
     assert client.receive(client_line.pull()) == [(KEPT, b"call-1", b"")]
@@ -133,11 +133,11 @@ def test_undelivered_is_a_failure_and_from_a_closing_controller_a_refusal() -> N
 
 
 def test_a_closing_controller_is_left_once_everything_held_is_answered() -> None:
-    house = House()
-    line, worker = serving(house)
-    Node(house).say("CLEAR ID=1 QUEUE=q PAYLOAD=x REQUEST")
+    broker = InMemoryBroker()
+    line, worker = serving(broker)
+    Node(broker).say("CLEAR ID=1 QUEUE=q PAYLOAD=x REQUEST")
     ((request_id, _, _),) = worker.receive(line.pull())
-    house.dialects.rq.draining()
+    broker.dialects.rq.draining()
     worker.receive(line.pull())
     assert not worker.is_over
     worker.reply(request_id, b"")
@@ -145,9 +145,9 @@ def test_a_closing_controller_is_left_once_everything_held_is_answered() -> None
 
 
 def test_a_worker_that_says_goodbye_gets_nothing_new_and_is_disconnected_once_it_has_answered() -> None:
-    house = House()
-    line, worker = serving(house, slots=2)
-    client = Node(house)
+    broker = InMemoryBroker()
+    line, worker = serving(broker, slots=2)
+    client = Node(broker)
     client.say("CLEAR ID=1 QUEUE=q PAYLOAD=x REQUEST")
     ((request_id, _, _),) = worker.receive(line.pull())
     worker.goodbye()
@@ -194,18 +194,18 @@ def test_every_side_answers_ping_pings_after_15_seconds_and_leaves_after_30(
 
 
 def test_a_subscriber_hears_the_broadcasts_of_its_queues_and_gets_no_requests() -> None:
-    house = House()
+    broker = InMemoryBroker()
     endpoint = RqSubscriberEndpoint()
-    line = Line(house, endpoint)
+    line = Line(broker, endpoint)
     endpoint.subscribe(b"news")
     endpoint.subscribe(b"weather")
     line.push()
     assert endpoint.receive(line.pull()) == []
-    node = Node(house)
+    node = Node(broker)
     node.say("CLEAR QUEUE=weather PAYLOAD=rain BROADCAST CLEAR QUEUE=newspaper PAYLOAD=no BROADCAST")
     node.say("CLEAR QUEUE=news PAYLOAD=big BROADCAST CLEAR ID=1 QUEUE=news PAYLOAD=job REQUEST")
     assert endpoint.receive(line.pull()) == [(b"weather", b"rain"), (b"news", b"big")]
-    assert consumer(house, queue="news").hears() == [job(0, "job")]
+    assert consumer(broker, queue="news").hears() == [job(0, "job")]
 
 
 def test_a_subscriber_gives_back_what_a_controller_that_ignores_priorities_sends_it() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dragoman.dialects.rq.session import RqSession
 from dragoman.errors import HttpNotSpoken, PeerError, TlsNotSpoken
 from dragoman.wire.risp import words
-from tests.core.harness import House
+from tests.core.harness import InMemoryBroker
 from tests.wire.test_first_bytes import HELLOS, REQUESTS
 
 RECORDINGS = sorted((Path(__file__).parents[2] / "golden" / "rq").glob("*.jsonl"))
@@ -30,7 +30,7 @@ parameters = st.one_of(
 
 
 def new_session() -> RqSession:
-    session = House().dialects.session("rq")
+    session = InMemoryBroker().dialects.session("rq")
     assert isinstance(session, RqSession)
     session.start()
     return session

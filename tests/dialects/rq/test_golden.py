@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.harness import House
+from tests.core.harness import InMemoryBroker
 from tests.dialects.rq.nodes import Node, notes
 from tests.dialects.rq.spelling import risp, spelt
 
@@ -53,7 +53,7 @@ class Play:
     """One recording, played to a fresh broker."""
 
     def __init__(self, name: str) -> None:
-        self.house = House()
+        self.broker = InMemoryBroker()
         self.nodes: dict[str, Node] = {}
         self.heard: dict[str, list[str]] = {}
         self.recorded: dict[str, list[str]] = {}
@@ -77,7 +77,7 @@ class Play:
 
     def step(self, conn: str, to: str, data: bytes) -> None:
         if conn not in self.nodes:
-            self.nodes[conn] = Node(self.house)
+            self.nodes[conn] = Node(self.broker)
             self.heard[conn] = []
             self.recorded[conn] = []
         node = self.nodes[conn]
@@ -85,19 +85,19 @@ class Play:
             return
         if to == "broker" and data:
             node.give(data)
-            self.house.go_on()
+            self.broker.go_on()
         elif to == "broker":
             self.listen()
             node.leave()
         elif data:
             self.recorded[conn] += spelt(data)
             if data == CLOSING:
-                self.house.dialects.rq.draining()
+                self.broker.dialects.rq.draining()
         self.listen()
 
     def pass_time(self, seconds: float) -> None:
         self.now_s += seconds
-        self.house.pass_time(seconds)
+        self.broker.pass_time(seconds)
         self.listen()
 
     def listen(self) -> None:
@@ -111,7 +111,7 @@ def test_there_is_a_recording_of_everything_the_page_tells_of() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_recorded_nodes_hear_what_the_original_said_or_what_is_told_of(name: str) -> None:
+def test_the_recorded_nodes_receive_what_the_original_sent_but_for_the_listed_differences(name: str) -> None:
     play = Play(name)
     assert play.heard == play.recorded | DIFFERENCES.get(name, {})
-    assert notes(play.house) == {}
+    assert notes(play.broker) == {}

@@ -8,7 +8,7 @@ import random
 from dragoman.dialects.rq.ids import FreeIds
 
 
-def test_ids_count_up_from_zero_and_room_grows_as_needed() -> None:
+def test_ids_count_up_from_zero_and_the_table_grows_as_needed() -> None:
     ids = FreeIds()
     assert [ids.take() for _ in range(40_000)] == list(range(40_000))
 
@@ -30,7 +30,7 @@ def test_the_smallest_free_id_is_taken_whatever_was_given_back() -> None:
                 taken.append(got)
 
 
-def test_a_room_that_is_exactly_full_grows_and_shrinks_to_the_lowest_again() -> None:
+def test_a_table_of_ids_that_is_exactly_full_grows_and_shrinks_to_the_lowest_again() -> None:
     ids = FreeIds()
     for number in range(512):
         assert ids.take() == number

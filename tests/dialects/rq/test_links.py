@@ -11,7 +11,7 @@ from dragoman.core.settings import CoreSettings
 from dragoman.dialects.registry import RQ_LINK
 from dragoman.dialects.rq.link import RqLink
 from dragoman.model.words import RQ
-from tests.core.harness import House
+from tests.core.harness import InMemoryBroker
 from tests.core.replaying import check_replay, restart
 from tests.dialects.rq.nodes import Node, consumer, job, request
 from tests.dialects.rq.original import OriginalProcess
@@ -29,8 +29,8 @@ def few_in_memory() -> CoreSettings:
 class Pair:
     """Two brokers without processes; `near` has a link to `far`."""
 
-    def __init__(self, near: House | None = None, far: House | None = None) -> None:
-        self.near, self.far = near or House(), far or House()
+    def __init__(self, near: InMemoryBroker | None = None, far: InMemoryBroker | None = None) -> None:
+        self.near, self.far = near or InMemoryBroker(), far or InMemoryBroker()
         link = self.near.dialects.session(RQ_LINK)
         assert isinstance(link, RqLink)
         self.link = link
@@ -163,7 +163,7 @@ def test_what_cannot_be_delivered_here_goes_back_there_with_the_end_of_the_link(
 
 
 def test_links_that_end_are_not_taken_for_workers_that_a_message_killed() -> None:
-    far = House()
+    far = InMemoryBroker()
     client = Node(far)
     client.say(request(1, options="RETRIES=3"))
     for _ in range(3):
@@ -182,7 +182,7 @@ def test_links_that_end_are_not_taken_for_workers_that_a_message_killed() -> Non
 @pytest.mark.parametrize("by_checkpoint", [False, True])
 @pytest.mark.parametrize("is_given", [False, True])
 def test_what_came_over_a_link_is_cancelled_when_the_broker_comes_back(by_checkpoint: bool, is_given: bool) -> None:
-    near = House(few_in_memory())
+    near = InMemoryBroker(few_in_memory())
     consumer(near)
     busy = Node(near)
     if not is_given:
@@ -199,7 +199,7 @@ def test_what_came_over_a_link_is_cancelled_when_the_broker_comes_back(by_checkp
     check_replay(after)
 
 
-def test_a_broadcast_there_is_heard_here() -> None:
+def test_a_broadcast_at_the_far_controller_is_received_here() -> None:
     pair = Pair()
     worker = consumer(pair.near)
     pair.pump()
@@ -230,7 +230,7 @@ def test_two_controllers_linked_to_each_other_pass_nothing_in_circles() -> None:
 
 
 @pytest.mark.parametrize("options", ["", "NOREPLY"])
-def test_what_neither_of_two_linked_controllers_has_room_for_does_not_go_to_and_fro(options: str) -> None:
+def test_a_request_for_which_neither_of_two_linked_controllers_has_a_slot_does_not_go_to_and_fro(options: str) -> None:
     first = Pair()
     second = Pair(first.far, first.near)
     here, there = consumer(first.near), consumer(first.far)

@@ -81,7 +81,7 @@ def test_cancel_queue_ends_the_consumption(broker: Daemon, bystanders: Bystander
             assert client.hear() == "ID=5 PAYLOAD=ok REPLY"
 
 
-def test_timeout_passes_and_is_told_as_undelivered(broker: Daemon, bystanders: Bystanders) -> None:
+def test_timeout_passes_and_is_sent_as_undelivered(broker: Daemon, bystanders: Bystanders) -> None:
     with Patient(broker) as client:
         client.say("CLEAR ID=5 QUEUE=nobody PAYLOAD=r TIMEOUT=1 REQUEST")
         assert client.hear() == "ID=5 UNDELIVERED"

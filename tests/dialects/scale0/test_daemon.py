@@ -17,7 +17,7 @@ from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
 
 WAIT_S = 15.0
-SHOP = """\
+CONFIGURATION = """\
 broker
     identity = {name}
 worker
@@ -113,7 +113,7 @@ def test_req_sockets_work_on_both_sides(common: Daemon, connect: Connect) -> Non
     assert (header["id"], body) == (1, b"done")
 
 
-def test_the_operator_is_told_which_configuration_a_worker_goes_by(common: Daemon, connect: Connect) -> None:
+def test_the_configuration_of_a_worker_is_shown_to_the_operator(common: Daemon, connect: Connect) -> None:
     worker = connect(common, "scale0.worker")
     worker.send("CONNECT", config_type="JSON", services=["terms"])
     version = worker.hear_word("CONFIG")[0]["config_version"]
@@ -210,13 +210,13 @@ def test_a_task_survives_kill_9_of_the_broker(tmp_path: Path, connect: Connect) 
 
 def test_an_edited_configuration_file_is_pushed_without_a_signal(tmp_path: Path, connect: Connect) -> None:
     file = tmp_path / "scale0.zpl"
-    file.write_text(SHOP.format(name="one"))
+    file.write_text(CONFIGURATION.format(name="one"))
     broker = Daemon(tmp_path / "data", f"scale0.config_file={file}").start()
     try:
         worker = connect(broker, "scale0.worker", identity=b"w1")
         worker.send("CONNECT", config_type="ZFL")
         assert parse(b"ZFL", worker.hear_word("CONFIG")[1]).text("broker") == "one"
-        file.write_text(SHOP.format(name="number two"))
+        file.write_text(CONFIGURATION.format(name="number two"))
         assert parse(b"ZFL", worker.hear_word("CONFIG")[1]).text("broker") == "number two"
     finally:
         broker.kill()
@@ -229,7 +229,7 @@ def test_an_edited_configuration_file_is_pushed_on_sighup(
     file = tmp_path / f"scale0.{suffix}"
 
     def edit(name: str) -> None:
-        file.write_bytes(write(notation.encode(), parse(b"ZFL", SHOP.format(name=name).encode())))
+        file.write_bytes(write(notation.encode(), parse(b"ZFL", CONFIGURATION.format(name=name).encode())))
 
     edit("one")
     broker = Daemon(tmp_path / "data", f"scale0.config_file={file}").start()
@@ -264,7 +264,7 @@ def test_a_broken_configuration_file_keeps_the_broker_from_starting(tmp_path: Pa
     assert f"{file}, line 2: indented by 3 spaces" in process.log()
 
 
-def test_sigterm_sends_everybody_to_another_broker(tmp_path: Path, connect: Connect) -> None:
+def test_sigterm_sends_all_peers_to_another_broker(tmp_path: Path, connect: Connect) -> None:
     file = tmp_path / "fleet.zpl"
     file.write_text("broker\n    peers\n        broker = tcp://127.0.0.1:9\n")
     broker = Daemon(tmp_path / "data", f"scale0.config_file={file}", "scale0.look_s=0").start()
@@ -287,11 +287,11 @@ def test_needbroker_names_a_broker_that_answers_and_knows_its_load(tmp_path: Pat
     file.write_text("\n".join(lines))
     broker = Daemon(tmp_path / "data", f"scale0.config_file={file}", "scale0.look_s=0.05").start()
     try:
-        asker = connect(broker, "scale0.worker")
+        other_client = connect(broker, "scale0.worker")
 
         def named() -> str:
-            asker.send("NEEDBROKER", services=["mail"])
-            frames = asker.hear()
+            other_client.send("NEEDBROKER", services=["mail"])
+            frames = other_client.hear()
             return str(json.loads(frames[1]).get("broker", ""))
 
         helper = connect(fellows[1], "scale0.worker")

@@ -10,8 +10,8 @@ import pytest
 from dragoman.dialects.traceparent import is_traceparent, leading, traceparent_of, without_traceparent
 from dragoman.model.message import Message
 from dragoman.model.words import EMQP, SCALE0
-from tests.core.harness import House
-from tests.dialects.scale0.stall import client, pinged, worker
+from tests.core.harness import InMemoryBroker
+from tests.dialects.scale0.in_memory import new_client, new_worker, pinged
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TRACEPARENT = f"00-{TRACE}-{SPAN}-01"
@@ -35,69 +35,69 @@ NONE_AT_ALL: list[Any] = [
 @pytest.mark.parametrize("task_id", ["plain", 'quo"te', 17, "ünïcode", "a,b", None])
 @pytest.mark.parametrize("socket_type", [b"DEALER", b"REQ"])
 def test_it_reaches_the_worker_and_the_id_comes_back_as_it_was(task_id: Any, socket_type: bytes) -> None:
-    house = House()
-    master, servant = client(house), worker(house, socket_type=socket_type)
-    master.task(task_id, traceparent=TRACEPARENT)
-    servant.ping("mail")
-    (header,) = [json.loads(frames[1]) for frames in servant.hear() if frames[0] == b"TASK"]
+    broker = InMemoryBroker()
+    client, worker = new_client(broker), new_worker(broker, socket_type=socket_type)
+    client.task(task_id, traceparent=TRACEPARENT)
+    worker.ping("mail")
+    (header,) = [json.loads(frames[1]) for frames in worker.hear() if frames[0] == b"TASK"]
     assert header["traceparent"] == TRACEPARENT
     assert header["service"] == "mail"
-    servant.reply(header["id"])
-    assert master.results() == [(task_id, b"done")]
+    worker.reply(header["id"])
+    assert client.results() == [(task_id, b"done")]
 
 
 @pytest.mark.parametrize("said", NONE_AT_ALL)
 def test_what_is_none_is_ignored_and_no_error(said: Any) -> None:
-    house = House()
-    servant, master = pinged(house), client(house)
-    master.task("job-1", traceparent=said)
-    header, _ = servant.one("TASK")
+    broker = InMemoryBroker()
+    worker, client = pinged(broker), new_client(broker)
+    client.task("job-1", traceparent=said)
+    header, _ = worker.one("TASK")
     assert "traceparent" not in header
-    servant.reply(header["id"])
-    assert master.results() == [("job-1", b"done")]
+    worker.reply(header["id"])
+    assert client.results() == [("job-1", b"done")]
 
 
 def test_each_task_has_its_own() -> None:
-    house = House()
-    servant, master = pinged(house), client(house)
+    broker = InMemoryBroker()
+    worker, client = pinged(broker), new_client(broker)
     told = [TRACEPARENT, None, TRACEPARENT.replace("-01", "-00"), TRACEPARENT]
     found = []
     for number, traceparent in enumerate(told):
-        master.task(f"job-{number}", **({"traceparent": traceparent} if traceparent else {}))
-        header, _ = servant.one("TASK")
+        client.task(f"job-{number}", **({"traceparent": traceparent} if traceparent else {}))
+        header, _ = worker.one("TASK")
         found.append(header.get("traceparent"))
-        servant.ping()
-        servant.hear()
+        worker.ping()
+        worker.hear()
     assert found == told
 
 
 def test_it_is_not_guessed_at_inside_an_id() -> None:
-    house = House()
-    servant, master = pinged(house), client(house)
+    broker = InMemoryBroker()
+    worker, client = pinged(broker), new_client(broker)
     task_id = f"é,traceparent:{TRACEPARENT}"
-    master.task(task_id)
-    header, _ = servant.one("TASK")
+    client.task(task_id)
+    header, _ = worker.one("TASK")
     assert "traceparent" not in header
-    servant.reply(header["id"])
-    assert master.results() == [(task_id, b"done")]
+    worker.reply(header["id"])
+    assert client.results() == [(task_id, b"done")]
 
 
 @pytest.mark.parametrize("said", [b"traceparent:%s", b"retry-count:1, TraceParent : %s ,shop:7"])
-def test_an_emqp_clients_is_told_in_the_task(said: bytes) -> None:
-    house = House()
-    servant, master = pinged(house), house.client()
-    master.request(b"mail", headers=b"reply-requested," + said % TRACEPARENT.encode())
-    header, _ = servant.one("TASK")
+def test_the_traceparent_of_an_emqp_client_is_in_the_task(said: bytes) -> None:
+    broker = InMemoryBroker()
+    worker, client = pinged(broker), broker.client()
+    client.request(b"mail", headers=b"reply-requested," + said % TRACEPARENT.encode())
+    header, _ = worker.one("TASK")
     assert header["traceparent"] == TRACEPARENT
 
 
 def test_an_emqp_worker_has_it_among_its_headers() -> None:
-    house = House()
-    servant, master = house.worker(), client(house)
-    servant.inform((1, b"mail"))
-    servant.ready()
-    master.task(17, traceparent=TRACEPARENT)
-    ((_, _, headers, _),) = servant.take(b"REQUEST")
+    broker = InMemoryBroker()
+    worker, client = broker.worker(), new_client(broker)
+    worker.inform((1, b"mail"))
+    worker.ready()
+    client.task(17, traceparent=TRACEPARENT)
+    ((_, _, headers, _),) = worker.take(b"REQUEST")
     assert headers == f"reply-requested,traceparent:{TRACEPARENT}".encode()
 
 

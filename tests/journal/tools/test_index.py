@@ -223,7 +223,7 @@ def test_a_dropped_segment_takes_its_index_along_and_orphans_go(disk: FakeDisk) 
     assert [name for name in names if name in ("0000000001.idx", "0000000002.idx.tmp", "notes.idx")] == ["notes.idx"]
 
 
-def test_indexes_make_room_for_the_journal_and_come_back_when_there_is_some(disk: FakeDisk) -> None:
+def test_indexes_are_deleted_for_the_journal_and_come_back_when_there_is_space(disk: FakeDisk) -> None:
     def index_names() -> list[str]:
         return [name for name in disk.list_names(DIRECTORY) if name.endswith(".idx")]
 

@@ -228,7 +228,7 @@ def test_a_schedule_is_read_with_its_template() -> None:
     }
 
 
-def test_storage_records_are_told_apart_from_facts() -> None:
+def test_storage_records_are_distinguished_from_facts() -> None:
     log = FactLog()
     log.accepted(a_message())
     accepted = log.take()

@@ -86,7 +86,7 @@ def test_the_log_begins_afresh_after_large_bodies() -> None:
     assert log.take() == log.taken[0]
 
 
-def test_a_large_record_is_carried_without_a_copy_to_the_place_that_was_told() -> None:
+def test_a_large_record_is_carried_without_a_copy_to_the_announced_offset() -> None:
     source, [m] = filled([LARGE])
     record = source.find(m.place)
     log, _ = filled([b"before"])

@@ -72,7 +72,7 @@ def test_a_late_answer_is_known_by_the_id_as_people_see_it() -> None:
     assert keys(log) == [id_key(b"\\xff")]
 
 
-def test_facts_that_belong_to_no_life_take_no_room() -> None:
+def test_facts_that_belong_to_no_message_take_no_memory() -> None:
     log = FactLog()
     log.numbered(layout.PUBLISHED, 5, 0, b"topic")
     log.numbered(layout.FIRED, 9, 1, texts.fired_text(0, 1, -1))  # skipped: it made no message

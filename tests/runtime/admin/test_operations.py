@@ -118,9 +118,9 @@ def test_messages_are_found_by_queue_state_dialect_and_age(dragoman: Commands, b
 
 
 def test_a_worker_is_shown_with_what_it_holds_and_in_words(dragoman: Commands, broker: BrokerProcess) -> None:
-    servant = broker.serve(b"mail", None)
+    fake_worker = broker.serve(b"mail", None)
     job = send(dragoman, "mail")
-    wait_for("the lease", lambda: servant.held)
+    wait_for("the lease", lambda: fake_worker.held)
     [listed] = ask(broker.data, "workers")["workers"]
     found = ask(broker.data, "worker", worker=listed["id"])
     [held] = found["held"]
@@ -161,7 +161,7 @@ def quarantined(dragoman: Commands, broker: BrokerProcess, queue: str, body: str
     return job
 
 
-def test_quarantined_messages_are_chosen_by_all_that_is_said_of_them(dragoman: Commands, broker: BrokerProcess) -> None:
+def test_quarantined_messages_are_chosen_by_every_filter(dragoman: Commands, broker: BrokerProcess) -> None:
     quarantined(dragoman, broker, "mail")
     quarantined(dragoman, broker, "other")
 
@@ -197,9 +197,9 @@ def test_retry_brings_back_a_quarantined_message_and_one_in_backoff(dragoman: Co
 
 def test_what_cannot_be_retried_says_why(dragoman: Commands, broker: BrokerProcess) -> None:
     waiting, delayed = send(dragoman, "mail"), send(dragoman, "mail", "{}", "--delay", "600")
-    servant = broker.serve(b"held", None)
+    fake_worker = broker.serve(b"held", None)
     held = send(dragoman, "held")
-    wait_for("the lease", lambda: servant.held)
+    wait_for("the lease", lambda: fake_worker.held)
     words = {
         waiting: "there is nothing to retry: it waits for a worker already",
         delayed: "there is nothing to retry: its client asked for the delay, and it was not tried yet",

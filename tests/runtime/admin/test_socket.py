@@ -105,7 +105,7 @@ def raise_at_end(lines: Lines) -> None:
         raise ConnectionResetError
 
 
-def test_connections_beyond_the_limit_are_told_so(common_broker: BrokerProcess) -> None:
+def test_connections_beyond_the_limit_are_reported(common_broker: BrokerProcess) -> None:
     path = common_broker.data / "admin.sock"
     open_ones = [Lines(path) for _ in range(ADMIN_CONNECTIONS_MAX)]
     for connection in open_ones:

@@ -48,7 +48,7 @@ async def until(look: Callable[[], object]) -> None:
 
 @pytest.mark.parametrize("stream", ["out", "err"])
 @pytest.mark.parametrize("size", [70_000, LINE_SIZE_MAX * 3])
-def test_an_overlong_line_is_not_the_last_one_heard(stream: str, size: int) -> None:
+def test_an_overlong_line_is_not_the_last_one_read(stream: str, size: int) -> None:
     parent = Parent(f"long:{stream}:{size}", "out:after")
 
     async def scene() -> None:
@@ -86,7 +86,7 @@ def test_a_fault_of_ours_in_hearing_it_does_not_hinder_the_stop() -> None:
     assert parent.lines == ["before"]
 
 
-def test_one_that_ends_unasked_is_told_with_its_exit_code_and_one_that_was_asked_is_not() -> None:
+def test_a_child_that_ends_unasked_is_logged_with_its_exit_code_and_one_that_was_asked_is_not() -> None:
     parent, asked = Parent("exit:3"), Parent("out:here")
 
     async def scene() -> None:

@@ -184,7 +184,7 @@ def test_a_variable_with_an_unknown_key_is_refused() -> None:
         load(environ={"DRAGOMAN_JOURNAL__SIZEMAX": "1GiB"})
 
 
-def test_a_variable_with_one_underscore_too_few_is_told_the_right_name() -> None:
+def test_for_a_variable_with_one_underscore_too_few_the_error_names_the_right_one() -> None:
     with pytest.raises(ConfigError, match="write DRAGOMAN_JOURNAL__SIZE_MAX, with two underscores"):
         load(environ={"DRAGOMAN_JOURNAL_SIZE_MAX": "1GiB"})
 
@@ -238,7 +238,7 @@ def test_the_longest_backoff_is_not_shorter_than_the_first() -> None:
         load(flags=Flags(settings=("queues.backoff_max_s=0.5",)))
 
 
-def test_the_journal_has_room_for_the_file_being_written_and_a_spare_one() -> None:
+def test_the_journal_has_space_for_the_file_being_written_and_a_spare_one() -> None:
     with pytest.raises(
         ConfigError, match=r"journal\.size_max: expected room for two files.*--set journal\.size_max=64MiB"
     ):

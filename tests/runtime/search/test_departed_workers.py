@@ -35,7 +35,7 @@ def journal_of(directory: Path, *blocks: tuple[int, list[tuple[int, int, int, by
 
 
 @pytest.mark.parametrize("is_indexed", [False, True])
-def test_a_worker_that_left_is_told_with_what_it_served_last(tmp_path: Path, is_indexed: bool) -> None:
+def test_a_worker_that_left_is_shown_with_what_it_served_last(tmp_path: Path, is_indexed: bool) -> None:
     directory = journal_of(
         tmp_path,
         (0, [(layout.STARTED, 1, 0, b"0.1.0"), (layout.WORKER_JOINED, FIRST, words.EMQP, JOINED % b"mail")]),
@@ -79,6 +79,6 @@ def test_a_worker_whose_joining_is_no_longer_kept_still_says_how_it_went(tmp_pat
 
 
 @pytest.mark.parametrize("key", ["w1.99", "bob", "", "w", "w0.0", "w99999999.1"])
-def test_of_who_was_never_there_nothing_is_told(tmp_path: Path, key: str) -> None:
+def test_an_unknown_worker_has_no_history(tmp_path: Path, key: str) -> None:
     directory = journal_of(tmp_path, (0, [(layout.STARTED, 1, 0, b"0.1.0")]))
     assert absentee_lines(directory, key, LATER_NS) == []

@@ -94,7 +94,7 @@ def test_nobody_is_asked_where_the_lake_is_while_the_journal_knows_all(world: Pa
     assert find_lives(str(world), str(number), lake=ask)
 
 
-def test_names_told_in_another_segment_are_found(world: Path) -> None:
+def test_names_recorded_in_another_segment_are_found(world: Path) -> None:
     facts = [fact for block in JournalReader(str(world)).read(0) for fact in decode_block(block.records)]
     leased = [fact for fact in facts if fact["fact"] == "leased"][-1]
     [life] = find_lives(str(world), str(leased["message_no"]))

@@ -45,7 +45,7 @@ def test_every_dialect_has_frames_for_each_of_its_hops(dialect: str) -> None:
     assert hops.answered(dialect, 9)[1][1] == "(9 bytes, not kept)"
 
 
-def test_a_message_of_the_brokers_own_was_said_by_nobody() -> None:
+def test_a_message_of_the_brokers_own_has_no_sender() -> None:
     assert hops.asked(accepted("internal"), "mail") == []
 
 
@@ -69,7 +69,7 @@ def test_a_line_of_time_has_a_row_for_each_attempt() -> None:
     assert drawn.bars[1].words == "works 2.0 s at w"
 
 
-def test_of_a_life_with_countless_attempts_both_ends_are_told() -> None:
+def test_of_a_message_with_countless_attempts_the_first_and_the_last_are_shown() -> None:
     facts = [fact("accepted", 0, due_ns=0)]
     for attempt in range(1, 1001):
         facts.append(fact("leased", 2 * attempt, attempt=attempt, worker=""))

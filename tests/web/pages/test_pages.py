@@ -16,11 +16,11 @@ from dragoman.web.desk import Context, Desk
 from dragoman.web.link import Link
 from dragoman.web.pages import message
 from dragoman.web.samples.sampling import QUEUES_FOLLOWED, Sampler
-from tests.cli.broker import Servant
+from tests.cli.broker import FakeWorker
 from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
 from tests.runtime.peers import Client
-from tests.web.conftest import NewHouse
+from tests.web.conftest import NewBroker
 from tests.web.load import set_aside
 from tests.web.visitor import Visitor
 
@@ -70,7 +70,7 @@ def test_a_queues_page_says_why_it_stands_still(visitor: Visitor, app: App) -> N
     assert "No worker serves this queue." in text
 
 
-def test_a_queue_that_is_not_there_is_told_so(visitor: Visitor) -> None:
+def test_a_missing_queue_is_reported(visitor: Visitor) -> None:
     answer = visitor.get("/queue?name=nowhere")
     assert answer.status == 404
     assert "There is no queue 'nowhere'." in unescape(answer.text)
@@ -88,25 +88,25 @@ def test_a_hostile_name_is_text_and_nothing_else(visitor: Visitor, app: App) -> 
         assert escaped in html, path
 
 
-def test_a_hostile_queue_can_be_paused_by_its_own_button(house: Daemon, visitor: Visitor, app: App) -> None:
+def test_a_hostile_queue_can_be_paused_by_its_own_button(broker: Daemon, visitor: Visitor, app: App) -> None:
     name = HOSTILE + "\r\nmore"
     app.send_sync(name, b"x")
     html = visitor.page(f"/queue?name={quote(name)}")
     action = re.search(r'<form action="(/do/pause[^"]*)"', html)
     assert action is not None
     assert visitor.do(unescape(action[1])).status == 303
-    paused = [queue["queue"] for queue in house.ask("queues", limit=1000)["queues"] if queue["is_paused"]]
+    paused = [queue["queue"] for queue in broker.ask("queues", limit=1000)["queues"] if queue["is_paused"]]
     assert name in paused
 
 
-def test_an_id_with_slashes_and_percent_signs_has_a_page(visitor: Visitor, house: Daemon) -> None:
+def test_an_id_with_slashes_and_percent_signs_has_a_page(visitor: Visitor, broker: Daemon) -> None:
     answer = visitor.get("/message/" + quote("a/b%2F..?c", safe=""))
     assert answer.status == 404
     assert "answers to 'a/b%2F..?c'" in unescape(answer.text)
 
 
 def test_an_open_message_tells_its_life_and_why_it_waits_and_keeps_its_body_to_itself(
-    visitor: Visitor, app: App, house: Daemon
+    visitor: Visitor, app: App, broker: Daemon
 ) -> None:
     handle = app.send_sync("open", b'{"secret": 42}')
     html = visitor.page(f"/message/{handle.id}")
@@ -115,18 +115,18 @@ def test_an_open_message_tells_its_life_and_why_it_waits_and_keeps_its_body_to_i
     assert "from a client that speaks emqp" in text
     assert "eMQP/1.0" in text
     assert "secret" not in text
-    assert f"dragoman export-test --data {house.data} --id" in text
+    assert f"dragoman export-test --data {broker.data} --id" in text
     shown = words(visitor.page(f"/message/{handle.id}?body=1"))
     assert '"secret": 42' in shown
 
 
-def test_a_settled_message_tells_who_answered_and_its_frames(house: Daemon, visitor: Visitor, app: App) -> None:
-    servant = Servant(house.data, b"served", lambda body: body.upper())
+def test_a_settled_message_tells_who_answered_and_its_frames(broker: Daemon, visitor: Visitor, app: App) -> None:
+    fake_worker = FakeWorker(broker.data, b"served", lambda body: body.upper())
     assert app.call_sync("served", b"abc") == b"ABC"
-    servant.vanish()
-    done = next(q for q in house.ask("queues", prefix="served")["queues"])
+    fake_worker.vanish()
+    done = next(q for q in broker.ask("queues", prefix="served")["queues"])
     assert done["done"] == 1
-    life = re.search(r'href="(/message/[^"]+)"', visitor.page(f"/search?q={numbers(house)[-1]}"))
+    life = re.search(r'href="(/message/[^"]+)"', visitor.page(f"/search?q={numbers(broker)[-1]}"))
     assert life is not None
     text = words(visitor.page(life[1]))
     assert "settled: done (answered)" in text
@@ -135,31 +135,31 @@ def test_a_settled_message_tells_who_answered_and_its_frames(house: Daemon, visi
     assert "3 bytes, not kept" in text
 
 
-def numbers(house: Daemon) -> list[str]:
+def numbers(broker: Daemon) -> list[str]:
     """The numbers of all messages the journal tells of."""
     from dragoman.journal import JournalReader
     from dragoman.model.facts.decode import decode_block
     from dragoman.model.phrases import number_text
 
-    blocks = JournalReader(str(house.data / "journal")).read(0)
+    blocks = JournalReader(str(broker.data / "journal")).read(0)
     facts = [fact for block in blocks for fact in decode_block(block.records)]
     return [number_text(int(str(fact["message_no"]))) for fact in facts if fact["fact"] == "closed"]
 
 
-def test_a_worker_has_a_page_with_what_it_holds(house: Daemon, visitor: Visitor, app: App) -> None:
-    servant = Servant(house.data, b"held", None)
+def test_a_worker_has_a_page_with_what_it_holds(broker: Daemon, visitor: Visitor, app: App) -> None:
+    fake_worker = FakeWorker(broker.data, b"held", None)
     handle = app.send_sync("held", b"x")
-    wait_for("the lease", lambda: house.ask("message", id=handle.id)["state"] == "leased")
-    worker = house.ask("workers", queue="held")["workers"][0]["id"]
+    wait_for("the lease", lambda: broker.ask("message", id=handle.id)["state"] == "leased")
+    worker = broker.ask("workers", queue="held")["workers"][0]["id"]
     text = words(visitor.page(f"/worker?id={worker}"))
     assert handle.id in text
     assert "has held message" in text
     assert worker in words(visitor.page("/workers?queue=held"))
-    servant.vanish()
+    fake_worker.vanish()
 
 
-def test_what_was_set_aside_shows_why_and_its_body_only_when_asked(house: Daemon, visitor: Visitor, app: App) -> None:
-    set_aside(house, app, b"aside", b"a body to see")
+def test_what_was_set_aside_shows_why_and_its_body_only_when_asked(broker: Daemon, visitor: Visitor, app: App) -> None:
+    set_aside(broker, app, b"aside", b"a body to see")
     html = visitor.page("/quarantine?queue=aside")
     assert "workers died" in words(html)
     assert "died with w" in words(html)
@@ -168,7 +168,7 @@ def test_what_was_set_aside_shows_why_and_its_body_only_when_asked(house: Daemon
     assert "Nothing that is set aside matches." in words(visitor.page("/quarantine?queue=aside&dialect=rq"))
 
 
-def test_schedules_are_told_in_plain_words(visitor: Visitor, app: App) -> None:
+def test_schedules_are_described_in_plain_words(visitor: Visitor, app: App) -> None:
     @app.job(queue="nightly")
     def tidy(what: str) -> None: ...
 
@@ -180,10 +180,10 @@ def test_schedules_are_told_in_plain_words(visitor: Visitor, app: App) -> None:
     assert "tidy" in text
 
 
-def test_crossings_count_who_settled_whose_message(house: Daemon, visitor: Visitor, app: App) -> None:
-    servant = Servant(house.data, b"crossed", lambda body: body)
+def test_crossings_count_who_settled_whose_message(broker: Daemon, visitor: Visitor, app: App) -> None:
+    fake_worker = FakeWorker(broker.data, b"crossed", lambda body: body)
     app.call_sync("crossed", b"abc")
-    servant.vanish()
+    fake_worker.vanish()
 
     def cells() -> list[str]:
         row = re.search(r'<th scope="row">emqp</th>(.*?)</tr>', visitor.page("/crossings"))
@@ -216,9 +216,9 @@ def test_the_stream_sends_the_live_part_and_then_what_changed(visitor: Visitor, 
     assert "<html" not in first[1]
 
 
-def test_the_stream_of_a_settled_message_ends(house: Daemon, visitor: Visitor, app: App) -> None:
+def test_the_stream_of_a_settled_message_ends(broker: Daemon, visitor: Visitor, app: App) -> None:
     handle = app.send_sync("ended", b"x")
-    house.ask("cancel", id=handle.id)
+    broker.ask("cancel", id=handle.id)
     visitor.page("/")
     names = [name for name, _ in visitor.events(f"/message/{handle.id}", 2)]
     assert names == ["live", "end"]
@@ -233,35 +233,35 @@ class SettlingLink(Link):
         return await super().ask(op, **args)
 
 
-def test_a_page_that_will_not_change_again_tells_the_messages_end(house: Daemon, app: App) -> None:
+def test_a_page_that_will_not_change_again_tells_the_messages_end(broker: Daemon, app: App) -> None:
     handle = app.send_sync("between", b"x")
 
     async def look(link: Link) -> Context:
-        desk = Desk(house.data, link, Sampler(link, None))
+        desk = Desk(broker.data, link, Sampler(link, None))
         try:
             return await message.make(desk, {}, handle.id)
         finally:
             link.close()
 
-    seen = [asyncio.run(look(SettlingLink(house.data)))]
+    seen = [asyncio.run(look(SettlingLink(broker.data)))]
 
     def is_still() -> bool:
-        seen.append(asyncio.run(look(Link(house.data))))
+        seen.append(asyncio.run(look(Link(broker.data))))
         return bool(seen[-1]["is_still"])
 
     wait_for("the end", is_still)
     assert {context["state"] for context in seen if context["is_still"]} == {"cancelled"}
 
 
-def test_the_stream_of_a_worker_that_has_gone_says_so_and_ends(house: Daemon, visitor: Visitor) -> None:
-    servant = Servant(house.data, b"parting", None)
+def test_the_stream_of_a_worker_that_has_gone_says_so_and_ends(broker: Daemon, visitor: Visitor) -> None:
+    fake_worker = FakeWorker(broker.data, b"parting", None)
     try:
-        worker = wait_for("the worker", lambda: house.ask("workers", queue="parting")["workers"])[0]["id"]
+        worker = wait_for("the worker", lambda: broker.ask("workers", queue="parting")["workers"])[0]["id"]
         visitor.page("/")
         assert visitor.events(f"/worker?id={worker}", 1)[0][0] == "live"
     finally:
-        servant.vanish()
-    wait_for("it to be gone", lambda: house.ask("workers", queue="parting")["total"] == 0)
+        fake_worker.vanish()
+    wait_for("it to be gone", lambda: broker.ask("workers", queue="parting")["total"] == 0)
 
     def has_left() -> bool:
         return "left " in words(visitor.page(f"/worker?id={worker}"))
@@ -282,8 +282,8 @@ def test_the_journal_is_searched_for_the_page_and_not_at_each_beat(visitor: Visi
     assert "No message has this id." in visitor.page("/search?q=once")
 
 
-def test_the_busiest_queue_is_found_among_more_than_are_followed(new_house: NewHouse) -> None:
-    crowded = new_house().start()
+def test_the_busiest_queue_is_found_among_more_than_are_followed(new_broker: NewBroker) -> None:
+    crowded = new_broker().start()
     with Client(crowded) as client:
         for number in range(QUEUES_FOLLOWED + 1):
             client.keep(b"idle-%d" % number)
@@ -302,10 +302,10 @@ def test_the_busiest_queue_is_found_among_more_than_are_followed(new_house: NewH
     assert '<td data-th="In/s" class="n">–</td>' in row
 
 
-def test_forms_in_a_stream_carry_the_viewers_own_seal(house: Daemon, app: App) -> None:
+def test_forms_in_a_stream_carry_the_viewers_own_seal(broker: Daemon, app: App) -> None:
     app.send_sync("sealed", b"x")
     seals = []
-    for visitor in (Visitor(house), Visitor(house)):
+    for visitor in (Visitor(broker), Visitor(broker)):
         seals.append(visitor.seal())
         html = str(visitor.events("/queue?name=sealed", 1)[0][1])
         assert f'name="seal" value="{seals[-1]}"' in html
@@ -326,7 +326,7 @@ def test_the_page_and_all_its_files_weigh_less_than_200_kb(visitor: Visitor) -> 
     assert len(html.encode()) + sum(sizes.values()) < 200_000, sizes
 
 
-def test_a_program_gets_json_from_an_action(visitor: Visitor, app: App, house: Daemon) -> None:
+def test_a_program_gets_json_from_an_action(visitor: Visitor, app: App, broker: Daemon) -> None:
     app.send_sync("robotic", b"x")
     answer = visitor.post("/do/pause?queue=robotic", {"seal": visitor.seal()}, Accept="application/json")
     assert answer.status == 200

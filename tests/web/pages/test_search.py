@@ -23,9 +23,9 @@ def parts(html: str) -> tuple[str, str]:
     return live, ended
 
 
-def done(house: Daemon, queue: str, count: int, client: bytes = b"", worker: bytes = b"") -> list[str]:
+def done(broker: Daemon, queue: str, count: int, client: bytes = b"", worker: bytes = b"") -> list[str]:
     """Messages that were asked for and answered."""
-    with Client(house, identity=client) as asking, Worker(house, queue.encode(), identity=worker) as working:
+    with Client(broker, identity=client) as asking, Worker(broker, queue.encode(), identity=worker) as working:
         ids = [asking.request(queue.encode(), b"reply-requested") for _ in range(count)]
         working.serve(count)
         for request_id in ids:
@@ -33,8 +33,8 @@ def done(house: Daemon, queue: str, count: int, client: bytes = b"", worker: byt
     return [request_id.decode() for request_id in ids]
 
 
-def test_an_ended_message_is_found_by_queue_state_client_worker_and_time(house: Daemon, visitor: Visitor) -> None:
-    [request_id] = done(house, "letters", 1, b"anna", b"postman")
+def test_an_ended_message_is_found_by_queue_state_client_worker_and_time(broker: Daemon, visitor: Visitor) -> None:
+    [request_id] = done(broker, "letters", 1, b"anna", b"postman")
     for query in (
         "queue=letters",
         "queue=letters&state=done",
@@ -53,9 +53,9 @@ def test_an_ended_message_is_found_by_queue_state_client_worker_and_time(house: 
 
 
 def test_an_open_message_is_found_by_its_clients_identity_and_by_the_worker_that_holds_it(
-    house: Daemon, visitor: Visitor
+    broker: Daemon, visitor: Visitor
 ) -> None:
-    with Client(house, identity=b"berta") as berta, Worker(house, b"parcels", identity=b"carrier") as carrier:
+    with Client(broker, identity=b"berta") as berta, Worker(broker, b"parcels", identity=b"carrier") as carrier:
         held = berta.request(b"parcels", b"ack-requested")
         carrier.take()
         waiting = berta.keep(b"parcels")
@@ -80,8 +80,8 @@ def test_an_open_state_is_not_looked_for_in_the_journal_and_an_end_not_among_the
     assert ended
 
 
-def test_searching_further_back_shows_every_ended_message_once(house: Daemon, visitor: Visitor) -> None:
-    ids = done(house, "many", 120)
+def test_searching_further_back_shows_every_ended_message_once(broker: Daemon, visitor: Visitor) -> None:
+    ids = done(broker, "many", 120)
     path: str | None = "/search?queue=many&state=done"
     seen: list[str] = []
     for _ in range(5):
@@ -99,8 +99,8 @@ def test_searching_further_back_shows_every_ended_message_once(house: Daemon, vi
     assert len(seen) == 120
 
 
-def test_the_journal_is_searched_once_for_a_page(house: Daemon, visitor: Visitor) -> None:
-    done(house, "single", 1)
+def test_the_journal_is_searched_once_for_a_page(broker: Daemon, visitor: Visitor) -> None:
+    done(broker, "single", 1)
     assert ENDED in visitor.page("/search?queue=single")
     name, html = visitor.events("/search?queue=single", 1)[0]
     assert name == "live"
@@ -126,9 +126,9 @@ def test_what_cannot_be_is_refused_in_words(visitor: Visitor, query: str) -> Non
     assert "Not possible" in answer.text
 
 
-def test_names_of_peers_are_only_text(house: Daemon, visitor: Visitor, app: App) -> None:
+def test_names_of_peers_are_only_text(broker: Daemon, visitor: Visitor, app: App) -> None:
     hostile = '"><script>alert(1)</script>'
-    done(house, "hostile", 1, hostile.encode())
+    done(broker, "hostile", 1, hostile.encode())
     html = wait_for("the row", lambda: parts(visitor.page(f"/search?peer={quote(hostile)}"))[1])
     assert "&lt;script&gt;alert(1)" in html
     assert "<script>alert" not in html

@@ -15,10 +15,10 @@ from dragoman.client.app import App
 from dragoman.journal.tools.backup import restore
 from dragoman.model.units import SECOND_NS
 from dragoman.web.samples.history import SLOT_NS
-from tests.cli.broker import Servant
+from tests.cli.broker import FakeWorker
 from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
-from tests.web.conftest import NewHouse
+from tests.web.conftest import NewBroker
 from tests.web.load import all_dialects
 from tests.web.visitor import Visitor
 
@@ -63,11 +63,11 @@ def shown(visitor: Visitor) -> list[Any]:
 
 
 def call(broker: Daemon, count: int) -> None:
-    servant = Servant(broker.data, b"work", lambda body: body)
+    fake_worker = FakeWorker(broker.data, b"work", lambda body: body)
     with App(f"file:{broker.data}") as app:
         for number in range(count):
             app.call_sync("work", b"%d" % number)
-    servant.vanish()
+    fake_worker.vanish()
 
 
 def is_idle(broker: Daemon) -> bool:
@@ -78,8 +78,8 @@ def is_idle(broker: Daemon) -> bool:
 # -- a real broker ----------------------------------------------------------------------------------------------------------
 
 
-def test_crossings_mix_and_times_are_the_same_after_any_restart_and_count_on(new_house: NewHouse) -> None:
-    broker = new_house().start()
+def test_crossings_mix_and_times_are_the_same_after_any_restart_and_count_on(new_broker: NewBroker) -> None:
+    broker = new_broker().start()
     call(broker, 20)
     with all_dialects(broker.data) as tally:
         wait_for("every crossing", lambda: not tally.missing_cells, PAGE_S)
@@ -127,8 +127,8 @@ def settled_of(page: list[Any]) -> Counter[tuple[str, str]]:
     )
 
 
-def test_without_a_past_the_page_begins_with_the_broker(new_house: NewHouse) -> None:
-    broker = new_house("web.past_s=0").start()
+def test_without_a_past_the_page_begins_with_the_broker(new_broker: NewBroker) -> None:
+    broker = new_broker("web.past_s=0").start()
     call(broker, 5)
     wait_for("a look at it", lambda: matrix(Visitor(broker))[-1][-1] == "5", PAGE_S)
     broker.kill()
@@ -142,8 +142,8 @@ def test_without_a_past_the_page_begins_with_the_broker(new_house: NewHouse) -> 
     assert since(visitor) == began
 
 
-def test_the_line_of_a_queue_is_drawn_right_after_a_restart(new_house: NewHouse) -> None:
-    broker = new_house().start()
+def test_the_line_of_a_queue_is_drawn_right_after_a_restart(new_broker: NewBroker) -> None:
+    broker = new_broker().start()
     with App(f"file:{broker.data}") as app:
         app.send_sync("left", b"x")
         sent_ns = broker.ask("tallies")["now_ns"]
@@ -168,8 +168,8 @@ def highest_rate(visitor: Visitor) -> str:
     return found[1]
 
 
-def test_after_a_kill_the_last_hour_is_drawn_again(new_house: NewHouse) -> None:
-    broker = new_house().start()
+def test_after_a_kill_the_last_hour_is_drawn_again(new_broker: NewBroker) -> None:
+    broker = new_broker().start()
     call(broker, 30)
     visitor = Visitor(broker)
     traffic_slot = time.time_ns() // SLOT_NS
@@ -181,8 +181,8 @@ def test_after_a_kill_the_last_hour_is_drawn_again(new_house: NewHouse) -> None:
     assert highest_rate(visitor) == drawn
 
 
-def test_a_broker_that_stops_leaves_no_count_behind(new_house: NewHouse) -> None:
-    broker = new_house().start()
+def test_a_broker_that_stops_leaves_no_count_behind(new_broker: NewBroker) -> None:
+    broker = new_broker().start()
     Visitor(broker).page("/")
     call(broker, 9)
     assert broker.stop() == 0
@@ -190,8 +190,8 @@ def test_a_broker_that_stops_leaves_no_count_behind(new_house: NewHouse) -> None
     assert matrix(Visitor(broker))[-1][-1] == "9"
 
 
-def test_a_kill_costs_at_most_what_nobody_has_looked_at_yet(new_house: NewHouse) -> None:
-    broker = new_house().start()
+def test_a_kill_costs_at_most_what_nobody_has_looked_at_yet(new_broker: NewBroker) -> None:
+    broker = new_broker().start()
     call(broker, 9)
     settled_ns = time.time_ns()
     path = broker.data / "web.samples"
@@ -201,16 +201,16 @@ def test_a_kill_costs_at_most_what_nobody_has_looked_at_yet(new_house: NewHouse)
     assert matrix(Visitor(broker))[-1][-1] == "9"
 
 
-def test_a_broker_that_keeps_nothing_has_no_past(new_house: NewHouse) -> None:
-    broker = new_house(durability="memory").start()
+def test_a_broker_that_keeps_nothing_has_no_past(new_broker: NewBroker) -> None:
+    broker = new_broker(durability="memory").start()
     call(broker, 2)
     wait_for("what the broker counted", lambda: matrix(Visitor(broker))[-1][-1] == "2", PAGE_S)
     assert broker.stop() == 0
     assert not (broker.data / "web.samples").exists()
 
 
-def test_damaged_samples_are_set_aside_with_one_line_and_the_page_begins_anew(new_house: NewHouse) -> None:
-    broker = new_house().start()
+def test_damaged_samples_are_set_aside_with_one_line_and_the_page_begins_anew(new_broker: NewBroker) -> None:
+    broker = new_broker().start()
     call(broker, 5)
     visitor = Visitor(broker)
     wait_for("a look at it", lambda: matrix(visitor)[-1][-1] == "5", PAGE_S)
@@ -227,14 +227,14 @@ def test_damaged_samples_are_set_aside_with_one_line_and_the_page_begins_anew(ne
     wait_for("what is new", lambda: matrix(visitor)[-1][-1] == "2", PAGE_S)
 
 
-def test_backup_and_restore_leave_samples_alone(new_house: NewHouse) -> None:
-    broker = new_house().start()
+def test_backup_and_restore_leave_samples_alone(new_broker: NewBroker) -> None:
+    broker = new_broker().start()
     call(broker, 5)
     wait_for("a look at it", lambda: matrix(Visitor(broker))[-1][-1] == "5", PAGE_S)
     backup = broker.data.parent / "backup"
     broker.ask("backup", target=str(backup))
     assert not list(backup.rglob("web.samples*"))
-    restored = new_house()
+    restored = new_broker()
     restore(str(backup), str(restored.data))
     restored.start()
     assert matrix(Visitor(restored))[-1][-1] == "0", "totals are not part of a backup, messages are"

@@ -338,7 +338,7 @@ def full_disk(free_size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_is_told_once_and_saving_goes_on_when_there_is_room(tmp_path: Path, warnings: list[str]) -> None:
+def test_a_full_disk_is_logged_once_and_saving_goes_on_when_there_is_space(tmp_path: Path, warnings: list[str]) -> None:
     broker = FakeBroker()
     page = Page(broker, tmp_path)
     page.watch(5)

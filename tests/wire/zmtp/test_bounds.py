@@ -33,7 +33,7 @@ def test_a_message_of_exactly_the_limit_passes_and_one_byte_more_does_not(versio
 
 
 @pytest.mark.parametrize("announced", [2**63 - 1, 2**63, 2**64 - 1])
-def test_sizes_at_the_edges_of_64_bits_are_told_as_they_were_meant(announced: int) -> None:
+def test_sizes_at_the_edges_of_64_bits_are_reported_as_they_were_sent(announced: int) -> None:
     connection = opened(31, b"ROUTER", b"DEALER", message_size_max=1000)
     with pytest.raises(MessageTooLarge) as caught:
         connection.receive(b"\x01\x03abc" + long_header(announced))

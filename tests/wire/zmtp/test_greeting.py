@@ -11,7 +11,7 @@ from dragoman.wire.zmtp.sockets import PEERS, TYPES, can_talk
 from tests.wire.zmtp.dialogue import SIGNATURE, command, greeting_v2, greeting_v3, hear, metadata, opening, ready
 
 
-def test_only_the_signature_is_said_before_the_peer_has_spoken() -> None:
+def test_only_the_signature_is_sent_before_the_peer_has_sent_bytes() -> None:
     connection = ZmtpConnection(b"ROUTER", as_server=True)
     assert connection.greeting() == SIGNATURE
     assert connection.take_outgoing() == b""

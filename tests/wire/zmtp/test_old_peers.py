@@ -64,7 +64,7 @@ def test_a_1_0_size_with_its_top_bit_set_is_too_large() -> None:
     assert caught.value.size == 2**64 - 1
 
 
-def test_a_1_0_subscriber_wants_everything_because_it_filters_at_home() -> None:
+def test_a_1_0_subscriber_gets_everything_because_it_filters_by_itself() -> None:
     for socket_type in (b"PUB", b"XPUB"):
         connection = ZmtpConnection(socket_type, as_server=True)
         assert connection.receive(b"\x01\x00") == [[b"\x01"]]

@@ -94,7 +94,7 @@ def test_our_sub_hears_a_pub(stage: Stage) -> None:
 
 @KINDS
 @pytest.mark.parametrize("theirs", [zmq.SUB, zmq.XSUB])
-def test_our_pub_is_told_what_a_binding_subscriber_wants(stage: Stage, theirs: int, kind: type[Skin]) -> None:
+def test_our_pub_gets_the_subscriptions_of_a_binding_subscriber(stage: Stage, theirs: int, kind: type[Skin]) -> None:
     subscriber = stage.judge(theirs)
     if theirs == zmq.SUB:
         subscriber.setsockopt(zmq.SUBSCRIBE, b"t")

@@ -1,4 +1,4 @@
-"""The jobs of an imaginary shop, run inside the original job manager. Plain functions: no job knows its broker.
+"""Jobs that run inside the original job manager. Plain functions: no job knows its broker.
 
 A *book* is a file to which every job appends one line when it begins or ends, with its process and its job manager.
 A *gate* is a file that a job waits for: so a test decides how long a job lasts.

@@ -16,26 +16,33 @@ from pathlib import Path
 EVENTMQ = "eventmq==0.3.13"
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-HOME = ROOT / ".venv" / "eventmq"
+ENVIRONMENT = ROOT / ".venv" / "eventmq"
 REQUIREMENTS = HERE / "requirements.txt"
 INSTALL_TIMEOUT_S = 240
 
 
-def make_home() -> Path:
+def make_environment() -> Path:
     """Return the directory of the environment's programs, making the environment when it is missing or stale."""
-    HOME.parent.mkdir(exist_ok=True)
-    wanted = f"{sys.version}\n{HOME}\n{EVENTMQ}\n{REQUIREMENTS.read_text()}"
-    stamp = HOME / ".complete"
-    with open(HOME.parent / ".eventmq.lock", "w") as lock:
+    ENVIRONMENT.parent.mkdir(exist_ok=True)
+    wanted = f"{sys.version}\n{ENVIRONMENT}\n{EVENTMQ}\n{REQUIREMENTS.read_text()}"
+    stamp = ENVIRONMENT / ".complete"
+    with open(ENVIRONMENT.parent / ".eventmq.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two test runs may start at once
         if not stamp.exists() or stamp.read_text() != wanted:
-            shutil.rmtree(HOME, ignore_errors=True)
-            run([sys.executable, "-m", "venv", str(HOME)])
-            pip = [str(HOME / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            shutil.rmtree(ENVIRONMENT, ignore_errors=True)
+            run([sys.executable, "-m", "venv", str(ENVIRONMENT)])
+            pip = [
+                str(ENVIRONMENT / "bin" / "python"),
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+            ]
             run([*pip, "-r", str(REQUIREMENTS)])
             run([*pip, "--no-deps", EVENTMQ])
             stamp.write_text(wanted)
-    return HOME / "bin"
+    return ENVIRONMENT / "bin"
 
 
 def run(command: list[str]) -> None:

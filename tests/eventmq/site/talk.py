@@ -1,4 +1,4 @@
-"""A client program of the shop on EventMQ's own client library: one JSON command per line in, one JSON answer per line out."""
+"""A client program on EventMQ's own client library: one JSON command per line in, one JSON answer per line out."""
 
 import json
 import sys

@@ -15,24 +15,24 @@ from dragoman.dialects.registry import Dialects
 from dragoman.dialects.session import Outboxes, Session
 from dragoman.limits import MESSAGE_SIZE_MAX
 from dragoman.wire.zmtp.frames import encode_message
-from tests.core.harness import FIRST_PLACE, End, House
+from tests.core.harness import FIRST_PLACE, End, InMemoryBroker
 
 
-class Hall(House):
+class EbusBroker(InMemoryBroker):
     """One broker without a process, with ebus ends."""
 
     @property
     def ebus(self) -> EbusDialect:
         return self.dialects.ebus
 
-    def asker(self, identity: bytes = b"client", listener: str = "ebus.client") -> Asker:
-        return Asker(self, listener, identity)
+    def ebus_client(self, identity: bytes = b"client", listener: str = "ebus.client") -> EbusClient:
+        return EbusClient(self, listener, identity)
 
-    def server(self, service: bytes = b"hello", identity: bytes = b"worker", *more: bytes) -> Server:
+    def ebus_worker(self, service: bytes = b"hello", identity: bytes = b"worker", *more: bytes) -> EbusWorker:
         """A worker that has said READY."""
-        server = Server(self, "ebus.worker", identity)
-        server.tell(b"READY", b"null", service, *more)
-        return server
+        ebus_worker = EbusWorker(self, "ebus.worker", identity)
+        ebus_worker.tell(b"READY", b"null", service, *more)
+        return ebus_worker
 
     def subscriber(self, *prefixes: bytes) -> End:
         end = End(self, "ebus.subscribe", b"", b"SUB")
@@ -49,10 +49,10 @@ class Hall(House):
             return True
         return False
 
-    def restarted(self) -> Hall:
+    def restarted(self) -> EbusBroker:
         """The broker after this one, with everything it has kept."""
         self.commit()
-        after = Hall()
+        after = EbusBroker()
         after.records, after.blocks = self.records, list(self.blocks)
         after.core = Core(CoreSettings(), after.load)
         replay = Replay(after.core)
@@ -74,7 +74,7 @@ class Hall(House):
         return after
 
 
-class EbusEnd(End):
+class EbusPeer(End):
     """Hears whole messages, empty frame and all."""
 
     def take_all(self) -> list[list[bytes]]:
@@ -94,7 +94,7 @@ class EbusEnd(End):
         self.give(encode_message(list(frames)))
 
 
-class Asker(EbusEnd):
+class EbusClient(EbusPeer):
     """A client in the original's shape."""
 
     def tell(self, *frames: bytes) -> None:
@@ -104,7 +104,7 @@ class Asker(EbusEnd):
         self.tell(b"REQ", service, rid, data, stales_ms)
 
 
-class Server(EbusEnd):
+class EbusWorker(EbusPeer):
     """A worker in the original's shape."""
 
     def tell(self, *frames: bytes) -> None:

@@ -1,4 +1,4 @@
-"""A house (tests/core/harness) whose facts go to a real journal: on a fake disk that can be damaged, or on a real one."""
+"""A broker in memory (tests/core/harness) whose facts go to a real journal: on a fake disk that can be damaged, or on a real one."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dragoman.journal.disk import DiskFace
 from dragoman.limits import MESSAGE_SIZE_MAX, SEGMENT_SIZE_MIN
 from dragoman.model.facts.decode import decode_block
 from dragoman.runtime.recovery import begin_boot, recover
-from tests.core.harness import START_NS, House, Worker
+from tests.core.harness import START_NS, InMemoryBroker, Worker
 
 DIRECTORY = "/data/journal"
 BROKER_ID = bytes(range(16))
 
 
-class KeptHouse(House):
+class JournaledBroker(InMemoryBroker):
     """One boot of a broker without a process. Few messages stay in memory, so that what waits is read back from the disk."""
 
     def __init__(self, disk: DiskFace, directory: str = DIRECTORY, now_ns: int = START_NS, head_max: int = 1) -> None:
@@ -59,10 +59,10 @@ class KeptHouse(House):
         self.journal.sync()
         self.core.log.base_place = self.journal.next_place()
 
-    def restarted(self) -> KeptHouse:
+    def restarted(self) -> JournaledBroker:
         self.commit()
         self.journal.close()
-        return KeptHouse(self.disk, self.directory, self.now_ns, self.core.settings.head_max)
+        return JournaledBroker(self.disk, self.directory, self.now_ns, self.core.settings.head_max)
 
     def facts_kept(self, name: str) -> list[dict[str, object]]:
         """The facts of one name since this boot has begun."""

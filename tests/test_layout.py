@@ -1,4 +1,4 @@
-"""The house rules that are cheap to check: layout, sizes, names, pins, links, which build is under test."""
+"""Rules for the whole tree that are cheap to check: layout, sizes, names, pins, links, which build is under test."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def pins() -> dict[str, str]:
     return {name.lower().replace("_", "-"): version for name, version in pairs}
 
 
-def test_every_room_is_a_package() -> None:
-    """Without `__init__.py` a room is neither installed nor seen by import-linter."""
-    rooms = {path.parent for path in SOURCES}
-    assert [str(room) for room in sorted(rooms) if not (room / "__init__.py").exists()] == []
+def test_every_folder_of_the_sources_is_a_package() -> None:
+    """Without `__init__.py` a folder is neither installed nor seen by import-linter."""
+    folders = {path.parent for path in SOURCES}
+    assert [str(folder) for folder in sorted(folders) if not (folder / "__init__.py").exists()] == []
 
 
 def test_no_source_file_is_longer_than_one_sitting() -> None:
@@ -61,7 +61,7 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
     assert [str(path) for path in SOURCES if path.stem in VAGUE_NAMES] == []
 
 
-def test_every_module_states_its_law() -> None:
+def test_every_module_begins_with_a_docstring() -> None:
     silent = [
         str(path) for path in SOURCES if not path.read_text(encoding="utf-8").lstrip().startswith(('"""', 'r"""'))
     ]
@@ -92,6 +92,25 @@ def test_relative_links_in_the_documentation_lead_somewhere() -> None:
             if "://" not in target and not (page.parent / target).exists():
                 dead.append(f"{page.relative_to(ROOT)} -> {target}")
     assert dead == []
+
+
+def test_every_test_file_that_the_documentation_names_exists() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    named = {
+        (page.name, path)
+        for page in pages
+        for path in re.findall(r"\btests/[\w/]+\.py", page.read_text(encoding="utf-8"))
+    }
+    examples = {("export-test.md", "tests/test_lost_mail.py")}
+    assert sorted((page, path) for page, path in named - examples if not (ROOT / path).exists()) == []
+
+
+def test_no_folder_of_tests_is_about_a_package_that_is_gone() -> None:
+    """A folder of tests has the name of what it tests in `src/dragoman`, or is one of the suites of the whole system."""
+    suites = {"bench", "chaos", "crossings", "damage", "docs", "eventmq", "fuzz", "golden", "independent", "siege"}
+    packages = {"lab", "spark"} | {path.name for path in (ROOT / "src" / "dragoman").iterdir() if path.is_dir()}
+    folders = {path.parent.name for path in (ROOT / "tests").glob("*/*") if path.suffix == ".py"}
+    assert folders - suites - packages == set()
 
 
 def test_the_build_under_test_is_the_one_that_was_asked_for() -> None:

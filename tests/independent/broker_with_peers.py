@@ -8,16 +8,16 @@ from typing import Any
 
 from dragoman.runtime.config.listeners import LISTENERS
 from tests.eventmq.waiting import wait_for
-from tests.independent.everybody import PEERS
+from tests.independent.all_peers import PEERS
 from tests.runtime.daemon import FREE, Daemon
 
 
-class Hall:
+class BrokerWithPeers:
     """The broker's process. Peers are closed by `clear`, which ends every test."""
 
     def __init__(self, data: Path, *settings: str) -> None:
         self.daemon = Daemon(data, *settings, listen=dict.fromkeys(LISTENERS, FREE)).start()
-        self.guests: list[Any] = []
+        self.peers: list[Any] = []
         self.numbers = itertools.count(1)
 
     @property
@@ -36,9 +36,9 @@ class Hall:
     def subscriber(self, dialect: str, topic: str) -> Any:
         return self.add(PEERS[dialect].Subscriber(self.listeners, topic))
 
-    def add(self, guest: Any) -> Any:
-        self.guests.append(guest)
-        return guest
+    def add(self, peer: Any) -> Any:
+        self.peers.append(peer)
+        return peer
 
     def queue(self, *dialects: str) -> str:
         """A queue of the test's own; the ping-pong dialogue knows only one."""
@@ -54,9 +54,9 @@ class Hall:
 
     def clear(self) -> None:
         """Everybody leaves, and what nobody will do any more is thrown away."""
-        for guest in self.guests:
-            guest.close()
-        self.guests.clear()
+        for peer in self.peers:
+            peer.close()
+        self.peers.clear()
         wait_for("all workers to be gone", lambda: self.daemon.ask("workers")["total"] == 0)
         for queue in self.daemon.ask("queues")["queues"]:
             if queue["waiting"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tests.core.harness import Client, House, Worker
+from tests.core.harness import Client, InMemoryBroker, Worker
 
 JOB = (
     b'["run", {"path": "mail", "callable": "send", "args": [1], "kwargs": {}, '
@@ -12,17 +12,19 @@ JOB = (
 )  # fmt: skip
 
 
-def ready_worker(house: House, queue: bytes = b"mail", slots: int = 1, identity: bytes = b"worker") -> Worker:
+def ready_worker(broker: InMemoryBroker, queue: bytes = b"mail", slots: int = 1, identity: bytes = b"worker") -> Worker:
     """A worker of our own kind with free slots."""
-    worker = house.worker(identity)
+    worker = broker.worker(identity)
     worker.inform((10, queue))
     worker.ready(slots)
     return worker
 
 
-def ready_original(house: House, queue: bytes = b"mail", slots: int = 1, identity: bytes = b"original") -> Worker:
+def ready_original(
+    broker: InMemoryBroker, queue: bytes = b"mail", slots: int = 1, identity: bytes = b"original"
+) -> Worker:
     """A worker in the shape of the original program."""
-    worker = house.worker(identity)
+    worker = broker.worker(identity)
     worker.inform_as_original((10, queue))
     worker.ready(slots)
     return worker
@@ -49,8 +51,8 @@ def error_type(value: bytes) -> str:
     return str(msgspec.json.decode(value)["error"]["type"])
 
 
-def notes(house: House) -> dict[str, int]:
+def notes(broker: InMemoryBroker) -> dict[str, int]:
     """Oddities counted since the last look."""
-    counted: dict[str, int] = dict(house.core.notes)
-    house.core.notes.clear()
+    counted: dict[str, int] = dict(broker.core.notes)
+    broker.core.notes.clear()
     return counted

@@ -8,13 +8,13 @@ from dragoman.core.settings import CoreSettings
 from dragoman.dialects.pingpong.client_session import PingpongClient
 from dragoman.dialects.pingpong.worker_session import PingpongWorker
 from dragoman.wire.zmtp.frames import encode_message
-from tests.core.harness import End, House
+from tests.core.harness import End, InMemoryBroker
 
 PONG = [b"", b"PONG"]
 
 
-class Table(House):
-    """A House with pingpong settings at hand."""
+class PingpongBroker(InMemoryBroker):
+    """A broker in memory with the settings of pingpong at hand."""
 
     def __init__(self, settings: CoreSettings | None = None) -> None:
         super().__init__(settings)
@@ -27,7 +27,7 @@ class Table(House):
         return counted
 
 
-class Player(End):
+class FakePeer(End):
     """The far end of one pingpong connection: says frames, hears frames."""
 
     def send(self, *frames: bytes) -> None:
@@ -43,9 +43,9 @@ class Player(End):
         return heard
 
 
-class WorkerPlayer(Player):
-    def __init__(self, table: House, identity: bytes = b"", socket_type: bytes = b"DEALER") -> None:
-        super().__init__(table, "pingpong.worker", identity, socket_type)
+class FakeWorker(FakePeer):
+    def __init__(self, broker: InMemoryBroker, identity: bytes = b"", socket_type: bytes = b"DEALER") -> None:
+        super().__init__(broker, "pingpong.worker", identity, socket_type)
         assert isinstance(self.session, PingpongWorker)
         self.broker_side = self.session
 
@@ -63,9 +63,9 @@ class WorkerPlayer(Player):
         return [frames for frames in self.said() if frames not in (PONG, [b'{"status":"PONG"}'])]
 
 
-class ClientPlayer(Player):
-    def __init__(self, table: House, identity: bytes = b"client", socket_type: bytes = b"DEALER") -> None:
-        super().__init__(table, "pingpong.client", identity, socket_type)
+class FakeClient(FakePeer):
+    def __init__(self, broker: InMemoryBroker, identity: bytes = b"client", socket_type: bytes = b"DEALER") -> None:
+        super().__init__(broker, "pingpong.client", identity, socket_type)
         assert isinstance(self.session, PingpongClient)
         self.broker_side = self.session
 
@@ -79,15 +79,15 @@ class ClientPlayer(Player):
         return [frames[1] for frames in said]
 
 
-def ready_worker(table: House, identity: bytes = b"") -> WorkerPlayer:
-    worker = WorkerPlayer(table, identity)
+def ready_worker(broker: InMemoryBroker, identity: bytes = b"") -> FakeWorker:
+    worker = FakeWorker(broker, identity)
     worker.ready()
     assert worker.heard.pop(0) == PONG  # a job that waited may follow it
     return worker
 
 
-def json_worker(table: House) -> WorkerPlayer:
-    worker = WorkerPlayer(table)
+def json_worker(broker: InMemoryBroker) -> FakeWorker:
+    worker = FakeWorker(broker)
     worker.send_json({"status": "PING"})
     assert worker.said() == [[b'{"status":"PONG"}']]
     return worker

@@ -1,4 +1,4 @@
-"""A shop: one broker, the original programs started against it, and the book its jobs write."""
+"""One broker, the original programs started against it, and the file that their jobs write to (`book`)."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from pathlib import Path
 from typing import Any
 
 from tests.eventmq.brokers import Dragoman, Original
-from tests.eventmq.programs import SHOP, Client, Program
+from tests.eventmq.programs import PROGRAMS, Client, Program
 from tests.eventmq.waiting import DEADLINE_S, wait_for
 
 CLI_S = 20.0
 
 
-class Shop:
-    def __init__(self, home: Path, room: Path, broker: Dragoman | Original) -> None:
-        self.home = home
-        self.room = room
+class EventMqSystem:
+    def __init__(self, environment: Path, directory: Path, broker: Dragoman | Original) -> None:
+        self.environment = environment
+        self.directory = directory
         self.broker = broker
-        self.book = room / "book"
+        self.book = directory / "book"
         self.book.touch()
         self.programs: list[Program] = []
         self.numbers = itertools.count(1)
 
     def env(self, **sections: dict[str, Any]) -> dict[str, str]:
-        """The environment of an original program: the only things a shop changes are the addresses in this file."""
+        """The environment of an original program: only the addresses in this file differ from a real installation."""
         listeners = self.broker.listeners
         everywhere = {
             "scheduler_addr": listeners["emqp.client"],
@@ -37,7 +37,7 @@ class Shop:
             "worker_addr_failover": listeners["emqp.worker"],
             "rq_port": "1",  # nobody listens there: a scheduler must not find a developer's own Redis
         }
-        config = self.room / f"eventmq-{next(self.numbers)}.conf"
+        config = self.directory / f"eventmq-{next(self.numbers)}.conf"
         lines = ["[global]", *(f"{name} = {value}" for name, value in everywhere.items())]
         for section in ("jobmanager", "scheduler"):
             lines += [f"[{section}]", *(f"{name} = {value}" for name, value in sections.get(section, {}).items())]
@@ -45,7 +45,7 @@ class Shop:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("EVENTMQ_", "PYTHON"))}
         return {
             **kept,
-            "PYTHONPATH": str(SHOP),
+            "PYTHONPATH": str(PROGRAMS),
             "PYTHONDONTWRITEBYTECODE": "1",
             "EVENTMQ_CONFIG_FILE": str(config),
             "EMQ_BROKER_ADDR": listeners["emqp.client"],
@@ -53,29 +53,29 @@ class Shop:
 
     def start(self, kind: str, command: list[str], env: dict[str, str], piped: bool = False) -> Program:
         name = f"{kind}-{next(self.numbers)}"
-        program = Program(name, [str(self.home / "python"), *command], env, self.room / "logs", piped)
+        program = Program(name, [str(self.environment / "python"), *command], env, self.directory / "logs", piped)
         self.programs.append(program)
         return program
 
     def job_manager(self, queues: list[tuple[int, str]], slots: int = 2, **settings: Any) -> Program:
         settings = {"queues": json.dumps(queues), "concurrent_jobs": slots, **settings}
-        return self.start("jobmanager", [str(self.home / "emq-jobmanager")], self.env(jobmanager=settings))
+        return self.start("jobmanager", [str(self.environment / "emq-jobmanager")], self.env(jobmanager=settings))
 
     def job_manager_by_flags(self, *flags: str) -> Program:
         """A job manager told its queues by `-Q`: the original then names none at all, which means `default`."""
         address = self.broker.listeners["emqp.worker"]
-        return self.start("jobmanager", [str(self.home / "emq-jobmanager"), "-B", address, *flags], self.env())
+        return self.start("jobmanager", [str(self.environment / "emq-jobmanager"), "-B", address, *flags], self.env())
 
     def scheduler(self) -> Program:
-        return self.start("scheduler", [str(self.home / "emq-scheduler")], self.env())
+        return self.start("scheduler", [str(self.environment / "emq-scheduler")], self.env())
 
     def client(self) -> Client:
-        return Client(self.start("client", [str(SHOP / "talk.py")], self.env(), piped=True), self.broker.listeners)
+        return Client(self.start("client", [str(PROGRAMS / "talk.py")], self.env(), piped=True), self.broker.listeners)
 
     def run(self, script: str, *arguments: str) -> str:
-        """Run a short program of the shop to its end and return what it printed."""
+        """Run a short program of `site` to its end and return what it printed."""
         done = subprocess.run(
-            [str(self.home / "python"), str(SHOP / script), *arguments],
+            [str(self.environment / "python"), str(PROGRAMS / script), *arguments],
             env=self.env(),
             capture_output=True,
             text=True,
@@ -87,7 +87,12 @@ class Shop:
     def admin(self, *commands: str) -> str:
         """Type the commands into the original's `emq-cli` and return what it printed."""
         done = subprocess.run(
-            [str(self.home / "python"), str(self.home / "emq-cli"), "--addr", self.broker.listeners["emqp.admin"]],
+            [
+                str(self.environment / "python"),
+                str(self.environment / "emq-cli"),
+                "--addr",
+                self.broker.listeners["emqp.admin"],
+            ],
             input="\n".join([*commands, "quit"]) + "\n",
             env=self.env(),
             capture_output=True,
@@ -123,7 +128,7 @@ class Shop:
 
     def gate(self) -> Path:
         """The path of a gate that is still shut; `touch` opens it."""
-        return self.room / f"gate-{next(self.numbers)}"
+        return self.directory / f"gate-{next(self.numbers)}"
 
     def close(self) -> None:
         for program in self.programs:

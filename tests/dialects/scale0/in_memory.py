@@ -8,15 +8,17 @@ from typing import Any
 from dragoman.dialects.scale0.configuration.documents import parse
 from dragoman.dialects.scale0.session import Scale0Session
 from dragoman.wire.zmtp.frames import encode_message
-from tests.core.harness import End, House
+from tests.core.harness import End, InMemoryBroker
 
 
 class Peer:
     """The far end of one connection. `heard` holds [command, header, body…] without the envelope."""
 
-    def __init__(self, house: House, listener: str, identity: bytes = b"", socket_type: bytes = b"DEALER") -> None:
-        self.house = house
-        self.end = End(house, listener, identity, socket_type)
+    def __init__(
+        self, broker: InMemoryBroker, listener: str, identity: bytes = b"", socket_type: bytes = b"DEALER"
+    ) -> None:
+        self.broker = broker
+        self.end = End(broker, listener, identity, socket_type)
         self.is_req = socket_type == b"REQ"
 
     @property
@@ -79,29 +81,29 @@ class Peer:
         return [(json.loads(frames[1])["id"], frames[2]) for frames in self.hear() if frames[0] == b"TASKREPLY"]
 
 
-def worker(house: House, identity: bytes = b"worker", socket_type: bytes = b"DEALER") -> Peer:
-    return Peer(house, "scale0.worker", identity, socket_type)
+def new_worker(broker: InMemoryBroker, identity: bytes = b"worker", socket_type: bytes = b"DEALER") -> Peer:
+    return Peer(broker, "scale0.worker", identity, socket_type)
 
 
-def client(house: House, identity: bytes = b"client", socket_type: bytes = b"DEALER") -> Peer:
-    return Peer(house, "scale0.client", identity, socket_type)
+def new_client(broker: InMemoryBroker, identity: bytes = b"client", socket_type: bytes = b"DEALER") -> Peer:
+    return Peer(broker, "scale0.client", identity, socket_type)
 
 
-def pinged(house: House, *services: str, identity: bytes = b"worker") -> Peer:
+def pinged(broker: InMemoryBroker, *services: str, identity: bytes = b"worker") -> Peer:
     """A worker in the line."""
-    peer = worker(house, identity)
+    peer = new_worker(broker, identity)
     peer.ping(*(services or ("mail",)))
     assert peer.words() == ["PONG"]
     return peer
 
 
-def configure(house: House, zpl: bytes) -> None:
+def configure(broker: InMemoryBroker, zpl: bytes) -> None:
     """As a reload would."""
-    house.dialects.scale0.settings.tree = parse(b"ZFL", zpl)
-    house.dialects.scale0.reconfigured()
+    broker.dialects.scale0.settings.tree = parse(b"ZFL", zpl)
+    broker.dialects.scale0.reconfigured()
 
 
-def notes(house: House) -> dict[str, int]:
-    counted: dict[str, int] = dict(house.core.notes)
-    house.core.notes.clear()
+def notes(broker: InMemoryBroker) -> dict[str, int]:
+    counted: dict[str, int] = dict(broker.core.notes)
+    broker.core.notes.clear()
     return counted
