@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.model.words import DIALECT_NAMES
+from dragoman.dialects.registry import DIALECTS_BY_NAME
 from dragoman.web.desk import Context, Desk, Query
 
 SHADES: Final = 5
@@ -14,7 +14,7 @@ async def make(desk: Desk, query: Query, key: str) -> Context:
     await desk.sampler.fresh()
     sampler = desk.sampler
     counts = {(one.client, one.worker): one.count for one in sampler.totals.crossings}
-    dialects = DIALECT_NAMES[1:]
+    dialects = list(DIALECTS_BY_NAME)
     clients = [*dialects, *(["internal"] if any(client == "internal" for client, _ in counts) else [])]
     highest = max(counts.values(), default=0)
     return {
