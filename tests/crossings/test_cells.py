@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.dialects.crossing import HANDOVER, HEADERS, PRIORITY, REASON, REFUSAL, REPLY, RETRIES, TRACE
+from dragoman.dialects.features import HANDOVER, HEADERS, PRIORITY, REASON, REFUSAL, REPLY, RETRIES, TRACE
 from tests.crossings.cells import cells_with, survives, with_retries
 from tests.independent.broker_with_peers import BrokerWithPeers
 from tests.independent.pingpong_peers import JsonWorker

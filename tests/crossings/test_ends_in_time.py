@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.dialects.crossing import CANCEL, EXPIRY, TIMEOUT
+from dragoman.dialects.features import CANCEL, EXPIRY, TIMEOUT
 from tests.crossings.cells import cells_with, expiring
 from tests.independent.broker_with_peers import BrokerWithPeers
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, unquote
 
-from dragoman.client.profile import CLIENT, EMQP, PROFILES, PUBLISH, ROLES, SUBSCRIBE, WORKER, DialectProfile
+from dragoman.dialects.description import CLIENT, PUBLISH, ROLES, SUBSCRIBE, WORKER, DialectDescription
+from dragoman.dialects.registry import DIALECTS_BY_NAME
 from dragoman.errors import BadAddress
 
 __all__ = [
@@ -34,7 +35,8 @@ __all__ = [
 ]
 
 BROKER_FILE: Final = "broker.json"
-EXPECTED: Final = f"wants DIALECT://HOST with one of {', '.join(PROFILES)}, or file:DIRECTORY"
+DEFAULT_DIALECT: Final = "emqp"  # it has every feature
+EXPECTED: Final = f"wants DIALECT://HOST with one of {', '.join(DIALECTS_BY_NAME)}, or file:DIRECTORY"
 
 HostPort = tuple[str, int]
 
@@ -44,7 +46,7 @@ class Address:
     """The hosts and ports of each role, or the file that lists them."""
 
     text: str
-    profile: DialectProfile = EMQP
+    profile: DialectDescription
     hosts: tuple[tuple[str, int], ...] = ()  # port 0: the role's default
     ports: tuple[tuple[str, tuple[int, ...]], ...] = ()  # per role: one port for all hosts, or one for each
     file: Path | None = None
@@ -76,7 +78,7 @@ class Address:
             raise ConnectionError(f"{file} is not there: the broker does not run") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConnectionError(f"{file} cannot be read: {error}") from None
-        name = self.profile.listener(role)
+        name = self.profile.listener_names.get(role, f"{self.profile.name}.{role}")
         text = listeners.get(name)
         if not text:
             raise BadAddress(self.text, f"the broker has no listener {name}")
@@ -100,7 +102,7 @@ def parse(text: str) -> Address:
     asked = parse_qsl(query, keep_blank_values=True)
     if colon and scheme == "file":
         return _of_file(text, unquote(rest.removeprefix("//")), asked)
-    profile = PROFILES.get(scheme)
+    profile = DIALECTS_BY_NAME.get(scheme)
     if not colon or profile is None or not rest.startswith("//"):
         raise BadAddress(text, EXPECTED)
     hosts = tuple(_host(text, host_port) for host_port in rest[2:].rstrip("/").split(","))
@@ -119,10 +121,10 @@ def parse(text: str) -> Address:
 def _of_file(text: str, host_port: str, asked: list[tuple[str, str]]) -> Address:
     path = Path(host_port)
     options = dict(asked)
-    name = options.pop("dialect", EMQP.name)
-    if name not in PROFILES:
-        raise BadAddress(text, f"{name!r} is not a dialect; there are {', '.join(PROFILES)}")
-    profile = PROFILES[name]
+    name = options.pop("dialect", DEFAULT_DIALECT)
+    if name not in DIALECTS_BY_NAME:
+        raise BadAddress(text, f"{name!r} is not a dialect; there are {', '.join(DIALECTS_BY_NAME)}")
+    profile = DIALECTS_BY_NAME[name]
     queue = _queue(text, options.pop("queue")) if profile.queue and "queue" in options else profile.queue
     if options:
         raise BadAddress(text, f"{next(iter(options))!r} means nothing here; ?dialect=NAME does")

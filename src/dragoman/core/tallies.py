@@ -20,7 +20,7 @@ from dragoman.model.buckets import bucket_of
 from dragoman.model.histogram import Cell, Spans
 from dragoman.model.message import IN_FRESH, Message
 from dragoman.model.peer import Peer
-from dragoman.model.words import DIALECT_NAMES, DIALECTS, NOBODY, ROW_SIZE
+from dragoman.model.words import DIALECTS_MAX, NOBODY, ROW_SIZE
 
 
 @final
@@ -28,11 +28,10 @@ class Tallies:
     """The counters of the whole broker."""
 
     def __init__(self) -> None:
-        assert len(DIALECT_NAMES) == DIALECTS
         self.own_spans: list[Spans] = []  # of queues that have their own
         self.other_spans = Spans()  # of all other queues
-        self.accepted: list[Cell] = [Cell() for _ in range(DIALECTS)]
-        self.settled: list[Cell] = [Cell() for _ in range(DIALECTS * ROW_SIZE)]
+        self.accepted: list[Cell] = [Cell() for _ in range(DIALECTS_MAX)]
+        self.settled: list[Cell] = [Cell() for _ in range(DIALECTS_MAX * ROW_SIZE)]
 
     def count_accepted(self, m: Message) -> None:
         self.accepted[i64(m.dialect)].count += 1

@@ -7,7 +7,7 @@ import socket
 import time
 from pathlib import Path
 
-from dragoman.dialects.registry import LISTENER_NUMBERS
+from dragoman.runtime.config.listeners import LISTENERS
 from tests.dialects.rq.spelling import next_operation, risp
 from tests.runtime.daemon import FREE, Daemon
 
@@ -16,7 +16,7 @@ WAIT_S = 15.0
 
 def rq_broker(data: Path, *settings: str, durability: str = "os") -> Daemon:
     """A broker process with its rq and eMQP ports open, not started yet."""
-    listen = dict.fromkeys(LISTENER_NUMBERS, "off")
+    listen = dict.fromkeys(LISTENERS, "off")
     listen |= {"rq": FREE, "emqp.client": FREE, "emqp.worker": FREE}
     return Daemon(data, *settings, durability=durability, listen=listen)
 

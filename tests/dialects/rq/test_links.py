@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.core.settings import CoreSettings
-from dragoman.dialects.registry import RQ_LINK
+from dragoman.dialects.rq.description import LINK
 from dragoman.dialects.rq.link import RqLink
 from dragoman.model.words import RQ
 from tests.core.harness import InMemoryBroker
@@ -31,7 +31,7 @@ class Pair:
 
     def __init__(self, near: InMemoryBroker | None = None, far: InMemoryBroker | None = None) -> None:
         self.near, self.far = near or InMemoryBroker(), far or InMemoryBroker()
-        link = self.near.dialects.session(RQ_LINK)
+        link = self.near.dialects.session(LINK)
         assert isinstance(link, RqLink)
         self.link = link
         link.start()

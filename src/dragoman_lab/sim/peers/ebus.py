@@ -38,7 +38,7 @@ class EbusClient(SimClient):
         rid = b"%d" % self.count
         self._tokens[rid], self._services[rid] = token, queue
         stales_ms = chance.choice((0, 0, 300, 1000, 6000, 20_000))
-        config = self.world.plan.config.ebus
+        config = self.world.plan.config.dialects["ebus"]
         stales_s = stales_ms / 1000 or config.stales_s
         kept_ns = round(max(config.answers_kept_s, STALES_KEPT * stales_s) * SECOND_NS)
         self._boots[token] = self.world.boots
