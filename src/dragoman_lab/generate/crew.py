@@ -94,9 +94,9 @@ class Crew:
 
     def leave(self, worker: Worker) -> None:
         """The worker announces that it leaves, and goes when it has no leases or after LEAVE_MAX_S."""
-        if worker.is_here and worker.peer is not None and not worker.peer.is_leaving:
+        if worker.is_here and worker.peer is not None and not worker.peer.work.is_leaving:
             self.house.core.leave(worker.peer)
-            self.house.later(0.0 if not worker.peer.held else LEAVE_MAX_S, self.go, (worker, worker.life))
+            self.house.later(0.0 if not worker.peer.work.held else LEAVE_MAX_S, self.go, (worker, worker.life))
 
     def go(self, who: tuple[Worker, int]) -> None:
         worker, life = who

@@ -88,9 +88,9 @@ class Work:
             core.reply(peer, m, self.wishes.piece(30), False)  # the first reply wins, even a late one
         elif self.house.chance.unit() > STOPS_ODDS:
             core.late(peer, fact_id_of(m))
-        if not peer.is_leaving:
+        if not peer.work.is_leaving:
             core.ready(peer, 1)
-        elif not peer.held:
+        elif not peer.work.held:
             self.crew.go((worker, life))
 
     def settle(self, peer: QuietPeer, m: Message, trade: Trade) -> None:

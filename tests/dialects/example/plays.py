@@ -12,13 +12,12 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from dragoman.client.worker.settings import WorkerSettings
-
 from dragoman import App
 from dragoman.cli.admin_client import ask
 from dragoman.cli.crossings_page import render
 from dragoman.cli.root import run
-from dragoman.client.address import place_of
+from dragoman.client.address import host_port_of
+from dragoman.client.worker import WorkerSettings
 from dragoman.dialects.description import DialectDescription, ListenerDescription
 from dragoman.dialects.registry import DESCRIPTIONS, register
 from dragoman.errors import NotInDialect
@@ -60,7 +59,7 @@ def answer(url: str, queue: str) -> Any:
 def by_hand(data: Path) -> None:
     """A person with telnet is client and worker."""
     with RunningBroker(data) as broker:
-        place = place_of(broker.listeners[LINES])
+        place = host_port_of(broker.listeners[LINES])
         assert place is not None
         with socket.create_connection(place, 10) as peer, peer.makefile("rwb", buffering=0) as file:
             assert file.readline() == b"HELLO\n"

@@ -349,7 +349,7 @@ class EmqpSession(ZmtpSession):
             self.last_sign_ns = self.exchange.now_ns
         if self.is_worker or self.is_scheduler:
             silence_ns = self.exchange.now_ns - self.last_sign_ns
-            if self.is_worker and not self.is_leaving and silence_ns > settings.worker_lost_ns:
+            if self.is_worker and not self.work.is_leaving and silence_ns > settings.worker_lost_ns:
                 self.exchange.lose(self, HEARTBEAT_LOST)
                 self.ask_to_inform_again()
             elif now_ns >= self.next_beat_ns:
@@ -368,7 +368,7 @@ class EmqpSession(ZmtpSession):
         self.next_beat_ns = now_ns + self.emqp.settings.heartbeat_ns
         stamp = b"%d.%06d" % (now_ns // 1_000_000_000, now_ns % 1_000_000_000 // 1000)
         frames = [HEARTBEAT, self.emqp.next_id(), stamp]
-        if self.is_dismissed and self.informed == ANYTHING:
+        if self.work.is_dismissed and self.informed == ANYTHING:
             frames.append(DISMISSED)
         self.tell_now(frames)
 
