@@ -169,7 +169,7 @@ class EmqpSession(ZmtpSession):
         text = frames[at + 2] if count > at + 2 else b""
         body = frames[at + 3] if count > at + 3 else b""
         headers = self.emqp.meanings.of(text)
-        m = Message(EMQP, queue if queue else self.emqp.settings.default_queue, frames[at], body)
+        m = Message(EMQP, queue if len(queue) > 0 else self.emqp.settings.default_queue, frames[at], body)
         if headers.problem:
             self.refuse(m, BAD_HEADER, headers.problem)
             return
@@ -277,7 +277,7 @@ class EmqpSession(ZmtpSession):
         if self.is_plain:
             out = self.held_out
             out.write(REPLY_OPENING)
-            write_frame(out, self.emqp.next_id(), True)
+            self.emqp.write_next_id(out)
             write_frame(out, message.client_id, False)
             self.touch()
         else:
@@ -289,7 +289,7 @@ class EmqpSession(ZmtpSession):
         if self.is_plain:
             out = self.held_out
             out.write(REPLY_OPENING)
-            write_frame(out, self.emqp.next_id(), True)
+            self.emqp.write_next_id(out)
             if len(value) <= INLINE_BODY_SIZE_MAX:
                 write_frame(out, value, True)
             else:
