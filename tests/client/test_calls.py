@@ -16,7 +16,7 @@ from dragoman.client.job import Job
 from dragoman.errors import AnswerLost, AppClosed, BrokerUnreachable, NoAnswer, Refused
 from dragoman.limits import MESSAGE_SIZE_MAX
 from tests.client.stand_in import StandIn
-from tests.eventmq.waiting import wait_for
+from tests.waiting import wait_for
 
 Echo = Job[[int], int, object]
 

@@ -7,9 +7,9 @@ import time
 import pytest
 import zmq
 
-from tests.runtime.conftest import NewBroker
 from tests.dialects.ebus.in_memory import unpack
 from tests.dialects.ebus.peers import Client, Peer, Worker
+from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import Daemon
 from tests.runtime.peers import RawPeer
 
