@@ -18,7 +18,7 @@ from dragoman.errors import AnswerLost, AppClosed, BrokerUnreachable, NoAnswer, 
 from dragoman.limits import MESSAGE_SIZE_MAX
 from tests.client.raw_broker import RawBroker
 from tests.client.stand_in import StandIn
-from tests.eventmq.waiting import wait_for
+from tests.waiting import wait_for
 
 Echo = Job[[int], int, object]
 

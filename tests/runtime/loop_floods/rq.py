@@ -7,9 +7,9 @@ import socket
 from dragoman.limits import RQ_QUEUES_MAX
 from tests.dialects.rq.sockets import SocketNode
 from tests.dialects.rq.spelling import risp
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
 from tests.runtime.loop_floods.flooding import LARGE, WAIT_S, settle, wait_count, wait_open
+from tests.waiting import wait_for
 
 COUNT = 30_000
 
