@@ -31,7 +31,7 @@ ONCE := alone or browser or eventmq or slow or spark
 SPREAD := --numprocesses 4 --dist worksteal --ignore tests/spark
 SESSIONS := --numprocesses 2 --dist worksteal
 # The broker itself: what `make quick` runs.
-QUICK := $(addprefix tests/,model wire dialects core journal runtime ebus pingpong rq scale0)
+QUICK := $(addprefix tests/,model wire dialects core journal runtime)
 # pytest ends with 5 where ARGS picks no test of a run: the other run may have some.
 NONE := [ $$? -eq 5 ]
 

@@ -11,10 +11,12 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("src", "docs", "bench", "contrib")
+FOLDERS = ("src", "docs", "bench", "contrib", "tests")
 FILES = ("README.md", "Makefile", "setup.py", "pyproject.toml")
 KINDS = {".py", ".md", ".html", ".js", ".toml"}
 HISTORY = ROOT / "docs" / "decisions"
+TESTS = ROOT / "tests"
+THIS = Path(__file__)
 
 RETIRED = {
     "Tongue": "DialectProfile",
@@ -37,16 +39,32 @@ RETIRED = {
     "inner rooms": "inner packages",
     "compiled rooms": "compiled packages",
 }
-PATTERN = re.compile(r"\b(" + "|".join(RETIRED) + r")\b")
+# The generator in dragoman_lab still has a `House`: these words have only left the tests.
+RETIRED_IN_TESTS = {
+    "House": "InMemoryBroker",
+    "KeptHouse": "JournaledBroker",
+    "new_house": "new_broker",
+    "Hall": "BrokerWithPeers",
+    "hall": "broker",
+    "Servant": "FakeWorker",
+    "servant": "worker",
+    "Shop": "EventMqSystem",
+    "Guest": "FakeConnection",
+    "guest": "peer",
+    "guests": "peers",
+}
+ALL = RETIRED | RETIRED_IN_TESTS
 
 
 def found_in(path: Path) -> list[str]:
     """One line for each retired word in a file."""
+    retired = ALL if TESTS in path.parents else RETIRED
+    pattern = re.compile(r"\b(" + "|".join(retired) + r")\b")
     lines = path.read_text(encoding="utf-8").splitlines()
     return [
-        f"{path.relative_to(ROOT)}:{number}: {word!r} is now {RETIRED[word]!r}"
+        f"{path.relative_to(ROOT)}:{number}: {word!r} is now {retired[word]!r}"
         for number, line in enumerate(lines, 1)
-        for word in PATTERN.findall(line)
+        for word in pattern.findall(line)
     ]
 
 
@@ -54,7 +72,7 @@ def texts() -> list[Path]:
     found = [ROOT / name for name in FILES]
     for folder in FOLDERS:
         found += [path for path in (ROOT / folder).rglob("*") if path.suffix in KINDS and HISTORY not in path.parents]
-    return [path for path in found if "egg-info" not in str(path)]
+    return [path for path in found if "egg-info" not in str(path) and path != THIS]
 
 
 def main() -> int:

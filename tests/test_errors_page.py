@@ -29,8 +29,8 @@ def raised() -> set[str]:
     for module in pkgutil.walk_packages(dragoman.__path__, "dragoman."):
         if not module.name.startswith("dragoman.testing") and not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    rooms = ("dragoman.", dragoman_lab.recordings.__name__)
-    return {found.code for found in subclasses(DragomanError) if found.__module__.startswith(rooms)}
+    packages = ("dragoman.", dragoman_lab.recordings.__name__)
+    return {found.code for found in subclasses(DragomanError) if found.__module__.startswith(packages)}
 
 
 def written() -> set[str]:

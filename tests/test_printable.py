@@ -108,7 +108,7 @@ def test_a_traceback_is_bounded_and_ends_with_the_exception_itself() -> None:
     assert "\x1b" not in text
 
 
-def test_a_deep_recursion_is_told_by_its_innermost_frames() -> None:
+def test_a_deep_recursion_is_reported_by_its_innermost_frames() -> None:
     def deeper(left: int) -> None:
         if left == 0:
             raise RuntimeError("at the bottom")

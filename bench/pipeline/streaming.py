@@ -18,7 +18,7 @@ from bench.pipeline.in_spark import session
 from dragoman_spark.jobs.intake import Intake
 from dragoman_spark.jobs.options import SILENT, Options
 from dragoman_spark.jobs.stream import take_all
-from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.root import TableRoot
 from dragoman_spark.sources.catalog import Catalog
 
 
@@ -26,10 +26,10 @@ def main(lake: str, out: Path, times: int) -> None:
     with session() as opened:
         for _ in range(times):
             shutil.rmtree(out, ignore_errors=True)
-            place = Place(str(out))
+            root = TableRoot(str(out))
             began = time.monotonic()
-            with place.writing():
-                intake = Intake(opened, Catalog(lake), place, Options(), SILENT)
+            with root.writing():
+                intake = Intake(opened, Catalog(lake), root, Options(), SILENT)
                 take_all(intake)
             seconds = time.monotonic() - began
             print(json.dumps({"facts": intake.facts, "batches": intake.batches, "seconds": seconds}), flush=True)

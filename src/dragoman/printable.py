@@ -57,8 +57,8 @@ def error_text(error: BaseException, size_max: int = ERROR_TEXT_SIZE_MAX) -> str
 
 def traceback_text(error: BaseException) -> str:
     """An exception's traceback: the innermost frames and the last parts, each text bounded, and only the end of the whole."""
-    told = traceback.TracebackException.from_exception(error, limit=-TRACEBACK_FRAMES_MAX, compact=True)
-    parts = deque((cut(part.rstrip("\n"), ERROR_TEXT_SIZE_MAX) for part in told.format()), TRACEBACK_PARTS_MAX)
+    formatter = traceback.TracebackException.from_exception(error, limit=-TRACEBACK_FRAMES_MAX, compact=True)
+    parts = deque((cut(part.rstrip("\n"), ERROR_TEXT_SIZE_MAX) for part in formatter.format()), TRACEBACK_PARTS_MAX)
     return printable_lines("\n".join(parts)[-TRACEBACK_SIZE_MAX:])
 
 

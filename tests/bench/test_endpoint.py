@@ -69,6 +69,6 @@ def test_the_workers_may_live_in_a_process_of_their_own(yardstick: contenders.Ru
     assert (sample.trips >= 200, sample.duplicates) == (True, 0)
 
 
-def test_a_broker_that_is_not_there_is_said_so(peer: Endpoint) -> None:
+def test_a_missing_broker_is_reported(peer: Endpoint) -> None:
     with pytest.raises(EndpointFailed, match="refused"):
         peer.run(30, trips=1, client_addr="tcp://127.0.0.1:1", worker_addr="tcp://127.0.0.1:1")

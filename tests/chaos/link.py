@@ -1,4 +1,4 @@
-"""One connection of a guest to the broker under fire: frames over ZMTP, or operations of RISP, read by the simulator's judge."""
+"""One connection of a peer to the broker under fire: frames over ZMTP, or operations of RISP, read by the simulator's judge."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.chaos.asking import ASKING, Asking
 from tests.chaos.daemon import Daemon
-from tests.chaos.guests import ChaosClient, ChaosWorker
+from tests.chaos.emqp import ChaosClient, ChaosWorker
 from tests.chaos.tally import Tally
 from tests.chaos.working import WORKING
 
@@ -58,15 +58,15 @@ def run(data: Path, durability: str, kills: int, seed: int) -> Outcome:
 
 async def _run(data: Path, durability: str, kills: int, chance: random.Random) -> Outcome:
     daemon, tally = Daemon(data, durability, ("pingpong.queue=chaos",)), Tally()  # one queue for all five dialects
-    # A guest may be in the middle of a hundred writes when the broker dies; asyncio would tell of each.
+    # A peer may be in the middle of a hundred writes when the broker dies; asyncio would tell of each.
     logging.getLogger("asyncio").setLevel(logging.ERROR)
     began_s = time.monotonic()
     await asyncio.to_thread(daemon.start)
-    guests: list[ChaosClient | Asking] = [ChaosClient(f"{n}", daemon, tally) for n in range(CLIENTS)]
-    guests += [kind(f"{kind.__name__}{n}", daemon, tally) for kind in ASKING for n in range(OTHERS)]
+    clients: list[ChaosClient | Asking] = [ChaosClient(f"{n}", daemon, tally) for n in range(CLIENTS)]
+    clients += [kind(f"{kind.__name__}{n}", daemon, tally) for kind in ASKING for n in range(OTHERS)]
     workers = [ChaosWorker(f"{n}", daemon, tally) for n in range(WORKERS)]
     others = [kind(f"{kind.__name__}{n}", daemon, tally) for kind in WORKING for n in range(OTHERS)]
-    tasks = [asyncio.create_task(guest.run()) for guest in [*guests, *workers, *others]]
+    tasks = [asyncio.create_task(peer.run()) for peer in [*clients, *workers, *others]]
     try:
         for _ in range(kills):
             await _under_load(tally, chance.choice((0.0, 0.02, 0.2, chance.uniform(0.0, 1.5))))
@@ -74,7 +74,7 @@ async def _run(data: Path, durability: str, kills: int, chance: random.Random) -
             await asyncio.to_thread(daemon.start)
         await _under_load(tally, 0.5)
         tally.is_closing = True
-        await _settle(tally, guests)
+        await _settle(tally, clients)
     finally:
         for task in tasks:
             task.cancel()
@@ -103,14 +103,14 @@ async def _under_load(tally: Tally, more_s: float) -> None:
     await asyncio.sleep(more_s)
 
 
-async def _settle(tally: Tally, guests: list[ChaosClient | Asking]) -> None:
+async def _settle(tally: Tally, clients: list[ChaosClient | Asking]) -> None:
     """Until every promise is kept, or nothing has moved for long. Promises are counted only while nothing moves: counting a quarter
     of a million of them takes time from the workers, which live in this process."""
     executed, moved_s = -1, time.monotonic()
     while time.monotonic() - moved_s < SETTLE_S_MAX:
         if len(tally.executed) != executed:
             executed, moved_s = len(tally.executed), time.monotonic()
-        elif not tally.lost and not any(guest.waiting for guest in guests):
+        elif not tally.lost and not any(client.waiting for client in clients):
             return
         await asyncio.sleep(0.2)
 

@@ -50,13 +50,13 @@ class BrokerProcess:
             f"--durability={durability}",
             *flags,
         ]
-        self.servants: list[Servant] = []
+        self.workers: list[FakeWorker] = []
         self.start()
 
-    def serve(self, queue: bytes, answer: Callable[[bytes], bytes] | None, slots: int = 1) -> Servant:
+    def serve(self, queue: bytes, answer: Callable[[bytes], bytes] | None, slots: int = 1) -> FakeWorker:
         """A worker, which goes when the broker does."""
-        self.servants.append(Servant(self.data, queue, answer, slots))
-        return self.servants[-1]
+        self.workers.append(FakeWorker(self.data, queue, answer, slots))
+        return self.workers[-1]
 
     def start(self) -> None:
         card = self.data / "broker.json"
@@ -76,8 +76,8 @@ class BrokerProcess:
         if self.process.poll() is None:
             self.process.send_signal(sign)
         self.process.wait(END_S)
-        for servant in self.servants:
-            servant.vanish()
+        for fake_worker in self.workers:
+            fake_worker.vanish()
 
 
 @dataclass
@@ -112,7 +112,7 @@ class Commands:
         return Outcome(code, out, err)
 
 
-class Servant:
+class FakeWorker:
     """A worker in a thread: answers every request of its queue with what `answer` makes of the body, or holds it."""
 
     def __init__(self, data: Path, queue: bytes, answer: Callable[[bytes], bytes] | None, slots: int = 1) -> None:

@@ -120,9 +120,9 @@ def test_stop_drains_and_waits_for_the_end(dragoman: Commands, broker: BrokerPro
 
 
 def test_stop_says_when_the_drain_takes_longer_than_the_wait(dragoman: Commands, broker: BrokerProcess) -> None:
-    servant = broker.serve(b"mail", None)
+    fake_worker = broker.serve(b"mail", None)
     send(dragoman)
-    wait_for("the lease", lambda: servant.held)
+    wait_for("the lease", lambda: fake_worker.held)
     assert dragoman("stop", "--wait", "0.2").code == 1
     assert dragoman("stop", "--now").out == "stopped\n"
 

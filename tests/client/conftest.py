@@ -7,19 +7,19 @@ import pytest
 from dragoman import App
 from dragoman.testing.broker import RunningBroker
 from dragoman.testing.plugin import broker as broker  # the pure run has no installed plugin
-from tests.client import shop as shop_module
+from tests.client import jobs
 from tests.runtime.daemon import Daemon
 
 
 @pytest.fixture
-def shop(broker: RunningBroker) -> Iterator[App]:
-    """The shop's App at a broker of its own, with a worker."""
-    app = shop_module.app
+def served_app(broker: RunningBroker) -> Iterator[App]:
+    """The App of `jobs` at a broker of its own, with a worker."""
+    app = jobs.app
     broker.attach(app)
     with broker.worker(app):
         yield app
-        shop_module.release.set()
-    shop_module.release.clear()
+        jobs.release.set()
+    jobs.release.clear()
     app.close_sync()
 
 

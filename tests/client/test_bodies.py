@@ -142,6 +142,6 @@ class Mute(Exception):
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError("b\udcff.txt"), Mute()])
-def test_a_failure_whose_text_is_no_unicode_or_cannot_be_had_is_still_told(error: Exception) -> None:
+def test_a_failure_whose_text_is_no_unicode_or_cannot_be_had_is_still_reported(error: Exception) -> None:
     with pytest.raises(JobFailed, match=type(error).__name__):
         plain_value(failure_of(error))

@@ -256,7 +256,7 @@ def test_a_call_waits_for_a_broker_that_comes_up_later(context: zmq.Context[zmq.
     play(app, work)
 
 
-def test_no_broker_at_all_is_told_with_the_address_and_the_reason() -> None:
+def test_no_broker_at_all_is_reported_with_the_address_and_the_reason() -> None:
     app = App(f"emqp://127.0.0.1:{lasting_port()}", wait_s=0.3)
 
     async def work() -> None:

@@ -69,7 +69,7 @@ def test_send_wants_a_dialect_that_says_kept(shell: Shell, dialect: str, worker:
         assert "NOT_IN_DIALECT" in err
 
 
-def test_an_option_that_cannot_be_said_is_refused(shell: Shell, dialect: str) -> None:
+def test_an_option_without_a_field_in_the_dialect_is_refused(shell: Shell, dialect: str) -> None:
     for option in (("--priority", "3"), ("--header", "x:1"), ("--dedupe", "k"), ("--guarantee",)):
         code, _, err = shell("call", shell.queue, "x", *option)
         assert code == 1

@@ -32,7 +32,7 @@ def own(tmp_path: Path) -> Iterator[Daemon]:
     daemon.kill()
 
 
-class Shop:
+class DialectApp:
     """One dialect's App: some of the errands, in a queue of its own."""
 
     def __init__(self, daemon: Daemon, dialect: str) -> None:
@@ -65,21 +65,21 @@ class Shop:
         return Program(f"worker-{self.dialect}", command, dict(os.environ), logs)
 
 
-def play(daemon: Daemon, each: Callable[[Shop], Awaitable[None]], between: Callable[[], Awaitable[None]]) -> None:
+def play(daemon: Daemon, each: Callable[[DialectApp], Awaitable[None]], between: Callable[[], Awaitable[None]]) -> None:
     """All dialects at once; `between` runs beside them."""
 
-    async def guarded(shop: Shop) -> None:
+    async def guarded(dialect_app: DialectApp) -> None:
         try:
-            async with shop.app:
-                await each(shop)
+            async with dialect_app.app:
+                await each(dialect_app)
         except BaseException as error:
-            error.add_note(f"in {shop.dialect}")
+            error.add_note(f"in {dialect_app.dialect}")
             raise
 
     async def whole() -> None:
         async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
             for dialect in DIALECTS:
-                group.create_task(guarded(Shop(daemon, dialect)))
+                group.create_task(guarded(DialectApp(daemon, dialect)))
             group.create_task(as_coroutine(between()))
 
     asyncio.run(whole())
@@ -114,13 +114,13 @@ def test_a_worker_killed_in_the_middle_of_a_job_costs_the_job_nothing(
 ) -> None:
     """Without children the program dies with its job and is started again, as a supervisor would; a child is replaced."""
 
-    async def each(shop: Shop) -> None:
-        asked = asyncio.create_task(shop.dies_once.ask(str(tmp_path / shop.dialect)))
-        worker = shop.program(tmp_path / "logs", *options)
+    async def each(dialect_app: DialectApp) -> None:
+        asked = asyncio.create_task(dialect_app.dies_once.ask(str(tmp_path / dialect_app.dialect)))
+        worker = dialect_app.program(tmp_path / "logs", *options)
         try:
             if not options:
                 await asyncio.to_thread(wait_for, "its death", lambda: not worker.is_running())
-                worker = shop.program(tmp_path / "logs")
+                worker = dialect_app.program(tmp_path / "logs")
             assert await asked == "survived"
         finally:
             if worker.is_running():
@@ -133,18 +133,18 @@ def test_a_killed_broker_is_found_again_and_what_was_under_way_ends_as_the_diale
     """eMQP and ebus find a call again; the others have no word to ask after it, so it is lost unless it may run twice."""
     meeting = Meeting()
 
-    async def each(shop: Shop) -> None:
-        async with shop.working():
-            assert await shop.add.ask(1) == 3
-        asked = asyncio.create_task(shop.add.ask(1))
-        again = asyncio.create_task(shop.add.options(repeatable=True).ask(10))
+    async def each(dialect_app: DialectApp) -> None:
+        async with dialect_app.working():
+            assert await dialect_app.add.ask(1) == 3
+        asked = asyncio.create_task(dialect_app.add.ask(1))
+        again = asyncio.create_task(dialect_app.add.options(repeatable=True).ask(10))
         await meeting.meet()
-        if shop.dialect not in ("emqp", "ebus"):
+        if dialect_app.dialect not in ("emqp", "ebus"):
             with pytest.raises(AnswerLost):
                 await asked
-        async with shop.working():
+        async with dialect_app.working():
             assert await again == 12
-            if shop.dialect in ("emqp", "ebus"):
+            if dialect_app.dialect in ("emqp", "ebus"):
                 assert await asked == 3
 
     async def kill() -> None:
@@ -165,11 +165,11 @@ def waiting_at(daemon: Daemon) -> int:
 def test_a_worker_outlives_a_killed_broker(own: Daemon) -> None:
     meeting = Meeting()
 
-    async def each(shop: Shop) -> None:
-        async with shop.working():
-            assert await shop.add.ask(1) == 3
+    async def each(dialect_app: DialectApp) -> None:
+        async with dialect_app.working():
+            assert await dialect_app.add.ask(1) == 3
             await meeting.meet()
-            assert await shop.add.options(repeatable=True).ask(2) == 4
+            assert await dialect_app.add.options(repeatable=True).ask(2) == 4
 
     async def kill() -> None:
         await meeting.all_here.wait()
@@ -184,16 +184,16 @@ def test_a_broker_that_stops_in_good_order_lets_what_runs_be_answered(own: Daemo
     meeting = Meeting()
     stopped = asyncio.Event()
 
-    async def each(shop: Shop) -> None:
-        mark = tmp_path / shop.dialect
-        async with shop.working():
-            asked = asyncio.create_task(shop.marks.ask(str(mark), 0.6))
+    async def each(dialect_app: DialectApp) -> None:
+        mark = tmp_path / dialect_app.dialect
+        async with dialect_app.working():
+            asked = asyncio.create_task(dialect_app.marks.ask(str(mark), 0.6))
             while not mark.exists():
                 await asyncio.sleep(0.01)
             await meeting.meet()
             assert await asked == "marked"
             await stopped.wait()
-            assert await shop.add.ask(2) == 4
+            assert await dialect_app.add.ask(2) == 4
 
     async def stop() -> None:
         await meeting.all_here.wait()

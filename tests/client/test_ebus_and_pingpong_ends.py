@@ -127,7 +127,7 @@ def test_an_ebus_request_stales_when_its_caller_gives_up(broker: Router) -> None
     ],
     ids=["bare", "broker's", "envelope", "text", "refusal"],
 )
-def test_an_ebus_reject_is_told_by_what_it_carries(
+def test_an_ebus_reject_is_recognised_by_its_content(
     broker: Router, data: list[bytes], kind: type[Exception], code: str
 ) -> None:
     app = ebus_app(broker)

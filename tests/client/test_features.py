@@ -15,9 +15,9 @@ from dragoman.client import features
 from dragoman.client.features import check_options
 from dragoman.client.handle import Handle
 from dragoman.client.options import Options
-from dragoman.client.profile import CLIENT, PROFILES, PUBLISH, SUBSCRIBE, WORKER, DialectProfile
 from dragoman.client.worker import WorkerSettings
 from dragoman.client.worker.worker import Worker
+from dragoman.dialects.description import CLIENT, PUBLISH, SUBSCRIBE, WORKER, DialectDescription
 from dragoman.dialects.endpoint import (
     ClientEndpoint,
     EndpointSetup,
@@ -26,6 +26,7 @@ from dragoman.dialects.endpoint import (
     SubscriberEndpoint,
     WorkerEndpoint,
 )
+from dragoman.dialects.registry import DIALECTS_BY_NAME
 from dragoman.errors import NotInDialect
 
 OTHERS = ("rq", "ebus", "scale0", "pingpong")
@@ -102,7 +103,7 @@ OPTIONS: list[tuple[dict[str, Any], tuple[str, ...]]] = [
 
 @pytest.mark.parametrize("dialect", OTHERS)
 @pytest.mark.parametrize(("options", "having"), OPTIONS, ids=lambda value: next(iter(value)))
-def test_an_option_is_refused_where_it_cannot_be_said(
+def test_an_option_is_refused_where_the_dialect_has_no_field_for_it(
     dialect: str, options: dict[str, Any], having: tuple[str, ...]
 ) -> None:
     app = app_of(dialect)
@@ -153,7 +154,7 @@ def test_the_page_says_of_each_dialect_what_it_has() -> None:
         [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line.startswith("|")
     ]
     dialects = rows[0][1:]
-    assert sorted(dialects) == sorted(PROFILES)
+    assert sorted(dialects) == sorted(DIALECTS_BY_NAME)
     told = {name: row[1:] for row in rows[2:] for name in re.findall(r"`(\w+)`", row[0])}
     for name, (_, number) in ON_THE_PAGE.items():
         has = ["yes" if dialect in features.names_having(number) else "–" for dialect in dialects]
@@ -175,8 +176,8 @@ def test_pingpong_has_one_queue() -> None:
     app.close_sync()
 
 
-@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
-def test_a_dialect_has_an_endpoint_for_each_role_of_its_profile(profile: DialectProfile) -> None:
+@pytest.mark.parametrize("profile", DIALECTS_BY_NAME.values(), ids=lambda profile: profile.name)
+def test_a_dialect_has_an_endpoint_for_each_role_of_its_profile(profile: DialectDescription) -> None:
     kinds = {
         CLIENT: ("client", ClientEndpoint),
         WORKER: ("worker", WorkerEndpoint),

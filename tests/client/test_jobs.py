@@ -13,7 +13,7 @@ import pytest
 from dragoman import App
 from dragoman.errors import JobFailed, NoAnswer, Refused
 from dragoman.testing.broker import RunningBroker
-from tests.client import shop as s
+from tests.client import jobs as s
 
 T = TypeVar("T")
 
@@ -32,13 +32,13 @@ async def until(what: str, look: Callable[[], Awaitable[bool]], deadline_s: floa
             await asyncio.sleep(0.01)
 
 
-def test_a_coroutine_job_answers(shop: App) -> None:
-    assert run(shop, lambda: s.length.ask(text="abc")) == 3
+def test_a_coroutine_job_answers(served_app: App) -> None:
+    assert run(served_app, lambda: s.length.ask(text="abc")) == 3
 
 
-def test_a_plain_function_answers_with_positional_and_default_arguments(shop: App) -> None:
-    assert run(shop, lambda: s.add.ask(1)) == 3
-    assert run(shop, lambda: s.add.ask(1, b=5)) == 6
+def test_a_plain_function_answers_with_positional_and_default_arguments(served_app: App) -> None:
+    assert run(served_app, lambda: s.add.ask(1)) == 3
+    assert run(served_app, lambda: s.add.ask(1, b=5)) == 6
 
 
 def test_a_direct_call_is_the_function_itself() -> None:
@@ -46,13 +46,13 @@ def test_a_direct_call_is_the_function_itself() -> None:
     assert asyncio.run(s.length("four")) == 4
 
 
-def test_arguments_and_results_take_the_annotated_types(shop: App) -> None:
-    answer = run(shop, lambda: s.priced.ask(s.Order(7, ["tea"])))
+def test_arguments_and_results_take_the_annotated_types(served_app: App) -> None:
+    answer = run(served_app, lambda: s.priced.ask(s.Order(7, ["tea"])))
     assert answer == s.Order(7, ["tea", "price"])
 
 
-def test_positional_only_and_variable_arguments_arrive(shop: App) -> None:
-    assert run(shop, lambda: s.positional.ask(1, 2, 3, tone="low")) == [1, [2.0, 3.0], {"tone": "low"}]
+def test_positional_only_and_variable_arguments_arrive(served_app: App) -> None:
+    assert run(served_app, lambda: s.positional.ask(1, 2, 3, tone="low")) == [1, [2.0, 3.0], {"tone": "low"}]
 
 
 def test_wrong_arguments_are_refused_before_anything_is_sent() -> None:
@@ -64,36 +64,36 @@ def test_wrong_arguments_are_refused_before_anything_is_sent() -> None:
         asyncio.run(s.add.ask(1, a=2))  # type: ignore[misc]
 
 
-def test_an_argument_of_the_wrong_type_fails_the_job(shop: App) -> None:
+def test_an_argument_of_the_wrong_type_fails_the_job(served_app: App) -> None:
     with pytest.raises(JobFailed) as failed:
-        run(shop, lambda: s.length.ask(text=7))  # type: ignore[arg-type]
+        run(served_app, lambda: s.length.ask(text=7))  # type: ignore[arg-type]
     assert failed.value.type == "ValidationError"
 
 
-def test_an_exception_is_raised_at_the_caller_with_its_type_and_text(shop: App) -> None:
+def test_an_exception_is_raised_at_the_caller_with_its_type_and_text(served_app: App) -> None:
     with pytest.raises(JobFailed, match="no such box") as failed:
-        run(shop, lambda: s.fails.ask(why="no such box"))
+        run(served_app, lambda: s.fails.ask(why="no such box"))
     assert (failed.value.type, failed.value.message) == ("ValueError", "no such box")
 
 
-def test_a_job_that_exits_does_not_end_its_worker(shop: App) -> None:
+def test_a_job_that_exits_does_not_end_its_worker(served_app: App) -> None:
     with pytest.raises(JobFailed) as failed:
-        run(shop, lambda: s.leaves.ask())
+        run(served_app, lambda: s.leaves.ask())
     assert failed.value.type == "SystemExit"
-    assert run(shop, lambda: s.length.ask("still there")) == 11
+    assert run(served_app, lambda: s.length.ask("still there")) == 11
 
 
-def test_a_result_that_json_cannot_carry_is_a_failure(shop: App) -> None:
+def test_a_result_that_json_cannot_carry_is_a_failure(served_app: App) -> None:
     with pytest.raises(JobFailed) as failed:
-        run(shop, lambda: s.unspeakable.ask())
+        run(served_app, lambda: s.unspeakable.ask())
     assert failed.value.type == "TypeError"
 
 
 @pytest.mark.parametrize("job", [s.sleeps_too_long, s.waits_too_long])
-def test_a_job_over_its_time_fails_in_time(shop: App, job: Any) -> None:
+def test_a_job_over_its_time_fails_in_time(served_app: App, job: Any) -> None:
     began = time.monotonic()
     with pytest.raises(JobFailed) as failed:
-        run(shop, lambda: job.ask())
+        run(served_app, lambda: job.ask())
     assert failed.value.type in ("TimeoutError", "TIMED_OUT")
     assert time.monotonic() - began < 5
 
@@ -121,41 +121,41 @@ def test_a_thread_over_its_time_keeps_its_slot_until_it_ends(broker: RunningBrok
     s.release.clear()
 
 
-def test_the_context_of_one_job_is_not_seen_by_the_next(shop: App) -> None:
-    answers = run(shop, lambda: shop.batch([s.changes_mood.ask(to=f"mood {n}") for n in range(50)]))
+def test_the_context_of_one_job_is_not_seen_by_the_next(served_app: App) -> None:
+    answers = run(served_app, lambda: served_app.batch([s.changes_mood.ask(to=f"mood {n}") for n in range(50)]))
     assert answers == ["calm"] * 50
 
 
-def test_many_calls_share_one_connection_and_come_back_to_their_callers(shop: App) -> None:
+def test_many_calls_share_one_connection_and_come_back_to_their_callers(served_app: App) -> None:
     texts = ["x" * (n % 300) for n in range(1000)]
-    answers = run(shop, lambda: shop.batch([s.length.ask(text) for text in texts]))
+    answers = run(served_app, lambda: served_app.batch([s.length.ask(text) for text in texts]))
     assert answers == [len(text) for text in texts]
 
 
-def test_a_job_may_ask_for_jobs(shop: App) -> None:
-    assert run(shop, lambda: s.adds_up.ask([1, 2, 3])) == 6
+def test_a_job_may_ask_for_jobs(served_app: App) -> None:
+    assert run(served_app, lambda: s.adds_up.ask([1, 2, 3])) == 6
 
 
-def test_a_batch_may_mix_calls_and_return_failures_in_their_places(shop: App) -> None:
+def test_a_batch_may_mix_calls_and_return_failures_in_their_places(served_app: App) -> None:
     calls: list[Any] = [s.length.ask("abc"), s.fails.ask("mixed"), s.add.delay(1)]
-    answers = run(shop, lambda: shop.batch(calls, return_exceptions=True))
+    answers = run(served_app, lambda: served_app.batch(calls, return_exceptions=True))
     assert answers[0] == 3
     assert isinstance(answers[1], JobFailed)
     assert len(answers[2].id) == 36
 
 
-def test_a_batch_raises_the_first_failure(shop: App) -> None:
+def test_a_batch_raises_the_first_failure(served_app: App) -> None:
     with pytest.raises(JobFailed, match="first"):
-        run(shop, lambda: shop.batch([s.fails.ask("first"), s.fails.ask("second")]))
+        run(served_app, lambda: served_app.batch([s.fails.ask("first"), s.fails.ask("second")]))
 
 
-def test_jobs_that_wait_run_side_by_side(shop: App) -> None:
+def test_jobs_that_wait_run_side_by_side(served_app: App) -> None:
     began = time.monotonic()
-    assert run(shop, lambda: shop.batch([s.waits.ask(0.3) for _ in range(8)])) == ["waited"] * 8
+    assert run(served_app, lambda: served_app.batch([s.waits.ask(0.3) for _ in range(8)])) == ["waited"] * 8
     assert time.monotonic() - began < 2
 
 
-def test_a_job_that_blocks_its_loop_holds_up_no_plain_function(shop: App) -> None:
+def test_a_job_that_blocks_its_loop_holds_up_no_plain_function(served_app: App) -> None:
     async def work() -> int:
         blocked = asyncio.create_task(s.blocks.ask(1.0))
         await asyncio.sleep(0)
@@ -164,10 +164,10 @@ def test_a_job_that_blocks_its_loop_holds_up_no_plain_function(shop: App) -> Non
         await blocked
         return answer
 
-    assert run(shop, work) == 2
+    assert run(served_app, work) == 2
 
 
-def test_a_delayed_job_is_kept_runs_and_can_be_watched(shop: App) -> None:
+def test_a_delayed_job_is_kept_runs_and_can_be_watched(served_app: App) -> None:
     async def work() -> None:
         handle = await s.length.delay(text="later")
 
@@ -176,7 +176,7 @@ def test_a_delayed_job_is_kept_runs_and_can_be_watched(shop: App) -> None:
 
         await until("done", is_done)
 
-    run(shop, work)
+    run(served_app, work)
 
 
 def test_a_job_can_be_cancelled_while_it_waits(broker: RunningBroker) -> None:
@@ -194,23 +194,23 @@ def test_a_job_can_be_cancelled_while_it_waits(broker: RunningBroker) -> None:
     asyncio.run(work())
 
 
-def test_an_unknown_id_is_unknown(shop: App) -> None:
+def test_an_unknown_id_is_unknown(served_app: App) -> None:
     async def work() -> tuple[str, bool]:
         handle = await s.length.delay("x")
         handle.id = "0" * 36
         return await handle.state(), await handle.cancel()
 
-    assert run(shop, work) == ("unknown", False)
+    assert run(served_app, work) == ("unknown", False)
 
 
-def test_the_sync_face_does_the_same(shop: App) -> None:
+def test_the_sync_face_does_the_same(served_app: App) -> None:
     assert s.length.ask_sync("abc") == 3
     handle = s.add.delay_sync(1)
     ends = time.monotonic() + 10
     while handle.state_sync() != "done":
         assert time.monotonic() < ends
     assert handle.cancel_sync() is False
-    assert shop.batch_sync([s.add.ask(n) for n in range(5)]) == [2, 3, 4, 5, 6]
+    assert served_app.batch_sync([s.add.ask(n) for n in range(5)]) == [2, 3, 4, 5, 6]
     with pytest.raises(JobFailed):
         s.fails.ask_sync("sync")
 
@@ -242,13 +242,13 @@ def test_nobody_answers_in_the_time_a_caller_waits(broker: RunningBroker) -> Non
     asyncio.run(work())
 
 
-def test_a_job_is_not_run_before_its_delay(shop: App) -> None:
+def test_a_job_is_not_run_before_its_delay(served_app: App) -> None:
     async def work() -> float:
         began = time.monotonic()
         await s.length.options(delay_s=0.5).ask("x")
         return time.monotonic() - began
 
-    assert run(shop, work) >= 0.5
+    assert run(served_app, work) >= 0.5
 
 
 def test_an_expired_job_fails_at_its_caller(broker: RunningBroker) -> None:
@@ -283,22 +283,22 @@ def test_failures_are_retried_as_often_as_asked(tmp_path: Path) -> None:
         assert asyncio.run(work()) == 3
 
 
-def test_a_raw_body_is_answered_with_the_workers_own_bytes(shop: App) -> None:
-    body = b'["run", {"path": "tests.client.shop", "callable": "add", "args": [1, 2], "kwargs": {}, "class_args": [], "class_kwargs": {}}]'
-    assert run(shop, lambda: shop.call("shop", body)) == b'{"value":3}'
+def test_a_raw_body_is_answered_with_the_workers_own_bytes(served_app: App) -> None:
+    body = b'["run", {"path": "tests.client.jobs", "callable": "add", "args": [1, 2], "kwargs": {}, "class_args": [], "class_kwargs": {}}]'
+    assert run(served_app, lambda: served_app.call("shop", body)) == b'{"value":3}'
 
 
-def test_a_request_for_what_is_no_job_is_answered_not_run(shop: App) -> None:
+def test_a_request_for_what_is_no_job_is_answered_not_run(served_app: App) -> None:
     body = b'["run", {"path": "os", "callable": "getpid"}]'
-    assert b"UnknownJob" in run(shop, lambda: shop.call("shop", body))
-    assert b'"error"' in run(shop, lambda: shop.call("shop", b"not json"))
+    assert b"UnknownJob" in run(served_app, lambda: served_app.call("shop", body))
+    assert b'"error"' in run(served_app, lambda: served_app.call("shop", b"not json"))
 
 
 def test_functions_and_classes_of_allowed_modules_run_as_with_the_original(broker: RunningBroker) -> None:
     broker.attach(s.app)
-    function = b'["run", {"path": "tests.client.shop", "callable": "plain", "args": ["abc"], "kwargs": {}}]'
-    method = b'["run", {"path": "tests.client.shop:Till", "callable": "put", "args": [2], "class_args": [40]}]'
-    private = b'["run", {"path": "tests.client.shop:Till", "callable": "__init__", "args": [2], "class_args": [40]}]'
+    function = b'["run", {"path": "tests.client.jobs", "callable": "plain", "args": ["abc"], "kwargs": {}}]'
+    method = b'["run", {"path": "tests.client.jobs:Till", "callable": "put", "args": [2], "class_args": [40]}]'
+    private = b'["run", {"path": "tests.client.jobs:Till", "callable": "__init__", "args": [2], "class_args": [40]}]'
 
     async def work() -> None:
         async with s.app:

@@ -84,7 +84,7 @@ def test_an_ask_is_a_request_and_its_reply_the_answer() -> None:
     play(work)
 
 
-def test_retries_and_expiry_are_said_and_undelivered_is_a_failure() -> None:
+def test_retries_and_expiry_are_sent_and_undelivered_is_a_failure() -> None:
     async def work(app: App, brokers: list[RawBroker]) -> None:
         asked = asyncio.create_task(app.job(queue="q", retries=3, expires_s=1.5)(echo).ask(7))
         visit = await greet(brokers[0])
@@ -234,7 +234,7 @@ async def enlist(broker: RawBroker) -> Visit:
     return visit
 
 
-def test_a_job_is_said_to_be_delivered_and_then_answered() -> None:
+def test_a_job_is_reported_delivered_and_then_answered() -> None:
     async def work(app: App, worker: Worker, brokers: list[RawBroker]) -> None:
         visit = await enlist(brokers[0])
         await worker.is_ready()

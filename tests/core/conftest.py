@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.harness import House
+from tests.core.harness import InMemoryBroker
 
 
 @pytest.fixture
-def house() -> House:
-    return House()
+def broker() -> InMemoryBroker:
+    return InMemoryBroker()

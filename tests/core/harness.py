@@ -1,6 +1,6 @@
 """A core with real eMQP sessions around it, driven by bytes and by hand-turned time: no sockets, no journal, no waiting.
 
-`House` stands for the broker: it keeps the clock, hands bytes back and forth and collects the facts as the journal would.
+`InMemoryBroker` is the broker: it keeps the clock, hands bytes back and forth and collects the facts as the journal would.
 `Client` and `Worker` are the far ends of connections: they speak ZMTP and eMQP as programs in the field do.
 """
 
@@ -27,7 +27,7 @@ START_NS = 1_700_000_000 * SECOND_NS  # 2023-11-14 22:13:20 UTC
 FIRST_PLACE = 1 << 32
 
 
-class House:
+class InMemoryBroker:
     """One broker without a process."""
 
     def __init__(self, settings: CoreSettings | None = None, emqp_settings: EmqpSettings | None = None) -> None:
@@ -65,7 +65,7 @@ class House:
         return record[: body_at(record, carried_at(record)) + body_most]
 
     def new_core(self, settings: CoreSettings) -> Core:
-        """A core that reads what this house has kept."""
+        """A core that reads the records kept here."""
         return Core(settings, self.load, self.look)
 
     def go_on(self) -> int:
@@ -119,9 +119,9 @@ class House:
 class End:
     """The far end of one connection."""
 
-    def __init__(self, house: House, listener: str, identity: bytes, socket_type: bytes = b"DEALER") -> None:
-        self.house = house
-        self.session = house.dialects.session(listener)
+    def __init__(self, broker: InMemoryBroker, listener: str, identity: bytes, socket_type: bytes = b"DEALER") -> None:
+        self.broker = broker
+        self.session = broker.dialects.session(listener)
         self.session.remote = "127.0.0.1:50000"
         self.zmtp = ZmtpConnection(socket_type, False, identity)
         self.session.start()
@@ -136,7 +136,7 @@ class End:
 
     def hear(self) -> None:
         """Take what the broker has for us, as if every commit were instant."""
-        self.house.commit()
+        self.broker.commit()
         while True:
             data = self.session.take_all()
             self.heard.extend(self.zmtp.receive(data) if data else [])
@@ -159,14 +159,14 @@ class End:
     def leave(self) -> None:
         """The connection ends without a word."""
         self.session.ended()
-        self.house.commit()
+        self.broker.commit()
 
 
 class Client(End):
     """Sends requests."""
 
     def request(self, queue: bytes, body: bytes = b"{}", headers: bytes = b"", message_id: bytes = b"") -> bytes:
-        message_id = message_id or self.house.next_id("job")
+        message_id = message_id or self.broker.next_id("job")
         self.say(b"REQUEST", message_id, queue, headers, body)
         return message_id
 
@@ -175,24 +175,24 @@ class Worker(End):
     """Serves queues. `inform` takes anything, as our own workers do; `inform_as_original` is EventMQ's own shape."""
 
     def inform(self, *queues: tuple[int, bytes]) -> None:
-        self.say(b"INFORM", self.house.next_id(), queue_list(queues), b"worker", b"bytes")
+        self.say(b"INFORM", self.broker.next_id(), queue_list(queues), b"worker", b"bytes")
 
     def inform_as_original(self, *queues: tuple[int, bytes]) -> None:
-        self.say(b"INFORM", self.house.next_id(), queue_list(queues), b"worker")
+        self.say(b"INFORM", self.broker.next_id(), queue_list(queues), b"worker")
 
     def ready(self, slots: int = 1) -> None:
         for _ in range(slots):
-            self.say(b"READY", self.house.next_id())
+            self.say(b"READY", self.broker.next_id())
 
     def jobs(self) -> list[bytes]:
         """Ids of the requests it was given since the last look."""
         return [frames[0] for frames in self.take(b"REQUEST")]
 
     def reply(self, request_id: bytes, value: bytes = b'{"value":1}') -> None:
-        self.say(b"REPLY", self.house.next_id(), value, request_id)
+        self.say(b"REPLY", self.broker.next_id(), value, request_id)
 
     def heartbeat(self) -> None:
-        self.say(b"HEARTBEAT", self.house.next_id(), b"1.0")
+        self.say(b"HEARTBEAT", self.broker.next_id(), b"1.0")
 
 
 def queue_list(queues: tuple[tuple[int, bytes], ...]) -> bytes:

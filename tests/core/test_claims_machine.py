@@ -27,7 +27,7 @@ from dragoman.model.words import (
 )
 from dragoman.version import build_flavour
 from dragoman_lab.sim.checks.recount import recount
-from tests.core.harness import House
+from tests.core.harness import InMemoryBroker
 from tests.core.replaying import check_replay
 
 if build_flavour() == "compiled":
@@ -38,7 +38,7 @@ BODIES = {b"{}": 0, b"PONG": TAKES_NO_CONTROL_WORDS, b"\xff": TAKES_TEXT}  # bod
 EXPIRES_S = 2.0
 
 
-class Guest(Peer):
+class CheckedClient(Peer):
     """A client that expects each word once, and in order."""
 
     def __init__(self, name: bytes) -> None:
@@ -64,11 +64,11 @@ class Guest(Peer):
         self.tell(message, "failed")
 
 
-class Book:
+class ExpectedState:
     """What should be: written by the workers as they are given work, and by the rules."""
 
     def __init__(self) -> None:
-        self.hands: list[Hand] = []  # in the order of their claims
+        self.workers: list[CheckedWorker] = []  # in the order of their claims
         self.returned: list[Message] = []
         self.fresh: list[Message] = []
         self.turned_down: set[int] = set()  # by a picky worker: they wait in lines of their own, in the order of that
@@ -82,25 +82,27 @@ class Book:
         self.returned = [m for m in self.returned if m.number != message.number]
         self.fresh = [m for m in self.fresh if m.number != message.number]
 
-    def add(self, hand: Hand) -> None:
-        counting = [h for h in self.hands if h.counts]
-        hand.counts = not counting or not (hand.is_exclusive or counting[0].is_exclusive)
-        self.hands.append(hand)
+    def add(self, worker: CheckedWorker) -> None:
+        counting = [h for h in self.workers if h.counts]
+        worker.counts = not counting or not (worker.is_exclusive or counting[0].is_exclusive)
+        self.workers.append(worker)
 
-    def drop(self, hand: Hand) -> None:
-        self.hands.remove(hand)
-        if self.hands and not any(h.counts for h in self.hands):
-            first = self.hands[0]
-            for h in [first] if first.is_exclusive else [h for h in self.hands if not h.is_exclusive]:
+    def drop(self, worker: CheckedWorker) -> None:
+        self.workers.remove(worker)
+        if self.workers and not any(h.counts for h in self.workers):
+            first = self.workers[0]
+            for h in [first] if first.is_exclusive else [h for h in self.workers if not h.is_exclusive]:
                 h.counts = h.is_expecting_promotion = True
 
 
-class Hand(Peer):
+class CheckedWorker(Peer):
     """A worker that knows what it may be given."""
 
-    def __init__(self, book: Book, rank: int, is_exclusive: bool, body_constraint: int, confirms: bool) -> None:
+    def __init__(
+        self, expected: ExpectedState, rank: int, is_exclusive: bool, body_constraint: int, confirms: bool
+    ) -> None:
         super().__init__(RQ, "rq")
-        self.book, self.rank, self.is_exclusive = book, rank, is_exclusive
+        self.expected, self.rank, self.is_exclusive = expected, rank, is_exclusive
         self.body_constraint, self.says_delivered = body_constraint, confirms
         self.counts = False
         self.free = 0
@@ -119,19 +121,19 @@ class Hand(Peer):
             message.fit |= self.body_constraint
         else:
             message.unfit |= self.body_constraint
-            self.book.turned_down.add(message.number)
+            self.expected.turned_down.add(message.number)
         return self.can_take(message)
 
     def deliver(self, message: Message) -> None:
         assert self.is_due(message), "given to one who is not free, or cannot take it"
-        better = [h for h in self.book.hands if h.is_due(message) and h.rank > self.rank]
+        better = [h for h in self.expected.workers if h.is_due(message) and h.rank > self.rank]
         better = [h for h in better if h.ends_itself != message.number]  # who returns it comes behind all others
         assert not better, f"a worker of rank {better[0].rank} is free, and rank {self.rank} got it"
-        numbers = [m.number for m in self.book.waiting]
-        ahead = self.book.waiting[: numbers.index(message.number)]
-        passed_over = [m for m in ahead if self.can_take(m) and m.number not in self.book.turned_down]
-        assert not passed_over or message.number in self.book.turned_down, "out of turn"
-        self.book.remove(message)
+        numbers = [m.number for m in self.expected.waiting]
+        ahead = self.expected.waiting[: numbers.index(message.number)]
+        passed_over = [m for m in ahead if self.can_take(m) and m.number not in self.expected.turned_down]
+        assert not passed_over or message.number in self.expected.turned_down, "out of turn"
+        self.expected.remove(message)
         self.free -= 1
         self.jobs[message.number] = message
 
@@ -153,10 +155,10 @@ class ClaimsMachine(RuleBasedStateMachine):
         core_settings.quarantine_after = 0
         core_settings.backoff_initial_ns = 0
         core_settings.backoff_max_ns = 0
-        self.house = House(core_settings)
-        self.core = self.house.core
-        self.book = Book()
-        self.clients = [Guest(b"a"), Guest(b"b")]
+        self.broker = InMemoryBroker(core_settings)
+        self.core = self.broker.core
+        self.expected = ExpectedState()
+        self.clients = [CheckedClient(b"a"), CheckedClient(b"b")]
         for client in self.clients:
             self.core.hello(client)
         self.open: dict[int, Message] = {}
@@ -177,7 +179,7 @@ class ClaimsMachine(RuleBasedStateMachine):
             m.expires_ns = self.core.now_ns + int(EXPIRES_S * SECOND_NS) if expires else 0
             m.retries_left = retries
             m.client, m.address = self.clients[0], self.clients[0].address
-            self.book.fresh.append(m)
+            self.expected.fresh.append(m)
             assert self.core.submit(m) == TAKEN
             self.open[m.number] = m
             self.settle()
@@ -200,7 +202,7 @@ class ClaimsMachine(RuleBasedStateMachine):
 
     # -- workers --------------------------------------------------------------------------------------------------------
 
-    @precondition(lambda self: len(self.book.hands) < 4)
+    @precondition(lambda self: len(self.expected.workers) < 4)
     @rule(
         rank=st.sampled_from([0, 10, 20, 30]),
         is_exclusive=st.booleans(),
@@ -209,98 +211,98 @@ class ClaimsMachine(RuleBasedStateMachine):
         slots=st.integers(0, 4),
     )
     def consume(self, rank: int, is_exclusive: bool, body_constraint: int, confirms: bool, slots: int) -> None:
-        hand = Hand(self.book, rank, is_exclusive, body_constraint, confirms)
-        self.book.add(hand)
-        assert self.core.consume(hand, MAIL, rank, is_exclusive) == TAKEN
-        assert hand.serves[0].is_waiting == (not hand.counts)
-        self.more(hand, slots)
+        worker = CheckedWorker(self.expected, rank, is_exclusive, body_constraint, confirms)
+        self.expected.add(worker)
+        assert self.core.consume(worker, MAIL, rank, is_exclusive) == TAKEN
+        assert worker.serves[0].is_waiting == (not worker.counts)
+        self.more(worker, slots)
 
-    @precondition(lambda self: self.book.hands)
+    @precondition(lambda self: self.expected.workers)
     @rule(data=st.data(), slots=st.integers(1, 3))
     def ready(self, data: st.DataObject, slots: int) -> None:
-        self.more(data.draw(st.sampled_from(self.book.hands)), slots)
+        self.more(data.draw(st.sampled_from(self.expected.workers)), slots)
 
-    def more(self, hand: Hand, slots: int) -> None:
-        hand.free += slots
-        self.core.ready(hand, slots)
+    def more(self, worker: CheckedWorker, slots: int) -> None:
+        worker.free += slots
+        self.core.ready(worker, slots)
         self.settle()
 
-    def a_lease(self, data: st.DataObject) -> tuple[Hand, Message]:
-        hand = data.draw(st.sampled_from([h for h in self.book.hands if h.jobs]))
-        return hand, hand.jobs[data.draw(st.sampled_from(sorted(hand.jobs)))]
+    def a_lease(self, data: st.DataObject) -> tuple[CheckedWorker, Message]:
+        worker = data.draw(st.sampled_from([h for h in self.expected.workers if h.jobs]))
+        return worker, worker.jobs[data.draw(st.sampled_from(sorted(worker.jobs)))]
 
-    @precondition(lambda self: any(h.jobs for h in self.book.hands))
+    @precondition(lambda self: any(h.jobs for h in self.expected.workers))
     @rule(data=st.data())
     def confirm(self, data: st.DataObject) -> None:
-        hand, m = self.a_lease(data)
-        self.core.delivered(hand, m)
+        worker, m = self.a_lease(data)
+        self.core.delivered(worker, m)
         assert not m.flags & HANDOVER_WANTED or "handed over" in self.clients[0].told[m.number]
         self.settle()
 
-    @precondition(lambda self: any(h.jobs for h in self.book.hands))
+    @precondition(lambda self: any(h.jobs for h in self.expected.workers))
     @rule(data=st.data(), how=st.sampled_from(["reply", "fail", "reject", "give back"]))
     def end(self, data: st.DataObject, how: str) -> None:
-        hand, m = self.a_lease(data)
-        hand.ends_itself = m.number
+        worker, m = self.a_lease(data)
+        worker.ends_itself = m.number
         may_return = how in ("fail", "give back")
         if may_return and not self.is_stale(m):
-            self.book.returned.append(m)
-        del hand.jobs[m.number]
+            self.expected.returned.append(m)
+        del worker.jobs[m.number]
         if how == "reply":
-            self.core.reply(hand, m, b"answer to %d" % m.number, False)
+            self.core.reply(worker, m, b"answer to %d" % m.number, False)
         elif how == "fail":
-            self.core.reply(hand, m, b"no to %d" % m.number, True)
+            self.core.reply(worker, m, b"no to %d" % m.number, True)
         elif how == "reject":
-            self.core.reject(hand, m, b"no to %d" % m.number)
+            self.core.reject(worker, m, b"no to %d" % m.number)
         else:
-            self.core.give_back(hand, m)
-        hand.ends_itself = 0
+            self.core.give_back(worker, m)
+        worker.ends_itself = 0
         self.settle()
         assert may_return or m.number not in self.open
 
-    @precondition(lambda self: self.book.hands and self.open)
+    @precondition(lambda self: self.expected.workers and self.open)
     @rule(data=st.data(), how=st.sampled_from(["reply", "reject", "confirm", "give back"]))
     def speak_of_what_it_does_not_hold(self, data: st.DataObject, how: str) -> None:
         """Only a success or a refusal of what somebody held once counts."""
-        hand = data.draw(st.sampled_from(self.book.hands))
+        worker = data.draw(st.sampled_from(self.expected.workers))
         m = self.core.state.messages.get(data.draw(st.sampled_from(sorted(self.open))))
-        if m is None or m.number in hand.jobs:
+        if m is None or m.number in worker.jobs:
             return
         was_held = m.attempt > 0
         if how == "reply":
-            self.core.reply(hand, m, b"answer to %d" % m.number, False)
+            self.core.reply(worker, m, b"answer to %d" % m.number, False)
         elif how == "reject":
-            self.core.reject(hand, m, b"no to %d" % m.number)
+            self.core.reject(worker, m, b"no to %d" % m.number)
         elif how == "confirm":
-            self.core.delivered(hand, m)
+            self.core.delivered(worker, m)
         else:
-            self.core.give_back(hand, m)
+            self.core.give_back(worker, m)
         self.settle()
         assert (m.number in self.open) == (how not in ("reply", "reject") or not was_held)
 
-    @precondition(lambda self: self.book.hands)
+    @precondition(lambda self: self.expected.workers)
     @rule(data=st.data())
     def lose(self, data: st.DataObject) -> None:
-        hand = data.draw(st.sampled_from(self.book.hands))
-        self.book.drop(hand)
-        hand.counts = False
-        jobs = [m for m in self.core_order(hand) if m.retries_left != 0 and not self.is_stale(m)]
-        self.book.returned.extend(jobs)
-        hand.jobs.clear()
-        self.core.lose(hand, CONNECTION_ENDED)
-        assert not any(h.is_expecting_promotion for h in self.book.hands), "somebody waits for nobody"
+        worker = data.draw(st.sampled_from(self.expected.workers))
+        self.expected.drop(worker)
+        worker.counts = False
+        jobs = [m for m in self.core_order(worker) if m.retries_left != 0 and not self.is_stale(m)]
+        self.expected.returned.extend(jobs)
+        worker.jobs.clear()
+        self.core.lose(worker, CONNECTION_ENDED)
+        assert not any(h.is_expecting_promotion for h in self.expected.workers), "somebody waits for nobody"
         self.settle()
 
     def is_stale(self, m: Message) -> bool:
         """Past its expiry it is not tried again."""
         return 0 < m.expires_ns <= self.core.now_ns
 
-    def core_order(self, hand: Hand) -> list[Message]:
-        return list(hand.held.values())
+    def core_order(self, worker: CheckedWorker) -> list[Message]:
+        return list(worker.held.values())
 
     @rule(seconds=st.sampled_from([0.1, 1.0, 3.0]))
     def pass_time(self, seconds: float) -> None:
-        self.house.pass_time(seconds)
+        self.broker.pass_time(seconds)
         self.settle()
         for m in self.open.values():
             if m.expires_ns and m.expires_ns + SECOND_NS // 5 < self.core.now_ns:
@@ -311,31 +313,31 @@ class ClaimsMachine(RuleBasedStateMachine):
 
     def settle(self) -> None:
         """What ended leaves the book; each end was told."""
-        for fact in self.house.facts("closed")[getattr(self, "seen", 0) :]:
+        for fact in self.broker.facts("closed")[getattr(self, "seen", 0) :]:
             number = fact["message_no"]
             assert isinstance(number, int)
             m = self.open.pop(number)
-            self.book.remove(m)
+            self.expected.remove(m)
             told = self.clients[0].told[number]
             assert told[-1] in ("answered", "failed"), told
             if told[-1] == "answered" and m.flags & HANDOVER_WANTED:
                 assert told == ["handed over", "answered"]
-        self.seen = len(self.house.facts("closed"))
-        for m in self.book.waiting:
-            idle = [h for h in self.book.hands if h.is_due(m)]
+        self.seen = len(self.broker.facts("closed"))
+        for m in self.expected.waiting:
+            idle = [h for h in self.expected.workers if h.is_due(m)]
             assert not idle, "a free worker beside a message it could take"
         assert not self.clients[1].told, "somebody else was told"
 
     @invariant()
     def the_counts_are_right_and_the_facts_tell_the_same(self) -> None:
-        if not hasattr(self, "house"):
+        if not hasattr(self, "broker"):
             return
         recount(self.core)
-        check_replay(self.house)
+        check_replay(self.broker)
         queue = self.core.state.queues.get(MAIL)
         if queue is not None:
-            held = sum(len(h.jobs) for h in self.book.hands)
-            assert (queue.waiting, queue.leased) == (len(self.book.waiting), held)
+            held = sum(len(h.jobs) for h in self.expected.workers)
+            assert (queue.waiting, queue.leased) == (len(self.expected.waiting), held)
 
 
 TestClaimsMachine = ClaimsMachine.TestCase

@@ -14,7 +14,7 @@ from dragoman.core.settings import CoreSettings
 from dragoman.limits import LOAD_STEP_SIZE, NO_BOUND
 from dragoman.model.words import BY_OPERATOR
 from dragoman_lab.sim.checks.recount import recount
-from tests.core.harness import Client, House, Worker
+from tests.core.harness import Client, InMemoryBroker, Worker
 from tests.core.replaying import check_replay, restart
 
 FAILURE = b'{"error": {"type": "Failed", "message": "no"}}'
@@ -103,10 +103,10 @@ class CoreMachine(RuleBasedStateMachine):
         core_settings.quarantine_after = 0
         core_settings.backoff_initial_ns = 0
         self.is_stepping = load_step_size < LOAD_STEP_SIZE
-        self.house = House(core_settings)
+        self.broker = InMemoryBroker(core_settings)
         if self.is_stepping:
-            self.house.read_whole_size = 150
-        self.client: Client = self.house.client()
+            self.broker.read_whole_size = 150
+        self.client: Client = self.broker.client()
         self.workers: dict[int, Worker] = {}
         self.slots: dict[int, int] = {}  # free ones by worker
         self.numbers: dict[bytes, int] = {}
@@ -116,11 +116,11 @@ class CoreMachine(RuleBasedStateMachine):
 
     def compare_leases(self) -> None:
         """Every lease since the last look is the one that the model would have given."""
-        self.house.go_on()
-        for fact in self.house.facts("accepted"):
+        self.broker.go_on()
+        for fact in self.broker.facts("accepted"):
             self.numbers[str(fact["client_id"]).encode()] = cast(int, fact["message_no"])
         ids = {number: message_id for message_id, number in self.numbers.items()}
-        leases = self.house.facts("leased")
+        leases = self.broker.facts("leased")
         for fact in leases[self.seen :]:
             message_id, worker_no = ids[cast(int, fact["message_no"])], cast(int, fact["worker_no"])
             assert self.model.given, "a lease that nobody expected"
@@ -148,7 +148,7 @@ class CoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.workers) < 3)
     @rule(slots=st.integers(0, 3))
     def join(self, slots: int) -> None:
-        worker = self.house.worker(b"worker")
+        worker = self.broker.worker(b"worker")
         worker.inform((10, b"mail"))
         number = worker.session.number
         self.workers[number] = worker
@@ -188,7 +188,7 @@ class CoreMachine(RuleBasedStateMachine):
         """A success from whoever held it once counts at any time; one that nobody ever held does not."""
         message_id = data.draw(st.sampled_from(sorted(self.model.open)))
         worker = self.workers[data.draw(st.sampled_from(sorted(self.workers)))]
-        message = self.house.core.lookup(message_id)
+        message = self.broker.core.lookup(message_id)
         assert message is not None
         if message.attempt > 0:
             self.model.remove(message_id, "done")
@@ -214,16 +214,16 @@ class CoreMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def cancel(self, data: st.DataObject) -> None:
         message_id = data.draw(st.sampled_from(sorted(self.model.open)))
-        message = self.house.core.lookup(message_id)
+        message = self.broker.core.lookup(message_id)
         assert message is not None
-        self.house.core.cancel(message, BY_OPERATOR)
+        self.broker.core.cancel(message, BY_OPERATOR)
         self.model.remove(message_id, "cancelled")
         self.compare_leases()
 
-    @precondition(lambda self: b"mail" in self.house.core.state.queues)
+    @precondition(lambda self: b"mail" in self.broker.core.state.queues)
     @rule(is_paused=st.booleans())
     def pause(self, is_paused: bool) -> None:
-        set_paused(self.house.core, b"mail", is_paused)
+        set_paused(self.broker.core, b"mail", is_paused)
         self.model.is_paused = is_paused
         self.model.give_out()
         self.compare_leases()
@@ -232,32 +232,32 @@ class CoreMachine(RuleBasedStateMachine):
     def restart(self, by_checkpoint: bool) -> None:
         """A broker reads facts from its newest checkpoint on: once one was used, those before it are not read again."""
         self.had_checkpoint = by_checkpoint = by_checkpoint or self.had_checkpoint
-        self.house = restart(self.house, by_checkpoint=by_checkpoint)
+        self.broker = restart(self.broker, by_checkpoint=by_checkpoint)
         self.model.restart(self.numbers, by_checkpoint=by_checkpoint)
         self.workers.clear()
         self.slots.clear()
-        self.client = self.house.client()
+        self.client = self.broker.client()
         self.compare_leases()
 
     @rule(seconds=st.sampled_from([0.1, 1.0, 4.0]))
     def pass_time(self, seconds: float) -> None:
         for worker in self.workers.values():
             worker.heartbeat()
-        self.house.pass_time(seconds)
+        self.broker.pass_time(seconds)
         self.compare_leases()
 
     @invariant()
     def the_counts_are_right_and_the_facts_tell_the_same(self) -> None:
-        if not hasattr(self, "house"):
+        if not hasattr(self, "broker"):
             return
-        core = self.house.core
+        core = self.broker.core
         recount(core)
-        check_replay(self.house)
+        check_replay(self.broker)
         queue = core.state.queues.get(b"mail")
         if queue is not None:
             waiting = sum(map(len, [*self.model.returned.values(), *self.model.fresh.values()]))
             assert (queue.waiting, queue.leased) == (waiting, len(self.model.held))
-        closed = {fact["message_no"]: fact["outcome"] for fact in self.house.facts("closed")}
+        closed = {fact["message_no"]: fact["outcome"] for fact in self.broker.facts("closed")}
         assert closed == {self.numbers[m]: end for m, end in self.model.ends.items()}
 
 

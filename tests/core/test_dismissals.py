@@ -13,157 +13,159 @@ from dragoman.model.quiet_peer import QuietPeer
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EMQP
 from dragoman_lab.sim.checks.recount import recount
-from tests.core.harness import House, Worker
+from tests.core.harness import InMemoryBroker, Worker
 from tests.core.replaying import check_replay
 
 KEPT_OUT_S = 60
 
 
 @pytest.fixture
-def house() -> House:
+def broker() -> InMemoryBroker:
     settings = CoreSettings()
     settings.dismissed_ns = KEPT_OUT_S * SECOND_NS
-    return House(settings)
+    return InMemoryBroker(settings)
 
 
-def served(house: House, slots: int = 1, identity: bytes = b"worker") -> Worker:
-    worker = house.worker(identity)
+def served(broker: InMemoryBroker, slots: int = 1, identity: bytes = b"worker") -> Worker:
+    worker = broker.worker(identity)
     worker.inform((10, b"mail"))
     worker.ready(slots)
     return worker
 
 
-def peer_of(house: House, worker: Worker) -> Peer:
-    return next(peer for peer in house.core.workers.values() if peer is worker.session)
+def peer_of(broker: InMemoryBroker, worker: Worker) -> Peer:
+    return next(peer for peer in broker.core.workers.values() if peer is worker.session)
 
 
-def state_of(house: House, worker: Worker) -> object:
-    return views.worker_view(peer_of(house, worker))["state"]
+def state_of(broker: InMemoryBroker, worker: Worker) -> object:
+    return views.worker_view(peer_of(broker, worker))["state"]
 
 
-def test_it_answers_what_it_holds_and_gets_nothing_new(house: House) -> None:
-    worker, client = served(house), house.client()
+def test_it_answers_what_it_holds_and_gets_nothing_new(broker: InMemoryBroker) -> None:
+    worker, client = served(broker), broker.client()
     held = client.request(b"mail", headers=b"reply-requested")
     assert worker.jobs() == [held]
-    house.core.roster.dismiss(peer_of(house, worker))
+    broker.core.roster.dismiss(peer_of(broker, worker))
     waiting = client.request(b"mail", headers=b"reply-requested")
     worker.reply(held, b'{"value":1}')
     worker.ready(1)
     assert worker.jobs() == []
     assert worker.take(b"DISCONNECT") == []
     assert [frames[-1] for frames in client.take(b"REPLY") if len(frames) == 3] == [held]
-    assert state_of(house, worker) == "dismissed"
-    recount(house.core)
-    house.core.roster.admit(peer_of(house, worker))
+    assert state_of(broker, worker) == "dismissed"
+    recount(broker.core)
+    broker.core.roster.admit(peer_of(broker, worker))
     assert worker.jobs() == [waiting]
-    recount(house.core)
-    check_replay(house)
+    recount(broker.core)
+    check_replay(broker)
 
 
-def test_others_get_what_it_would_have_got(house: House) -> None:
-    dismissed, other = served(house, 5), served(house, 5, b"other")
-    house.core.roster.dismiss(peer_of(house, dismissed))
-    jobs = [house.client().request(b"mail") for _ in range(4)]
+def test_others_get_what_it_would_have_got(broker: InMemoryBroker) -> None:
+    dismissed, other = served(broker, 5), served(broker, 5, b"other")
+    broker.core.roster.dismiss(peer_of(broker, dismissed))
+    jobs = [broker.client().request(b"mail") for _ in range(4)]
     assert other.jobs() == jobs
     assert dismissed.jobs() == []
-    recount(house.core)
+    recount(broker.core)
 
 
-def test_informing_again_is_no_way_back(house: House) -> None:
-    worker = served(house)
-    house.core.roster.dismiss(peer_of(house, worker))
+def test_informing_again_is_no_way_back(broker: InMemoryBroker) -> None:
+    worker = served(broker)
+    broker.core.roster.dismiss(peer_of(broker, worker))
     worker.inform((10, b"mail"), (5, b"post"))
     worker.ready(3)
-    job = house.client().request(b"post")
+    job = broker.client().request(b"post")
     assert worker.jobs() == []
-    assert state_of(house, worker) == "dismissed"
-    house.core.roster.admit(peer_of(house, worker))
+    assert state_of(broker, worker) == "dismissed"
+    broker.core.roster.admit(peer_of(broker, worker))
     assert worker.jobs() == [job]
-    recount(house.core)
-    check_replay(house)
+    recount(broker.core)
+    check_replay(broker)
 
 
-def test_it_is_still_dismissed_when_it_connects_again_by_its_identity_for_the_settings_time(house: House) -> None:
-    first = served(house)
-    house.core.roster.dismiss(peer_of(house, first))
+def test_it_is_still_dismissed_when_it_connects_again_by_its_identity_for_the_settings_time(
+    broker: InMemoryBroker,
+) -> None:
+    first = served(broker)
+    broker.core.roster.dismiss(peer_of(broker, first))
     first.leave()
-    house.pass_time(KEPT_OUT_S - 1)
-    second = served(house)
-    assert state_of(house, second) == "dismissed"
-    house.pass_time(2)
+    broker.pass_time(KEPT_OUT_S - 1)
+    second = served(broker)
+    assert state_of(broker, second) == "dismissed"
+    broker.pass_time(2)
     second.heartbeat()
-    third = served(house)
-    assert state_of(house, third) == "dismissed", "the time counts from its last departure"
+    third = served(broker)
+    assert state_of(broker, third) == "dismissed", "the time counts from its last departure"
     second.leave()
     third.leave()
-    house.pass_time(KEPT_OUT_S + 1)
-    assert state_of(house, served(house)) == "ready"
-    recount(house.core)
+    broker.pass_time(KEPT_OUT_S + 1)
+    assert state_of(broker, served(broker)) == "ready"
+    recount(broker.core)
 
 
-def test_another_identity_or_host_is_another_worker(house: House) -> None:
-    worker = served(house)
-    house.core.roster.dismiss(peer_of(house, worker))
-    assert state_of(house, served(house, identity=b"other")) == "ready"
+def test_another_identity_or_host_is_another_worker(broker: InMemoryBroker) -> None:
+    worker = served(broker)
+    broker.core.roster.dismiss(peer_of(broker, worker))
+    assert state_of(broker, served(broker, identity=b"other")) == "ready"
     assert lasting_id_of(b"", b"worker", "127.0.0.1:1") == lasting_id_of(b"", b"worker", "127.0.0.1:2")
     assert lasting_id_of(b"", b"worker", "127.0.0.1:1") != lasting_id_of(b"", b"worker", "127.0.0.2:1")
     assert lasting_id_of(b"program", b"a", "h:1") == lasting_id_of(b"program", b"b", "i:2")
     assert lasting_id_of(b"", b"", "127.0.0.1:1") == b""
 
 
-def test_one_that_dies_gives_back_what_it_held_and_is_not_blamed(house: House) -> None:
-    worker = served(house)
-    job = house.client().request(b"mail")
-    house.core.roster.dismiss(peer_of(house, worker))
+def test_one_that_dies_gives_back_what_it_held_and_is_not_blamed(broker: InMemoryBroker) -> None:
+    worker = served(broker)
+    job = broker.client().request(b"mail")
+    broker.core.roster.dismiss(peer_of(broker, worker))
     worker.leave()
-    assert [fact["reason"] for fact in house.facts("released")] == ["worker_left"]
-    assert served(house, identity=b"other").jobs() == [job]
-    recount(house.core)
+    assert [fact["reason"] for fact in broker.facts("released")] == ["worker_left"]
+    assert served(broker, identity=b"other").jobs() == [job]
+    recount(broker.core)
 
 
-def test_one_that_falls_silent_is_lost_and_stays_dismissed(house: House) -> None:
-    worker = served(house)
-    house.client().request(b"mail")
-    house.core.roster.dismiss(peer_of(house, worker))
-    house.pass_time(10)
-    assert list(house.core.workers) == []
+def test_one_that_falls_silent_is_lost_and_stays_dismissed(broker: InMemoryBroker) -> None:
+    worker = served(broker)
+    broker.client().request(b"mail")
+    broker.core.roster.dismiss(peer_of(broker, worker))
+    broker.pass_time(10)
+    assert list(broker.core.workers) == []
     worker.inform((10, b"mail"))
     worker.ready(1)
-    assert state_of(house, worker) == "dismissed"
+    assert state_of(broker, worker) == "dismissed"
     assert len(worker.jobs()) == 1, "the one from before"
 
 
-def test_a_worker_that_says_goodbye_while_dismissed_is_not_brought_back_by_an_admission(house: House) -> None:
-    worker = served(house)
-    house.core.roster.dismiss(peer_of(house, worker))
+def test_a_worker_that_says_goodbye_while_dismissed_is_not_brought_back_by_an_admission(broker: InMemoryBroker) -> None:
+    worker = served(broker)
+    broker.core.roster.dismiss(peer_of(broker, worker))
     worker.say(b"KBYE", b"id")
-    house.core.roster.admit(peer_of(house, worker))
-    house.client().request(b"mail")
+    broker.core.roster.admit(peer_of(broker, worker))
+    broker.client().request(b"mail")
     assert worker.jobs() == []
-    recount(house.core)
+    recount(broker.core)
 
 
-def test_dismissing_and_admitting_twice_changes_nothing(house: House) -> None:
-    worker = served(house, 2)
+def test_dismissing_and_admitting_twice_changes_nothing(broker: InMemoryBroker) -> None:
+    worker = served(broker, 2)
     for _ in range(2):
-        house.core.roster.dismiss(peer_of(house, worker))
-    assert views.worker_view(peer_of(house, worker))["queues"] == [{"queue": "mail", "weight": 10}]
+        broker.core.roster.dismiss(peer_of(broker, worker))
+    assert views.worker_view(peer_of(broker, worker))["queues"] == [{"queue": "mail", "weight": 10}]
     for _ in range(2):
-        house.core.roster.admit(peer_of(house, worker))
-    assert len(peer_of(house, worker).serves) == 1
-    recount(house.core)
-    check_replay(house)
+        broker.core.roster.admit(peer_of(broker, worker))
+    assert len(peer_of(broker, worker).serves) == 1
+    recount(broker.core)
+    check_replay(broker)
 
 
-def test_those_that_are_kept_out_are_listed_until_their_time_is_over(house: House) -> None:
-    worker = served(house)
-    house.core.roster.dismiss(peer_of(house, worker))
-    assert views.kept_out(house.core) == []
+def test_those_that_are_kept_out_are_listed_until_their_time_is_over(broker: InMemoryBroker) -> None:
+    worker = served(broker)
+    broker.core.roster.dismiss(peer_of(broker, worker))
+    assert views.kept_out(broker.core) == []
     worker.leave()
-    (one,) = views.kept_out(house.core)
+    (one,) = views.kept_out(broker.core)
     assert (one["name"], one["dialect"]) == ("worker", "emqp")
-    house.pass_time(KEPT_OUT_S + 1)
-    assert views.kept_out(house.core) == []
+    broker.pass_time(KEPT_OUT_S + 1)
+    assert views.kept_out(broker.core) == []
 
 
 def test_the_table_is_bounded() -> None:

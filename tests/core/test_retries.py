@@ -54,7 +54,7 @@ def test_a_guaranteed_one_without_a_retry_left_is_set_aside_never_settled(reason
 
 
 @pytest.mark.parametrize("reason", [FAILED, TIMED_OUT])
-def test_when_the_client_said_nothing_a_failure_or_timeout_is_the_end(reason: int) -> None:
+def test_without_client_options_a_failure_or_timeout_is_the_end(reason: int) -> None:
     assert verdict(attempted(), reason)[0] == END
 
 
@@ -74,7 +74,7 @@ def test_a_second_lost_worker_costs_time_too() -> None:
     assert verdict(attempted(retries=1, attempt=2), WORKER_LOST, deaths=2) == (AGAIN, WORKER_LOST, 0, 2 * SECOND_NS)
 
 
-def test_when_the_client_said_nothing_a_lost_worker_is_never_the_end() -> None:
+def test_without_client_options_a_lost_worker_is_never_the_end() -> None:
     assert verdict(attempted(attempt=9), WORKER_LOST, deaths=2, quarantine_after=0)[0] == AGAIN
 
 
@@ -95,7 +95,7 @@ def test_where_a_failure_is_final_retries_are_for_the_lost_and_the_timed_out() -
     assert verdict(attempted(retries=3, flags=FAILURE_FINAL), WORKER_LOST, deaths=1)[0] == AGAIN
 
 
-def test_when_the_client_said_nothing_what_a_worker_returned_goes_again_with_backoff() -> None:
+def test_without_client_options_a_returned_message_goes_again_with_backoff() -> None:
     assert verdict(attempted(attempt=2), RETURNED) == (AGAIN, RETURNED, -1, 2 * SECOND_NS)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dragoman.core.settings import CoreSettings
-from tests.core.harness import Client, House, Worker
+from tests.core.harness import Client, InMemoryBroker, Worker
 
 
-def served(house: House, slots: int = 1) -> Worker:
-    worker = house.worker()
+def served(broker: InMemoryBroker, slots: int = 1) -> Worker:
+    worker = broker.worker()
     worker.inform((10, b"mail"))
     worker.ready(slots)
     return worker
@@ -18,22 +18,22 @@ def results(client: Client) -> list[bytes]:
 
 
 def test_an_answer_goes_to_the_connection_that_asked_while_it_is_there() -> None:
-    house = House()
-    first, second = house.client(b"same"), house.client(b"same")
+    broker = InMemoryBroker()
+    first, second = broker.client(b"same"), broker.client(b"same")
     mine, yours = (client.request(b"mail", headers=b"reply-requested") for client in (first, second))
-    worker = served(house, 2)
+    worker = served(broker, 2)
     for job in worker.jobs():
         worker.reply(job)
     assert (results(first), results(second)) == ([mine], [yours])
 
 
 def test_what_was_asked_on_a_connection_that_ended_goes_to_the_newest_of_its_identity() -> None:
-    house = House()
-    first = house.client(b"same")
+    broker = InMemoryBroker()
+    first = broker.client(b"same")
     job = first.request(b"mail", headers=b"reply-requested")
-    second, third = house.client(b"same"), house.client(b"same")
+    second, third = broker.client(b"same"), broker.client(b"same")
     first.leave()
-    served(house).reply(job)
+    served(broker).reply(job)
     assert (results(second), results(third)) == ([], [job])
 
 
@@ -41,24 +41,24 @@ def test_when_the_newest_of_an_identity_leaves_an_older_one_is_still_reached() -
     """A message whose object went to disk finds its client by address alone."""
     settings = CoreSettings()
     settings.head_max = 1
-    house = House(settings)
-    first = house.client(b"same")
+    broker = InMemoryBroker(settings)
+    first = broker.client(b"same")
     jobs = [first.request(b"mail", headers=b"reply-requested") for _ in range(3)]
-    house.client(b"same").leave()
-    worker = served(house, 3)
+    broker.client(b"same").leave()
+    worker = served(broker, 3)
     for job in worker.jobs():
         worker.reply(job)
     assert results(first) == jobs
 
 
 def test_an_older_connection_that_leaves_takes_nothing_from_the_newest() -> None:
-    house = House()
-    first, second = house.client(b"same"), house.client(b"same")
-    third = house.client(b"same")
+    broker = InMemoryBroker()
+    first, second = broker.client(b"same"), broker.client(b"same")
+    third = broker.client(b"same")
     second.leave()
     first.leave()
     job = third.request(b"mail", headers=b"reply-requested")
-    served(house).reply(job)
+    served(broker).reply(job)
     assert results(third) == [job]
     third.leave()
-    assert (house.core.routes.peers.get(third.session.address), house.core.routes.older) == (None, {})
+    assert (broker.core.routes.peers.get(third.session.address), broker.core.routes.older) == (None, {})

@@ -12,62 +12,62 @@ from dragoman.model.buckets import bucket_begin_ns, bucket_of
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import BY_CLIENT, EMQP, TAKEN
-from tests.core.harness import FIRST_PLACE, START_NS, House, Worker
+from tests.core.harness import FIRST_PLACE, START_NS, InMemoryBroker, Worker
 
 MS_NS = 1_000_000
 
 
-def serve(house: House, queue: bytes, slots: int = 1, identity: bytes = b"worker") -> Worker:
-    worker = house.worker(identity)
+def serve(broker: InMemoryBroker, queue: bytes, slots: int = 1, identity: bytes = b"worker") -> Worker:
+    worker = broker.worker(identity)
     worker.inform((10, queue))
     worker.ready(slots)
     return worker
 
 
-def tallies(house: House) -> Any:
-    return tally_views.tallies(house.core)
+def tallies(broker: InMemoryBroker) -> Any:
+    return tally_views.tallies(broker.core)
 
 
-def queue_tally(house: House, name: str) -> Any:
-    page: Any = tally_views.queue_tallies(house.core, 0, 10, name, is_by_depth=False)
+def queue_tally(broker: InMemoryBroker, name: str) -> Any:
+    page: Any = tally_views.queue_tallies(broker.core, 0, 10, name, is_by_depth=False)
     [found] = page["queues"]
     return found
 
 
 def test_a_wait_is_counted_once_at_the_first_lease_and_a_total_at_the_end() -> None:
-    house = House()
-    job = house.client().request(b"mail", headers=b"retry-count:3")
-    house.pass_time(2)
-    worker = serve(house, b"mail", 2)
+    broker = InMemoryBroker()
+    job = broker.client().request(b"mail", headers=b"retry-count:3")
+    broker.pass_time(2)
+    worker = serve(broker, b"mail", 2)
     worker.reply(job, b'{"error":{}}')
-    house.pass_time(1.1)
+    broker.pass_time(1.1)
     assert worker.jobs() == [job, job]
     worker.reply(job)
     wait, total = bucket_of(2 * SECOND_NS), bucket_of(3100 * MS_NS)
-    for view, total_key in ((tallies(house), "total"), (queue_tally(house, "mail"), "total_time")):
+    for view, total_key in ((tallies(broker), "total"), (queue_tally(broker, "mail"), "total_time")):
         assert view["wait"] == [[wait, 1]]
         assert view[total_key] == [[total, 1]]
 
 
 def test_a_delay_its_client_asked_for_is_no_wait_but_part_of_the_total() -> None:
-    house = House()
-    worker = serve(house, b"mail")
-    job = house.client().request(b"mail", headers=b"delay:5")
-    house.pass_time(5.2)
+    broker = InMemoryBroker()
+    worker = serve(broker, b"mail")
+    job = broker.client().request(b"mail", headers=b"delay:5")
+    broker.pass_time(5.2)
     worker.reply(job)
-    [[wait, _]], [[total, _]] = tallies(house)["wait"], tallies(house)["total"]
+    [[wait, _]], [[total, _]] = tallies(broker)["wait"], tallies(broker)["total"]
     assert bucket_begin_ns(wait) <= 200 * MS_NS
     assert bucket_begin_ns(total) >= 4 * SECOND_NS
 
 
 def test_dialects_and_crossings_count_what_was_accepted_and_who_settled_it() -> None:
-    house = House()
-    worker = serve(house, b"mail")
-    client = house.client()
+    broker = InMemoryBroker()
+    worker = serve(broker, b"mail")
+    client = broker.client()
     worker.reply(client.request(b"mail"))
     client.request(b"mail", headers=b"expires:1")
-    house.pass_time(2)  # nobody has room: it expires, and no worker settled it
-    found = tallies(house)
+    broker.pass_time(2)  # nobody has room: it expires, and no worker settled it
+    found = tallies(broker)
     emqp = next(row for row in found["dialects"] if row["dialect"] == "emqp")
     assert (emqp["accepted"], emqp["settled"]) == (2, 2)
     assert found["crossings"] == [{"client": "emqp", "worker": "emqp", "count": 1}]
@@ -75,21 +75,21 @@ def test_dialects_and_crossings_count_what_was_accepted_and_who_settled_it() -> 
 
 
 def test_a_schedules_messages_are_accepted_from_the_broker_itself() -> None:
-    house = House()
-    house.client().say(b"SCHEDULE", b"s", b"mail", b"nohaste", b"1", b'["run", {}]', b"")
-    house.pass_time(3.5)
-    assert tallies(house)["dialects"][0] == {"dialect": "internal", "accepted": 3, "settled": 0}
+    broker = InMemoryBroker()
+    broker.client().say(b"SCHEDULE", b"s", b"mail", b"nohaste", b"1", b'["run", {}]', b"")
+    broker.pass_time(3.5)
+    assert tallies(broker)["dialects"][0] == {"dialect": "internal", "accepted": 3, "settled": 0}
 
 
 def test_replay_counts_nothing() -> None:
-    house = House()
-    worker = serve(house, b"mail")
-    worker.reply(house.client().request(b"mail"))
-    house.client().request(b"mail")
-    again = House(CoreSettings())
+    broker = InMemoryBroker()
+    worker = serve(broker, b"mail")
+    worker.reply(broker.client().request(b"mail"))
+    broker.client().request(b"mail")
+    again = InMemoryBroker(CoreSettings())
     replay = Replay(again.core)
     place = FIRST_PLACE
-    for time_ns, records in house.blocks:
+    for time_ns, records in broker.blocks:
         replay.block(records, place, time_ns)
         place += len(records)
     found = tallies(again)
@@ -99,58 +99,58 @@ def test_replay_counts_nothing() -> None:
 
 
 def test_every_key_of_the_counters_is_there_with_the_boot() -> None:
-    house = House()
-    found = tallies(house)
+    broker = InMemoryBroker()
+    found = tallies(broker)
     assert found["boot_no"] == 1
-    assert found["started_ns"] == found["now_ns"] == house.now_ns
+    assert found["started_ns"] == found["now_ns"] == broker.now_ns
     assert found["waiting"] == 0
 
 
 def test_the_oldest_is_found_over_all_lines_and_among_the_returned() -> None:
-    house = House()
-    first_ns = house.now_ns
-    house.client(b"a").request(b"mail")
-    house.pass_time(1)
-    house.client(b"b").request(b"mail", headers=b"priority:5")
-    assert queue_tally(house, "mail")["oldest_ns"] == first_ns
-    worker = serve(house, b"mail", 3)
+    broker = InMemoryBroker()
+    first_ns = broker.now_ns
+    broker.client(b"a").request(b"mail")
+    broker.pass_time(1)
+    broker.client(b"b").request(b"mail", headers=b"priority:5")
+    assert queue_tally(broker, "mail")["oldest_ns"] == first_ns
+    worker = serve(broker, b"mail", 3)
     assert len(worker.jobs()) == 2
-    assert queue_tally(house, "mail")["oldest_ns"] == 0
+    assert queue_tally(broker, "mail")["oldest_ns"] == 0
     worker.leave()
-    house.pass_time(1)
-    house.client(b"a").request(b"mail")
-    assert queue_tally(house, "mail")["oldest_ns"] == first_ns
+    broker.pass_time(1)
+    broker.client(b"a").request(b"mail")
+    assert queue_tally(broker, "mail")["oldest_ns"] == first_ns
 
 
 def test_a_delayed_message_is_as_old_as_the_end_of_its_delay() -> None:
-    house = House()
-    house.client().request(b"mail", headers=b"delay:5")
-    assert queue_tally(house, "mail")["oldest_ns"] == 0
-    house.pass_time(6)
-    assert queue_tally(house, "mail")["oldest_ns"] == START_NS + 5 * SECOND_NS
+    broker = InMemoryBroker()
+    broker.client().request(b"mail", headers=b"delay:5")
+    assert queue_tally(broker, "mail")["oldest_ns"] == 0
+    broker.pass_time(6)
+    assert queue_tally(broker, "mail")["oldest_ns"] == START_NS + 5 * SECOND_NS
 
 
 def test_the_head_of_a_line_that_is_on_disk_only_counts() -> None:
     settings = CoreSettings()
     settings.head_max = 1
-    house = House(settings)
-    client = house.client()
+    broker = InMemoryBroker(settings)
+    client = broker.client()
     first = client.request(b"mail")
-    house.pass_time(1)
-    second_ns = house.now_ns
+    broker.pass_time(1)
+    second_ns = broker.now_ns
     client.request(b"mail")
-    message = house.core.lookup(first)
+    message = broker.core.lookup(first)
     assert message is not None
-    assert house.core.cancel(message, BY_CLIENT) == TAKEN
-    assert queue_tally(house, "mail")["oldest_ns"] == second_ns
+    assert broker.core.cancel(message, BY_CLIENT) == TAKEN
+    assert queue_tally(broker, "mail")["oldest_ns"] == second_ns
 
 
 def test_queues_beyond_the_bound_are_counted_together_and_still_in_the_whole() -> None:
-    house = House()
+    broker = InMemoryBroker()
     for number in range(QUEUES_TALLIED_MAX + 2):
         m = Message(EMQP, b"queue %d" % number, b"", b"")
-        house.core.submit(m)
-        house.core.cancel(m, BY_CLIENT)
-    assert queue_tally(house, f"queue {QUEUES_TALLIED_MAX - 1}")["total_time"] == [[0, 1]]
-    assert queue_tally(house, f"queue {QUEUES_TALLIED_MAX + 1}")["total_time"] == []
-    assert tallies(house)["total"] == [[0, QUEUES_TALLIED_MAX + 2]]
+        broker.core.submit(m)
+        broker.core.cancel(m, BY_CLIENT)
+    assert queue_tally(broker, f"queue {QUEUES_TALLIED_MAX - 1}")["total_time"] == [[0, 1]]
+    assert queue_tally(broker, f"queue {QUEUES_TALLIED_MAX + 1}")["total_time"] == []
+    assert tallies(broker)["total"] == [[0, QUEUES_TALLIED_MAX + 2]]

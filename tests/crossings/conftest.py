@@ -6,18 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.independent.hall import Hall
+from tests.independent.broker_with_peers import BrokerWithPeers
 
 
 @pytest.fixture(scope="module")
-def shared_hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
+def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerWithPeers]:
     # What is tried again is so at once: the pause between tries is not these tests' business.
-    hall = Hall(tmp_path_factory.mktemp("hall") / "data", "queues.backoff_initial_s=0.01")
-    yield hall
-    hall.end()
+    broker = BrokerWithPeers(tmp_path_factory.mktemp("broker") / "data", "queues.backoff_initial_s=0.01")
+    yield broker
+    broker.end()
 
 
 @pytest.fixture
-def hall(shared_hall: Hall) -> Iterator[Hall]:
-    yield shared_hall
-    shared_hall.clear()
+def broker(shared_broker: BrokerWithPeers) -> Iterator[BrokerWithPeers]:
+    yield shared_broker
+    shared_broker.clear()

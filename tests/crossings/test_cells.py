@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.dialects.crossing import HANDOVER, HEADERS, PRIORITY, REASON, REFUSAL, REPLY, RETRIES, TRACE
+from dragoman.dialects.features import HANDOVER, HEADERS, PRIORITY, REASON, REFUSAL, REPLY, RETRIES, TRACE
 from tests.crossings.cells import cells_with, survives, with_retries
-from tests.independent.hall import Hall
+from tests.independent.broker_with_peers import BrokerWithPeers
 from tests.independent.pingpong_peers import JsonWorker
 
 BODY = bytes(range(256)) + "größer".encode()
 
 
 @pytest.mark.parametrize(("speaks", "works"), cells_with(REPLY))
-def test_a_message_crosses_and_its_reply_comes_back(hall: Hall, speaks: str, works: str) -> None:
+def test_a_message_crosses_and_its_reply_comes_back(broker: BrokerWithPeers, speaks: str, works: str) -> None:
     """Once with the worker there, and once before it came."""
-    queue = hall.queue(speaks, works)
-    client = hall.client(speaks)
+    queue = broker.queue(speaks, works)
+    client = broker.client(speaks)
     early = client.ask(queue, b"early")
-    worker = hall.worker(works, queue)
+    worker = broker.worker(works, queue)
     job, body = worker.take()
     assert body == b"early"
     worker.answer(job, b"first")
@@ -35,11 +35,11 @@ def test_there_are_25_of_them() -> None:
 
 
 @pytest.mark.parametrize(("speaks", "works"), cells_with(REFUSAL))
-def test_a_workers_refusal_is_told(hall: Hall, speaks: str, works: str) -> None:
+def test_a_workers_refusal_is_reported(broker: BrokerWithPeers, speaks: str, works: str) -> None:
     """With its reason where that survives."""
-    queue = hall.queue(speaks, works)
-    client = hall.client(speaks)
-    worker = hall.add(JsonWorker(hall.listeners)) if works == "pingpong" else hall.worker(works, queue)
+    queue = broker.queue(speaks, works)
+    client = broker.client(speaks)
+    worker = broker.add(JsonWorker(broker.listeners)) if works == "pingpong" else broker.worker(works, queue)
     asked = client.ask(queue, b"print this", *with_retries(speaks, 0))
     job, _ = worker.take()
     if works == "emqp":
@@ -52,10 +52,10 @@ def test_a_workers_refusal_is_told(hall: Hall, speaks: str, works: str) -> None:
 
 
 @pytest.mark.parametrize(("speaks", "works"), cells_with(HANDOVER))
-def test_the_delivered_notice_comes_before_the_reply(hall: Hall, speaks: str, works: str) -> None:
+def test_the_delivered_notice_comes_before_the_reply(broker: BrokerWithPeers, speaks: str, works: str) -> None:
     """When the worker has it; an rq consumer says so itself."""
-    queue = hall.queue(speaks, works)
-    client, worker = hall.client(speaks), hall.worker(works, queue)
+    queue = broker.queue(speaks, works)
+    client, worker = broker.client(speaks), broker.worker(works, queue)
     asked = client.ask(queue, b"job")
     job, _ = worker.take()
     if works == "rq":
@@ -70,12 +70,12 @@ def test_the_delivered_notice_comes_before_the_reply(hall: Hall, speaks: str, wo
 
 
 @pytest.mark.parametrize(("speaks", "works"), cells_with(PRIORITY))
-def test_the_higher_priority_leaves_first(hall: Hall, speaks: str, works: str) -> None:
-    queue = hall.queue(speaks, works)
-    client = hall.client(speaks)
+def test_the_higher_priority_leaves_first(broker: BrokerWithPeers, speaks: str, works: str) -> None:
+    queue = broker.queue(speaks, works)
+    client = broker.client(speaks)
     asked = [client.ask(queue, b"%d" % priority, f"priority:{priority}") for priority in (0, 5, 9)]
-    hall.wait_waiting(queue, 3)
-    worker = hall.worker(works, queue)
+    broker.wait_waiting(queue, 3)
+    worker = broker.worker(works, queue)
     order = []
     for _ in asked:
         job, body = worker.take()
@@ -86,24 +86,24 @@ def test_the_higher_priority_leaves_first(hall: Hall, speaks: str, works: str) -
 
 
 @pytest.mark.parametrize(("speaks", "works"), cells_with(RETRIES))
-def test_one_retry_is_one_more_worker(hall: Hall, speaks: str, works: str) -> None:
+def test_one_retry_is_one_more_worker(broker: BrokerWithPeers, speaks: str, works: str) -> None:
     """Two workers die with it; there is no third try, and the client is told."""
-    queue = hall.queue(speaks, works)
-    client = hall.client(speaks)
+    queue = broker.queue(speaks, works)
+    client = broker.client(speaks)
     asked = client.ask(queue, b"deadly", *with_retries(speaks, 1))
     for _ in range(2):
-        worker = hall.worker(works, queue)
+        worker = broker.worker(works, queue)
         assert worker.take()[1] == b"deadly"
         worker.close()
     assert client.outcome(asked)[0] == "refused"
 
 
 @pytest.mark.parametrize("speaks", ["emqp", "rq"])
-def test_what_an_rq_consumer_gives_back_uses_up_a_retry(hall: Hall, speaks: str) -> None:
+def test_what_an_rq_consumer_gives_back_uses_up_a_retry(broker: BrokerWithPeers, speaks: str) -> None:
     """Another consumer gets it; when that one gives it back, too, the client is told."""
-    queue = hall.queue()
-    client = hall.client(speaks)
-    consumers = [hall.worker("rq", queue), hall.worker("rq", queue)]
+    queue = broker.queue()
+    client = broker.client(speaks)
+    consumers = [broker.worker("rq", queue), broker.worker("rq", queue)]
     asked = client.ask(queue, b"unwanted", *with_retries(speaks, 1))
     for consumer in consumers:
         job, body = consumer.take()
@@ -113,18 +113,18 @@ def test_what_an_rq_consumer_gives_back_uses_up_a_retry(hall: Hall, speaks: str)
 
 
 @pytest.mark.parametrize(("speaks", "works"), cells_with(HEADERS))
-def test_headers_are_carried(hall: Hall, speaks: str, works: str) -> None:
-    queue = hall.queue(speaks, works)
-    client, worker = hall.client(speaks), hall.worker(works, queue)
+def test_headers_are_carried(broker: BrokerWithPeers, speaks: str, works: str) -> None:
+    queue = broker.queue(speaks, works)
+    client, worker = broker.client(speaks), broker.worker(works, queue)
     client.ask(queue, b"job", "traceparent:00-abc", "shop:7")
     worker.take()
     assert {"traceparent:00-abc", "shop:7"} <= set(worker.headers)
 
 
 @pytest.mark.parametrize(("speaks", "works"), cells_with(TRACE))
-def test_the_trace_a_client_is_in_is_told_to_its_worker(hall: Hall, speaks: str, works: str) -> None:
-    queue = hall.queue(speaks, works)
-    client, worker = hall.client(speaks), hall.worker(works, queue)
+def test_the_traceparent_of_a_client_reaches_its_worker(broker: BrokerWithPeers, speaks: str, works: str) -> None:
+    queue = broker.queue(speaks, works)
+    client, worker = broker.client(speaks), broker.worker(works, queue)
     traceparent = "traceparent:00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     asked = client.ask(queue, b"job", traceparent)
     job, _ = worker.take()

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli.crossings_page import render
-from dragoman.dialects import crossing
-from dragoman.dialects.crossing import BETWEEN, CLIENT_WORDS, CROSSING, DIALECTS, FEATURES, WORKER_WORDS
+from dragoman.dialects import crossing, features
+from dragoman.dialects.crossing import DIALECTS
+from dragoman.dialects.description import DialectDescription
+from dragoman.dialects.features import BETWEEN, CROSSING, FEATURES
+from dragoman.dialects.registry import DESCRIPTIONS
 from dragoman.model.words import EBUS, EMQP, RQ, SCALE0
 
 PAGE = Path(__file__).parents[2] / "docs/reference/crossings.md"
@@ -22,23 +25,24 @@ def test_every_feature_has_its_number_and_stands_in_one_list() -> None:
     assert [feature.number for feature in FEATURES] == sorted(CROSSING + BETWEEN)
 
 
-@pytest.mark.parametrize("words", [CLIENT_WORDS, WORKER_WORDS])
-def test_nothing_is_declared_twice_and_only_dialects_declare(words: list[crossing.Word]) -> None:
-    keys = [(word.dialect, word.feature) for word in words]
-    assert len(keys) == len(set(keys))
-    assert {dialect for dialect, _ in keys} == set(DIALECTS)
-    assert all(word.text for word in words)
+@pytest.mark.parametrize("described", DESCRIPTIONS, ids=lambda described: described.name)
+def test_a_dialect_declares_nothing_twice(described: DialectDescription) -> None:
+    for words in (described.client_words, described.worker_words):
+        declared = [feature for feature, _ in words]
+        assert declared
+        assert len(declared) == len(set(declared))
+        assert all(text for _, text in words)
 
 
 def test_workers_declare_only_what_crosses() -> None:
-    assert {word.feature for word in WORKER_WORDS} <= set(CROSSING)
+    assert {feature for described in DESCRIPTIONS for feature, _ in described.worker_words} <= set(CROSSING)
 
 
 @pytest.mark.parametrize("client", DIALECTS)
 @pytest.mark.parametrize("worker", DIALECTS)
 def test_a_feature_survives_or_is_dropped_never_both(client: int, worker: int) -> None:
     survives, dropped = set(crossing.surviving(client, worker)), set(crossing.dropped(client, worker))
-    assert crossing.REPLY in survives
+    assert features.REPLY in survives
     assert not survives & dropped
     for feature in CROSSING:
         assert (crossing.wording(client, worker, feature) != "") == (feature in survives)
@@ -47,12 +51,12 @@ def test_a_feature_survives_or_is_dropped_never_both(client: int, worker: int) -
 @pytest.mark.parametrize(
     ("feature", "dialects"),
     [
-        (crossing.SCHEDULE, [EMQP]),
-        (crossing.KEPT, [RQ, EMQP]),
-        (crossing.QUEUES, [RQ, EBUS, SCALE0, EMQP]),
+        (features.SCHEDULE, [EMQP]),
+        (features.KEPT, [RQ, EMQP]),
+        (features.QUEUES, [RQ, EBUS, EMQP, SCALE0]),
     ],
 )
-def test_those_who_have_a_feature_are_named_nearest_first(feature: int, dialects: list[int]) -> None:
+def test_those_who_have_a_feature_are_named_the_last_one_first(feature: int, dialects: list[int]) -> None:
     assert crossing.having(feature) == dialects
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.dialects.crossing import CANCEL, EXPIRY, TIMEOUT
+from dragoman.dialects.features import CANCEL, EXPIRY, TIMEOUT
 from tests.crossings.cells import cells_with, expiring
-from tests.independent.hall import Hall
+from tests.independent.broker_with_peers import BrokerWithPeers
 
 
 def assert_next_answer_is_its_own(client: Any, worker: Any, queue: str, job: object) -> None:
@@ -22,9 +22,9 @@ def assert_next_answer_is_its_own(client: Any, worker: Any, queue: str, job: obj
 
 
 @pytest.mark.parametrize(("speaks", "works"), cells_with(TIMEOUT))
-def test_a_timeout_bounds_an_attempt_at_any_worker(hall: Hall, speaks: str, works: str) -> None:
-    queue = hall.queue(speaks, works)
-    client, worker = hall.client(speaks), hall.worker(works, queue)
+def test_a_timeout_bounds_an_attempt_at_any_worker(broker: BrokerWithPeers, speaks: str, works: str) -> None:
+    queue = broker.queue(speaks, works)
+    client, worker = broker.client(speaks), broker.worker(works, queue)
     asked = client.ask(queue, b"slow", "timeout:0.3")
     job, _ = worker.take()
     kind, value = client.outcome(asked, 2.0)
@@ -36,13 +36,15 @@ def test_a_timeout_bounds_an_attempt_at_any_worker(hall: Hall, speaks: str, work
 
 
 @pytest.mark.parametrize(("speaks", "works"), cells_with(EXPIRY))
-def test_what_expired_in_the_line_is_told_and_reaches_no_worker(hall: Hall, speaks: str, works: str) -> None:
-    queue = hall.queue(speaks, works)
-    client = hall.client(speaks)
+def test_an_expiry_in_the_queue_is_reported_and_reaches_no_worker(
+    broker: BrokerWithPeers, speaks: str, works: str
+) -> None:
+    queue = broker.queue(speaks, works)
+    client = broker.client(speaks)
     stale = client.ask(queue, b"stale", *expiring(speaks))
     assert client.outcome(stale, 3.0)[0] == "refused"
     fresh = client.ask(queue, b"fresh")
-    worker = hall.worker(works, queue)
+    worker = broker.worker(works, queue)
     job, body = worker.take()
     assert body == b"fresh"
     worker.answer(job, b"done")
@@ -50,9 +52,9 @@ def test_what_expired_in_the_line_is_told_and_reaches_no_worker(hall: Hall, spea
 
 
 @pytest.mark.parametrize(("speaks", "works"), [cell for cell in cells_with(EXPIRY) if cell.values[0] == "ebus"])
-def test_an_ebus_request_expires_in_the_hands_of_any_worker(hall: Hall, speaks: str, works: str) -> None:
-    queue = hall.queue(speaks, works)
-    client, worker = hall.client(speaks), hall.worker(works, queue)
+def test_an_ebus_request_expires_in_the_hands_of_any_worker(broker: BrokerWithPeers, speaks: str, works: str) -> None:
+    queue = broker.queue(speaks, works)
+    client, worker = broker.client(speaks), broker.worker(works, queue)
     asked = client.ask(queue, b"slow", 500)
     job, _ = worker.take()
     assert client.outcome(asked, 2.0)[0] == "refused"
@@ -62,10 +64,10 @@ def test_an_ebus_request_expires_in_the_hands_of_any_worker(hall: Hall, speaks: 
 
 
 @pytest.mark.parametrize("works", ["scale0", "emqp", "rq"])
-def test_an_rq_timeout_runs_until_the_message_is_delivered(hall: Hall, works: str) -> None:
+def test_an_rq_timeout_runs_until_the_message_is_delivered(broker: BrokerWithPeers, works: str) -> None:
     """An rq consumer that has it but does not confirm it loses it; any other worker has it delivered by being given it."""
-    queue = hall.queue(works)
-    client, worker = hall.client("rq"), hall.worker(works, queue)
+    queue = broker.queue(works)
+    client, worker = broker.client("rq"), broker.worker(works, queue)
     asked = client.ask(queue, b"slow", *expiring("rq"))
     job, _ = worker.take()
     if works == "rq":
@@ -80,10 +82,10 @@ def test_an_rq_timeout_runs_until_the_message_is_delivered(hall: Hall, works: st
 
 
 @pytest.mark.parametrize(("speaks", "works"), cells_with(CANCEL))
-def test_a_cancelled_message_ends_at_any_worker(hall: Hall, speaks: str, works: str) -> None:
+def test_a_cancelled_message_ends_at_any_worker(broker: BrokerWithPeers, speaks: str, works: str) -> None:
     """Its client is told; an ebus worker is, too."""
-    queue = hall.queue(speaks, works)
-    client, worker = hall.client(speaks), hall.worker(works, queue)
+    queue = broker.queue(speaks, works)
+    client, worker = broker.client(speaks), broker.worker(works, queue)
     asked = client.ask(queue, b"unwanted")
     job, _ = worker.take()
     client.cancel(asked)
@@ -94,14 +96,14 @@ def test_a_cancelled_message_ends_at_any_worker(hall: Hall, speaks: str, works: 
 
 
 @pytest.mark.parametrize(("speaks", "works"), cells_with(CANCEL))
-def test_what_was_cancelled_in_the_line_reaches_no_worker(hall: Hall, speaks: str, works: str) -> None:
-    queue = hall.queue(speaks, works)
-    client = hall.client(speaks)
+def test_what_was_cancelled_in_the_line_reaches_no_worker(broker: BrokerWithPeers, speaks: str, works: str) -> None:
+    queue = broker.queue(speaks, works)
+    client = broker.client(speaks)
     unwanted = client.ask(queue, b"unwanted")
     client.cancel(unwanted)
     assert client.outcome(unwanted, 2.0)[0] == "refused"
     wanted = client.ask(queue, b"wanted")
-    worker = hall.worker(works, queue)
+    worker = broker.worker(works, queue)
     job, body = worker.take()
     assert body == b"wanted"
     worker.answer(job, b"done")

@@ -8,23 +8,23 @@ from typing import Any
 
 import pytest
 
-from tests.independent.everybody import PEERS
-from tests.independent.hall import Hall
+from tests.independent.all_peers import PEERS
+from tests.independent.broker_with_peers import BrokerWithPeers
 
 GRACE_S = 1.0
 
 
 @pytest.mark.parametrize("works", PEERS)
-def test_the_message_of_a_worker_that_dies_runs_elsewhere_within_a_second(hall: Hall, works: str) -> None:
+def test_the_message_of_a_worker_that_dies_runs_elsewhere_within_a_second(broker: BrokerWithPeers, works: str) -> None:
     """The next worker speaks another dialect. The end of a connection is noticed at once, whatever is spoken on it."""
-    queue = hall.queue(works)
-    client = hall.client("pingpong" if works == "pingpong" else "rq")
+    queue = broker.queue(works)
+    client = broker.client("pingpong" if works == "pingpong" else "rq")
     asked = client.ask(queue, b"job")
-    mortal = hall.worker(works, queue)
+    mortal = broker.worker(works, queue)
     assert mortal.take()[1] == b"job"
     died = time.monotonic()
     mortal.close()
-    heir = hall.worker("emqp", queue)
+    heir = broker.worker("emqp", queue)
     job, body = heir.take(GRACE_S + 1)
     assert body == b"job"
     assert time.monotonic() - died < GRACE_S
@@ -35,18 +35,18 @@ def test_the_message_of_a_worker_that_dies_runs_elsewhere_within_a_second(hall: 
 class Silence:
     """A message in the hands of a worker that says nothing more, though its connection stays."""
 
-    def __init__(self, hall: Hall, works: str, *headers: str) -> None:
-        self.hall, self.works = hall, works
-        self.queue = hall.queue(works)
-        self.client = hall.client("emqp")
+    def __init__(self, broker: BrokerWithPeers, works: str, *headers: str) -> None:
+        self.broker, self.works = broker, works
+        self.queue = broker.queue(works)
+        self.client = broker.client("emqp")
         self.asked = self.client.ask(self.queue, works.encode(), *headers)
-        self.worker = hall.worker(works, self.queue)
+        self.worker = broker.worker(works, self.queue)
         assert self.worker.take()[1] == works.encode()
         self.began = time.monotonic()
 
     def assert_taken_over(self, within_s: float) -> None:
         """An heir gets the message before the dialect's own expiry and a second are over, and answers it."""
-        heir = self.hall.worker("emqp", self.queue)
+        heir = self.broker.worker("emqp", self.queue)
         job, body = heir.take(within_s + GRACE_S)
         assert body == self.works.encode()
         assert time.monotonic() - self.began < within_s + GRACE_S
@@ -55,17 +55,17 @@ class Silence:
 
 
 @pytest.fixture(scope="module")
-def silences(shared_hall: Hall) -> Iterator[dict[str, Any]]:
+def silences(shared_broker: BrokerWithPeers) -> Iterator[dict[str, Any]]:
     """All begin together, so that the tests below need not wait one after another."""
     bounded = ("timeout:2", "retry-count:1")
     yield {
-        "scale0": Silence(shared_hall, "scale0", *bounded),
-        "pingpong": Silence(shared_hall, "pingpong", *bounded),
-        "rq": Silence(shared_hall, "rq", *bounded),
-        "emqp": Silence(shared_hall, "emqp"),
-        "ebus": Silence(shared_hall, "ebus"),
+        "scale0": Silence(shared_broker, "scale0", *bounded),
+        "pingpong": Silence(shared_broker, "pingpong", *bounded),
+        "rq": Silence(shared_broker, "rq", *bounded),
+        "emqp": Silence(shared_broker, "emqp"),
+        "ebus": Silence(shared_broker, "ebus"),
     }
-    shared_hall.clear()
+    shared_broker.clear()
 
 
 @pytest.mark.parametrize("works", ["scale0", "pingpong", "rq"])

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.independent.everybody import PUBLISHING
-from tests.independent.hall import Hall
+from tests.independent.all_peers import PUBLISHING
+from tests.independent.broker_with_peers import BrokerWithPeers
 
 BODY = bytes(range(256))
 TRIES = 100  # nobody is told when a subscription has arrived: news is sent again until it is heard
@@ -25,18 +25,20 @@ def publish_until_heard(publisher: Any, topic: str, body: bytes, subscriber: Any
 
 @pytest.mark.parametrize("hears", PUBLISHING)
 @pytest.mark.parametrize("speaks", PUBLISHING)
-def test_what_is_published_in_one_dialect_is_heard_in_another(hall: Hall, speaks: str, hears: str) -> None:
-    topic = hall.queue()
-    subscriber, publisher = hall.subscriber(hears, topic), hall.publisher(speaks)
+def test_what_is_published_in_one_dialect_is_received_in_another(
+    broker: BrokerWithPeers, speaks: str, hears: str
+) -> None:
+    topic = broker.queue()
+    subscriber, publisher = broker.subscriber(hears, topic), broker.publisher(speaks)
     assert publish_until_heard(publisher, topic, BODY, subscriber) == BODY
 
 
 @pytest.mark.parametrize("speaks", PUBLISHING)
-def test_prefixes_are_heard_by_emqp_and_ebus_and_whole_names_by_rq(hall: Hall, speaks: str) -> None:
-    topic = hall.queue()
-    publisher = hall.publisher(speaks)
+def test_prefixes_match_in_emqp_and_ebus_and_whole_names_in_rq(broker: BrokerWithPeers, speaks: str) -> None:
+    topic = broker.queue()
+    publisher = broker.publisher(speaks)
     for hears in PUBLISHING:
-        subscriber = hall.subscriber(hears, topic)
+        subscriber = broker.subscriber(hears, topic)
         publish_until_heard(publisher, topic, b"ready", subscriber)
         publisher.publish(f"{topic}.today", b"longer name")
         publisher.publish(topic, b"same name")
@@ -47,10 +49,10 @@ def test_prefixes_are_heard_by_emqp_and_ebus_and_whole_names_by_rq(hall: Hall, s
         assert (b"longer name" in heard) == (hears != "rq")
 
 
-def test_one_piece_of_news_reaches_all_three_once(hall: Hall) -> None:
-    topic = hall.queue()
-    publishers = [hall.publisher(dialect) for dialect in PUBLISHING]
-    subscribers = [hall.subscriber(dialect, topic) for dialect in PUBLISHING]
+def test_one_piece_of_news_reaches_all_three_once(broker: BrokerWithPeers) -> None:
+    topic = broker.queue()
+    publishers = [broker.publisher(dialect) for dialect in PUBLISHING]
+    subscribers = [broker.subscriber(dialect, topic) for dialect in PUBLISHING]
     for publisher in publishers:
         for subscriber in subscribers:
             publish_until_heard(publisher, topic, b"ready", subscriber)
@@ -66,10 +68,10 @@ def test_one_piece_of_news_reaches_all_three_once(hall: Hall) -> None:
         assert subscriber.news(0.05) is None
 
 
-def test_an_rq_consumer_of_the_queue_hears_news_and_takes_messages(hall: Hall) -> None:
+def test_an_rq_consumer_of_the_queue_hears_news_and_takes_messages(broker: BrokerWithPeers) -> None:
     """Its priority does not matter for broadcasts."""
-    queue = hall.queue()
-    worker, client, publisher = hall.worker("rq", queue), hall.client("rq"), hall.publisher("emqp")
+    queue = broker.queue()
+    worker, client, publisher = broker.worker("rq", queue), broker.client("rq"), broker.publisher("emqp")
     publisher.publish(queue, BODY)
     while not worker.broadcasts:
         with pytest.raises(TimeoutError):

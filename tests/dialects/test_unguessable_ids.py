@@ -8,10 +8,10 @@ import pytest
 from librt.strings import read_i32_le
 
 from dragoman.model.facts.layout import KEYED
-from tests.core.harness import House
+from tests.core.harness import InMemoryBroker
 from tests.core.replaying import check_replay, restart
-from tests.ebus.hall import Asker, Server
-from tests.scale0 import stall
+from tests.dialects.ebus.in_memory import EbusClient, EbusWorker
+from tests.dialects.scale0 import in_memory as scale0
 
 GUESSES = 300
 
@@ -25,41 +25,41 @@ def near(digits: str) -> Iterator[str]:
             yield f"{guess & (1 << 64) - 1:x}"
 
 
-def without_key(house: House) -> House:
+def without_key(broker: InMemoryBroker) -> InMemoryBroker:
     """The same past as an earlier version would have written it."""
-    for number, (instant_ns, records) in enumerate(house.blocks):
+    for number, (instant_ns, records) in enumerate(broker.blocks):
         kept, at = b"", 0
         while at < len(records):
             size = read_i32_le(records, at)
             if records[at + 4] != KEYED:
                 kept += records[at : at + size]
             at += size
-        house.blocks[number] = (instant_ns, kept)
-    house.records = b"".join(records for _, records in house.blocks)
-    house.core.ids.key = b""
-    house.core.ids.first = (1 << 63) - 1
-    return house
+        broker.blocks[number] = (instant_ns, kept)
+    broker.records = b"".join(records for _, records in broker.blocks)
+    broker.core.ids.key = b""
+    broker.core.ids.first = (1 << 63) - 1
+    return broker
 
 
 # -- ebus ---------------------------------------------------------------------------------------------------------------
 
 
-def ebus_worker(house: House, identity: bytes) -> Server:
-    server = Server(house, "ebus.worker", identity)
+def ebus_worker(broker: InMemoryBroker, identity: bytes) -> EbusWorker:
+    server = EbusWorker(broker, "ebus.worker", identity)
     server.tell(b"READY", b"null", b"hello")
     return server
 
 
-def ebus_client(house: House) -> Asker:
-    return Asker(house, "ebus.client", b"client")
+def ebus_client(broker: InMemoryBroker) -> EbusClient:
+    return EbusClient(broker, "ebus.client", b"client")
 
 
 def test_an_ebus_worker_cannot_count_to_the_rid_of_anothers_request() -> None:
-    house = House()
-    honest, client = ebus_worker(house, b"honest"), ebus_client(house)
+    broker = InMemoryBroker()
+    honest, client = ebus_worker(broker, b"honest"), ebus_client(broker)
     client.ask(b"hello", b"mine", b"a", b"60000")
     [(rid, _)] = honest.jobs()
-    thief = ebus_worker(house, b"thief")
+    thief = ebus_worker(broker, b"thief")
     client.ask(b"hello", b"other", b"b", b"60000")
     [(own, _)] = thief.jobs()
     assert len(rid) == len(own) == 16
@@ -72,25 +72,25 @@ def test_an_ebus_worker_cannot_count_to_the_rid_of_anothers_request() -> None:
 
 
 def test_a_rid_survives_redelivery_and_counts_after_a_reconnect() -> None:
-    house = House()
-    first, client = ebus_worker(house, b"first"), ebus_client(house)
+    broker = InMemoryBroker()
+    first, client = ebus_worker(broker, b"first"), ebus_client(broker)
     client.ask(b"hello", b"mine", b"a", b"60000")
     [(rid, _)] = first.jobs()
     first.leave()
-    second = ebus_worker(house, b"second")
+    second = ebus_worker(broker, b"second")
     assert second.jobs() == [(rid, b"a")]
-    again = ebus_worker(house, b"first")
+    again = ebus_worker(broker, b"first")
     again.tell(b"REPLY", rid, b"late but true")
     assert client.take_all() == [[b"", b"EBW01", b"REPLY", b"mine", b"late but true"]]
 
 
 @pytest.mark.parametrize("by_checkpoint", [False, True])
 def test_a_rid_counts_after_a_restart(by_checkpoint: bool) -> None:
-    house = House()
-    worker, client = ebus_worker(house, b"worker"), ebus_client(house)
+    broker = InMemoryBroker()
+    worker, client = ebus_worker(broker, b"worker"), ebus_client(broker)
     client.ask(b"hello", b"mine", b"a", b"60000")
     [(rid, _)] = worker.jobs()
-    after = restart(house, by_checkpoint=by_checkpoint)
+    after = restart(broker, by_checkpoint=by_checkpoint)
     after.dialects.ebus.listening()
     again = ebus_worker(after, b"anybody")
     again.jobs()
@@ -102,12 +102,12 @@ def test_a_rid_counts_after_a_restart(by_checkpoint: bool) -> None:
 
 
 def test_rids_from_before_the_upgrade_stay_valid_and_their_holder_is_asked_for() -> None:
-    house = without_key(House())
-    worker, client = ebus_worker(house, b"worker"), ebus_client(house)
+    broker = without_key(InMemoryBroker())
+    worker, client = ebus_worker(broker, b"worker"), ebus_client(broker)
     client.ask(b"hello", b"mine", b"a", b"60000")
     [(rid, _)] = worker.jobs()
     assert rid == b"10000000002"
-    after = restart(house, by_checkpoint=False)
+    after = restart(broker, by_checkpoint=False)
     after.dialects.ebus.listening()
     holder = ebus_worker(after, b"holder")
     assert holder.jobs() == [(rid, b"a")], "the rid is unchanged over redeliveries"
@@ -124,18 +124,18 @@ def test_rids_from_before_the_upgrade_stay_valid_and_their_holder_is_asked_for()
 
 
 def test_a_late_answer_is_recorded_by_the_messages_number() -> None:
-    house = House()
-    worker, client = ebus_worker(house, b"worker"), ebus_client(house)
+    broker = InMemoryBroker()
+    worker, client = ebus_worker(broker, b"worker"), ebus_client(broker)
     client.ask(b"hello", b"mine")
     [(rid, _)] = worker.jobs()
     worker.tell(b"REPLY", rid, b"once")
     worker.tell(b"REPLY", rid, b"twice")
     worker.tell(b"REPLY", b"nonsense", b"twice")
-    [closed] = house.facts("closed")
+    [closed] = broker.facts("closed")
     number = closed["message_no"]
     assert isinstance(number, int)
     digits = f"{number:016x}"
-    named = [fact["wire_id"] for fact in house.facts("late")]
+    named = [fact["wire_id"] for fact in broker.facts("late")]
     assert named == [f"00000000-0000-0000-{digits[:4]}-{digits[4:]}", "nonsense"]
 
 
@@ -143,11 +143,11 @@ def test_a_late_answer_is_recorded_by_the_messages_number() -> None:
 
 
 def test_a_scale0_worker_cannot_count_to_the_id_of_anothers_task() -> None:
-    house = House()
-    honest, client = stall.pinged(house, identity=b"honest"), stall.client(house)
+    broker = InMemoryBroker()
+    honest, client = scale0.pinged(broker, identity=b"honest"), scale0.new_client(broker)
     client.task("mine")
     [(task_id, _)] = honest.tasks()
-    thief = stall.pinged(house, identity=b"thief")
+    thief = scale0.pinged(broker, identity=b"thief")
     client.task("other")
     [(own, _)] = thief.tasks()
     digits, dot, rest = own.partition(".")
@@ -162,21 +162,21 @@ def test_a_scale0_worker_cannot_count_to_the_id_of_anothers_task() -> None:
 
 @pytest.mark.parametrize("by_checkpoint", [False, True])
 def test_a_task_id_counts_after_a_reconnect_and_after_a_restart(by_checkpoint: bool) -> None:
-    house = House()
-    worker, client = stall.pinged(house), stall.client(house)
+    broker = InMemoryBroker()
+    worker, client = scale0.pinged(broker), scale0.new_client(broker)
     client.task("first")
     client.task("second")
     [(first, _)] = worker.tasks()
     worker.end.leave()
-    again = stall.worker(house, b"again")
+    again = scale0.new_worker(broker, b"again")
     again.ping("mail", busy=True)
     again.reply(first, b"after a reconnect")
     assert client.results() == [("first", b"after a reconnect")]
     again.ping("mail")
     [(second, _)] = again.tasks()
-    after = restart(house, by_checkpoint=by_checkpoint)
-    client = stall.client(after)
-    last = stall.worker(after, b"last")
+    after = restart(broker, by_checkpoint=by_checkpoint)
+    client = scale0.new_client(after)
+    last = scale0.new_worker(after, b"last")
     last.ping("mail", busy=True)
     last.reply(second, b"after a restart")
     assert client.results() == [("second", b"after a restart")]
@@ -184,13 +184,13 @@ def test_a_task_id_counts_after_a_reconnect_and_after_a_restart(by_checkpoint: b
 
 
 def test_task_ids_from_before_the_upgrade_stay_valid() -> None:
-    house = without_key(House())
-    worker, client = stall.pinged(house), stall.client(house)
+    broker = without_key(InMemoryBroker())
+    worker, client = scale0.pinged(broker), scale0.new_client(broker)
     client.task("mine")
     [(task_id, _)] = worker.tasks()
     assert task_id.startswith("0000010000000002.")
-    after = restart(house, by_checkpoint=False)
-    client, last = stall.client(after), stall.worker(after, b"last")
+    after = restart(broker, by_checkpoint=False)
+    client, last = scale0.new_client(after), scale0.new_worker(after, b"last")
     last.ping("mail", busy=True)
     last.reply(task_id, b"true")
     assert client.results() == [("mine", b"true")]
@@ -200,19 +200,19 @@ def test_task_ids_from_before_the_upgrade_stay_valid() -> None:
 
 
 def test_an_emqp_worker_is_given_a_permuted_id_where_the_clients_own_cannot_serve() -> None:
-    house = House()
-    client, worker = house.client(), house.worker()
+    broker = InMemoryBroker()
+    client, worker = broker.client(), broker.worker()
     worker.inform((10, b"mail"))
     worker.ready(2)
     client.request(b"mail", message_id=b"twin", headers=b"reply-requested")
     client.request(b"mail", message_id=b"twin", headers=b"reply-requested")
     first, second = worker.jobs()
     assert first == b"twin"
-    [number] = [n for n in house.core.state.messages if house.core.ids.of(house.core.state.messages[n]) == second]
+    [number] = [n for n in broker.core.state.messages if broker.core.ids.of(broker.core.state.messages[n]) == second]
     plain = f"00000000-0000-0000-{number >> 48:04x}-{number & (1 << 48) - 1:012x}".encode()
     assert second.startswith(b"00000000-0000-0000-")
     assert second != plain
     worker.reply(plain)
-    assert len(house.core.state.messages) == 2, "the number itself is no id"
+    assert len(broker.core.state.messages) == 2, "the number itself is no id"
     worker.reply(second)
-    assert len(house.core.state.messages) == 1
+    assert len(broker.core.state.messages) == 1

@@ -1,4 +1,4 @@
-"""The broker under the shop: dragoman, or (to prove the harness itself) the original router and publisher."""
+"""The broker under test: dragoman, or (to prove the harness itself) the original router and publisher."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Dragoman:
 class Original:
     """`emq-router` and `emq-pubsub`. They keep nothing, so there is nothing to restart."""
 
-    def __init__(self, home: Path, data: Path) -> None:
+    def __init__(self, environment: Path, data: Path) -> None:
         data.mkdir(parents=True, exist_ok=True)
         self.listeners = lasting_addresses(LISTENERS)
         config = data / "router.conf"
@@ -74,9 +74,9 @@ class Original:
             f"publisher_outgoing_addr = {self.listeners['emqp.subscribe']}\n"
         )
         env = {**os.environ, "EVENTMQ_CONFIG_FILE": str(config)}
-        python, logs = str(home / "python"), data.parent / "logs"
-        self.program = Program("router", [python, str(home / "emq-router")], env, logs)
-        self.publisher = Program("pubsub", [python, str(home / "emq-pubsub")], env, logs)
+        python, logs = str(environment / "python"), data.parent / "logs"
+        self.program = Program("router", [python, str(environment / "emq-router")], env, logs)
+        self.publisher = Program("pubsub", [python, str(environment / "emq-pubsub")], env, logs)
 
     def kill(self) -> None:
         self.program.kill_group()

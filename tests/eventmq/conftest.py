@@ -12,48 +12,52 @@ from pathlib import Path
 import pytest
 
 from tests.eventmq.brokers import ORIGINAL, Dragoman, Original
-from tests.eventmq.home import make_home
+from tests.eventmq.environment import make_environment
 from tests.eventmq.programs import Client
-from tests.eventmq.shops import Shop
+from tests.eventmq.system import EventMqSystem
 
-OpenShop = Callable[..., Shop]
-
-
-def open_shop_in(home: Path, room: Path, settings: tuple[str, ...]) -> Shop:
-    return Shop(home, room, Original(home, room / "data") if ORIGINAL else Dragoman(room / "data", *settings))
+NewSystem = Callable[..., EventMqSystem]
 
 
-@pytest.fixture(scope="session")
-def home() -> Path:
-    return make_home()
-
-
-@pytest.fixture(scope="session")
-def shop(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    """The shop that most tests share: one broker and one job manager of four slots on `low` and `default`."""
-    shop = open_shop_in(home, tmp_path_factory.mktemp("shop"), ())
-    shop.job_manager([(30, "low"), (10, "default")], slots=4)
-    yield shop
-    shop.close()
+def system_in(environment: Path, directory: Path, settings: tuple[str, ...]) -> EventMqSystem:
+    return EventMqSystem(
+        environment,
+        directory,
+        Original(environment, directory / "data") if ORIGINAL else Dragoman(directory / "data", *settings),
+    )
 
 
 @pytest.fixture(scope="session")
-def client(shop: Shop) -> Client:
-    return shop.client()
+def environment() -> Path:
+    return make_environment()
+
+
+@pytest.fixture(scope="session")
+def system(environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EventMqSystem]:
+    """The system that most tests share: one broker and one job manager of four slots on `low` and `default`."""
+    system = system_in(environment, tmp_path_factory.mktemp("system"), ())
+    system.job_manager([(30, "low"), (10, "default")], slots=4)
+    yield system
+    system.close()
+
+
+@pytest.fixture(scope="session")
+def client(system: EventMqSystem) -> Client:
+    return system.client()
 
 
 @pytest.fixture
-def open_shop(home: Path, tmp_path: Path) -> Iterator[OpenShop]:
-    """Open a shop of the test's own, for tests that stop or restart the broker or set it up differently."""
-    shops: list[Shop] = []
+def new_system(environment: Path, tmp_path: Path) -> Iterator[NewSystem]:
+    """Start a system of the test's own, for tests that stop or restart the broker or set it up differently."""
+    systems: list[EventMqSystem] = []
 
-    def open_one(*settings: str) -> Shop:
-        shops.append(open_shop_in(home, tmp_path, settings))
-        return shops[-1]
+    def open_one(*settings: str) -> EventMqSystem:
+        systems.append(system_in(environment, tmp_path, settings))
+        return systems[-1]
 
     yield open_one
-    for shop in shops:
-        shop.close()
+    for system in systems:
+        system.close()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -62,6 +66,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     report = yield
     if report.failed:
         for name, value in getattr(item, "funcargs", {}).items():
-            if isinstance(value, Shop):
+            if isinstance(value, EventMqSystem):
                 report.sections.append((f"programs of {name}", value.logs()))
     return report

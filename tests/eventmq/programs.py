@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.eventmq.waiting import wait_for
 
-SHOP = Path(__file__).parent / "shop"
+PROGRAMS = Path(__file__).parent / "site"
 END_S = 10.0
 ANSWER_S = 20.0
 
@@ -70,7 +70,7 @@ class Program:
 
 
 class Client:
-    """The shop's client program (shop/talk.py): EventMQ's own client library, driven line by line."""
+    """The client program (site/talk.py): EventMQ's own client library, driven line by line."""
 
     def __init__(self, program: Program, listeners: dict[str, str]) -> None:
         self.program = program

@@ -14,7 +14,7 @@ from dragoman.errors import BrokerUnreachable
 from dragoman.wire.zmtp.frames import encode_message
 from tests.cli.raw_emqp import RawEmqp
 from tests.eventmq.brokers import Original, beyond_the_original
-from tests.eventmq.conftest import OpenShop
+from tests.eventmq.conftest import NewSystem
 from tests.eventmq.waiting import wait_for
 
 pytestmark = [pytest.mark.eventmq, pytest.mark.timeout(300)]
@@ -22,24 +22,24 @@ pytestmark = [pytest.mark.eventmq, pytest.mark.timeout(300)]
 
 @beyond_the_original
 def test_a_dismissed_job_manager_finishes_once_and_gets_nothing_until_it_is_admitted(
-    open_shop: OpenShop, tmp_path: Path
+    new_system: NewSystem, tmp_path: Path
 ) -> None:
-    shop = open_shop()
-    shop.job_manager([(10, "default")], slots=2)
-    client, data, gate = shop.client(), tmp_path / "data", tmp_path / "gate"
-    held = client.defer("chores.hold", args=[str(shop.book), "held", str(gate)], reply_requested=True)
-    shop.wait_notes("held begun")
+    system = new_system()
+    system.job_manager([(10, "default")], slots=2)
+    client, data, gate = system.client(), tmp_path / "data", tmp_path / "gate"
+    held = client.defer("chores.hold", args=[str(system.book), "held", str(gate)], reply_requested=True)
+    system.wait_notes("held begun")
     (worker,) = ask(data, "workers")["workers"]
     assert ask(data, "dismiss", worker=worker["id"])["leased"] == 1
-    later = client.defer("chores.mark", args=[str(shop.book), "later"], reply_requested=True)
+    later = client.defer("chores.mark", args=[str(system.book), "later"], reply_requested=True)
     gate.touch()
     assert client.result(held) == {"value": "held"}
     wait_for("its slots", lambda: ask(data, "worker", worker=worker["id"])["slots_free"] >= 2)
     assert ask(data, "worker", worker=worker["id"])["state"] == "dismissed"
-    assert shop.notes("later") == []
+    assert system.notes("later") == []
     ask(data, "admit", worker=worker["id"])
     assert client.result(later) == {"value": "later"}
-    assert len(shop.notes("held begun")) == len(shop.notes("later")) == 1
+    assert len(system.notes("held begun")) == len(system.notes("later")) == 1
 
 
 def acknowledged(router: Original) -> bool:
@@ -51,8 +51,8 @@ def acknowledged(router: Original) -> bool:
         return any(b"ACK" in frames for frames in talk.messages(time.monotonic() + 10))
 
 
-def test_the_original_router_outlives_our_command_line(home: Path, tmp_path: Path) -> None:
-    router = Original(home, tmp_path / "data")
+def test_the_original_router_outlives_our_command_line(environment: Path, tmp_path: Path) -> None:
+    router = Original(environment, tmp_path / "data")
     try:
         place = router.listeners["emqp.client"].removeprefix("tcp://")
 

@@ -7,14 +7,14 @@ import json
 import pytest
 
 from tests.eventmq.programs import Client
-from tests.eventmq.shops import Shop
+from tests.eventmq.system import EventMqSystem
 from tests.eventmq.waiting import wait_for
 
 pytestmark = [pytest.mark.eventmq, pytest.mark.timeout(300)]
 
 
-def test_subscribers_hear_the_topics_they_asked_for_in_order(shop: Shop, client: Client) -> None:
-    address = shop.broker.listeners["emqp.subscribe"]
+def test_subscribers_hear_the_topics_they_asked_for_in_order(system: EventMqSystem, client: Client) -> None:
+    address = system.broker.listeners["emqp.subscribe"]
     orders = client.order("subscribe", address=address, topic="orders/")
     bills = client.order("subscribe", address=address, topic="bills/")
 

@@ -26,7 +26,7 @@ from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import End
 from tests.fuzz.ebus_messages import a_message, an_arrival
 from tests.fuzz.emqp_messages import spoilt_bytes
-from tests.fuzz.rounds import Bookkeeper, Rounds, operate, some_settings
+from tests.fuzz.rounds import RecordingBroker, Rounds, operate, some_settings
 from tests.fuzz.zmtp import DOCUMENTED
 
 PEERS = 12
@@ -55,7 +55,7 @@ ANYTHING = (b"anything", b"anything")
 RIDS = [*[b"rid-%d" % n for n in range(20)], b"", b"\xff", b"r" * 255, b"r" * 256]
 
 
-class Floor(Bookkeeper):
+class FuzzBroker(RecordingBroker):
     """A broker with some settings or others."""
 
     def __init__(self, chance: random.Random) -> None:
@@ -77,13 +77,13 @@ class Floor(Bookkeeper):
 class FuzzPeer:
     """The far end of one connection, and the invariants for what it hears."""
 
-    def __init__(self, floor: Floor, chance: random.Random) -> None:
+    def __init__(self, broker: FuzzBroker, chance: random.Random) -> None:
         self.listener, socket_type = chance.choice(SEATS)
         identity = b"" if socket_type == b"REQ" else chance.choice(IDENTITIES)
-        self.end = End(floor, self.listener, identity, socket_type)
+        self.end = End(broker, self.listener, identity, socket_type)
         self.jobs: list[tuple[bytes, bytes]] = []  # (rid, data) of requests it was given lately
         name = self.listener.encode() + identity
-        self.sent: set[tuple[bytes, bytes]] = floor.sent.setdefault(name, set()) if identity else set()
+        self.sent: set[tuple[bytes, bytes]] = broker.sent.setdefault(name, set()) if identity else set()
         if self.listener == "ebus.worker" and chance.random() < 0.9:
             self.give(encode_message(an_arrival(chance)), [])
 
@@ -131,11 +131,11 @@ class FuzzPeer:
                 assert (rid, value[4:]) in self.sent, f"an answer under {rid!r} to data that this client never sent"
 
 
-def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], Floor]:
+def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], FuzzBroker]:
     """One broker's day, the same in every run."""
     chance = random.Random(f"{seed}/{number}")
-    floor = Floor(chance)
-    peers = [FuzzPeer(floor, chance) for _ in range(PEERS)]
+    broker = FuzzBroker(chance)
+    peers = [FuzzPeer(broker, chance) for _ in range(PEERS)]
     outcomes: Counter[str] = Counter()
     for count in range(1, inputs + 1):
         draw = chance.random()
@@ -156,78 +156,78 @@ def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], Floor]
                 raise
             outcomes[fault.code] += 1
             peer.end.session.ended()
-            peers[at] = FuzzPeer(floor, chance)
+            peers[at] = FuzzPeer(broker, chance)
         if count % 10 == 0:
-            between(floor, chance, peers)
-    floor.close_books()
-    check_table(floor)
-    check_slots(floor)
-    return outcomes, floor
+            between(broker, chance, peers)
+    broker.close_books()
+    check_table(broker)
+    check_slots(broker)
+    return outcomes, broker
 
 
-def between(floor: Floor, chance: random.Random, peers: list[FuzzPeer]) -> None:
+def between(broker: FuzzBroker, chance: random.Random, peers: list[FuzzPeer]) -> None:
     """A tick: the facts are kept, what was held goes out, time passes, and a peer may leave for another one."""
-    floor.commit()
+    broker.commit()
     for at, peer in enumerate(peers):
         peer.hear()
-        if peer.end.session in floor.outboxes.finished:
+        if peer.end.session in broker.outboxes.finished:
             peer.end.session.ended()
-            peers[at] = FuzzPeer(floor, chance)
-    floor.outboxes.finished.clear()
+            peers[at] = FuzzPeer(broker, chance)
+    broker.outboxes.finished.clear()
     draw = chance.random()
     if draw < 0.06:
         at = chance.randrange(PEERS)
         peers[at].end.session.ended()
-        peers[at] = FuzzPeer(floor, chance)
+        peers[at] = FuzzPeer(broker, chance)
     elif draw < 0.15:
         session = chance.choice(peers).end.session
         session.set_socket_full(not session.is_blocked)
     elif draw < 0.2:
-        operate(floor.core, chance, [b"hello", b"mail"])
-    floor.now_ns += int(chance.choice(STEPS_S) * SECOND_NS)
-    floor.core.set_time(floor.now_ns)
-    floor.timers.sweep(floor.now_ns, floor.now_ns)
-    floor.ebus.sweep(floor.now_ns)
+        operate(broker.core, chance, [b"hello", b"mail"])
+    broker.now_ns += int(chance.choice(STEPS_S) * SECOND_NS)
+    broker.core.set_time(broker.now_ns)
+    broker.timers.sweep(broker.now_ns, broker.now_ns)
+    broker.ebus.sweep(broker.now_ns)
     if draw > 0.9:
-        recount(floor.core)
-        check_table(floor)
-        check_slots(floor)
+        recount(broker.core)
+        check_table(broker)
+        check_slots(broker)
 
 
-def check_table(floor: Floor) -> None:
+def check_table(broker: FuzzBroker) -> None:
     """Every open request is known once, by its client and rid; every orphan is one; the sizes add up."""
-    requests = floor.ebus.requests
+    requests = broker.ebus.requests
     known: dict[int, bytes] = {}
     orphans: Counter[bytes] = Counter()
-    for address, asker in requests.askers.items():
-        assert asker.address == address
-        assert all(client.is_connected for client in asker.connections)
-        assert asker.is_standing_in == (not asker.connections), "just one of them is in the routes"
-        assert asker.is_connected, "what it took over from others finds its client through it"
-        rids = [*asker.open, *(rid for shelf in asker.shelves for rid in shelf.ended)]
+    for address, client_record in requests.client_records.items():
+        assert client_record.address == address
+        assert all(client.is_connected for client in client_record.connections)
+        assert client_record.is_away == (not client_record.connections), "just one of them is in the routes"
+        assert client_record.is_connected, "what it took over from others finds its client through it"
+        rids = [*client_record.open, *(rid for batch in client_record.batches for rid in batch.ended)]
         assert len(set(rids)) == len(rids), "a rid is open or has ended, once"
-        assert address not in requests.crowds or asker.is_standing_in
-        if not asker.connections and address not in requests.crowds:
+        assert address not in requests.crowds or client_record.is_away
+        if not client_record.connections and address not in requests.crowds:
             orphans.update(rids)
-            assert all(asker in requests.orphans[rid] for rid in rids)
-        for rid, number in asker.open.items():
+            assert all(client_record in requests.orphans[rid] for rid in rids)
+        for rid, number in client_record.open.items():
             assert number not in known, "two clients would be told of one message"
             known[number] = rid
-    assert {rid: len(askers) for rid, askers in requests.orphans.items()} == orphans
-    for m in floor.core.open_messages(EBUS):
+    assert {rid: len(client_records) for rid, client_records in requests.orphans.items()} == orphans
+    for m in broker.core.open_messages(EBUS):
         if m.is_answerable:
             assert known.pop(m.number, None) == m.client_id, "an open request that nobody would be told of"
-    assert all(is_on_disk(floor.core, number) for number in known), "the table knows what is not open"
-    check_shelves(requests)
+    assert all(is_on_disk(broker.core, number) for number in known), "the table knows what is not open"
+    check_batches(requests)
 
 
-def check_shelves(requests: Requests) -> None:
-    shelved = [ended for shelf in requests.shelves for ended in shelf.ended.values()]
-    assert requests.size == sum(len(ended.value) + len(ended.body) for ended in shelved)
-    assert requests.count == len(shelved)
+def check_batches(requests: Requests) -> None:
+    batched = [ended for batch in requests.batches for ended in batch.ended.values()]
+    assert requests.size == sum(len(ended.value) + len(ended.body) for ended in batched)
+    assert requests.count == len(batched)
     assert requests.count <= requests.answers_max
-    assert sorted(map(id, requests.shelves)) == sorted(
-        id(shelf) for asker in requests.askers.values() for shelf in asker.shelves
+    assert sorted(map(id, requests.batches)) == sorted(
+        id(batch) for client_record in requests.client_records.values() for batch in client_record.batches
     )
 
 
@@ -236,9 +236,9 @@ def is_on_disk(core: Core, number: int) -> bool:
     return any(line.tail.live > 0 and line.tail.find(number) >= 0 for line in lines)
 
 
-def check_slots(floor: Floor) -> None:
+def check_slots(broker: FuzzBroker) -> None:
     """What a worker does not hold it has room for."""
-    for session in floor.ebus.sessions.values():
+    for session in broker.ebus.sessions.values():
         assert isinstance(session, EbusSession)
         if session.is_worker and not session.is_leaving:
             taken = len(session.held) + session.slots_owed

@@ -25,7 +25,7 @@ from dragoman.wire.zmtp.frames import encode_message
 from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import End
 from tests.fuzz.emqp_messages import a_message, an_arrival, spoilt_bytes
-from tests.fuzz.rounds import Bookkeeper, Rounds, operate
+from tests.fuzz.rounds import RecordingBroker, Rounds, operate
 from tests.fuzz.zmtp import DOCUMENTED
 
 PEERS = 12
@@ -42,7 +42,7 @@ SHAPES = {
 }
 
 
-class Floor(Bookkeeper):
+class FuzzBroker(RecordingBroker):
     """A broker with some settings or others."""
 
     def __init__(self, chance: random.Random) -> None:
@@ -61,12 +61,12 @@ class Floor(Bookkeeper):
 class FuzzPeer:
     """The far end of one connection, and the invariants for what it hears."""
 
-    def __init__(self, floor: Floor, chance: random.Random) -> None:
+    def __init__(self, broker: FuzzBroker, chance: random.Random) -> None:
         self.listener, socket_type = chance.choice(SEATS)
         # A REQ peer is anonymous: under a known identity it would get the answers to what an earlier connection asked.
         identity = b"" if socket_type == b"REQ" else chance.choice(IDENTITIES)
         self.is_req = socket_type == b"REQ"
-        self.end = End(floor, self.listener, identity, socket_type)
+        self.end = End(broker, self.listener, identity, socket_type)
         self.is_steady = True  # it has not informed since the last look, so its shape is known
         self.is_plain_client = True  # it has never informed
         self.said = 0
@@ -139,11 +139,11 @@ def check_original(frames: list[bytes]) -> None:
             assert int(item.split(":")[1]) >= 0
 
 
-def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], Floor]:
+def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], FuzzBroker]:
     """One broker's day, the same in every run."""
     chance = random.Random(f"{seed}/{number}")
-    floor = Floor(chance)
-    peers = [FuzzPeer(floor, chance) for _ in range(PEERS)]
+    broker = FuzzBroker(chance)
+    peers = [FuzzPeer(broker, chance) for _ in range(PEERS)]
     ids = [b"id-%d" % n for n in range(40)]
     outcomes: Counter[str] = Counter()
     quiet = 0
@@ -164,37 +164,37 @@ def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], Floor]
                 raise
             outcomes[fault.code] += 1
             peer.end.session.ended()
-            peers[at] = FuzzPeer(floor, chance)
+            peers[at] = FuzzPeer(broker, chance)
         if count % 10 == 0:
-            between(floor, chance, peers, ids)
+            between(broker, chance, peers, ids)
     outcomes["quiet"] += quiet
-    floor.close_books()
-    return outcomes, floor
+    broker.close_books()
+    return outcomes, broker
 
 
-def between(floor: Floor, chance: random.Random, peers: list[FuzzPeer], ids: list[bytes]) -> None:
+def between(broker: FuzzBroker, chance: random.Random, peers: list[FuzzPeer], ids: list[bytes]) -> None:
     """A tick: the facts are kept, what was held goes out, time passes, and a peer may leave for another one."""
-    floor.commit()
+    broker.commit()
     for peer in peers:
         peer.hear(ids)
     draw = chance.random()
     if draw < 0.06:
         at = chance.randrange(PEERS)
         peers[at].end.session.ended()
-        peers[at] = FuzzPeer(floor, chance)
+        peers[at] = FuzzPeer(broker, chance)
     elif draw < 0.15:
         session = chance.choice(peers).end.session
         session.is_blocked = not session.is_blocked
         if not session.is_blocked:
-            floor.core.unblock(session)
+            broker.core.unblock(session)
     elif draw < 0.2:
-        operate(floor.core, chance, [b"mail", b"low", b"default"])
-    floor.now_ns += int(chance.choice(STEPS_S) * SECOND_NS)
-    floor.core.set_time(floor.now_ns)
-    floor.timers.sweep(floor.now_ns, floor.now_ns)
-    floor.emqp.sweep(floor.now_ns)
+        operate(broker.core, chance, [b"mail", b"low", b"default"])
+    broker.now_ns += int(chance.choice(STEPS_S) * SECOND_NS)
+    broker.core.set_time(broker.now_ns)
+    broker.timers.sweep(broker.now_ns, broker.now_ns)
+    broker.emqp.sweep(broker.now_ns)
     if draw > 0.9:
-        recount(floor.core)
+        recount(broker.core)
 
 
 STEPS_S = [0.0, 0.0, 0.01, 0.1, 0.3, 1.0, 2.5]

@@ -26,7 +26,7 @@ from dragoman.wire.zmtp.frames import encode_message
 from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import End
 from tests.fuzz.emqp_messages import mutated, spoilt_bytes
-from tests.fuzz.rounds import Bookkeeper, Rounds, some_settings
+from tests.fuzz.rounds import RecordingBroker, Rounds, some_settings
 from tests.fuzz.zmtp import DOCUMENTED
 
 PEERS = 12
@@ -61,7 +61,7 @@ STATUSES = [
 ]
 
 
-class Floor(Bookkeeper):
+class FuzzBroker(RecordingBroker):
     """A broker with some settings or others."""
 
     def __init__(self, chance: random.Random) -> None:
@@ -76,10 +76,10 @@ class Floor(Bookkeeper):
 class FuzzClient:
     """Asks, and holds every answer against its order."""
 
-    def __init__(self, floor: Floor, chance: random.Random) -> None:
-        self.floor = floor
+    def __init__(self, broker: FuzzBroker, chance: random.Random) -> None:
+        self.broker = broker
         is_req = chance.random() < 0.2
-        self.end = End(floor, "pingpong.client", b"", b"REQ" if is_req else b"DEALER")
+        self.end = End(broker, "pingpong.client", b"", b"REQ" if is_req else b"DEALER")
         self.is_json = chance.random() < 0.3
         self.is_spoilt = False
         self.asked: deque[bytes] = deque()
@@ -90,10 +90,12 @@ class FuzzClient:
             frames = [b"", chance.choice(WORDS)] if chance.random() < 0.5 else [chance.choice(STATUSES)]
             self.asked.append(b"?")
             return encode_message(mutated(chance, frames))
-        self.floor.orders += 1
+        self.broker.orders += 1
         # Twice: a number spoilt on its way must not be taken for another's.
         body = (
-            b"order %d %d" % (self.floor.orders, self.floor.orders) if chance.random() < 0.8 else chance.choice(BODIES)
+            b"order %d %d" % (self.broker.orders, self.broker.orders)
+            if chance.random() < 0.8
+            else chance.choice(BODIES)
         )
         self.asked.append(body)
         if self.is_json:
@@ -123,11 +125,11 @@ class FuzzClient:
 class FuzzWorker:
     """An honest one answers what it was given, in its order, with what it made of it. A mad one says anything."""
 
-    def __init__(self, floor: Floor, chance: random.Random) -> None:
-        self.end = End(floor, "pingpong.worker", chance.choice([b"", b"", b"twin", b"i" * 255]))
+    def __init__(self, broker: FuzzBroker, chance: random.Random) -> None:
+        self.end = End(broker, "pingpong.worker", chance.choice([b"", b"", b"twin", b"i" * 255]))
         self.is_mad = chance.random() < 0.3
         self.form = chance.choice(["plain", "plain", "package", "json"])
-        fixed = floor.dialects.pingpong.settings.form
+        fixed = broker.dialects.pingpong.settings.form
         if fixed and not self.is_mad:
             self.form = ["plain", "plain", "package", "json"][fixed]
         self.jobs: deque[tuple[bytes, bytes]] = deque()  # (mark, body)
@@ -185,15 +187,15 @@ class FuzzWorker:
 Player = FuzzClient | FuzzWorker
 
 
-def a_player(floor: Floor, chance: random.Random) -> Player:
-    return FuzzWorker(floor, chance) if chance.random() < 0.5 else FuzzClient(floor, chance)
+def a_player(broker: FuzzBroker, chance: random.Random) -> Player:
+    return FuzzWorker(broker, chance) if chance.random() < 0.5 else FuzzClient(broker, chance)
 
 
-def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], Floor]:
+def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], FuzzBroker]:
     """One broker's day, the same in every run."""
     chance = random.Random(f"{seed}/{number}")
-    floor = Floor(chance)
-    players = [a_player(floor, chance) for _ in range(PEERS)]
+    broker = FuzzBroker(chance)
+    players = [a_player(broker, chance) for _ in range(PEERS)]
     outcomes: Counter[str] = Counter()
     for count in range(1, inputs + 1):
         at = chance.randrange(PEERS)
@@ -210,40 +212,40 @@ def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], Floor]
                 raise
             outcomes[fault.code] += 1
             player.end.session.ended()
-            players[at] = a_player(floor, chance)
+            players[at] = a_player(broker, chance)
         if count % 7 == 0:
-            between(floor, chance, players)
-    floor.close_books()
-    return outcomes, floor
+            between(broker, chance, players)
+    broker.close_books()
+    return outcomes, broker
 
 
-def between(floor: Floor, chance: random.Random, players: list[Player]) -> None:
+def between(broker: FuzzBroker, chance: random.Random, players: list[Player]) -> None:
     """A tick: the facts are kept, what was held goes out, time passes, and a peer may leave for another one."""
-    floor.commit()
+    broker.commit()
     for player in players:
         player.hear()
     draw = chance.random()
     if draw < 0.08:
         at = chance.randrange(PEERS)
         players[at].end.session.ended()
-        players[at] = a_player(floor, chance)
+        players[at] = a_player(broker, chance)
     elif draw < 0.12:
         session = chance.choice(players).end.session
         session.set_socket_full(not session.is_blocked)
-    floor.now_ns += int(chance.choice(STEPS_S) * SECOND_NS)
-    floor.core.set_time(floor.now_ns)
-    floor.timers.sweep(floor.now_ns, floor.now_ns)
-    for dialect in floor.dialects.all:
-        dialect.sweep(floor.now_ns)
+    broker.now_ns += int(chance.choice(STEPS_S) * SECOND_NS)
+    broker.core.set_time(broker.now_ns)
+    broker.timers.sweep(broker.now_ns, broker.now_ns)
+    for dialect in broker.dialects.all:
+        dialect.sweep(broker.now_ns)
     if draw > 0.9:
-        recount(floor.core)
+        recount(broker.core)
         early = sum(
             size_of(ask)
             for session in [player.end.session for player in players]
             if isinstance(session, PingpongClient)
             for ask in session.asked
         )
-        assert early == floor.dialects.pingpong.early_size, "answers that wait are counted"
+        assert early == broker.dialects.pingpong.early_size, "answers that wait are counted"
 
 
 FUZZER = Rounds("pingpong", one_round)

@@ -17,7 +17,7 @@ from dragoman.dialects.emqp.settings import EmqpSettings
 from dragoman.model.units import SECOND_NS
 from dragoman_lab.sim.checks.facts import Chronicle
 from dragoman_lab.sim.checks.recount import agree, check_bounds, recount
-from tests.core.harness import FIRST_PLACE, House
+from tests.core.harness import FIRST_PLACE, InMemoryBroker
 
 ROUND = 1000  # inputs that one broker sees
 
@@ -32,7 +32,7 @@ def some_settings(chance: random.Random, timeouts_s: tuple[int, ...] = (0, 0, 4)
     return core
 
 
-class Bookkeeper(House):
+class RecordingBroker(InMemoryBroker):
     """A broker whose facts are kept block by block."""
 
     def __init__(self, core_settings: CoreSettings, emqp_settings: EmqpSettings | None = None) -> None:
@@ -76,7 +76,7 @@ def operate(core: Core, chance: random.Random, queues: list[bytes]) -> None:
 class Rounds:
     """A fuzzer: `one_round(seed, number, inputs)` is one broker's day, the same in every run."""
 
-    def __init__(self, name: str, one_round: Callable[[int, int, int], tuple[Counter[str], Bookkeeper]]) -> None:
+    def __init__(self, name: str, one_round: Callable[[int, int, int], tuple[Counter[str], RecordingBroker]]) -> None:
         self.name = name
         self.one_round = one_round
 

@@ -20,9 +20,9 @@ from dragoman.model.units import SECOND_NS
 from dragoman.wire.risp.reader import RispReader
 from dragoman.wire.risp.transcript import Transcript
 from dragoman_lab.sim.checks.recount import recount
-from tests.fuzz.rounds import Bookkeeper, Rounds, operate, some_settings
+from tests.dialects.rq.spelling import next_words
+from tests.fuzz.rounds import RecordingBroker, Rounds, operate, some_settings
 from tests.fuzz.rq_words import ANSWER, a_consume, an_operation, disowned, spoilt_bytes
-from tests.rq.spelling import next_words
 
 NODES = 12
 SIZE_MAX = 5000
@@ -43,7 +43,7 @@ SHAPES = {
 }
 
 
-class Floor(Bookkeeper):
+class FuzzBroker(RecordingBroker):
     """A broker with some settings or others."""
 
     def __init__(self, chance: random.Random) -> None:
@@ -59,18 +59,18 @@ class Floor(Bookkeeper):
 class FuzzNode:
     """The far end of one connection, and the invariants for what it hears. One that sent spoilt bytes is held to fewer of them."""
 
-    def __init__(self, floor: Floor, chance: random.Random) -> None:
-        self.floor = floor
-        floor.numbers += 1
-        self.number = floor.numbers
-        session = floor.dialects.session("rq")
+    def __init__(self, broker: FuzzBroker, chance: random.Random) -> None:
+        self.broker = broker
+        broker.numbers += 1
+        self.number = broker.numbers
+        session = broker.dialects.session("rq")
         assert isinstance(session, RqSession)
         self.session = session
         session.start()
         self.is_wild = False
         self.unanswered: dict[int, tuple[bytes, bool]] = {}  # id → body, and whether DELIVERED is the answer
         self.asked: Counter[int] = Counter()
-        self.heard: dict[str, Counter[int]] = {word: Counter() for word in ("DELIVERED", "REPLY", "UNDELIVERED")}
+        self.operations: dict[str, Counter[int]] = {word: Counter() for word in ("DELIVERED", "REPLY", "UNDELIVERED")}
         self.consumed = 0
         if chance.random() < 0.6:
             for _ in range(chance.randrange(1, 3)):
@@ -128,13 +128,13 @@ class FuzzNode:
             return
         if self.is_wild:
             return
-        self.heard[items[-1]][number] += 1
-        asked, delivered = self.asked[number], self.heard["DELIVERED"][number]
-        ended = self.heard["REPLY"][number] + self.heard["UNDELIVERED"][number]
+        self.operations[items[-1]][number] += 1
+        asked, delivered = self.asked[number], self.operations["DELIVERED"][number]
+        ended = self.operations["REPLY"][number] + self.operations["UNDELIVERED"][number]
         assert delivered <= asked, f"{number} was delivered more often than it was asked"
         assert ended <= asked, f"{number} ended more often than it was asked"
         if items[-1] == "REPLY":
-            assert self.heard["REPLY"][number] <= delivered, f"{number} was answered before it was delivered"
+            assert self.operations["REPLY"][number] <= delivered, f"{number} was answered before it was delivered"
             body = fields["PAYLOAD"].encode("latin-1")
             mine = b"%s%d/%d/" % (ANSWER, self.number, number)
             assert body.startswith(mine) or not body.startswith(ANSWER), f"{number} got another's answer: {body!r}"
@@ -158,15 +158,15 @@ def meanings(data: bytes, cuts: list[int]) -> tuple[list[tuple[object, ...]], st
         for start, stop in zip([0, *cuts], [*cuts, len(data)], strict=True):
             reader.feed(data[start:stop])
     except DOCUMENTED as fault:
-        return ear.heard, fault.code
-    return ear.heard, ""
+        return ear.operations, fault.code
+    return ear.operations, ""
 
 
-def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], Floor]:
+def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], FuzzBroker]:
     """One broker's day, the same in every run."""
     chance = random.Random(f"{seed}/{number}")
-    floor = Floor(chance)
-    nodes = [FuzzNode(floor, chance) for _ in range(NODES)]
+    broker = FuzzBroker(chance)
+    nodes = [FuzzNode(broker, chance) for _ in range(NODES)]
     outcomes: Counter[str] = Counter()
     for count in range(1, inputs + 1):
         at = chance.randrange(NODES)
@@ -189,42 +189,42 @@ def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], Floor]
         except DOCUMENTED as fault:
             outcomes[fault.code] += 1
             node.leave()
-            nodes[at] = FuzzNode(floor, chance)
+            nodes[at] = FuzzNode(broker, chance)
         if count % 10 == 0:
-            between(floor, chance, nodes)
+            between(broker, chance, nodes)
     if chance.random() < 0.3:
-        floor.dialects.rq.draining()
-        floor.dialects.rq.closing()
+        broker.dialects.rq.draining()
+        broker.dialects.rq.closing()
         for node in nodes:
             node.hear()
-    floor.close_books()
-    return outcomes, floor
+    broker.close_books()
+    return outcomes, broker
 
 
-def between(floor: Floor, chance: random.Random, nodes: list[FuzzNode]) -> None:
+def between(broker: FuzzBroker, chance: random.Random, nodes: list[FuzzNode]) -> None:
     """A tick: the facts are kept, what was held goes out, time passes, and a node may leave for another one."""
-    floor.commit()
+    broker.commit()
     for at, node in enumerate(nodes):
         node.hear()
         if node.session.is_finished:
             node.leave()
-            nodes[at] = FuzzNode(floor, chance)
+            nodes[at] = FuzzNode(broker, chance)
     draw = chance.random()
     if draw < 0.08:
         at = chance.randrange(NODES)
         nodes[at].leave()
-        nodes[at] = FuzzNode(floor, chance)
+        nodes[at] = FuzzNode(broker, chance)
     elif draw < 0.15:
         session = chance.choice(nodes).session
         session.set_socket_full(not session.is_blocked)
     elif draw < 0.2:
-        operate(floor.core, chance, [b"a", b"b", b"c"])
-    floor.now_ns += int(chance.choice(STEPS_S) * SECOND_NS)
-    floor.core.set_time(floor.now_ns)
-    floor.timers.sweep(floor.now_ns, floor.now_ns)
-    floor.dialects.rq.sweep(floor.now_ns)
+        operate(broker.core, chance, [b"a", b"b", b"c"])
+    broker.now_ns += int(chance.choice(STEPS_S) * SECOND_NS)
+    broker.core.set_time(broker.now_ns)
+    broker.timers.sweep(broker.now_ns, broker.now_ns)
+    broker.dialects.rq.sweep(broker.now_ns)
     if draw > 0.9:
-        recount(floor.core)
+        recount(broker.core)
 
 
 FUZZER = Rounds("rq", one_round)

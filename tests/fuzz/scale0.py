@@ -26,7 +26,7 @@ from dragoman.wire.zmtp.frames import encode_message
 from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import End
 from tests.fuzz.emqp_messages import mutated, spoilt_bytes
-from tests.fuzz.rounds import Bookkeeper, Rounds, some_settings
+from tests.fuzz.rounds import RecordingBroker, Rounds, some_settings
 from tests.fuzz.scale0_messages import a_message
 from tests.fuzz.zmtp import DOCUMENTED
 
@@ -62,7 +62,7 @@ TREES = [
 ]
 
 
-class Floor(Bookkeeper):
+class FuzzBroker(RecordingBroker):
     """A broker with some settings or others."""
 
     def __init__(self, chance: random.Random) -> None:
@@ -81,14 +81,14 @@ class Floor(Bookkeeper):
 class FuzzPeer:
     """The far end of one connection, and the invariants for what it hears."""
 
-    def __init__(self, floor: Floor, chance: random.Random) -> None:
-        self.floor = floor
+    def __init__(self, broker: FuzzBroker, chance: random.Random) -> None:
+        self.broker = broker
         self.listener, socket_type = chance.choice(SEATS)
         self.is_req = socket_type == b"REQ"
         self.is_worker = self.listener == "scale0.worker"
         # Under a known identity it would get the answers to what an earlier connection asked.
         self.identity = b"" if self.is_req else chance.choice(IDENTITIES)
-        self.end = End(floor, self.listener, self.identity, socket_type)
+        self.end = End(broker, self.listener, self.identity, socket_type)
         self.jobs: list[str] = []
         self.said = 0
         self.heard = 0
@@ -100,7 +100,7 @@ class FuzzPeer:
             return encode_message(
                 [chance.choice([b"\x01PING", b"\x01", b"\x00PING", b"\x01w1", b"x", b"\x01" + b"t" * 300])]
             )
-        frames = a_message(chance, self.is_worker, self.floor.now_ns / 1e9, self.floor.versions, self.jobs)
+        frames = a_message(chance, self.is_worker, self.broker.now_ns / 1e9, self.broker.versions, self.jobs)
         if chance.random() < 0.03:
             frames = mutated(chance, frames) or [b""]
             self.is_exact = False
@@ -158,11 +158,11 @@ class FuzzPeer:
         self.asked[asked] -= 1
 
 
-def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], Floor]:
+def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], FuzzBroker]:
     """One broker's day, the same in every run."""
     chance = random.Random(f"scale0/{seed}/{number}")
-    floor = Floor(chance)
-    peers = [FuzzPeer(floor, chance) for _ in range(PEERS)]
+    broker = FuzzBroker(chance)
+    peers = [FuzzPeer(broker, chance) for _ in range(PEERS)]
     outcomes: Counter[str] = Counter()
     for count in range(1, inputs + 1):
         at = chance.randrange(PEERS)
@@ -179,43 +179,43 @@ def one_round(seed: int, number: int, inputs: int) -> tuple[Counter[str], Floor]
                 raise
             outcomes[fault.code] += 1
             peer.end.session.ended()
-            peers[at] = FuzzPeer(floor, chance)
+            peers[at] = FuzzPeer(broker, chance)
         if count % 10 == 0:
-            between(floor, chance, peers)
-    floor.close_books()
-    return outcomes, floor
+            between(broker, chance, peers)
+    broker.close_books()
+    return outcomes, broker
 
 
-def between(floor: Floor, chance: random.Random, peers: list[FuzzPeer]) -> None:
+def between(broker: FuzzBroker, chance: random.Random, peers: list[FuzzPeer]) -> None:
     """A tick: the facts are kept, what was held goes out, time passes, and a peer may leave for another one."""
-    floor.commit()
+    broker.commit()
     for at, peer in enumerate(peers):
         peer.hear()
         if peer.end.session.is_finished:
             peer.end.session.ended()
-            peers[at] = FuzzPeer(floor, chance)
+            peers[at] = FuzzPeer(broker, chance)
     draw = chance.random()
     if draw < 0.06:
         at = chance.randrange(PEERS)
         peers[at].end.session.ended()
-        peers[at] = FuzzPeer(floor, chance)
+        peers[at] = FuzzPeer(broker, chance)
     elif draw < 0.13:
         session = chance.choice(peers).end.session
         session.set_socket_full(not session.is_blocked)
     elif draw < 0.16:
-        floor.reconfigure(chance)
+        broker.reconfigure(chance)
     elif draw < 0.17:
-        operator.purge(floor.core, b"mail", 5)
+        operator.purge(broker.core, b"mail", 5)
     elif draw < 0.172:
-        floor.core.refusing = DRAINING
-        floor.core.dispatch.is_stopped = True
-        floor.scale0.draining()
-    floor.now_ns += int(chance.choice(STEPS_S) * SECOND_NS)
-    floor.core.set_time(floor.now_ns)
-    floor.timers.sweep(floor.now_ns, floor.now_ns)
-    floor.scale0.sweep(floor.now_ns)
+        broker.core.refusing = DRAINING
+        broker.core.dispatch.is_stopped = True
+        broker.scale0.draining()
+    broker.now_ns += int(chance.choice(STEPS_S) * SECOND_NS)
+    broker.core.set_time(broker.now_ns)
+    broker.timers.sweep(broker.now_ns, broker.now_ns)
+    broker.scale0.sweep(broker.now_ns)
     if draw > 0.9:
-        recount(floor.core)
+        recount(broker.core)
 
 
 FUZZER = Rounds("scale0", one_round)

@@ -8,7 +8,7 @@ SEED = 20
 INPUTS = 20_000
 
 
-def test_whatever_nodes_say_the_broker_says_only_what_is_lawful() -> None:
+def test_whatever_nodes_send_the_broker_sends_only_valid_operations() -> None:
     outcomes = rq.FUZZER.run(INPUTS, SEED)
     assert sum(outcomes.values()) == INPUTS
     assert {"quiet", "PAYLOAD_TOO_LARGE", "OPERATION_WITHOUT_ID"} <= set(outcomes)

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.independent.hall import Hall
+from tests.independent.broker_with_peers import BrokerWithPeers
 
 
 @pytest.fixture(scope="module")
-def shared_hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
-    hall = Hall(tmp_path_factory.mktemp("hall") / "data")
-    yield hall
-    hall.end()
+def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerWithPeers]:
+    broker = BrokerWithPeers(tmp_path_factory.mktemp("broker") / "data")
+    yield broker
+    broker.end()
 
 
 @pytest.fixture
-def hall(shared_hall: Hall) -> Iterator[Hall]:
-    yield shared_hall
-    shared_hall.clear()
+def broker(shared_broker: BrokerWithPeers) -> Iterator[BrokerWithPeers]:
+    yield shared_broker
+    shared_broker.clear()

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from tests.independent.everybody import PEERS, PUBLISHING
-from tests.independent.hall import Hall
+from tests.independent.all_peers import PEERS, PUBLISHING
+from tests.independent.broker_with_peers import BrokerWithPeers
 from tests.independent.pingpong_peers import JsonWorker
 
 BODY = bytes(range(256))
@@ -21,9 +21,9 @@ def test_independent_peers_use_none_of_dragomans_code(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", PEERS)
-def test_an_independent_worker_answers_an_independent_client(hall: Hall, dialect: str) -> None:
-    queue = hall.queue(dialect)
-    worker, client = hall.worker(dialect, queue), hall.client(dialect)
+def test_an_independent_worker_answers_an_independent_client(broker: BrokerWithPeers, dialect: str) -> None:
+    queue = broker.queue(dialect)
+    worker, client = broker.worker(dialect, queue), broker.client(dialect)
     for number in range(20):
         asked = client.ask(queue, b"%d " % number + BODY)
         job, body = worker.take()
@@ -32,8 +32,8 @@ def test_an_independent_worker_answers_an_independent_client(hall: Hall, dialect
         assert client.outcome(asked) == ("answered", b"done %d " % number + BODY)
 
 
-def test_an_independent_pingpong_worker_of_the_json_form_answers(hall: Hall) -> None:
-    worker, client = hall.add(JsonWorker(hall.listeners)), hall.client("pingpong")
+def test_an_independent_pingpong_worker_of_the_json_form_answers(broker: BrokerWithPeers) -> None:
+    worker, client = broker.add(JsonWorker(broker.listeners)), broker.client("pingpong")
     for number in range(5):
         asked = client.ask("pingpong", b"order %d" % number)
         token, body = worker.take()
@@ -43,11 +43,11 @@ def test_an_independent_pingpong_worker_of_the_json_form_answers(hall: Hall) -> 
 
 
 @pytest.mark.parametrize("dialect", PEERS)
-def test_what_is_asked_before_any_worker_came_is_answered_when_one_comes(hall: Hall, dialect: str) -> None:
-    queue = hall.queue(dialect)
-    client = hall.client(dialect)
+def test_what_is_asked_before_any_worker_came_is_answered_when_one_comes(broker: BrokerWithPeers, dialect: str) -> None:
+    queue = broker.queue(dialect)
+    client = broker.client(dialect)
     asked = [client.ask(queue, b"early %d" % number) for number in range(5)]
-    worker = hall.worker(dialect, queue)
+    worker = broker.worker(dialect, queue)
     for _ in asked:
         job, body = worker.take()
         worker.answer(job, b"done " + body)
@@ -56,11 +56,11 @@ def test_what_is_asked_before_any_worker_came_is_answered_when_one_comes(hall: H
 
 
 @pytest.mark.parametrize("dialect", PEERS)
-def test_two_clients_hear_only_their_own_answers(hall: Hall, dialect: str) -> None:
-    queue = hall.queue(dialect)
-    clients = [hall.client(dialect), hall.client(dialect)]
+def test_two_clients_hear_only_their_own_answers(broker: BrokerWithPeers, dialect: str) -> None:
+    queue = broker.queue(dialect)
+    clients = [broker.client(dialect), broker.client(dialect)]
     asked = [(client, client.ask(queue, b"of %d" % number)) for number, client in enumerate(clients)]
-    worker = hall.worker(dialect, queue)
+    worker = broker.worker(dialect, queue)
     for _ in asked:
         job, body = worker.take()
         worker.answer(job, body)
@@ -69,9 +69,9 @@ def test_two_clients_hear_only_their_own_answers(hall: Hall, dialect: str) -> No
 
 
 @pytest.mark.parametrize("dialect", PUBLISHING)
-def test_an_independent_subscriber_hears_an_independent_publisher(hall: Hall, dialect: str) -> None:
-    topic = hall.queue()
-    subscriber, publisher = hall.subscriber(dialect, topic), hall.publisher(dialect)
+def test_an_independent_subscriber_hears_an_independent_publisher(broker: BrokerWithPeers, dialect: str) -> None:
+    topic = broker.queue()
+    subscriber, publisher = broker.subscriber(dialect, topic), broker.publisher(dialect)
     heard = None
     for _ in range(100):  # nobody is told when a subscription has arrived
         publisher.publish(topic, BODY)

@@ -9,7 +9,7 @@ import pytest
 from dragoman.journal import FactLog
 from dragoman.testing.disk import FakeDisk
 from tests.journal.journal_checks import JournalChecks
-from tests.journal.writing import opened
+from tests.journal.small_journals import opened
 
 
 class TestOnDisk(JournalChecks):

@@ -10,7 +10,7 @@ import pytest
 from dragoman.errors import JournalTooNew
 from dragoman.journal import Disk
 from dragoman.journal.tools.verify import verify
-from tests.journal.writing import BROKER_ID, append_numbers, numbers_in, opened, read_numbers, record
+from tests.journal.small_journals import BROKER_ID, append_numbers, numbers_in, opened, read_numbers, record
 
 FIXTURE = Path(__file__).parent / "fixture_v1"
 

@@ -11,7 +11,7 @@ from dragoman.journal import Disk, Journal
 from dragoman.journal.format import BLOCK_HEADER_SIZE, FORMAT_VERSION
 from dragoman.journal.settings import Durability
 from dragoman.testing.disk import FakeDisk
-from tests.journal.writing import (
+from tests.journal.small_journals import (
     BROKER_ID,
     DIRECTORY,
     SEGMENT_SIZE,
@@ -114,7 +114,7 @@ def test_a_block_larger_than_a_segment_is_taken(disk: FakeDisk) -> None:
     assert replayed_numbers(opened(disk)) == [1]
 
 
-def test_a_full_segment_asks_to_be_rolled_and_a_sealed_one_holds_no_unused_room(disk: FakeDisk) -> None:
+def test_a_full_segment_asks_to_be_rolled_and_a_sealed_one_has_no_unused_space(disk: FakeDisk) -> None:
     journal = opened(disk)
     fill_segment(journal, 1)
     journal.roll()

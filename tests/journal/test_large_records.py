@@ -22,7 +22,7 @@ from dragoman.model.facts.record_load import RecordLoad
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
 from dragoman.testing.disk import FakeDisk
-from tests.journal.writing import opened, segment_path
+from tests.journal.small_journals import opened, segment_path
 
 LARGE = 3 * PIECE_SIZE + 12_345
 FIRST_AT = SEGMENT_HEADER_SIZE + BLOCK_HEADER_SIZE

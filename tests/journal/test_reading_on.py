@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dragoman.journal import Block, JournalReader
 from dragoman.journal.disk import DiskFace
 from dragoman.testing.disk import FakeDisk
-from tests.journal.writing import BROKER_ID, DIRECTORY, append_numbers, numbers_in, opened
+from tests.journal.small_journals import BROKER_ID, DIRECTORY, append_numbers, numbers_in, opened
 
 
 class CountingDisk:

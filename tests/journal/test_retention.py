@@ -10,7 +10,7 @@ import pytest
 from dragoman.journal import Journal, retention
 from dragoman.journal.segments import SegmentInfo
 from dragoman.testing.disk import FakeDisk
-from tests.journal.writing import append_numbers, opened, read_numbers, record, replayed_numbers
+from tests.journal.small_journals import append_numbers, opened, read_numbers, record, replayed_numbers
 
 DAY_NS = 24 * 3600 * 1_000_000_000
 
@@ -31,7 +31,7 @@ def dropped(
     return retention.droppable(segments, checkpoint_no, live or set(), copied_lsn=copied_lsn, **wanted)
 
 
-def test_nothing_goes_while_there_is_room_and_no_age() -> None:
+def test_nothing_is_deleted_while_there_is_space_and_no_age() -> None:
     assert dropped(infos(6), 5) == []
 
 
@@ -48,7 +48,7 @@ def test_a_segment_with_live_bodies_stays_and_the_others_go() -> None:
     assert dropped(infos(6), 6, {1, 3}, size_max=0) == [2, 4, 5]
 
 
-def test_old_segments_go_by_age_even_with_room() -> None:
+def test_old_segments_are_deleted_by_age_even_with_space() -> None:
     assert dropped(infos(6), 6, age_max_ns=3 * DAY_NS, now_ns=6 * DAY_NS) == [1, 2]
 
 

@@ -22,7 +22,7 @@ from dragoman.journal.tools.salvage import salvage
 from dragoman.journal.tools.verify import verify
 from dragoman.testing.disk import FakeDisk
 from dragoman_lab.sim.machine.disk import PowerCut, SimDisk
-from tests.journal.writing import (
+from tests.journal.small_journals import (
     BROKER_ID,
     DIRECTORY,
     append_numbers,
@@ -269,7 +269,7 @@ class NoSuperblocks(FakeDisk):
         return super().open(path, create=create, write=write)
 
 
-def test_a_superblock_that_cannot_be_written_is_told_and_stops_nothing() -> None:
+def test_a_superblock_that_cannot_be_written_is_logged_and_stops_nothing() -> None:
     disk = NoSuperblocks()
     journal = rolled_live(disk)
     disk.fails = True
@@ -373,7 +373,7 @@ def step(journal: Journal, disk: SimDisk, rng: Random, number: int, kept: int, n
     return number, kept
 
 
-def test_what_is_cut_at_a_start_is_told_with_its_size(disk: FakeDisk) -> None:
+def test_a_cut_at_a_start_is_logged_with_its_size(disk: FakeDisk) -> None:
     journal = opened(disk)
     append_numbers(journal, 1, 2)
     journal.commit()

@@ -12,7 +12,7 @@ import pytest
 from dragoman.errors import JournalFailing, JournalFull
 from dragoman.journal import Disk, Journal
 from dragoman.testing.disk import FakeDisk
-from tests.journal.writing import DIRECTORY, SEGMENT_SIZE, append_numbers, opened, record, replayed_numbers
+from tests.journal.small_journals import DIRECTORY, SEGMENT_SIZE, append_numbers, opened, record, replayed_numbers
 
 BLOCK = 4000
 
@@ -85,7 +85,7 @@ def test_a_few_kilobytes_are_enough_for_the_checkpoint_that_lets_settled_segment
     assert len(journal.droppable((), 0, None, 0)) > 0
 
 
-def test_the_last_room_is_used_to_the_end_and_then_even_settling_waits(disk: FakeDisk) -> None:
+def test_the_last_space_is_used_to_the_end_and_then_even_settling_waits(disk: FakeDisk) -> None:
     disk.capacity = 3 * SEGMENT_SIZE
     journal = opened(disk)
     taken = until_full(journal)
@@ -127,7 +127,7 @@ def test_a_broker_restarts_on_a_full_disk_and_settles_there(disk: FakeDisk) -> N
     assert journal.commit() == taken + 1
 
 
-def test_a_checkpoint_without_room_is_left_out_and_nothing_else_suffers(disk: FakeDisk) -> None:
+def test_a_checkpoint_without_space_is_left_out_and_nothing_else_suffers(disk: FakeDisk) -> None:
     disk.capacity = 4 * SEGMENT_SIZE
     journal = opened(disk)
     append_numbers(journal, 1, 1)

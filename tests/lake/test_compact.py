@@ -142,7 +142,7 @@ def test_a_date_without_files_loses_its_directory(tmp_path: Path) -> None:
     assert values(lake, "lsn") == list(range(1, 13))
 
 
-def test_a_compactor_is_told_of_new_files(tmp_path: Path) -> None:
+def test_a_compactor_is_notified_of_new_files(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path))
     compactor = Compactor(lake, BROKER)
     w = LakeWriter(lake, BROKER_ID)

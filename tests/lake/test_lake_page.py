@@ -12,7 +12,7 @@ from dragoman.lake.writer import LakeWriter
 from dragoman.model.facts.layout import FACT_NAMES, WORKER_JOINED
 from dragoman.model.facts.records import FactLog
 from tests.lake.journals import BROKER_ID, NOON_NS, read_all
-from tests.model.test_columns import every_fact, facts_of
+from tests.model.facts.test_columns import every_fact, facts_of
 
 PAGE = Path(__file__).parents[2] / "docs/reference/lake.md"
 

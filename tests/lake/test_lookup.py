@@ -89,7 +89,7 @@ def as_the_lake_says(life: Life) -> list[dict[str, Any]]:
     return facts
 
 
-def test_a_life_from_the_lake_is_the_life_the_journal_told(
+def test_a_trace_from_the_lake_equals_the_trace_from_the_journal(
     data: Path, trimmed: Path, whole: list[dict[str, Any]]
 ) -> None:
     seen: set[str] = set()
@@ -108,7 +108,7 @@ def test_a_life_from_the_lake_is_the_life_the_journal_told(
 
 
 @pytest.mark.parametrize("is_by_id", [False, True])
-def test_what_happened_to_a_message_before_it_was_carried_forward_is_told_from_the_lake(
+def test_the_history_of_a_message_before_it_was_carried_forward_comes_from_the_lake(
     data: Path, tmp_path: Path, is_by_id: bool
 ) -> None:
     number, client_id, record = first_record(data / "journal")
@@ -187,7 +187,7 @@ def test_another_lake_is_named_by_the_command_the_settings_or_the_broker(
     assert lake_root(broker.data) == str(elsewhere)
 
 
-def test_the_facts_of_another_broker_are_not_told(data: Path, whole: list[dict[str, Any]]) -> None:
+def test_the_facts_of_another_broker_are_not_exported(data: Path, whole: list[dict[str, Any]]) -> None:
     number = whole[0]["message_no"]
     assert facts_of(str(data / "lake"), PLAN.broker_id, b"", {number})
     assert facts_of(str(data / "lake"), bytes(16), b"", {number}) == []
@@ -202,7 +202,7 @@ def test_the_command_says_that_facts_came_from_the_lake(
     assert "told from the lake" in out
 
 
-def test_a_lake_that_cannot_be_read_is_said_and_the_rest_is_told(
+def test_an_unreadable_lake_is_reported_and_the_rest_is_shown(
     trimmed: Path, data: Path, whole: list[dict[str, Any]], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     broken = tmp_path / "broken"

@@ -137,7 +137,7 @@ def test_a_second_sealer_of_the_same_journal_ends_at_once(tmp_path: Path) -> Non
         assert first.end() == 0
 
 
-def test_a_store_in_trouble_is_told_and_the_end_is_not_held_up(tmp_path: Path) -> None:
+def test_a_failing_store_is_logged_and_does_not_delay_the_end(tmp_path: Path) -> None:
     (tmp_path / "lake").write_text("in the way")
     with journal(tmp_path) as log, child(tmp_path, interval_s=0.05) as sealer:
         sealer.say(f"synced {append(log, 5)}")

@@ -113,7 +113,7 @@ def test_a_store_that_fails_for_a_while_is_asked_again(tmp_path: Path) -> None:
         assert found.sealed_lsn == 8
 
 
-def test_files_written_before_a_failure_are_told_with_the_next(tmp_path: Path) -> None:
+def test_files_written_before_a_failure_are_announced_with_the_next(tmp_path: Path) -> None:
     with journal(tmp_path) as log:
         append(log, 4, NOON_NS)
         last = append(log, 4, NOON_NS + DAY_NS)

@@ -162,9 +162,7 @@ def test_a_worker_that_says_it_has_begun_has_a_lease_of_its_own(new_broker: NewB
     assert values(lease.attributes)["dragoman.worker.id"] == values(work.attributes)["dragoman.worker.id"]
 
 
-def test_a_client_that_does_not_sample_is_left_alone_and_one_that_does_is_heard(
-    traced_broker: TracedBroker, collector: Receiver
-) -> None:
+def test_the_sampling_decision_of_a_client_is_obeyed(traced_broker: TracedBroker, collector: Receiver) -> None:
     broker = traced_broker("otel.sample_ratio=0")
     serve_one(broker, b"unsampled", f"traceparent:00-{TRACE_ID}-{PARENT_ID}-00".encode())
     serve_one(broker, b"plain")
@@ -269,7 +267,7 @@ def test_while_the_collector_is_away_spans_wait_and_status_says_so(new_broker: N
         assert len(collector.by_id()) == 8
 
 
-def test_what_was_not_told_before_a_stop_is_told_after_the_next_start(new_broker: NewBroker) -> None:
+def test_spans_that_were_not_exported_before_a_stop_are_exported_after_the_next_start(new_broker: NewBroker) -> None:
     with receiver(is_started=False) as collector:
         broker = new_broker(f"otel.endpoint={collector.endpoint}", "otel.interval_s=0.1").start()
         serve_one(broker, b"mail")
@@ -340,7 +338,7 @@ def test_an_exporter_that_ends_is_trouble_until_the_next_one_speaks(traced_broke
     wait_for("the trouble to be over", lambda: not otel_of(broker)["trouble"], TOLD_S)
 
 
-def test_a_request_that_is_too_large_is_told_in_parts(traced_broker: TracedBroker, collector: Receiver) -> None:
+def test_a_request_that_is_too_large_is_described_in_parts(traced_broker: TracedBroker, collector: Receiver) -> None:
     collector.spans_taken_max = 3
     broker = traced_broker()
     with Client(broker) as client, Worker(broker, b"mail", slots=10) as worker:

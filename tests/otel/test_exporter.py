@@ -95,9 +95,7 @@ def in_one_go(data: Path) -> dict[bytes, bytes]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_ended_at_any_step_it_tells_what_it_would_have_told_in_one_go(
-    tmp_path: Path, collector: Receiver, seed: int
-) -> None:
+def test_ended_at_any_step_it_reports_the_same_as_in_one_go(tmp_path: Path, collector: Receiver, seed: int) -> None:
     chance = random.Random(seed)
     last_lsn = fill(tmp_path, seed, 400)
     write_cursor(tmp_path, Cursor(BROKER_ID.hex(), 0))
@@ -127,7 +125,7 @@ def test_ended_at_any_step_it_tells_what_it_would_have_told_in_one_go(
     assert {span_id: type(span).FromString(expected[span_id]) for span_id, span in arrived.items()} == arrived
 
 
-def test_what_is_not_synced_is_not_told(tmp_path: Path, collector: Receiver) -> None:
+def test_nothing_is_sent_before_it_is_synced(tmp_path: Path, collector: Receiver) -> None:
     last_lsn = fill(tmp_path, 1, 50)
     write_cursor(tmp_path, Cursor(BROKER_ID.hex(), 0))
     with closing(Collector(collector.endpoint, {})) as sender:

@@ -87,6 +87,6 @@ def test_an_answer_of_any_bytes_breaks_nothing(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("data", [b"\x80", b"\x0a\x05abc", b"\x0b", b"\xff" * 11, b"\x09\x00"])
-def test_what_is_no_message_is_said_to_be_none(data: bytes) -> None:
+def test_bytes_that_are_no_message_are_reported(data: bytes) -> None:
     with pytest.raises(ValueError):
         read_fields(data)

@@ -84,7 +84,7 @@ def test_a_message_of_which_only_the_end_is_known_still_has_all_its_spans() -> N
     assert "dragoman.client.message.id" not in spans[0].attributes
 
 
-def test_the_same_facts_make_the_same_spans_whoever_reads_them() -> None:
+def test_the_same_facts_make_the_same_spans_for_every_reader() -> None:
     story = Story()
     m = story.accept(headers=TRACEPARENT)
     story.lease(m, 200)
@@ -98,7 +98,7 @@ def test_the_same_facts_make_the_same_spans_whoever_reads_them() -> None:
     assert not {span.span_id for span in other} & {span.span_id for span in first + last}
 
 
-def test_facts_before_the_cursor_are_remembered_and_not_told_again() -> None:
+def test_facts_before_the_cursor_are_remembered_and_not_exported_again() -> None:
     story = Story()
     m = story.accept(headers=TRACEPARENT)
     story.lease(m, 200)
@@ -168,7 +168,7 @@ def test_an_attempt_that_an_earlier_holder_settled_is_neither_success_nor_failur
     assert spans["message mail"].status == OK
 
 
-def test_until_a_worker_said_that_it_had_begun_it_is_its_lease() -> None:
+def test_until_a_worker_confirms_that_it_has_begun_the_lease_counts() -> None:
     story = Story()
     m = story.accept(dialect=words.RQ)
     story.lease(m, 200)
@@ -252,13 +252,13 @@ def test_a_traceparent_of_another_dialects_body_is_not_believed() -> None:
 
 
 @pytest.mark.parametrize("dialect", [words.EMQP, words.SCALE0])
-def test_a_client_that_says_it_samples_is_heard_whatever_the_share(dialect: int) -> None:
+def test_a_client_that_samples_is_traced_whatever_the_share(dialect: int) -> None:
     story = Story(ratio=0.0)
     m = story.accept(headers=TRACEPARENT, dialect=dialect)
     assert story.close(m, CANCELLED, words.BY_CLIENT, 300, worker_no=0, holder_no=0)[0].parent_id.hex() == PARENT_ID
 
 
-def test_a_queue_whose_name_is_not_known_is_told_by_its_number() -> None:
+def test_a_queue_whose_name_is_not_known_is_shown_by_its_number() -> None:
     story = Story()
     m = story.accept()
     m.queue_no = 9

@@ -11,7 +11,7 @@ import sys
 
 from dragoman.journal import Disk
 from dragoman.wire.zmtp.frames import encode_message
-from tests.runtime.kept_house import KeptHouse
+from tests.runtime.journaled_broker import JournaledBroker
 
 SHARED_BLOCK = [b"of one block %d" % n for n in range(3)]
 OWN_BLOCKS = [b"of its own block %d" % n for n in range(3)]
@@ -21,11 +21,11 @@ DELAY_S = 3600
 
 
 def write(directory: str) -> None:
-    house = KeptHouse(Disk(), directory)
-    client = house.client()
+    broker = JournaledBroker(Disk(), directory)
+    client = broker.client()
     client.request(b"mail", RETURNED, b"guarantee", b"returned")
     client.request(b"mail", DELAYED, b"delay:%d" % DELAY_S, b"delayed")
-    worker = house.serve(slots=1)
+    worker = broker.serve(slots=1)
     assert len(worker.jobs()) == 1
     client.give(
         b"".join(
@@ -36,11 +36,11 @@ def write(directory: str) -> None:
     for n, body in enumerate(OWN_BLOCKS):
         client.request(b"mail", body, b"", b"own-%d" % n)
     client.request(b"mail", LARGE, b"", b"large")
-    house.checkpoint()
+    broker.checkpoint()
     client.request(b"mail", LATER, b"", b"later")
-    house.checkpoint()
-    house.commit()
-    house.journal.close()
+    broker.checkpoint()
+    broker.commit()
+    broker.journal.close()
 
 
 if __name__ == "__main__":

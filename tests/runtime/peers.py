@@ -12,7 +12,7 @@ import zmq
 
 from dragoman.wire.zmtp.frames import encode_message
 from tests.runtime.daemon import Daemon
-from tests.wire.dialogue import opening
+from tests.wire.zmtp.dialogue import opening
 
 WAIT_S = 15.0
 VERSION = b"eMQP/1.0"

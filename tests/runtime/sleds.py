@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.wire.zmtp.frames import encode_message
-from tests.rq.spelling import risp
+from tests.dialects.rq.spelling import risp
 from tests.runtime.peers import VERSION
 
 # A one-byte frame of 1.0 takes three bytes, all of them 2: a reader that comes to it at any of them goes on to its end.

@@ -27,7 +27,7 @@ def test_new_work_is_refused_and_held_work_finishes_and_its_result_reaches_the_c
     assert not broker.lines("stopped before all work was answered; it will be given out again")
 
 
-def test_a_client_that_asked_for_nothing_is_told_of_the_refusal_too(broker: Daemon) -> None:
+def test_a_client_that_asked_for_nothing_is_notified_of_the_refusal_too(broker: Daemon) -> None:
     with Client(broker) as client, Worker(broker, b"slow") as worker:
         client.request(b"slow")
         worker.take()

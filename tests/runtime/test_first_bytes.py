@@ -12,8 +12,8 @@ from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import LISTENERS, SOCKET_TYPES, ZMTP_LISTENERS, Daemon
 from tests.runtime.peers import VERSION, Client, Peer, RawPeer, new_id
 from tests.runtime.sleds import bodies, post
-from tests.wire.dialogue import opening
 from tests.wire.test_first_bytes import HELLOS, REQUESTS
+from tests.wire.zmtp.dialogue import opening
 
 REFUSED = "peer refused by its first bytes"
 

@@ -10,7 +10,7 @@ import pytest
 from dragoman.journal import Disk
 from dragoman.journal.recovery.scan import read_segment_file
 from dragoman.model.words import DAMAGED
-from tests.runtime.kept_house import KeptHouse, bodies
+from tests.runtime.journaled_broker import JournaledBroker, bodies
 from tests.runtime.make_fixture import DELAY_S, DELAYED, LARGE, LATER, OWN_BLOCKS, RETURNED, SHARED_BLOCK
 
 FIXTURES = sorted(Path(__file__).parent.glob("fixture_v*"))
@@ -38,26 +38,26 @@ def is_version_1(directory: Path) -> bool:
 
 
 def test_every_waiting_message_is_delivered_and_goes_on_in_this_version(directory: Path) -> None:
-    house = KeptHouse(Disk(), str(directory))
-    assert bodies(house.serve()) == WAITING
-    house.pass_time(DELAY_S + 1)  # in which its worker is lost
-    house.checkpoint()
-    house = house.restarted()
-    house.pass_time(0.1)
-    assert sorted(bodies(house.serve())) == sorted([*WAITING, DELAYED])
-    house.journal.close()
+    broker = JournaledBroker(Disk(), str(directory))
+    assert bodies(broker.serve()) == WAITING
+    broker.pass_time(DELAY_S + 1)  # in which its worker is lost
+    broker.checkpoint()
+    broker = broker.restarted()
+    broker.pass_time(0.1)
+    assert sorted(bodies(broker.serve())) == sorted([*WAITING, DELAYED])
+    broker.journal.close()
 
 
 @pytest.mark.parametrize("body", [SHARED_BLOCK[1], OWN_BLOCKS[1], LARGE, RETURNED, DELAYED])
 def test_damage_costs_the_message_or_in_version_1_its_block(directory: Path, body: bytes) -> None:
     flip(directory, body)
     lost = SHARED_BLOCK if body in SHARED_BLOCK and is_version_1(directory) else [body]
-    house = KeptHouse(Disk(), str(directory))
-    house.pass_time(DELAY_S + 1)
-    assert sorted(bodies(house.serve())) == sorted(b for b in [*WAITING, DELAYED] if b not in lost)
-    found = list(house.core.state.quarantine.values())
+    broker = JournaledBroker(Disk(), str(directory))
+    broker.pass_time(DELAY_S + 1)
+    assert sorted(bodies(broker.serve())) == sorted(b for b in [*WAITING, DELAYED] if b not in lost)
+    found = list(broker.core.state.quarantine.values())
     assert [(m.last_reason, m.damage[:23]) for m in found] == [(DAMAGED, b"0000000001.seg at byte ")] * len(lost)
-    house.checkpoint()
-    house = house.restarted()
-    assert sorted(house.core.state.quarantine) == sorted(m.number for m in found)
-    house.journal.close()
+    broker.checkpoint()
+    broker = broker.restarted()
+    assert sorted(broker.core.state.quarantine) == sorted(m.number for m in found)
+    broker.journal.close()

@@ -15,7 +15,7 @@ from dragoman.journal import Journal, JournalSettings
 from dragoman.runtime.upkeep import Upkeep
 from dragoman.testing.disk import FakeDisk
 from tests.eventmq.waiting import wait_for
-from tests.journal.writing import DIRECTORY, append_numbers, segment_path
+from tests.journal.small_journals import DIRECTORY, append_numbers, segment_path
 from tests.runtime.conftest import NewBroker
 from tests.runtime.peers import Client, Worker, error_of
 

@@ -14,7 +14,7 @@ from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import LISTENERS, SOCKET_TYPES, Daemon
 from tests.runtime.peers import VERSION, Client, Peer, RawPeer, Worker, new_id, round_trip_ms
-from tests.wire.dialogue import opening, ready
+from tests.wire.zmtp.dialogue import opening, ready
 
 MB = 1_000_000
 

@@ -93,7 +93,7 @@ def test_a_full_disk_refuses_new_work_settles_held_work_and_recovers(
 
 
 @pytest.mark.long
-def test_work_waiting_on_a_full_disk_can_be_done_and_room_comes_back_without_a_restart(
+def test_work_waiting_on_a_full_disk_can_be_done_and_space_comes_back_without_a_restart(
     new_broker: NewBroker, small_disk: Path
 ) -> None:
     ballast = small_disk / "ballast"

@@ -17,7 +17,7 @@ def request(number: int, queue: bytes, body: bytes = b"") -> bytes:
     return encode_message([b"", VERSION, b"REQUEST", b"%d" % number, queue, b"", body])
 
 
-def test_what_a_client_said_in_one_breath_is_taken_in_its_order(common: Daemon) -> None:
+def test_what_a_client_sent_in_one_write_is_taken_in_its_order(common: Daemon) -> None:
     count = 40 * READ_PIECE_SIZE // len(request(1000, b"breath"))
     with RawPeer(common, "emqp.client") as client:
         client.greet(identity=b"breath")
@@ -38,7 +38,7 @@ def test_what_stands_behind_a_costly_question_is_answered_after_it(common: Daemo
         wait_for("the request", lambda: "behind" in str(common.ask("queues", prefix="behind")))
 
 
-def test_a_client_that_goes_at_once_is_heard_to_its_last_word(common: Daemon) -> None:
+def test_everything_that_a_client_sent_before_it_left_is_read(common: Daemon) -> None:
     count = 10 * READ_PIECE_SIZE // len(request(1000, b"gone"))
     with RawPeer(common, "emqp.client") as client:
         client.greet(identity=b"gone")

@@ -8,12 +8,12 @@ from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import SOCKET_TYPES, ZMTP_LISTENERS, Daemon
 from tests.runtime.peers import Client, RawPeer, Worker, new_id, round_trip_ms
-from tests.wire.dialogue import opening
+from tests.wire.zmtp.dialogue import opening
 
 MB = 1_000_000
 
 
-def test_connections_beyond_the_limit_are_closed_and_one_that_leaves_makes_room(new_broker: NewBroker) -> None:
+def test_connections_beyond_the_limit_are_closed_until_another_one_ends(new_broker: NewBroker) -> None:
     broker = new_broker("limits.connections_max=2").start()
     with RawPeer(broker, "emqp.client") as first, RawPeer(broker, "emqp.worker") as second:
         first.greet()

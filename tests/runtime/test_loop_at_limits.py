@@ -14,8 +14,8 @@ import zmq
 from dragoman.limits import FRAMES_MAX, HEADERS_SIZE_MAX, LOOP_HOLD_NS, SERVED_MAX, SUBSCRIPTIONS_MAX
 from dragoman.version import build_flavour
 from dragoman.wire.zmtp.frames import encode_message
+from tests.dialects.rq.sockets import SocketNode
 from tests.eventmq.waiting import wait_for
-from tests.rq.sockets import SocketNode
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import Daemon
 from tests.runtime.loop_floods import crossings, ebus, pingpong, rq, scale0

@@ -12,7 +12,7 @@ from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import Daemon
 from tests.runtime.peers import Client, Peer, RawPeer, Worker, new_id, round_trip_ms
-from tests.wire.dialogue import opening, ready
+from tests.wire.zmtp.dialogue import opening, ready
 
 pytestmark = pytest.mark.long
 
@@ -146,7 +146,7 @@ def test_a_message_that_is_cut_short_and_does_not_go_on_ends_its_connection(new_
         assert memory(broker)["unfinished"] < 4096
 
 
-def test_without_a_disk_senders_are_paused_until_a_worker_has_made_room(new_broker: NewBroker) -> None:
+def test_without_a_disk_senders_are_paused_until_a_worker_has_taken_work(new_broker: NewBroker) -> None:
     broker = new_broker(SETTING, durability="memory").start()
     count = 300
     with PeakMemory(broker) as peak, Client(broker) as client:

@@ -66,14 +66,14 @@ def test_a_changed_journal_size_takes_effect(new_broker: NewBroker, settings: Pa
         wait_for("the journal to keep to its new size", is_small)
 
 
-def test_a_setting_of_the_start_is_said_to_need_a_restart(configured: Daemon, settings: Path) -> None:
+def test_a_setting_of_the_start_is_reported_to_need_a_restart(configured: Daemon, settings: Path) -> None:
     settings.write_text("[schedules]\ntimezone = 'Europe/Zurich'\n")
     told = reload(configured)
     assert told["applied"] == []
     assert told["needs_restart"] == ["schedules.timezone"]
 
 
-def test_a_changed_address_is_said_to_need_a_restart_and_the_old_one_goes_on(
+def test_a_changed_address_is_reported_to_need_a_restart_and_the_old_one_goes_on(
     new_broker: NewBroker, settings: Path
 ) -> None:
     settings.write_text('[listen]\nemqp.client = "tcp://127.0.0.1:0"\n')

@@ -14,7 +14,7 @@ from dragoman.model.words import BY_OPERATOR
 from dragoman.runtime.upkeep import Upkeep
 from dragoman.testing.disk import FakeDisk
 from dragoman_lab.sim.checks.recount import recount
-from tests.runtime.kept_house import KeptHouse, bodies
+from tests.runtime.journaled_broker import JournaledBroker, bodies
 
 LARGE = 300_000
 STEP = 50_000
@@ -33,22 +33,22 @@ def segments_in_use(core: Core) -> dict[int, int]:
     return found
 
 
-def filled(disk: FakeDisk, head_max: int = 2, count: int = 12) -> KeptHouse:
+def filled(disk: FakeDisk, head_max: int = 2, count: int = 12) -> JournaledBroker:
     """Some messages in each of four segments."""
-    house = KeptHouse(disk, head_max=head_max)
-    client = house.client()
+    broker = JournaledBroker(disk, head_max=head_max)
+    client = broker.client()
     for segment in range(4):
         for number in range(count):
             client.request(b"mail", b"%d %d" % (segment, number))
-        house.checkpoint()
-    return house
+        broker.checkpoint()
+    return broker
 
 
 def test_a_count_in_steps_is_the_count_at_once() -> None:
-    house = filled(FakeDisk())
-    whole = live_count(house.core.state)
+    broker = filled(FakeDisk())
+    whole = live_count(broker.core.state)
     assert sorted(whole.counts.values()) == [12, 12, 12, 12]
-    count = LiveCount(house.core.state)
+    count = LiveCount(broker.core.state)
     steps = 1
     while count.walk(3):
         steps += 1
@@ -58,9 +58,9 @@ def test_a_count_in_steps_is_the_count_at_once() -> None:
 
 
 def test_a_message_that_comes_into_memory_during_a_count_is_not_missed() -> None:
-    house = filled(FakeDisk())
-    state = house.core.state
-    before = segments_in_use(house.core)
+    broker = filled(FakeDisk())
+    state = broker.core.state
+    before = segments_in_use(broker.core)
     count = LiveCount(state)
     assert count.walk(1)
     for number in sorted(before):  # out of the tail, before the walk has come to any but one of them
@@ -74,11 +74,11 @@ def test_a_message_that_comes_into_memory_during_a_count_is_not_missed() -> None
 @pytest.mark.parametrize("seed", range(30))
 def test_a_count_misses_no_segment_of_what_was_open_all_the_while(seed: int) -> None:
     chance = Random(seed)
-    house = filled(FakeDisk(), head_max=chance.choice([1, 2, 5]), count=chance.randint(1, 3))
-    state = house.core.state
-    client, worker = house.client(b"other"), house.serve(slots=0)
-    before = segments_in_use(house.core)
-    count, filling_no = LiveCount(state), house.journal.segments()[-1].segment_no
+    broker = filled(FakeDisk(), head_max=chance.choice([1, 2, 5]), count=chance.randint(1, 3))
+    state = broker.core.state
+    client, worker = broker.client(b"other"), broker.serve(slots=0)
+    before = segments_in_use(broker.core)
+    count, filling_no = LiveCount(state), broker.journal.segments()[-1].segment_no
     is_open = True
     while is_open:
         is_open = count.walk(chance.randint(1, 2))
@@ -93,90 +93,90 @@ def test_a_count_misses_no_segment_of_what_was_open_all_the_while(seed: int) -> 
         elif what == "cancel":
             message = state.take(chance.choice(sorted(before)))
             if message is not None:
-                house.core.cancel(message, BY_OPERATOR)
+                broker.core.cancel(message, BY_OPERATOR)
         elif what == "take":
             state.take(chance.choice(sorted(before)))
         elif what == "roll":
-            house.checkpoint()
-        house.commit()
-    used = {no for no in segments_in_use(house.core).values() if no < filling_no}
+            broker.checkpoint()
+        broker.commit()
+    used = {no for no in segments_in_use(broker.core).values() if no < filling_no}
     assert used <= set(count.counts)
-    recount(house.core)
+    recount(broker.core)
 
 
-def large_house(size: int = LARGE) -> KeptHouse:
-    house = KeptHouse(FakeDisk(), head_max=1)
-    client = house.client()
+def large_house(size: int = LARGE) -> JournaledBroker:
+    broker = JournaledBroker(FakeDisk(), head_max=1)
+    client = broker.client()
     for number in range(3):
         client.request(b"mail", b"%d " % number + b"x" * (size if number == 1 else 10))
-    house.checkpoint()
-    return house.restarted()
+    broker.checkpoint()
+    return broker.restarted()
 
 
-def carrier_of(house: KeptHouse) -> Carrier:
-    return Carrier(house.core.state, house.core.log, house.core.quarantine, 1)
+def carrier_of(broker: JournaledBroker) -> Carrier:
+    return Carrier(broker.core.state, broker.core.log, broker.core.quarantine, 1)
 
 
 def test_a_large_record_is_carried_piece_by_piece() -> None:
-    house = large_house()
-    carrier = carrier_of(house)
-    kept = house.core.state.kept
+    broker = large_house()
+    carrier = carrier_of(broker)
+    kept = broker.core.state.kept
     steps, is_open = 0, True
     while is_open:
         effort = kept.effort
         is_open = carrier.step(1000, STEP)
         assert kept.effort - effort < 2 * STEP
-        house.commit()
+        broker.commit()
         steps += 1
     assert steps >= LARGE // STEP
-    assert set(live_count(house.core.state).counts) == {house.journal.segments()[-1].segment_no}
-    house = house.restarted()
-    house.disk.unlink(house.segment(1))
-    assert sorted(body.split()[0] for body in bodies(house.serve())) == [b"0", b"1", b"2"]
+    assert set(live_count(broker.core.state).counts) == {broker.journal.segments()[-1].segment_no}
+    broker = broker.restarted()
+    broker.disk.unlink(broker.segment(1))
+    assert sorted(body.split()[0] for body in bodies(broker.serve())) == [b"0", b"1", b"2"]
 
 
 def test_a_message_that_ends_while_its_record_is_carried_is_not_carried() -> None:
-    house = large_house()
-    carrier = carrier_of(house)
+    broker = large_house()
+    carrier = carrier_of(broker)
     for _ in range(3):
         assert carrier.step(1000, STEP)
-    assert operator.purge(house.core, b"mail", 100)
-    size = house.core.log.size()
+    assert operator.purge(broker.core, b"mail", 100)
+    size = broker.core.log.size()
     assert not carrier.step(1000, STEP)
-    assert house.core.log.size() == size
-    recount(house.core)
+    assert broker.core.log.size() == size
+    recount(broker.core)
 
 
 def test_a_large_record_that_is_damaged_while_it_is_carried_stays_and_its_message_is_set_aside() -> None:
-    house = large_house()
-    carrier = carrier_of(house)
+    broker = large_house()
+    carrier = carrier_of(broker)
     assert carrier.step(1000, STEP)
-    disk = house.disk
+    disk = broker.disk
     assert isinstance(disk, FakeDisk)
-    disk.damage(house.segment(1), 200_000)
+    disk.damage(broker.segment(1), 200_000)
     while carrier.step(1000, STEP):
         pass
-    (m,) = house.core.state.quarantine.values()
+    (m,) = broker.core.state.quarantine.values()
     assert m.place >> PLACE_SHIFT == 1
-    recount(house.core)
+    recount(broker.core)
 
 
 def test_a_segment_stays_whose_only_message_came_into_memory_while_it_was_looked_for() -> None:
     """Retention as a whole, one message a sweep."""
-    house = filled(FakeDisk(), head_max=1, count=1)
-    journal: Journal = house.journal
-    upkeep = Upkeep(house.core, journal, set())
+    broker = filled(FakeDisk(), head_max=1, count=1)
+    journal: Journal = broker.journal
+    upkeep = Upkeep(broker.core, journal, set())
     upkeep.live_step = 1
     object.__setattr__(journal.settings, "age_max_s", 1)
-    now_ns = house.now_ns + 10**12
+    now_ns = broker.now_ns + 10**12
     before = {info.segment_no for info in journal.segments()}
     upkeep.sweep(now_ns)
-    for number in sorted(segments_in_use(house.core)):
-        house.core.state.take(number)
+    for number in sorted(segments_in_use(broker.core)):
+        broker.core.state.take(number)
     for _ in range(20):
         now_ns += 10**8
         upkeep.sweep(now_ns)
-    used = set(segments_in_use(house.core).values())
+    used = set(segments_in_use(broker.core).values())
     assert used <= {info.segment_no for info in journal.segments()} <= before
     assert used
     upkeep.close()

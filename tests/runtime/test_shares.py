@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 import pytest
 
+from tests.dialects.rq.sockets import SocketNode
 from tests.eventmq.waiting import wait_for
-from tests.rq.sockets import SocketNode
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import LISTENERS, SOCKET_TYPES, ZMTP_LISTENERS, Daemon
 from tests.runtime.peers import Client, RawPeer, Worker, round_trip_ms

@@ -11,8 +11,8 @@ import pytest
 
 from dragoman.wire.risp.words import CONSUMING, PAYLOAD
 from dragoman.wire.zmtp.frames import encode_message
+from tests.dialects.rq.spelling import risp
 from tests.eventmq.waiting import wait_for
-from tests.rq.spelling import risp
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import Daemon
 from tests.runtime.peers import VERSION, Client, RawPeer, Worker, round_trip_ms
@@ -95,7 +95,9 @@ def wait_accepted(broker: Daemon, count: int) -> None:
 
 
 @pytest.mark.parametrize("listener", ["emqp.client", "rq"])
-def test_clients_that_send_a_largest_message_each_at_once_are_all_heard(new_broker: NewBroker, listener: str) -> None:
+def test_messages_of_the_largest_size_from_many_clients_at_once_are_all_read(
+    new_broker: NewBroker, listener: str
+) -> None:
     broker = new_broker(SETTING).start()
     data = large_request()
     if listener == "rq":
@@ -162,7 +164,7 @@ def test_no_byte_behind_the_one_that_ended_a_connection_is_read_as_a_command(new
     assert "forged" not in [queue["queue"] for queue in broker.ask("queues")["queues"]]
 
 
-def test_what_an_rq_source_may_repeat_is_forgotten_when_others_need_the_room(new_broker: NewBroker) -> None:
+def test_what_an_rq_source_may_repeat_is_forgotten_when_others_need_the_memory(new_broker: NewBroker) -> None:
     broker = new_broker(SETTING).start()
     asks = risp("CLEAR ID=1 QUEUE=large") + payload(b"x" * (LARGEST - 1000)) + risp("REQUEST")
     with sending(broker, asks, 4, "rq") as sources:

@@ -15,7 +15,7 @@ RATIO_MAX = 3.0
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        description="All floods at once against a real broker; its good guests must not suffer."
+        description="All floods at once against a real broker; its good peers must not suffer."
     )
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--memory-max", type=int, default=256, help="MB")

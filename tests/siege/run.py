@@ -1,4 +1,4 @@
-"""A siege in rounds: the floods against the broker, then as much work beside it; in both the same guests ask.
+"""A siege in rounds: the floods against the broker, then as much work beside it; in both the same peers ask.
 
 The second half of a round is what the first is measured against: the machine is as busy, but nobody touches the broker.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 
 from tests.chaos.daemon import Daemon
-from tests.siege import attacks, guests
+from tests.siege import attacks, good_peers
 
 ROUNDS = 3
 MB = 1 << 20
@@ -32,7 +32,7 @@ _context = multiprocessing.get_context("spawn")
 
 @dataclass
 class Half:
-    """What the guests saw in one half of all rounds."""
+    """What the peers saw in one half of all rounds."""
 
     took_s: dict[str, list[float]] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
@@ -83,7 +83,7 @@ class Outcome:
             f"  lost or failed    {self.lost:8}",
             f"  probes failed     {len(self.probes_failed):8} of {self.probes} (/livez, /readyz, /metrics)",
         ]
-        for dialect in guests.DIALECTS:
+        for dialect in good_peers.DIALECTS:
             under, beside = self.under_attack.p99_ms(dialect), self.beside_work.p99_ms(dialect)
             lines.append(f"    {dialect:9} p99 {under:8.1f} ms / {beside:.1f} ms")
         lines += [f"  refused {count:>9} {code}" for code, count in self.refusals.most_common(20)]
@@ -95,13 +95,13 @@ class Outcome:
 
 
 def run(directory: Path, seconds: float, memory_max: int, durability: str = "os") -> Outcome:
-    # Attackers come from other addresses of loopback than the guests, so that shares by address count for them.
+    # Attackers come from other addresses of loopback than the peers, so that shares by address count for them.
     settings = (f"limits.memory_max={memory_max}", 'limits.exempt_addresses=["127.0.0.1"]')
     daemon = Daemon(directory / "data", durability, settings, http="tcp://127.0.0.1:0")
     daemon.start()
     outcome, began_s = Outcome(memory_max), time.monotonic()
     ready = directory / "ready"
-    workers = _context.Process(target=guests.serve, args=(daemon.data, ready), daemon=True)
+    workers = _context.Process(target=good_peers.serve, args=(daemon.data, ready), daemon=True)
     workers.start()
     try:
         _wait_for(ready, workers)
@@ -170,7 +170,7 @@ def _half(
 ) -> float:
     result = directory / "asked.json"
     result.unlink(missing_ok=True)
-    client = _context.Process(target=guests.ask, args=(daemon.data, half_s, result), daemon=True)
+    client = _context.Process(target=good_peers.ask, args=(daemon.data, half_s, result), daemon=True)
     for process in (*crowd, client):
         process.start()
     began_s, used_s = time.monotonic(), 0.0

@@ -11,7 +11,7 @@ from dragoman_spark.jobs.intake import Intake
 from dragoman_spark.jobs.options import Options
 from dragoman_spark.jobs.spark.session import open_session
 from dragoman_spark.jobs.stream import take_all
-from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.root import TableRoot
 from dragoman_spark.sources.catalog import Catalog
 
 SETTINGS = {
@@ -35,7 +35,7 @@ def main(lake: str, out: str) -> None:
     with open_session("killed", master="local[2]", conf=SETTINGS) as session:
         print("ready", flush=True)
         sys.stdin.readline()
-        take_all(Intake(session, Catalog(lake), Place(out), Options(), Lines()))
+        take_all(Intake(session, Catalog(lake), TableRoot(out), Options(), Lines()))
         print("done", flush=True)
 
 

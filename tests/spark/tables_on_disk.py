@@ -1,4 +1,4 @@
-"""Tables without Spark: folders of Parquet files written by hand, and what a place holds read back as plain rows."""
+"""Tables without Spark: folders of Parquet files written by hand, and what a root holds read back as plain rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.root import TableRoot
 from dragoman_spark.jobs.tables.table_store import GROWING, TableStore, read_stated_folders
 from dragoman_spark.schemas import Table
 from dragoman_spark.tables import TABLES
@@ -38,12 +38,12 @@ def write_rows(out: Path, table: Table, folder: str, rows: list[dict[str, Any]])
 
 def rows_of_all(out: Path, tables: Iterable[Table] = TABLES) -> dict[str, list[str]]:
     """The tables' rows, counts added up, in words and in order: two places that hold the same are equal."""
-    place = Place(str(out))
-    shelf, stated = TableStore(place), read_stated_folders(place)
+    root = TableRoot(str(out))
+    store, stated = TableStore(root), read_stated_folders(root)
     found = {}
     for table in tables:
-        folders = shelf.folders_read(table) if table in GROWING else {stated[table.name]}
-        records = [row for folder in folders for row in place.records(f"{table.name}/{folder}")]
+        folders = store.folders_read(table) if table in GROWING else {stated[table.name]}
+        records = [row for folder in folders for row in root.records(f"{table.name}/{folder}")]
         found[table.name] = in_words(table, records)
     return found
 

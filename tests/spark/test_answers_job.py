@@ -13,8 +13,8 @@ from dragoman.errors import BadObjectives, NoTables
 from dragoman_spark.jobs.intake import Intake
 from dragoman_spark.jobs.options import SILENT, Options
 from dragoman_spark.jobs.tables.answers import NAMES, answers
-from dragoman_spark.jobs.tables.place import Place
 from dragoman_spark.jobs.tables.refresh import refresh
+from dragoman_spark.jobs.tables.root import TableRoot
 from dragoman_spark.jobs.tables.table_store import read_table, write_stated
 from dragoman_spark.schemas import kind
 from dragoman_spark.sources.catalog import Catalog
@@ -63,7 +63,7 @@ def out(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("answers")
     file = lay(folder / "lake", story())
     catalog = Catalog(str(folder / "lake"))
-    Intake(spark, catalog, Place(str(folder / "out")), Options(), SILENT).take([file])
+    Intake(spark, catalog, TableRoot(str(folder / "out")), Options(), SILENT).take([file])
     return str(folder / "out")
 
 
@@ -113,7 +113,7 @@ def test_an_answer_can_be_had_for_another_instant_and_other_objectives(
 def test_stating_an_answer_again_takes_the_place_of_the_old(
     spark: SparkSession, out: str, stated: dict[str, list[Row]]
 ) -> None:
-    write_stated(Place(out), {"peers": answers(spark, out, Options())["peers"]})
+    write_stated(TableRoot(out), {"peers": answers(spark, out, Options())["peers"]})
     assert read_table(spark, out, "peers").collect() == stated["peers"]
 
 

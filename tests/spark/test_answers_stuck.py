@@ -120,7 +120,7 @@ def test_age_counts_from_due_where_it_was_never_tried_and_from_accepted_where_it
     assert (age_ms["1.2"], age_ms["1.3"], age_ms["1.9"]) == (0.0, 9_997_000.0, 9_991_000.0)
 
 
-def test_a_queue_without_a_name_and_a_dialect_are_told_in_words(rows: list[Row]) -> None:
+def test_a_queue_without_a_name_and_a_dialect_are_described_in_words(rows: list[Row]) -> None:
     row = next(row for row in rows if row["message"] == "1.12")
     assert (row["queue"], row["client_dialect"], row["state"]) == ("#9", "emqp", "waiting")
 

@@ -21,7 +21,7 @@ from dragoman_spark.jobs.intake import Intake
 from dragoman_spark.jobs.options import SILENT, Options
 from dragoman_spark.jobs.plan import plan
 from dragoman_spark.jobs.tables.delta import begin, is_delta, publish, read_delta
-from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.root import TableRoot
 from dragoman_spark.jobs.tables.table_store import GROWING, STATED, Layer, write_layers
 from dragoman_spark.schemas import Table
 from dragoman_spark.sources.catalog import Catalog
@@ -33,11 +33,11 @@ from tests.spark.tables_on_disk import in_words, rows_of_all, write_rows
 
 
 class Out:
-    """A place of tables whose batches are written by hand: of `messages` two rows each."""
+    """A root of tables whose batches are written by hand: of `messages` two rows each."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.place = Place(str(folder))
+        self.root = TableRoot(str(folder))
 
     def write(self, batch: int, *numbers: int) -> None:
         for table in GROWING:
@@ -45,12 +45,12 @@ class Out:
             write_rows(self.folder, table, f"batch={batch}", rows)
 
     def commit(self, batch: int) -> None:
-        states.commit(self.place, replace(states.BEFORE_ALL, batch=batch))
+        states.commit(self.root, replace(states.BEFORE_ALL, batch=batch))
 
     def batch(self, batch: int, *numbers: int) -> None:
         self.write(batch, *numbers)
         self.commit(batch)
-        publish(self.place)
+        publish(self.root)
 
     @property
     def log(self) -> DeltaTable:
@@ -69,7 +69,7 @@ def message(number: int) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = Out(tmp_path_factory.mktemp("made"))
-    begin(found.place)
+    begin(found.root)
     found.batch(-1, 1, 2)
     found.batch(0, 3, 4)
     return found.folder
@@ -87,14 +87,14 @@ def test_a_table_has_what_its_batches_added(out: Out) -> None:
 
 def test_a_batch_that_is_published_again_adds_nothing(out: Out) -> None:
     version = out.log.version()
-    publish(out.place)
-    begin(out.place)
+    publish(out.root)
+    begin(out.root)
     assert (out.numbers, out.log.version()) == ([1, 2, 3, 4], version)
 
 
 def test_what_died_between_writing_and_committing_is_seen_by_nobody(out: Out) -> None:
     out.write(1, 5, 6)
-    publish(out.place)
+    publish(out.root)
     assert out.numbers == [1, 2, 3, 4]
     out.batch(1, 5, 6, 7)
     assert out.numbers == [1, 2, 3, 4, 5, 6, 7], "done again, it need not be of the same facts"
@@ -104,7 +104,7 @@ def test_what_died_between_the_state_and_the_log_is_mended_by_the_next_command(o
     out.write(1, 5, 6)
     out.commit(1)
     assert out.numbers == [1, 2, 3, 4]
-    begin(out.place)
+    begin(out.root)
     assert out.numbers == [1, 2, 3, 4, 5, 6]
 
 
@@ -112,13 +112,13 @@ def test_an_old_look_at_the_tables_changes_nothing(out: Out) -> None:
     """As of a command that stood still for long, where no lock keeps two of them apart."""
     out.batch(1, 5)
     (out.folder / "progress/batch=1/state.json").unlink()
-    publish(out.place)
+    publish(out.root)
     assert out.numbers == [1, 2, 3, 4, 5]
 
 
 def test_a_state_that_was_lost_begins_again(out: Out) -> None:
-    out.place.remove("progress")
-    begin(out.place)
+    out.root.remove("progress")
+    begin(out.root)
     assert out.numbers == []
     out.batch(-1, 1, 2)
     assert out.numbers == [1, 2]
@@ -128,8 +128,8 @@ def test_a_fold_takes_the_place_of_its_batches_at_one_stroke(out: Out) -> None:
     version = out.log.version()
     for table in GROWING:
         write_rows(out.folder, table, "base=0", [message(n) for n in (1, 2, 3, 4)] if table == MESSAGES else [])
-    write_layers(out.place, [Layer("base=0", 0, 99)])
-    publish(out.place)
+    write_layers(out.root, [Layer("base=0", 0, 99)])
+    publish(out.root)
     assert out.log.version() == version + 1
     assert out.numbers == [1, 2, 3, 4]
     assert [Path(file).parent.name for file in out.log.file_uris()] == ["base=0"]
@@ -150,15 +150,15 @@ def test_the_log_says_within_which_bounds_a_file_lies(out: Out) -> None:
 def test_tables_that_were_never_kept_so_get_no_log(tmp_path: Path) -> None:
     plain = Out(tmp_path)
     plain.batch(0, 1)
-    assert not is_delta(plain.place)
+    assert not is_delta(plain.root)
     assert not list(tmp_path.glob("*/_delta_log"))
 
 
 def test_a_table_made_whole_takes_the_place_of_the_one_before(out: Out) -> None:
     for number, names in enumerate((["mail", "images"], ["mail"]), start=1):
         write_rows(out.folder, QUEUES, f"stated={number}", [{"queue": name} for name in names])
-        out.place.write(STATED, json.dumps({"queues": f"stated={number}"}).encode())
-        publish(out.place)
+        out.root.write(STATED, json.dumps({"queues": f"stated={number}"}).encode())
+        publish(out.root)
     assert list(pl.read_delta(str(out.folder / "queues"))["queue"]) == ["mail"]
     assert sorted(pl.read_delta(str(out.folder / "queues"), version=1)["queue"]) == ["images", "mail"]
 
@@ -169,12 +169,12 @@ def test_polars_duckdb_and_spark_see_what_the_pipeline_wrote(spark: SparkSession
     print("seed", seed)
     lake, folder = tmp_path / "lake", tmp_path / "out"
     first, second = cut(facts_by_chance(seed, 300), 2)
-    begin(Place(str(folder)))
+    begin(TableRoot(str(folder)))
     _batch(spark, lake, folder, first, is_killed=False)
     _batch(spark, lake, folder, second, is_killed=True)
     truth = rows_of_all(folder, GROWING)
     assert in_words(MESSAGES, _read(folder, MESSAGES)) != truth["messages"], "the second batch is not in the log yet"
-    begin(Place(str(folder)))
+    begin(TableRoot(str(folder)))
     for table in GROWING:
         assert in_words(table, _read(folder, table)) == truth[table.name], table.name
     rows = read_delta(spark, str(folder), "crossings").toArrow().to_pylist()
@@ -191,12 +191,12 @@ def _read(folder: Path, table: Table) -> list[dict[str, Any]]:
 
 def _batch(spark: SparkSession, lake: Path, folder: Path, facts: list[Fact], is_killed: bool) -> None:
     """One batch of these facts; a killed one gets as far as its committed state, and its tables' logs no more."""
-    place, catalog = Place(str(folder)), Catalog(str(lake))
+    root, catalog = TableRoot(str(folder)), Catalog(str(lake))
     file = lay(lake, facts)
-    intake = Intake(spark, catalog, place, Options(format="delta"), SILENT)
+    intake = Intake(spark, catalog, root, Options(format="delta"), SILENT)
     if not is_killed:
         intake.take([file])
         return
     chosen = plan(intake.state.done, intake.state.held, [file], catalog.files, hold_batches=1)
     assert chosen.take
-    Advance(spark, place, catalog, intake.state, intake.state.batch + 1).take(chosen, catalog.spans([file]))
+    Advance(spark, root, catalog, intake.state, intake.state.batch + 1).take(chosen, catalog.spans([file]))

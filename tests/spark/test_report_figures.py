@@ -27,7 +27,7 @@ def test_a_wait_of_nothing_is_drawn_at_the_foot_and_labelled() -> None:
 
 
 @pytest.mark.parametrize(("low_ms", "high_ms"), [(1.21, 2.43), (0.31, 0.9), (100.0, 250.0)])
-def test_a_narrow_range_is_told_by_its_ends(low_ms: float, high_ms: float) -> None:
+def test_a_narrow_range_is_described_by_its_ends(low_ms: float, high_ms: float) -> None:
     ticks = look.duration_ticks(low_ms, high_ms)
     assert len(ticks) >= 2
     assert all(low_ms <= tick <= high_ms for tick in ticks)

@@ -102,7 +102,7 @@ def test_of_several_masters_one_has_to_be_there() -> None:
         _reach(f"spark://127.0.0.1:{unused_port()},127.0.0.1:{server.getsockname()[1]}", "spark://", 7077)
 
 
-def test_a_missing_file_is_said_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(PipelineFailed) as raised, readable():
         spark.read.parquet(str(tmp_path / "nothing"))
     assert "PATH_NOT_FOUND" in str(raised.value)
@@ -111,7 +111,7 @@ def test_a_missing_file_is_said_in_one_line(spark: SparkSession, tmp_path: Path)
     assert isinstance(raised.value.__cause__, AnalysisException)
 
 
-def test_what_fails_inside_a_task_is_said_by_its_innermost_cause(spark: SparkSession) -> None:
+def test_a_failure_inside_a_task_is_reported_by_its_innermost_cause(spark: SparkSession) -> None:
     with pytest.raises(PipelineFailed) as raised, readable():
         spark.range(1).select(F.raise_error(F.lit("row 7 is odd"))).collect()
     assert "row 7 is odd" in str(raised.value)

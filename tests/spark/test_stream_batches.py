@@ -13,7 +13,7 @@ from dragoman_spark.jobs.check import check
 from dragoman_spark.jobs.intake import Intake
 from dragoman_spark.jobs.options import SILENT, Differences, Options
 from dragoman_spark.jobs.plan import File
-from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.root import TableRoot
 from dragoman_spark.jobs.tables.table_store import TableStore
 from dragoman_spark.sources.catalog import Catalog
 from tests.spark.lives_by_chance import facts_by_chance, to_arrow
@@ -29,7 +29,7 @@ class Pipeline:
 
     def begin(self) -> None:
         """As after a start: all that is known is on disk."""
-        self.intake = Intake(self.spark, Catalog(str(self.lake)), Place(str(self.out)), Options(), SILENT)
+        self.intake = Intake(self.spark, Catalog(str(self.lake)), TableRoot(str(self.out)), Options(), SILENT)
 
     def batch(self, *files: File) -> None:
         self.intake.take(files)
@@ -38,7 +38,7 @@ class Pipeline:
         return check(self.spark, str(self.lake), str(self.out), Options(), SILENT)
 
     def read(self, name: str) -> DataFrame:
-        return TableStore(Place(str(self.out))).read(self.spark, name)
+        return TableStore(TableRoot(str(self.out))).read(self.spark, name)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_late_doubled_and_overlapping_files_give_what_one_batch_gives(pipeline: 
     facts = facts_by_chance(seed, 500)
     others = facts_by_chance(seed + 1, 300, broker_id=8)
     files = [*lay_all(pipeline.lake, cut(facts, 9)), *lay_all(pipeline.lake, cut(others, 5))]
-    # Listed nowhere while the stream looks for them: these are late, the first by one batch, the other by all.
+    # Not listed while the stream looks for them: these are late, the first by one batch, the other by all.
     for late in (files[2], files[4]):
         (pipeline.lake / late.path).rename(pipeline.lake / late.part.name)
     overlap = lay(pipeline.lake, [fact for fact in facts[150:170] if fact["at"].date() == facts[150]["at"].date()])
@@ -116,8 +116,8 @@ class PowerCut(Exception):
     """The machine is gone."""
 
 
-class Dying(Place):
-    """A place at which everything can be written but the state: the batch dies with its last step."""
+class Dying(TableRoot):
+    """A root at which everything can be written but the state: the batch dies with its last step."""
 
     def write(self, name: str, data: bytes) -> None:
         if name.endswith("state.json"):

@@ -17,7 +17,7 @@ from dragoman_spark.jobs.check import check
 from dragoman_spark.jobs.intake import Intake
 from dragoman_spark.jobs.options import SILENT, Options
 from dragoman_spark.jobs.stream import take_all
-from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.root import TableRoot
 from dragoman_spark.jobs.tables.table_store import TableStore
 from dragoman_spark.sources.catalog import Catalog
 from tests.spark.lives_by_chance import Fact, facts_by_chance
@@ -90,14 +90,14 @@ def test_ten_kills_in_the_middle_of_a_batch_leave_not_one_wrong_row(spark: Spark
             child.kill()
     for lot in lots:
         lay(lake, lot)
-    intake = Intake(spark, Catalog(str(lake)), Place(str(out)), Options(), SILENT)
+    intake = Intake(spark, Catalog(str(lake)), TableRoot(str(out)), Options(), SILENT)
     assert intake.state.facts < len(facts), "nothing was left to do: the kills came too late"
     take_all(intake)
     assert intake.state.facts == len(facts)
     found = check(spark, str(lake), str(out), Options(), SILENT)
     assert found.examples_by_table == {}
     assert found.rows_by_table["messages"] == 0
-    assert TableStore(Place(str(out))).read(spark, "messages").count() == sum(fact["kind"] == 9 for fact in facts)
+    assert TableStore(TableRoot(str(out))).read(spark, "messages").count() == sum(fact["kind"] == 9 for fact in facts)
 
 
 def _shuffled_a_little(lots: list[list[Fact]], chance: random.Random) -> deque[list[Fact]]:

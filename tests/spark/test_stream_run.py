@@ -21,7 +21,7 @@ from dragoman_spark.jobs.options import SILENT, Options
 from dragoman_spark.jobs.state import last_state
 from dragoman_spark.jobs.stream import run, watch
 from dragoman_spark.jobs.tables.compact import compact
-from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.root import TableRoot
 from dragoman_spark.jobs.tables.table_store import TableStore, read_table
 from dragoman_spark.sources.catalog import Catalog
 from tests.spark.lives_by_chance import Fact, facts_by_chance
@@ -62,7 +62,7 @@ def test_whatever_is_done_to_the_tables_they_say_what_the_lake_says(spark: Spark
     lay_all(lake, lots[2:4])
 
     def facts_done() -> int:
-        state = last_state(Place(str(out)))
+        state = last_state(TableRoot(str(out)))
         return state.facts if state else 0
 
     def differing() -> dict[str, int]:
@@ -96,13 +96,13 @@ def test_whatever_is_done_to_the_tables_they_say_what_the_lake_says(spark: Spark
     rows = read_table(spark, str(out), "attempts").count()
     folded = compact(spark, str(out), Options(), SILENT)
     assert folded.rows_by_table["attempts"] == rows
-    assert [path.name for path in (out / "attempts").iterdir()] == [TableStore(Place(str(out))).layers[0].folder]
+    assert [path.name for path in (out / "attempts").iterdir()] == [TableStore(TableRoot(str(out))).layers[0].folder]
     assert differing() == {}
 
     # All of it anew, and nothing is taken again.
     assert backfill(*where, Options(), None, SILENT).facts == len(facts)
     assert differing() == {}
-    assert Intake(spark, Catalog(str(lake)), Place(str(out)), Options(), SILENT).pending() == []
+    assert Intake(spark, Catalog(str(lake)), TableRoot(str(out)), Options(), SILENT).pending() == []
 
     # What the lake has lost cannot be made anew.
     shutil.rmtree(lake / f"facts/history/date={facts[0]['at'].date()}")
@@ -110,7 +110,7 @@ def test_whatever_is_done_to_the_tables_they_say_what_the_lake_says(spark: Spark
         backfill(*where, Options(), None, SILENT)
 
 
-def test_a_lake_without_a_file_is_said_to_be_empty(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_lake_without_a_file_is_reported_as_empty(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(LakeEmpty):
         run(spark, str(tmp_path / "lake"), str(tmp_path / "out"), Options(), SILENT)
 
@@ -130,5 +130,5 @@ def test_what_was_never_made_is_not_there(spark: SparkSession, tmp_path: Path, j
 
 def test_two_commands_do_not_write_the_same_tables(spark: SparkSession, tmp_path: Path) -> None:
     out = str(tmp_path / "out")
-    with Place(out).writing(), pytest.raises(OutBusy):
+    with TableRoot(out).writing(), pytest.raises(OutBusy):
         compact(spark, out, Options(), SILENT)

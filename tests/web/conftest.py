@@ -13,7 +13,7 @@ from dragoman.runtime.config.listeners import ALL_LISTENERS
 from tests.runtime.daemon import FREE, Daemon
 from tests.web.visitor import Visitor
 
-NewHouse = Callable[..., Daemon]
+NewBroker = Callable[..., Daemon]
 
 
 def daemon_with_page(data: Path, *settings: str, **options: Any) -> Daemon:
@@ -21,7 +21,7 @@ def daemon_with_page(data: Path, *settings: str, **options: Any) -> Daemon:
 
 
 @pytest.fixture
-def new_house(tmp_path: Path) -> Iterator[NewHouse]:
+def new_broker(tmp_path: Path) -> Iterator[NewBroker]:
     """Makes a broker that is not yet started."""
     made: list[Daemon] = []
 
@@ -36,19 +36,19 @@ def new_house(tmp_path: Path) -> Iterator[NewHouse]:
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """One that the tests of a file share: queues have names of their own there."""
-    broker = daemon_with_page(tmp_path_factory.mktemp("house") / "data", "queues.quarantine_after=1").start()
+    broker = daemon_with_page(tmp_path_factory.mktemp("broker") / "data", "queues.quarantine_after=1").start()
     yield broker
     broker.kill()
 
 
 @pytest.fixture
-def visitor(house: Daemon) -> Visitor:
-    return Visitor(house)
+def visitor(broker: Daemon) -> Visitor:
+    return Visitor(broker)
 
 
 @pytest.fixture(scope="module")
-def app(house: Daemon) -> Iterator[App]:
-    with App(f"file:{house.data}") as made:
+def app(broker: Daemon) -> Iterator[App]:
+    with App(f"file:{broker.data}") as made:
         yield made

@@ -11,7 +11,7 @@ from pathlib import Path
 from dragoman.cli.demo.cast import Clients, Workers
 from dragoman.cli.demo.tally import Tally
 from dragoman.client.app import App
-from tests.cli.broker import Servant
+from tests.cli.broker import FakeWorker
 from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
 
@@ -21,7 +21,8 @@ HOSTILE_QUEUE = "<script>alert('queue')</script>"
 
 @contextmanager
 def all_dialects(data: Path) -> Iterator[Tally]:
-    """Clients of all five ask workers of all five, until the block ends."""
+    """Clients of all five ask workers of all five, until the block ends; then every client gets its answer before the workers leave, so
+    that nothing is left open."""
     tally = Tally()
     loop = asyncio.new_event_loop()
     ready, stop = threading.Event(), asyncio.Event()
@@ -34,6 +35,7 @@ def all_dialects(data: Path) -> Iterator[Tally]:
             clients.start()
             ready.set()
             await stop.wait()
+            await clients.finish()
             await clients.stop()
         except BaseException as fault:
             faults.append(fault)
@@ -50,16 +52,17 @@ def all_dialects(data: Path) -> Iterator[Tally]:
     finally:
         loop.call_soon_threadsafe(stop.set)
         thread.join(START_S)
+        assert not thread.is_alive(), "the load does not end"
         loop.close()
 
 
-def furnish(house: Daemon, app: App) -> dict[str, str]:
+def furnish(broker: Daemon, app: App) -> dict[str, str]:
     """What an operator comes to look at; ids by what they are for."""
     for _ in range(12):
         app.send_sync("mail", b'{"to": "a@b.example"}')
     app.send_sync(HOSTILE_QUEUE, b"<img src=x onerror=alert(1)>")
     app.send_sync("later", b"x", ["delay:3600"])
-    house.ask("pause", queue="later")
+    broker.ask("pause", queue="later")
 
     @app.job(queue="nightly")
     def tidy(what: str) -> None: ...
@@ -68,17 +71,17 @@ def furnish(house: Daemon, app: App) -> dict[str, str]:
     app.every_sync(3600.0, tidy, "cache")
     found = {"waiting": app.send_sync("stuck", b'{"n": 1}').id}
     for number in range(3):
-        found["aside"] = set_aside(house, app, b"poison", b"body %d" % number)
+        found["aside"] = set_aside(broker, app, b"poison", b"body %d" % number)
     return found
 
 
-def set_aside(house: Daemon, app: App, queue: bytes, body: bytes) -> str:
-    """A message whose worker died with it, in a house where one death is enough."""
-    servant = Servant(house.data, queue, None)
+def set_aside(broker: Daemon, app: App, queue: bytes, body: bytes) -> str:
+    """A message whose worker died with it, at a broker where one death is enough."""
+    fake_worker = FakeWorker(broker.data, queue, None)
     try:
         handle = app.send_sync(queue.decode(), body)
-        wait_for("the lease", lambda: house.ask("message", id=handle.id)["state"] == "leased")
+        wait_for("the lease", lambda: broker.ask("message", id=handle.id)["state"] == "leased")
     finally:
-        servant.vanish()
-    wait_for("the quarantine", lambda: house.ask("message", id=handle.id)["state"] == "quarantined")
+        fake_worker.vanish()
+    wait_for("the quarantine", lambda: broker.ask("message", id=handle.id)["state"] == "quarantined")
     return handle.id

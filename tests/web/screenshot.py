@@ -98,12 +98,12 @@ def save_last_hour(data: Path) -> None:
     SampleFile(data, HOUR_S).add(last, lambda: Checkpoint(slots, None, [], {}, Totals()))
 
 
-async def take_picture(house: Daemon, browser: Browser, picture: Path) -> None:
+async def take_picture(broker: Daemon, browser: Browser, picture: Path) -> None:
     """Keep every queue busy while somebody looks at the page, then save what it shows."""
     async with AsyncExitStack() as stack:
         clients = []
         for traffic in TRAFFIC:
-            workers, askers = (App(f"file:{house.data}?dialect={name}") for name in (traffic.worker, traffic.client))
+            workers, askers = (App(f"file:{broker.data}?dialect={name}") for name in (traffic.worker, traffic.client))
             await stack.enter_async_context(workers)
             await stack.enter_async_context(askers)
             traffic.job(workers)
@@ -127,16 +127,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="dragoman-screenshot-") as directory:
         data = Path(directory, "data")
         save_last_hour(data)
-        house = daemon_with_page(data).start()
-        host, port = house.place("http")
+        broker = daemon_with_page(data).start()
+        host, port = broker.place("http")
         try:
             with chromium(f"http://{host}:{port}", Path(directory)) as browser:
                 browser.resize(WIDTH, HEIGHT)
                 browser.colours("light")
                 browser.open("/")
-                asyncio.run(take_picture(house, browser, picture))
+                asyncio.run(take_picture(broker, browser, picture))
         finally:
-            house.kill()
+            broker.kill()
     print(f"{picture}: {picture.stat().st_size / 1000:.0f} kB")
 
 

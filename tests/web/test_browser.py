@@ -27,14 +27,14 @@ FIRST_PAINT_S = 10.0  # a tenth of it on a machine at rest; the suite keeps all 
 class Scene:
     """Everything a test of this file works with; one for all, for it takes a while to furnish."""
 
-    house: Daemon
+    broker: Daemon
     app: App
     browser: Browser
     ids: dict[str, str]
 
     @property
     def worker(self) -> str:
-        return str(self.house.ask("workers")["workers"][0]["id"])
+        return str(self.broker.ask("workers")["workers"][0]["id"])
 
     @property
     def pages(self) -> dict[str, str]:
@@ -59,15 +59,15 @@ class Scene:
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     base = tmp_path_factory.mktemp("scene")
-    house = daemon_with_page(base / "data", "queues.quarantine_after=1").start()
-    host, port = house.place("http")
+    broker = daemon_with_page(base / "data", "queues.quarantine_after=1").start()
+    host, port = broker.place("http")
     try:
-        with App(f"file:{house.data}") as app, all_dialects(house.data):
-            ids = furnish(house, app)
+        with App(f"file:{broker.data}") as app, all_dialects(broker.data):
+            ids = furnish(broker, app)
             with chromium(f"http://{host}:{port}", base) as browser:
-                yield Scene(house, app, browser, ids)
+                yield Scene(broker, app, browser, ids)
     finally:
-        house.kill()
+        broker.kill()
 
 
 @pytest.fixture
@@ -172,8 +172,8 @@ def test_nothing_is_asked_while_nobody_can_see_it(scene: Scene, browser: Browser
     )
     assert browser.text("#pulse") == "paused"
     beats = browser.js("return document.body.dataset.beats")
-    status = scene.house.ask("status")["counters"]["accepted"]
-    wait_for("the broker to go on", lambda: scene.house.ask("status")["counters"]["accepted"] > status + 200, LOAD_S)
+    status = scene.broker.ask("status")["counters"]["accepted"]
+    wait_for("the broker to go on", lambda: scene.broker.ask("status")["counters"]["accepted"] > status + 200, LOAD_S)
     assert browser.js("return document.body.dataset.beats") == beats
     browser.js(
         "Object.defineProperty(document, 'hidden', {value: false, configurable: true});"
@@ -218,7 +218,7 @@ def test_a_queue_is_paused_resumed_drained_and_purged(scene: Scene, browser: Bro
     browser.open("/queues?prefix=worklist")
     browser.press("Pause worklist")
     browser.wait_text("worklist is paused: it takes messages and gives none out.")
-    assert scene.house.ask("queues", prefix="worklist")["queues"][0]["is_paused"]
+    assert scene.broker.ask("queues", prefix="worklist")["queues"][0]["is_paused"]
     browser.press("Resume worklist")
     browser.wait_text("worklist goes on.")
     browser.press("Drain worklist")
@@ -228,7 +228,7 @@ def test_a_queue_is_paused_resumed_drained_and_purged(scene: Scene, browser: Bro
     browser.wait_text("Cancel 5 messages that wait in worklist?")
     browser.press("Purge 5 messages")
     browser.wait_text("5 messages of worklist cancelled.")
-    assert scene.house.ask("queues", prefix="worklist")["queues"][0]["waiting"] == 0
+    assert scene.broker.ask("queues", prefix="worklist")["queues"][0]["waiting"] == 0
 
 
 def test_a_message_is_cancelled_and_its_page_tells_the_end(scene: Scene, browser: Browser) -> None:
@@ -242,29 +242,29 @@ def test_a_message_is_cancelled_and_its_page_tells_the_end(scene: Scene, browser
 
 
 def test_what_was_set_aside_is_retried_and_dropped(scene: Scene, browser: Browser) -> None:
-    first = set_aside(scene.house, scene.app, b"bulky", b"1")
+    first = set_aside(scene.broker, scene.app, b"bulky", b"1")
     browser.open(f"/message/{first}")
     browser.press("Retry now")
     browser.wait_text("is tried again.")
-    scene.house.ask("purge", queue="bulky")
+    scene.broker.ask("purge", queue="bulky")
     for number in range(2):
-        set_aside(scene.house, scene.app, b"bulky", b"%d" % number)
+        set_aside(scene.broker, scene.app, b"bulky", b"%d" % number)
     browser.open("/quarantine?queue=bulky")
     browser.press("Retry all that match")
     browser.press("Retry 2 messages")
     browser.wait_text("2 messages tried again.")
-    scene.house.ask("purge", queue="bulky")
-    set_aside(scene.house, scene.app, b"bulky", b"3")
+    scene.broker.ask("purge", queue="bulky")
+    set_aside(scene.broker, scene.app, b"bulky", b"3")
     browser.open("/quarantine?queue=bulky")
     browser.press("Drop all that match")
     browser.press("Drop 1 message")
     browser.wait_text("1 message dropped.")
-    assert scene.house.ask("quarantine_list", queue="bulky")["total"] == 0
+    assert scene.broker.ask("quarantine_list", queue="bulky")["total"] == 0
 
 
 def test_a_schedule_is_removed(scene: Scene, browser: Browser) -> None:
     browser.open("/schedules")
-    schedule = str(scene.house.ask("schedules")["schedules"][0]["id"])
+    schedule = str(scene.broker.ask("schedules")["schedules"][0]["id"])
     browser.press(f"Remove {schedule}")
     browser.press("Remove the schedule")
     browser.wait_text(f"Schedule {schedule} is removed.")
@@ -282,14 +282,14 @@ def test_a_page_says_when_the_broker_is_away_and_comes_back_with_it(scene: Scene
     """The last of the file: the load does not survive it unharmed."""
     browser.open("/queues")
     browser.wait_beats(1)
-    scene.house.process.kill_alone()
+    scene.broker.process.kill_alone()
     browser.wait_text("no answer", "#pulse")
-    scene.house.start()
+    scene.broker.start()
     browser.wait_text("live", "#pulse")
 
 
 def test_a_worker_is_dismissed_and_admitted_and_another_disconnected(scene: Scene, browser: Browser) -> None:
-    workers = wait_for("workers again", lambda: scene.house.ask("workers")["workers"][1:], LOAD_S)
+    workers = wait_for("workers again", lambda: scene.broker.ask("workers")["workers"][1:], LOAD_S)
     drained, cut = str(workers[-1]["id"]), str(workers[0]["id"])
     browser.open("/workers")
     browser.press(f"Dismiss {drained}")
@@ -300,4 +300,4 @@ def test_a_worker_is_dismissed_and_admitted_and_another_disconnected(scene: Scen
     browser.press(f"Disconnect {cut}")
     browser.press("Disconnect the worker")
     browser.wait_text(f"{cut} is disconnected.")
-    wait_for("it to be gone", lambda: cut not in [w["id"] for w in scene.house.ask("workers")["workers"]], LOAD_S)
+    wait_for("it to be gone", lambda: cut not in [w["id"] for w in scene.broker.ask("workers")["workers"]], LOAD_S)

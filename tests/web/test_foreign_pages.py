@@ -55,7 +55,7 @@ class Elsewhere(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[Daemon]:
+def broker(tmp_path: Path) -> Iterator[Daemon]:
     """ZMTP 1.0 is on everywhere: what is refused is refused for what it is."""
     legacy = "emqp.*,ebus.*,pingpong.*,scale0.*"
     broker = daemon_with_page(tmp_path / "data", f"security.legacy_greetings={legacy}", "emqp.remote_stop=true").start()
@@ -81,29 +81,29 @@ def sent(page: Browser, addresses: list[str], listener: str) -> list[Any]:
     return found
 
 
-def test_a_page_of_another_origin_enqueues_nothing_and_stops_nothing(house: Daemon, page: Browser) -> None:
+def test_a_page_of_another_origin_enqueues_nothing_and_stops_nothing(broker: Daemon, page: Browser) -> None:
     for listener in LISTENERS:
-        host, port = house.place(listener)
+        host, port = broker.place(listener)
         found = sent(page, [f"http://{host}:{port}/{'x' * 70}", f"http://localhost:{port}/"], listener)
         assert "opened" not in found
 
         def is_refused(listener: str = listener) -> bool:
-            return {line["code"] for line in house.lines(REFUSED) if line["listener"] == listener} == {
+            return {line["code"] for line in broker.lines(REFUSED) if line["listener"] == listener} == {
                 "HTTP_NOT_SPOKEN"
             }
 
         wait_for(f"the refusal at {listener}: the requests did come", is_refused, LOAD_S)
-    with Client(house) as client:
+    with Client(broker) as client:
         client.keep(b"still-here")
-    assert [(queue["queue"], queue["waiting"]) for queue in house.ask("queues")["queues"]] == [("still-here", 1)]
-    assert house.process.is_running()
-    assert not house.lines("draining")
+    assert [(queue["queue"], queue["waiting"]) for queue in broker.ask("queues")["queues"]] == [("still-here", 1)]
+    assert broker.process.is_running()
+    assert not broker.lines("draining")
 
 
-def test_a_page_of_another_origin_changes_nothing_through_the_brokers_own_page(house: Daemon, page: Browser) -> None:
-    with Client(house) as client:
+def test_a_page_of_another_origin_changes_nothing_through_the_brokers_own_page(broker: Daemon, page: Browser) -> None:
+    with Client(broker) as client:
         client.keep(b"mine")
-    host, port = house.place("http")
+    host, port = broker.place("http")
     for path in ("do/purge?queue=mine", "do/purge", "login", "logout", "stream", "metrics"):
         found = sent(page, [f"http://{host}:{port}/{path}", f"http://localhost:{port}/{path}"], "emqp.client")
         assert "opened" not in found
@@ -112,4 +112,4 @@ def test_a_page_of_another_origin_changes_nothing_through_the_brokers_own_page(h
         f"http://{host}:{port}/queues",
     )
     assert read == "failed"
-    assert [(queue["queue"], queue["waiting"]) for queue in house.ask("queues")["queues"]] == [("mine", 1)]
+    assert [(queue["queue"], queue["waiting"]) for queue in broker.ask("queues")["queues"]] == [("mine", 1)]

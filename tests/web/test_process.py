@@ -14,10 +14,10 @@ from dragoman.client.app import App
 from dragoman.model.buckets import between, bucket_of
 from dragoman.web.samples.samples import quantiles
 from dragoman.web.stream import STREAMS_MAX
-from tests.cli.broker import Servant
+from tests.cli.broker import FakeWorker
 from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
-from tests.web.conftest import NewHouse
+from tests.web.conftest import NewBroker
 from tests.web.visitor import Visitor
 
 PAGE_S = 60.0
@@ -45,8 +45,8 @@ def is_up(broker: Daemon) -> bool:
         return False
 
 
-def test_the_address_is_told_by_card_status_and_log(new_house: NewHouse) -> None:
-    broker = new_house().start()
+def test_the_address_is_shown_by_card_status_and_log(new_broker: NewBroker) -> None:
+    broker = new_broker().start()
     host, port = broker.place("http")
     address = f"http://{host}:{port}"
     assert broker.card["listeners"]["http"] == address
@@ -55,8 +55,8 @@ def test_the_address_is_told_by_card_status_and_log(new_house: NewHouse) -> None
     assert {"listener": "http", "address": address}.items() <= broker.lines("listening")[-1].items()
 
 
-def test_a_killed_page_is_replaced_at_the_same_port_and_nobody_is_refused_meanwhile(new_house: NewHouse) -> None:
-    broker = new_house().start()
+def test_a_killed_page_is_replaced_at_the_same_port_and_nobody_is_refused_meanwhile(new_broker: NewBroker) -> None:
+    broker = new_broker().start()
     assert is_up(broker)
     first = page_of(broker)
     os.kill(first.pid, signal.SIGKILL)
@@ -64,8 +64,8 @@ def test_a_killed_page_is_replaced_at_the_same_port_and_nobody_is_refused_meanwh
     assert page_of(broker).pid != first.pid
 
 
-def test_forms_of_an_open_page_outlive_the_pages_process(new_house: NewHouse) -> None:
-    broker = new_house().start()
+def test_forms_of_an_open_page_outlive_the_pages_process(new_broker: NewBroker) -> None:
+    broker = new_broker().start()
     with App(f"file:{broker.data}") as app:
         app.send_sync("mail", b"x")
     visitor = Visitor(broker)
@@ -74,16 +74,16 @@ def test_forms_of_an_open_page_outlive_the_pages_process(new_house: NewHouse) ->
     assert visitor.post("/do/pause?queue=mail", {"seal": seal}).status == 303
 
 
-def test_the_page_ends_with_a_broker_that_was_killed(new_house: NewHouse) -> None:
-    broker = new_house().start()
+def test_the_page_ends_with_a_broker_that_was_killed(new_broker: NewBroker) -> None:
+    broker = new_broker().start()
     assert is_up(broker)
     page = page_of(broker)
     broker.process.kill_alone()
     page.wait(PAGE_S)
 
 
-def test_a_broker_ends_in_good_order_while_somebody_watches(new_house: NewHouse) -> None:
-    broker = new_house().start()
+def test_a_broker_ends_in_good_order_while_somebody_watches(new_broker: NewBroker) -> None:
+    broker = new_broker().start()
     host, port = broker.place("http")
     Visitor(broker).page("/")
     with socket.create_connection((host, port), PAGE_S) as watcher:
@@ -94,8 +94,8 @@ def test_a_broker_ends_in_good_order_while_somebody_watches(new_house: NewHouse)
     page.wait(PAGE_S)
 
 
-def test_only_so_many_pages_are_kept_up_to_date_and_room_comes_back(new_house: NewHouse) -> None:
-    broker = new_house().start()
+def test_the_number_of_pages_that_are_kept_up_to_date_is_limited(new_broker: NewBroker) -> None:
+    broker = new_broker().start()
     place = broker.place("http")
     Visitor(broker).page("/")
     watchers = []
@@ -119,24 +119,24 @@ def test_only_so_many_pages_are_kept_up_to_date_and_room_comes_back(new_house: N
         leave()
 
 
-def test_a_page_that_is_off_has_no_process(new_house: NewHouse) -> None:
-    broker = new_house(listen={"emqp.client": "tcp://127.0.0.1:0", "http": "off"}).start()
+def test_a_page_that_is_off_has_no_process(new_broker: NewBroker) -> None:
+    broker = new_broker(listen={"emqp.client": "tcp://127.0.0.1:0", "http": "off"}).start()
     assert "http" not in broker.card["listeners"]
     assert broker.ask("status")["web"] is None
     assert not [child for child in psutil.Process(broker.pid).children() if "dragoman.web.process" in child.cmdline()]
 
 
-def test_a_taken_port_that_was_asked_for_is_fatal(new_house: NewHouse) -> None:
+def test_a_taken_port_that_was_asked_for_is_fatal(new_broker: NewBroker) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
-        broker = new_house(listen={"emqp.client": "tcp://127.0.0.1:0", "http": address})
+        broker = new_broker(listen={"emqp.client": "tcp://127.0.0.1:0", "http": address})
         broker.launch()
         assert broker.exit_code() == 1
         assert "listener http cannot bind" in broker.process.log()
 
 
-def test_the_broker_itself_imports_no_web_framework(new_house: NewHouse) -> None:
-    broker = new_house().start()
+def test_the_broker_itself_imports_no_web_framework(new_broker: NewBroker) -> None:
+    broker = new_broker().start()
     assert is_up(broker)
     maps = Path(f"/proc/{broker.pid}/maps").read_text()
     assert "markupsafe" not in maps
@@ -159,16 +159,16 @@ def test_counts_that_shrank_are_another_brokers() -> None:
     assert between({1: 5}, {1: 2}) == {1: 2}
 
 
-def test_a_life_across_attempts_and_a_restart_is_one_story(new_house: NewHouse) -> None:
-    broker = new_house().start()
+def test_a_life_across_attempts_and_a_restart_is_one_story(new_broker: NewBroker) -> None:
+    broker = new_broker().start()
     with App(f"file:{broker.data}") as app:
-        first = Servant(broker.data, b"work", None)
+        first = FakeWorker(broker.data, b"work", None)
         handle = app.send_sync("work", b"x", ["retry-count:5"])
         wait_for("the lease", lambda: broker.ask("message", id=handle.id)["state"] == "leased")
     broker.kill()
     first.vanish()
     broker.start()
-    second = Servant(broker.data, b"work", lambda body: b"done")
+    second = FakeWorker(broker.data, b"work", lambda body: b"done")
     try:
         visitor = Visitor(broker)
         wait_for("the end", lambda: "settled: done" in visitor.page(f"/message/{handle.id}"), PAGE_S)
@@ -182,8 +182,8 @@ def test_a_life_across_attempts_and_a_restart_is_one_story(new_house: NewHouse) 
         second.vanish()
 
 
-def test_a_broker_that_keeps_nothing_still_shows_what_is_open(new_house: NewHouse) -> None:
-    broker = new_house(durability="memory").start()
+def test_a_broker_that_keeps_nothing_still_shows_what_is_open(new_broker: NewBroker) -> None:
+    broker = new_broker(durability="memory").start()
     with App(f"file:{broker.data}") as app:
         handle = app.send_sync("work", b"a body")
     html = Visitor(broker).page(f"/message/{handle.id}?body=1")

@@ -17,7 +17,7 @@ from dragoman.limits import WEB_CONNECTIONS_MAX, WEB_REQUESTS_MAX
 from dragoman.web.connections import protocol_of
 from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
-from tests.web.conftest import NewHouse
+from tests.web.conftest import NewBroker
 from tests.web.visitor import Visitor
 
 PROBES = ("/livez", "/readyz", "/metrics")
@@ -41,16 +41,16 @@ def page_is_up(broker: Daemon) -> bool:
         return False
 
 
-def started(house: Daemon) -> Daemon:
-    house.start()
-    wait_for("the page", lambda: page_is_up(house), 60.0)
-    return house
+def started(broker: Daemon) -> Daemon:
+    broker.start()
+    wait_for("the page", lambda: page_is_up(broker), 60.0)
+    return broker
 
 
-def connected(stack: ExitStack, house: Daemon, count: int, words: bytes) -> list[socket.socket]:
+def connected(stack: ExitStack, broker: Daemon, count: int, words: bytes) -> list[socket.socket]:
     found = []
     for _ in range(count):
-        sock = stack.enter_context(socket.create_connection(house.place("http"), WAIT_S))
+        sock = stack.enter_context(socket.create_connection(broker.place("http"), WAIT_S))
         sock.sendall(words)
         found.append(sock)
     return found
@@ -65,41 +65,41 @@ def is_ended(sock: socket.socket) -> bool:
 
 @pytest.mark.parametrize("words", [b"", b"G", HALF_A_HEAD], ids=["silent", "one byte", "half a head"])
 def test_hundreds_of_unfinished_requests_keep_no_probe_from_its_answer(
-    new_house: NewHouse, stack: ExitStack, words: bytes
+    new_broker: NewBroker, stack: ExitStack, words: bytes
 ) -> None:
-    house = started(new_house("limits.handshake_s=600"))
+    broker = started(new_broker("limits.handshake_s=600"))
     count = 300
-    first = connected(stack, house, count, words)
+    first = connected(stack, broker, count, words)
     for path in (*PROBES, "/"):
-        assert Visitor(house).get(path).status == 200
-    connected(stack, house, WEB_CONNECTIONS_MAX, words)
+        assert Visitor(broker).get(path).status == 200
+    connected(stack, broker, WEB_CONNECTIONS_MAX, words)
     for path in (*PROBES, "/"):
-        assert Visitor(house).get(path).status == 200
+        assert Visitor(broker).get(path).status == 200
     assert all(is_ended(sock) for sock in first), "the oldest went first"
 
 
-def test_requests_at_their_bound_leave_capacity_for_probes(new_house: NewHouse, stack: ExitStack) -> None:
-    house = started(new_house("limits.handshake_s=600"))
-    connected(stack, house, WEB_REQUESTS_MAX, HALF_A_FORM)
+def test_requests_at_their_bound_leave_capacity_for_probes(new_broker: NewBroker, stack: ExitStack) -> None:
+    broker = started(new_broker("limits.handshake_s=600"))
+    connected(stack, broker, WEB_REQUESTS_MAX, HALF_A_FORM)
 
     def is_full() -> bool:
-        return Visitor(house).get("/").status == 503
+        return Visitor(broker).get("/").status == 503
 
     wait_for("all requests to be under way", is_full, WAIT_S)
     for path in PROBES:
         for _ in range(3):
-            assert Visitor(house).get(path).status == 200
+            assert Visitor(broker).get(path).status == 200
     stack.close()
-    wait_for("capacity again", lambda: Visitor(house).get("/").status == 200, WAIT_S)
+    wait_for("capacity again", lambda: Visitor(broker).get("/").status == 200, WAIT_S)
 
 
 @pytest.mark.parametrize("words", [b"", HALF_A_HEAD, HALF_A_FORM], ids=["silent", "half a head", "half a form"])
 def test_a_request_that_does_not_come_to_its_end_is_ended_in_time(
-    new_house: NewHouse, stack: ExitStack, words: bytes
+    new_broker: NewBroker, stack: ExitStack, words: bytes
 ) -> None:
-    house = started(new_house("limits.handshake_s=2"))
+    broker = started(new_broker("limits.handshake_s=2"))
     began_s = time.monotonic()
-    (sock,) = connected(stack, house, 1, words)
+    (sock,) = connected(stack, broker, 1, words)
     sock.settimeout(0.2)
     while True:  # a byte now and then must not help it
         try:
@@ -114,9 +114,9 @@ def test_a_request_that_does_not_come_to_its_end_is_ended_in_time(
     assert time.monotonic() - began_s > 1.5
 
 
-def test_a_browser_that_asks_again_on_the_same_connection_is_served(new_house: NewHouse, stack: ExitStack) -> None:
-    house = started(new_house("limits.handshake_s=2"))
-    (sock,) = connected(stack, house, 1, b"")
+def test_a_browser_that_asks_again_on_the_same_connection_is_served(new_broker: NewBroker, stack: ExitStack) -> None:
+    broker = started(new_broker("limits.handshake_s=2"))
+    (sock,) = connected(stack, broker, 1, b"")
     request = b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     for words in (request, request[:20], request[20:], request + request):
         sock.sendall(words)

@@ -10,7 +10,7 @@ from dragoman.errors import BadGreeting, HttpNotSpoken, LegacyGreetingOff, TlsNo
 from dragoman.wire.first_bytes import HTTP, METHOD_SIZE_MAX, NEITHER, TLS, UNDECIDED, judge
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message
-from tests.wire.dialogue import hear, opening
+from tests.wire.zmtp.dialogue import hear, opening
 
 REQUESTS = [
     b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",

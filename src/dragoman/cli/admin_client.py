@@ -27,7 +27,7 @@ class AdminClient:
     def __init__(self, data: Path) -> None:
         self._path = data / SOCKET_NAME
         self._requests = 0
-        self._heard = b""
+        self._received = b""
         try:
             self._socket = connect(self._path, CONNECT_S)
         except FileNotFoundError as error:
@@ -85,12 +85,12 @@ class AdminClient:
             raise AdminRefused(answer["error"]["code"], answer["error"]["message"])
 
     def _line(self) -> bytes:
-        while b"\n" not in self._heard:
+        while b"\n" not in self._received:
             chunk = self._socket.recv(CHUNK_SIZE)
             if not chunk:
                 raise ConnectionResetError("the broker closed the connection")
-            self._heard += chunk
-        line, _, self._heard = self._heard.partition(b"\n")
+            self._received += chunk
+        line, _, self._received = self._received.partition(b"\n")
         return line
 
 

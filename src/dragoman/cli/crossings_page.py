@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dragoman.dialects import crossing
-from dragoman.dialects.crossing import BETWEEN, CROSSING, DIALECTS, FEATURES
+from dragoman.dialects.crossing import DIALECTS
+from dragoman.dialects.features import BETWEEN, CROSSING, FEATURES
 from dragoman.model.words import DIALECT_NAMES
 
 HEAD = """\
@@ -15,7 +16,7 @@ HEAD = """\
 
 A client of any dialect reaches a worker of any other: a queue is one line, whoever puts messages in and whoever takes them out.
 Only the body is carried to the worker and only its answer back, byte for byte; all else crosses when both dialects have a word
-for it, or when the broker can do it by itself. This page is made from the declarations in `dialects/crossing.py`, which the SDK's
+for it, or when the broker can do it by itself. This page is made from the declarations in the dialects' descriptions, which the SDK's
 refusals and the tests in `tests/crossings` use as well: `make docs` rewrites it.
 
 **Names.** A queue is a `service` in Scale0 and EBUS. The ping-pong dialogue has one queue, `pingpong.queue`: its workers are reached by

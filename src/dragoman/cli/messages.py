@@ -183,15 +183,15 @@ def subscribe(
     address = address_of(url, data)
     news = News(count, as_json)
     subscribe_to(address, prefixes or ("",), wait, news)
-    if count is not None and news.heard < count:
-        raise NoAnswer(f"a subscription ({news.heard} of {count} came)", wait or 0)
+    if count is not None and news.received < count:
+        raise NoAnswer(f"a subscription ({news.received} of {count} came)", wait or 0)
 
 
 class News:
     """Prints the messages of a subscription as they arrive."""
 
     def __init__(self, count: int | None, as_json: bool) -> None:
-        self.heard = 0
+        self.received = 0
         self._count = count
         self._as_json = as_json
 
@@ -202,8 +202,8 @@ class News:
             print_json_line({"topic": shown, "body": text})
         else:
             print(f"{printable(shown)}\t{printable(text)}", flush=True)
-        self.heard += 1
-        return self.heard == self._count
+        self.received += 1
+        return self.received == self._count
 
 
 def exchange(

@@ -13,6 +13,8 @@ import click
 from dragoman.cli.admin_client import AdminClient
 from dragoman.cli.options import data_option, json_option
 from dragoman.cli.show import print_json_line
+from dragoman.dialects.description import RISP, ZMTP
+from dragoman.dialects.registry import wire_of
 from dragoman.printable import printable
 from dragoman.runtime.admin.risp_text import text_of
 
@@ -91,7 +93,7 @@ def line_of(event: dict[str, Any]) -> str:
         return f"{about} ○  is gone"
     frames = [bytes.fromhex(frame) for frame in event["frames"]]
     arrow = "▶" if event["to"] == "broker" else "◀"
-    return f"{about} {arrow}  {readable(frames, event['listener'] == 'rq', event['sizes'])}"
+    return f"{about} {arrow}  {readable(frames, wire_of(event['listener']) == RISP, event['sizes'])}"
 
 
 def readable(frames: list[bytes], is_risp: bool = False, sizes: list[int] | None = None) -> str:
@@ -137,16 +139,18 @@ class Recorder:
             self._conns[key] = self._counts.get(listener, 0)
             self._counts[listener] = self._conns[key] + 1
         number = self._conns[key]
+        is_raw = wire_of(listener) != ZMTP
         about: dict[str, object] = {"t": event["t"]}
-        about |= {"conn": f"conn{number}"} if listener == "rq" else {"link": listener, "conn": number}
+        about |= {"conn": f"conn{number}"} if is_raw else {"link": listener, "conn": number}
         if event["kind"] == "opened":
             for to, socket_type in zip(("broker", "peer"), event.get("socket_types", ()), strict=False):
                 self._write({**about, "to": to, "socket_type": socket_type})
         elif event["kind"] == "ended":
             self._write({**about, "to": "broker", "eof": True})
-        elif listener == "rq":
+        elif is_raw:
             data = bytes.fromhex(event["frames"][0])
-            self._write({**about, "to": event["to"], "bytes": data.hex(), "means": text_of(data)})
+            means = text_of(data) if wire_of(listener) == RISP else _text(data)
+            self._write({**about, "to": event["to"], "bytes": data.hex(), "means": means})
         else:
             texts = [_text(bytes.fromhex(frame)) for frame in event["frames"]]
             self._write({**about, "to": event["to"], "frames": event["frames"], "text": texts})

@@ -17,15 +17,28 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, unquote
 
-from dragoman.client.profile import CLIENT, EMQP, PROFILES, PUBLISH, ROLES, SUBSCRIBE, WORKER, DialectProfile
+from dragoman.dialects.description import CLIENT, PUBLISH, ROLES, SUBSCRIBE, WORKER, DialectDescription
+from dragoman.dialects.registry import DIALECTS_BY_NAME
 from dragoman.errors import BadAddress
 
-__all__ = ["BROKER_FILE", "CLIENT", "PUBLISH", "ROLES", "SUBSCRIBE", "WORKER", "Address", "Place", "parse", "place_of"]
+__all__ = [
+    "BROKER_FILE",
+    "CLIENT",
+    "PUBLISH",
+    "ROLES",
+    "SUBSCRIBE",
+    "WORKER",
+    "Address",
+    "HostPort",
+    "host_port_of",
+    "parse",
+]
 
 BROKER_FILE: Final = "broker.json"
-EXPECTED: Final = f"wants DIALECT://HOST with one of {', '.join(PROFILES)}, or file:DIRECTORY"
+DEFAULT_DIALECT: Final = "emqp"  # it has every feature
+EXPECTED: Final = f"wants DIALECT://HOST with one of {', '.join(DIALECTS_BY_NAME)}, or file:DIRECTORY"
 
-Place = tuple[str, int]
+HostPort = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -33,16 +46,16 @@ class Address:
     """The hosts and ports of each role, or the file that lists them."""
 
     text: str
-    profile: DialectProfile = EMQP
+    profile: DialectDescription
     hosts: tuple[tuple[str, int], ...] = ()  # port 0: the role's default
     ports: tuple[tuple[str, tuple[int, ...]], ...] = ()  # per role: one port for all hosts, or one for each
     file: Path | None = None
     queue: str = ""  # the only queue of the dialect; empty: any
 
-    def places(self, role: str) -> list[Place]:
+    def host_ports(self, role: str) -> list[HostPort]:
         """The (host, port) pairs of a role now. A file is read each time: a restarted broker may listen elsewhere."""
         if self.file is not None:
-            return [self._place_from_file(self.file, role)]
+            return [self._host_port_from_file(self.file, role)]
         named = dict(self.ports).get(role)
         if named is None:
             return [(host, self._port(role, port)) for host, port in self.hosts]
@@ -58,25 +71,25 @@ class Address:
             raise BadAddress(self.text, f"names no {role} port; add ?{role}=PORT")
         return port
 
-    def _place_from_file(self, file: Path, role: str) -> Place:
+    def _host_port_from_file(self, file: Path, role: str) -> HostPort:
         try:
             listeners = json.loads(file.read_text())["listeners"]
         except FileNotFoundError:
             raise ConnectionError(f"{file} is not there: the broker does not run") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConnectionError(f"{file} cannot be read: {error}") from None
-        name = self.profile.listener(role)
-        told = listeners.get(name)
-        if not told:
+        name = self.profile.listener_names.get(role, f"{self.profile.name}.{role}")
+        text = listeners.get(name)
+        if not text:
             raise BadAddress(self.text, f"the broker has no listener {name}")
-        place = place_of(told)
-        assert place is not None
-        return place
+        host_port = host_port_of(text)
+        assert host_port is not None
+        return host_port
 
 
-def place_of(told: str) -> Place | None:
+def host_port_of(text: str) -> HostPort | None:
     """Parse `tcp://HOST:PORT` or `HOST:PORT`; None when it is neither."""
-    host, _, port = told.removeprefix("tcp://").rpartition(":")
+    host, _, port = text.removeprefix("tcp://").rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         return None
     return host.strip("[]"), int(port)
@@ -89,10 +102,10 @@ def parse(text: str) -> Address:
     asked = parse_qsl(query, keep_blank_values=True)
     if colon and scheme == "file":
         return _of_file(text, unquote(rest.removeprefix("//")), asked)
-    profile = PROFILES.get(scheme)
+    profile = DIALECTS_BY_NAME.get(scheme)
     if not colon or profile is None or not rest.startswith("//"):
         raise BadAddress(text, EXPECTED)
-    hosts = tuple(_host(text, place) for place in rest[2:].rstrip("/").split(","))
+    hosts = tuple(_host(text, host_port) for host_port in rest[2:].rstrip("/").split(","))
     queue = profile.queue
     ports = []
     for key, value in asked:
@@ -105,13 +118,13 @@ def parse(text: str) -> Address:
     return Address(text, profile, hosts, tuple(ports), None, queue)
 
 
-def _of_file(text: str, place: str, asked: list[tuple[str, str]]) -> Address:
-    path = Path(place)
+def _of_file(text: str, host_port: str, asked: list[tuple[str, str]]) -> Address:
+    path = Path(host_port)
     options = dict(asked)
-    name = options.pop("dialect", EMQP.name)
-    if name not in PROFILES:
-        raise BadAddress(text, f"{name!r} is not a dialect; there are {', '.join(PROFILES)}")
-    profile = PROFILES[name]
+    name = options.pop("dialect", DEFAULT_DIALECT)
+    if name not in DIALECTS_BY_NAME:
+        raise BadAddress(text, f"{name!r} is not a dialect; there are {', '.join(DIALECTS_BY_NAME)}")
+    profile = DIALECTS_BY_NAME[name]
     queue = _queue(text, options.pop("queue")) if profile.queue and "queue" in options else profile.queue
     if options:
         raise BadAddress(text, f"{next(iter(options))!r} means nothing here; ?dialect=NAME does")
@@ -124,12 +137,12 @@ def _queue(text: str, name: str) -> str:
     return name
 
 
-def _host(text: str, place: str) -> tuple[str, int]:
-    if place.startswith("["):
-        host, _, port = place[1:].partition("]")
+def _host(text: str, host_port: str) -> tuple[str, int]:
+    if host_port.startswith("["):
+        host, _, port = host_port[1:].partition("]")
         port = port.removeprefix(":")
     else:
-        host, _, port = place.partition(":")
+        host, _, port = host_port.partition(":")
     if not host:
         raise BadAddress(text, "names no host")
     return host, _number(text, port) if port else 0

@@ -126,11 +126,11 @@ def failure_of(error: BaseException) -> bytes:
     """Encode an exception as an answer, whatever its text: it may contain a file name that is not Unicode, and its `__str__` may fail."""
     try:
         message = cut(str(error), ERROR_TEXT_SIZE_MAX)
-    except Exception as unsaid:
-        message = f"its message cannot be told: {type(unsaid).__name__}"
-    told = message.encode("utf-8", "backslashreplace").decode()
+    except Exception as failure:
+        message = f"its message cannot be shown: {type(failure).__name__}"
+    shown = message.encode("utf-8", "backslashreplace").decode()
     kind = cut(type(error).__name__, NAME_SHOWN_SIZE_MAX).encode("utf-8", "backslashreplace").decode()
-    return encode({"error": {"type": kind, "message": told}})
+    return encode({"error": {"type": kind, "message": shown}})
 
 
 class Arguments:

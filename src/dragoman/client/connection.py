@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Callable
 from typing import Final, Generic
 
-from dragoman.client.address import Address, Place
+from dragoman.client.address import Address, HostPort
 from dragoman.client.link import E, Link
 from dragoman.dialects.emqp.dialect import id_prefix_of
 from dragoman.dialects.endpoint import EndpointSetup, MessageIds
@@ -55,7 +55,7 @@ class ReconnectingConnection(Generic[E]):
         self._up = up
         self._down = down
         self._turn = 0
-        self._moved_to: Place | None = None
+        self._moved_to: HostPort | None = None
         self._was_up = False
         self._is_last = False
         self._chance = random.Random()
@@ -119,7 +119,7 @@ class ReconnectingConnection(Generic[E]):
         link: Link[E] | None = None
         where = self._address.text
         try:
-            host, port = self._next_place()
+            host, port = self._next_host_port()
             where = f"{host}:{port}"
             async with asyncio.timeout(CONNECT_S):
                 _, link = await asyncio.get_running_loop().create_connection(self._make, host, port)
@@ -138,16 +138,16 @@ class ReconnectingConnection(Generic[E]):
             link.abort(self.problem)
         return None
 
-    def _next_place(self) -> Place:
+    def _next_host_port(self) -> HostPort:
         moved_to, self._moved_to = self._moved_to, None
         if moved_to is not None:
             self._is_alternate = False
             return moved_to
-        places = self._address.places(self._role)
-        at = self._turn % len(places)
+        host_ports = self._address.host_ports(self._role)
+        at = self._turn % len(host_ports)
         self._turn += 1
         self._is_alternate = at > 0
-        return places[at]
+        return host_ports[at]
 
     async def close(self) -> None:
         """Send the remaining output, then close. Does not reconnect."""

@@ -11,31 +11,31 @@ from typing import Final
 
 from dragoman.client.address import Address
 from dragoman.client.options import DEFAULT_QUEUE, Options
-from dragoman.dialects import crossing
+from dragoman.dialects import crossing, features
 from dragoman.errors import NotInDialect
 from dragoman.limits import NAME_SIZE_MAX
 from dragoman.model.words import DIALECT_NAMES
 
-# The feature as a text that follows "has no", and its number in `dialects/crossing.py`.
+# The feature as a text that follows "has no", and its number in `dialects/features.py`.
 Feature = tuple[str, int]
 
-KEPT: Final = ("word that a job is kept, which `delay` and `send` wait for", crossing.KEPT)
-SCHEDULES: Final = ("schedules", crossing.SCHEDULE)
-STATE: Final = ("question after a job's state", crossing.STATE)
-CANCEL: Final = ("way to cancel a job that was left with the broker", crossing.STATE)
-PUBLISH: Final = ("publishing", crossing.PUBLISH)
-SUBSCRIBE: Final = ("subscribing", crossing.SUBSCRIBE)
-EVERYTHING: Final = ("subscribing to everything", crossing.PREFIXES)
-LONG_TOPICS: Final = (f"topics of more than {NAME_SIZE_MAX} bytes", crossing.PREFIXES)
-HEADERS: Final = ("headers", crossing.HEADERS)
-RETRIES: Final = ("`retries`", crossing.RETRIES)
-TIMEOUT: Final = ("`timeout_s`", crossing.TIMEOUT)
-PRIORITY: Final = ("`priority`", crossing.PRIORITY)
-DELAY: Final = ("`delay_s`", crossing.DELAY)
-EXPIRES: Final = ("`expires_s`", crossing.EXPIRY)
-DEDUPE: Final = ("`dedupe`", crossing.DEDUPE)
-GUARANTEE: Final = ("`guarantee`", crossing.GUARANTEE)
-ONCE: Final = ("`once`", crossing.ONCE)
+KEPT: Final = ("word that a job is kept, which `delay` and `send` wait for", features.KEPT)
+SCHEDULES: Final = ("schedules", features.SCHEDULE)
+STATE: Final = ("question after a job's state", features.STATE)
+CANCEL: Final = ("way to cancel a job that was left with the broker", features.STATE)
+PUBLISH: Final = ("publishing", features.PUBLISH)
+SUBSCRIBE: Final = ("subscribing", features.SUBSCRIBE)
+EVERYTHING: Final = ("subscribing to everything", features.PREFIXES)
+LONG_TOPICS: Final = (f"topics of more than {NAME_SIZE_MAX} bytes", features.PREFIXES)
+HEADERS: Final = ("headers", features.HEADERS)
+RETRIES: Final = ("`retries`", features.RETRIES)
+TIMEOUT: Final = ("`timeout_s`", features.TIMEOUT)
+PRIORITY: Final = ("`priority`", features.PRIORITY)
+DELAY: Final = ("`delay_s`", features.DELAY)
+EXPIRES: Final = ("`expires_s`", features.EXPIRY)
+DEDUPE: Final = ("`dedupe`", features.DEDUPE)
+GUARANTEE: Final = ("`guarantee`", features.GUARANTEE)
+ONCE: Final = ("`once`", features.ONCE)
 
 
 def require(dialect: str, feature: Feature) -> None:
@@ -81,5 +81,5 @@ def queue_at(address: Address, queue: str) -> str:
     if not address.queue or queue in (address.queue, DEFAULT_QUEUE):
         return address.queue or queue
     raise NotInDialect(
-        address.profile.name, f"queue but {address.queue!r}, so none named {queue!r}", names_having(crossing.QUEUES)
+        address.profile.name, f"queue but {address.queue!r}, so none named {queue!r}", names_having(features.QUEUES)
     )

@@ -39,10 +39,12 @@ class Handle:
 
     async def state(self) -> State:
         """The job's current state. An id that the broker does not know, or no longer knows, is `unknown`."""
-        told = await self._ask(features.STATE, self._ask_state)
-        if not isinstance(told, dict):
+        answer = await self._ask(features.STATE, self._ask_state)
+        if not isinstance(answer, dict):
             return State("unknown")
-        return State(str(told.get("state", "unknown")), int(told.get("attempt") or 0), str(told.get("queue") or ""))
+        return State(
+            str(answer.get("state", "unknown")), int(answer.get("attempt") or 0), str(answer.get("queue") or "")
+        )
 
     async def cancel(self) -> bool:
         """Cancel the job if it is not settled; False when it is settled or unknown. A worker that runs it is not interrupted."""

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar, cast
 
-from dragoman.client.address import place_of
+from dragoman.client.address import host_port_of
 from dragoman.dialects.endpoint import Endpoint
 from dragoman.errors import PeerError
 
@@ -161,7 +161,7 @@ class Link(asyncio.Protocol, Generic[E]):
     def _end(self, is_silent: bool) -> None:
         self.reason = self.reason or self.endpoint.problem or "the broker sent us away"
         if self.endpoint.moved_to:
-            self.moved_to = place_of(self.endpoint.moved_to.decode("utf-8", "replace"))
+            self.moved_to = host_port_of(self.endpoint.moved_to.decode("utf-8", "replace"))
         if not self.opened.done():
             self.opened.set_exception(ConnectionError(self.reason))
             self.opened.exception()

@@ -14,7 +14,7 @@ from mypy_extensions import i64
 from dragoman.core.dispatch import Dispatch
 from dragoman.core.lifecycle import ANSWER, CANCEL, LEASED, QUARANTINED, REJECT, held_messages
 from dragoman.core.quarantine import Quarantine
-from dragoman.core.queries.peek import peek_by_id
+from dragoman.core.queries.peek import peek_by_id, peek_expiring
 from dragoman.core.retries import backoff_ns
 from dragoman.core.roster import Roster
 from dragoman.core.routes import Routes
@@ -28,10 +28,10 @@ from dragoman.core.state.state import State
 from dragoman.core.storage.kept import BeginLoad, Kept, Look, ReadRecord
 from dragoman.core.tallies import Tallies
 from dragoman.core.topics import Topics
-from dragoman.limits import HEADERS_SIZE_MAX, ID_SIZE_MAX, NOTES_MAX, QUEUES_LISTED_MAX
+from dragoman.limits import EXPIRING_READ_MAX, HEADERS_SIZE_MAX, ID_SIZE_MAX, NOTES_MAX, QUEUES_LISTED_MAX
 from dragoman.limits import SCHEDULES_MAX as SCHEDULES_COUNT_MAX
 from dragoman.model.exchange import Exchange, QueueCount
-from dragoman.model.facts.layout import DELIVERED, LATE, NO_DIALECT, QUEUE_NAMED, SCHEDULED, STARTED, UNSCHEDULED
+from dragoman.model.facts.layout import LATE, NO_DIALECT, QUEUE_NAMED, SCHEDULED, STARTED, UNSCHEDULED
 from dragoman.model.facts.records import FactLog
 from dragoman.model.facts.texts import schedule_text
 from dragoman.model.message import NOWHERE, Message, fact_id_of
@@ -127,7 +127,7 @@ class Core(Exchange):
         if self.refusing != TAKEN:
             return self.refusing
         state = self.state
-        queue = state.queues.get(message.queue)
+        queue = state.queue_named(message.queue)
         if queue is None:
             refusal = self.roster.check_name(message.queue)
             if refusal != TAKEN:
@@ -164,7 +164,7 @@ class Core(Exchange):
             return QUEUE_FULL
         if queue.strict > 0 and queue.strict == len(queue.servings) and not queue.is_expressible(message):
             return INEXPRESSIBLE
-        if message.dedupe:
+        if len(message.dedupe) > 0:
             if len(message.dedupe) > ID_SIZE_MAX:
                 return TOO_LONG
             known = queue.dedupe.get(message.dedupe)
@@ -199,7 +199,9 @@ class Core(Exchange):
         return message.body
 
     def open_messages(self, dialect: int) -> list[Message]:
-        return [m for m in self.state.messages.values() if m.dialect == dialect]
+        found = {m.number: m for m in peek_expiring(self.state, EXPIRING_READ_MAX) if m.dialect == dialect}
+        found.update({m.number: m for m in self.state.messages.values() if m.dialect == dialect})
+        return [found[number] for number in sorted(found)]
 
     def readdress(self, message: Message, client: Peer) -> None:
         """A message that waits in a line keeps its address: the line is chosen by the address it was accepted with."""
@@ -266,7 +268,7 @@ class Core(Exchange):
     def delivered(self, peer: Peer, message: Message) -> None:
         if message.worker is not peer or message.delivered_ns != 0:
             return
-        self.log.numbered(DELIVERED, message.number, peer.number, b"")
+        self.log.delivered(message, peer.number)
         self.state.on_delivered(message)
         if message.flags & HANDOVER_WANTED and not message.is_handed_over:
             self.dispatch.hand_over(message)

@@ -71,7 +71,7 @@ class Dispatch:
             serving = serves[0] if len(serves) == 1 else next_serving(self.state, peer)
             if serving is None:
                 break
-            queue = self.state.queues_by_no[serving.queue_no]
+            queue = self.state.queue_of(serving.queue_no)
             if queue.waiting == 0 or queue.is_paused or not serving.takes():
                 break
             m = self.pop(queue, peer)
@@ -358,8 +358,8 @@ class Dispatch:
         state = self.state
         assert m.where == NOWHERE
         assert m.is_loaded, "what is leased was read before a worker was chosen"
-        state.on_leased(m, queue, peer.number)
         self.log.leased(m, peer.number)
+        state.on_leased(m, queue, peer.number)
         if m.attempt == 1:
             self.tallies.count_first_lease(m, queue)
         m.worker = peer
@@ -371,7 +371,7 @@ class Dispatch:
             peer.timed_leases += 1
         else:
             m.lease_until_ns = 0
-        peer.held[m.number] = m
+        peer.held[m.key] = m
         peer.slots -= 1
         peer.last_leased_ns = state.now_ns
         peer.deliver(m)
@@ -389,13 +389,12 @@ class Dispatch:
         if client is not None:
             client.handed_over(m)
 
-    def end_lease(self, m: Message) -> Peer | None:
-        """End a message's lease; returns the worker that held it."""
-        peer = m.worker
-        if peer is not None:
-            peer.held.pop(m.number, None)
-            if m.lease_until_ns != 0:
-                m.lease_until_ns = 0
-                peer.timed_leases -= 1
-            m.worker = None
-        return peer
+    def end_lease(self, m: Message, holder: Peer) -> None:
+        """End a message's lease, after the fact that says so."""
+        held = holder.held
+        if m.key in held:  # else the worker is lost, and the roster has what it held
+            del held[m.key]
+        if m.lease_until_ns != 0:
+            m.lease_until_ns = 0
+            holder.timed_leases -= 1
+        m.worker = None

@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
 from dragoman.model.message import Message
 from dragoman.model.words import STATE_NAMES
 
@@ -54,12 +56,14 @@ NEXT: Final[list[int]] = [
     NO,      NO,      NO,     NO,       NO,      NO,        NO,          NO,       # EXPIRED
     NO,      NO,      NO,     NO,       NO,      NO,        NO,          NO,       # CANCELLED
 ]  # fmt: skip
+REFUSED: Final = 0xFF  # NO in `AFTER`
+AFTER: Final[bytes] = bytes([cell & 0xFF for cell in NEXT])  # the same table as bytes: a cell of it is no object
 
 
-def moved(state: int, move: int) -> int:
+def moved(state: i64, move: i64) -> i64:
     """The state after a move; an illegal move is a bug."""
-    after = NEXT[state * MOVES + move]
-    assert after != NO, f"a {STATE_NAMES[state]} message cannot {MOVE_NAMES[move]}"
+    after: i64 = AFTER[state * MOVES + move]
+    assert after != REFUSED, f"a {STATE_NAMES[state]} message cannot {MOVE_NAMES[move]}"
     return after
 
 

@@ -179,13 +179,13 @@ class Roster:
         peer.is_dismissed = False
         peer.near_end().is_dismissed = False
         self.dismissals.remove(peer.lasting_id)
-        said: list[bytes] = []
+        names: list[bytes] = []
         for claim in claims:
             if claim.queue in self.state.queues or self.check_name(claim.queue) == TAKEN:
                 self.claim(peer, self.queue_of(claim.queue), claim.weight, claim.rank, claim.is_exclusive)
-                said.append(b"%d %s" % (claim.weight, claim.queue))
-        if said:
-            self.note_joined(peer, said)
+                names.append(b"%d %s" % (claim.weight, claim.queue))
+        if names:
+            self.note_joined(peer, names)
         peer.admitted()
         self.dispatch.feed(peer)
 

@@ -62,21 +62,22 @@ class Settling:
             why = RETRIES_USED_UP if message.retries_left == 0 and message.attempt > 1 else reason
             self.close(message, REJECT, why, value, peer)
             return
-        self.dispatch.end_lease(message)
         if verdict.what == AGAIN:
             due_ns = max(verdict.due_ns, soonest_ns)
             self.log.released(message, worker_no, peer.dialect, verdict.retries_left, due_ns, reason, died_with != 0)
             state.on_released(message, queue, verdict.retries_left, due_ns, reason, died_with)
+            self.dispatch.end_lease(message, peer)
             self.dispatch.drain(queue)
             return
         self.dispatch.quarantine.put(message, queue, worker_no, peer.dialect, verdict.reason, died_with)
+        self.dispatch.end_lease(message, peer)
 
     def close(self, message: Message, move: int, reason: int, value: bytes, by: Peer | None) -> None:
         """Settle a message: write the closed fact, with all its timings, and notify the worker that holds it and the client."""
         state = self.state
         outcome = moved(message.state, move)
-        queue = state.queues_by_no[message.queue_no]
-        holder = self.dispatch.end_lease(message)
+        queue = state.queue_of(message.queue_no)
+        holder = message.worker
         client = self.routes.client_of(message)
         is_away = client is None and message.flags & REPLY_WANTED != 0 and message.is_answerable
         if is_away and move == ANSWER:
@@ -86,6 +87,8 @@ class Settling:
         holder_no = holder.number if holder is not None else 0
         self.log.closed(message, worker_no, worker_dialect, len(value), outcome, reason, holder_no)
         state.on_closed(message, queue, outcome)
+        if holder is not None:
+            self.dispatch.end_lease(message, holder)
         self.tallies.count_closed(message, queue, by, state.now_ns)
         if is_away or message.flags & KEPT_WANTED:
             self.remember(message.client_id, outcome)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import final
 
+from mypy_extensions import i64
+
 from dragoman.core.state.lines import Lane, Line
 from dragoman.core.state.queue import Queue
 from dragoman.limits import QUEUES_TALLIED_MAX
@@ -18,7 +20,7 @@ from dragoman.model.buckets import bucket_of
 from dragoman.model.histogram import Cell, Spans
 from dragoman.model.message import IN_FRESH, Message
 from dragoman.model.peer import Peer
-from dragoman.model.words import DIALECT_NAMES, DIALECTS, NOBODY, ROW_SIZE
+from dragoman.model.words import DIALECTS_MAX, NOBODY, ROW_SIZE
 
 
 @final
@@ -26,14 +28,13 @@ class Tallies:
     """The counters of the whole broker."""
 
     def __init__(self) -> None:
-        assert len(DIALECT_NAMES) == DIALECTS
         self.own_spans: list[Spans] = []  # of queues that have their own
         self.other_spans = Spans()  # of all other queues
-        self.accepted: list[Cell] = [Cell() for _ in range(DIALECTS)]
-        self.settled: list[Cell] = [Cell() for _ in range(DIALECTS * ROW_SIZE)]
+        self.accepted: list[Cell] = [Cell() for _ in range(DIALECTS_MAX)]
+        self.settled: list[Cell] = [Cell() for _ in range(DIALECTS_MAX * ROW_SIZE)]
 
     def count_accepted(self, m: Message) -> None:
-        self.accepted[m.dialect].count += 1
+        self.accepted[i64(m.dialect)].count += 1
 
     def count_first_lease(self, m: Message, queue: Queue) -> None:
         spans = queue.spans
@@ -46,7 +47,8 @@ class Tallies:
         if spans is None:
             spans = self.make_spans(queue)
         spans.total.add(bucket_of(now_ns - m.accepted_ns))
-        self.settled[m.dialect * ROW_SIZE + (by.dialect if by is not None else NOBODY)].count += 1
+        worker: i64 = by.dialect if by is not None else NOBODY
+        self.settled[i64(m.dialect) * ROW_SIZE + worker].count += 1
 
     def make_spans(self, queue: Queue) -> Spans:
         spans = self.other_spans

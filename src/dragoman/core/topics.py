@@ -78,12 +78,12 @@ class Topics:
                 peers = self.prefixes.get(topic[:length])
                 if peers is not None:
                     reached.update(peers)
-        told = 0
+        recipients = 0
         for peer in reached.values():
             if dialect == ALL_DIALECTS or peer.dialect == dialect:
                 peer.published(topic, body)
-                told += 1
-        return told
+                recipients += 1
+        return recipients
 
     def take_counts(self) -> dict[bytes, int]:
         counts = self.counts

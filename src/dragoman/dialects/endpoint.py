@@ -5,7 +5,7 @@
     every `beat_s`, if that is not 0: beat(now_s), which writes the heartbeats that are due and detects a silent broker
 
 An endpoint serves one connection; the next connection gets a new one, created by the functions `client`, `worker`, `publisher` and
-`subscriber` of the dialect's module `endpoints`, for the roles that the dialect has.
+`subscriber` of the dialect's module `endpoints`, for the roles that the dialect has. It may be a class in plain Python.
 
 When `is_over` is set the connection cannot be used for new work: reconnect, to `moved_to` if it is set, else to the next address. If
 `receive` set it, the broker closed the connection and may still settle pending work; if `beat` set it, the broker is silent and the
@@ -16,6 +16,8 @@ PING of ours first), so that nothing is sent to it and lost.
 from __future__ import annotations
 
 from typing import Final, final
+
+from mypy_extensions import mypyc_attr
 
 from dragoman.limits import MESSAGE_SIZE_MAX
 
@@ -86,6 +88,7 @@ class EndpointSetup:
         self.message_size_max: int = MESSAGE_SIZE_MAX
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Endpoint:
     """The base class of all roles."""
 
@@ -99,7 +102,7 @@ class Endpoint:
 
     def opening(self) -> bytes:
         """The first bytes of the connection."""
-        raise NotImplementedError
+        return b""
 
     def beat(self, now_s: float) -> None:
         """Called every `beat_s`, with a monotonic clock."""
@@ -108,6 +111,7 @@ class Endpoint:
         raise NotImplementedError
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ClientEndpoint(Endpoint):
     """One client connection. Each report of the broker on a call or a query has its id, a text unique in the program."""
 
@@ -139,6 +143,7 @@ class ClientEndpoint(Endpoint):
         raise NotImplementedError
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class WorkerEndpoint(Endpoint):
     """One worker connection. `is_ready` means that the broker has accepted us."""
 
@@ -166,6 +171,7 @@ class WorkerEndpoint(Endpoint):
         raise NotImplementedError
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class PublisherEndpoint(Endpoint):
     """One publisher connection."""
 
@@ -178,6 +184,7 @@ class PublisherEndpoint(Endpoint):
         raise NotImplementedError
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class SubscriberEndpoint(Endpoint):
     """One subscriber connection."""
 

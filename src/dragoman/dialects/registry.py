@@ -1,102 +1,98 @@
-"""Every dialect, and every listener: its number (part of reply addresses, so it never changes) and its session class."""
+"""Every dialect: a new one is one line in MODULES. A dialect outside this package is named in the environment instead:
+
+    DRAGOMAN_DIALECTS=lines.description,other.description      modules with a `DESCRIPTION`, separated by commas
+
+Broker, SDK, command line and simulator read it alike, and a broker's child processes inherit it.
+"""
 
 from __future__ import annotations
 
-from typing import Final, final
+import importlib
+import os
+from typing import Any, Final, final
 
 from dragoman.dialects.contract import Dialect
-from dragoman.dialects.ebus.dialect import EbusDialect
-from dragoman.dialects.ebus.publisher import EbusPublisher
-from dragoman.dialects.ebus.session import EbusSession
-from dragoman.dialects.ebus.settings import EbusSettings
-from dragoman.dialects.emqp.dialect import EmqpDialect, id_prefix_of
-from dragoman.dialects.emqp.session import EmqpSession
-from dragoman.dialects.emqp.settings import EmqpSettings
-from dragoman.dialects.pingpong.client_session import PingpongClient
-from dragoman.dialects.pingpong.dialect import PingpongDialect
-from dragoman.dialects.pingpong.settings import PingpongSettings
-from dragoman.dialects.pingpong.worker_session import PingpongWorker
-from dragoman.dialects.rq.dialect import RQ_LINK_NO, RqDialect
-from dragoman.dialects.rq.link import RqLink
-from dragoman.dialects.rq.session import RqSession
-from dragoman.dialects.rq.settings import RqSettings
-from dragoman.dialects.scale0.dialect import Scale0Dialect
-from dragoman.dialects.scale0.session import Scale0Session
-from dragoman.dialects.scale0.settings import Scale0Settings
-from dragoman.dialects.scale0.subscriber import Scale0Subscriber
+from dragoman.dialects.description import ZMTP, DialectDescription, ListenerDescription
 from dragoman.dialects.session import Outboxes, Session
-from dragoman.dialects.subscriber import TopicSubscriber
-from dragoman.model.words import EBUS, EMQP
+from dragoman.model.peer import ANONYMOUS
+from dragoman.model.words import name_dialect
 
-LISTENER_NUMBERS: Final = {
-    "emqp.client": 1,
-    "emqp.worker": 2,
-    "emqp.admin": 3,
-    "emqp.publish": 4,
-    "emqp.subscribe": 5,
-    "scale0.client": 6,
-    "scale0.worker": 7,
-    "scale0.publish": 8,
-    "pingpong.client": 9,
-    "pingpong.worker": 10,
-    "ebus.client": 11,
-    "ebus.worker": 12,
-    "ebus.publish": 13,
-    "ebus.subscribe": 14,
-    "rq": 15,
-}
-# Not a listener: our own connection to another rq controller. Its number in addresses is RQ_LINK_NO.
-RQ_LINK: Final = "rq.link"
+# In the order of their numbers.
+MODULES: Final = [
+    "dragoman.dialects.scale0.description",
+    "dragoman.dialects.pingpong.description",
+    "dragoman.dialects.emqp.description",
+    "dragoman.dialects.ebus.description",
+    "dragoman.dialects.rq.description",
+]
+FURTHER: Final = "DRAGOMAN_DIALECTS"
+
+DESCRIPTIONS: Final[list[DialectDescription]] = []
+DIALECTS_BY_NAME: Final[dict[str, DialectDescription]] = {}
+LISTENERS_BY_NAME: Final[dict[str, ListenerDescription]] = {}
+
+
+def register(description: DialectDescription) -> None:
+    """Raises ValueError where it contradicts another dialect: its numbers are stored for good, so a clash cannot be settled by order."""
+    name = description.name
+    if name in DIALECTS_BY_NAME:
+        raise ValueError(f"there are two dialects named {name}")
+    name_dialect(description.number, name)
+    for listener in description.listeners:
+        if not 0 < listener.number < ANONYMOUS or listener.name.partition(".")[0] != name:
+            raise ValueError(f"{name} cannot have a listener {listener.name} with the number {listener.number}")
+        for other in LISTENERS_BY_NAME.values():
+            if listener.number == other.number or listener.name == other.name:
+                raise ValueError(f"the listeners {listener.name} and {other.name} have the same name or number")
+        LISTENERS_BY_NAME[listener.name] = listener
+    DIALECTS_BY_NAME[name] = description
+    DESCRIPTIONS.append(description)
+
+
+def wire_of(listener: str) -> int:
+    """The bytes of a listener: ZMTP, RISP or TEXT; those of one that is not known here are shown as messages."""
+    described = LISTENERS_BY_NAME.get(listener)
+    return described.wire if described is not None else ZMTP
+
+
+def register_all() -> None:
+    further = os.environ.get(FURTHER, "")
+    for module in MODULES + [text.strip() for text in further.split(",") if text.strip()]:
+        register(importlib.import_module(module).DESCRIPTION)
+
+
+register_all()
 
 
 @final
 class Dialects:
-    """One instance of each dialect, for one broker."""
+    """One instance of each dialect, for one broker: `dialects.rq`, or all in their order."""
 
     def __init__(self, outboxes: Outboxes, id_seed: bytes) -> None:
-        self.outboxes = outboxes
-        self.emqp = EmqpDialect(outboxes, EmqpSettings(), id_prefix_of(id_seed))
-        self.scale0 = Scale0Dialect(outboxes, Scale0Settings())
-        self.pingpong = PingpongDialect(outboxes, PingpongSettings())
-        self.ebus = EbusDialect(outboxes, EbusSettings())
-        self.rq = RqDialect(outboxes, RqSettings())
-        self.all: list[Dialect] = [self.scale0, self.pingpong, self.emqp, self.ebus, self.rq]
+        self.all: list[Dialect] = []
+        self.by_name: dict[str, Dialect] = {}
+        self.sides: dict[str, Any] = {}  # the module `sessions` of each dialect
+        for description in DESCRIPTIONS:
+            side: Any = importlib.import_module(description.package + ".sessions")
+            dialect: Dialect = side.new_dialect(outboxes, id_seed)
+            self.sides[description.name] = side
+            self.by_name[description.name] = dialect
+            self.all.append(dialect)
+
+    def __getattr__(self, name: str) -> Any:
+        dialect = self.by_name.get(name)
+        if dialect is None:
+            raise AttributeError(name)
+        return dialect
 
     def of(self, listener: str) -> Dialect:
         """The dialect of a listener."""
-        if listener.startswith("emqp."):
-            return self.emqp
-        if listener.startswith("ebus."):
-            return self.ebus
-        if listener.startswith("scale0."):
-            return self.scale0
-        if listener.startswith("pingpong."):
-            return self.pingpong
-        return self.rq
+        return self.by_name[listener.partition(".")[0]]
 
     def session(self, listener: str) -> Session:
-        """Create the session for a new connection to a listener, or for our own connection to another controller."""
-        if listener == RQ_LINK:
-            return RqLink(listener, RQ_LINK_NO, self.outboxes, self.rq)
-        number = LISTENER_NUMBERS[listener]
-        if listener == "emqp.subscribe":
-            return TopicSubscriber(EMQP, listener, number, self.outboxes, b"PUB")
-        if listener.startswith("emqp."):
-            return EmqpSession(listener, number, self.outboxes, self.emqp)
-        if listener == "pingpong.client":
-            return PingpongClient(listener, number, self.outboxes, self.pingpong)
-        if listener == "pingpong.worker":
-            return PingpongWorker(listener, number, self.outboxes, self.pingpong)
-        if listener == "rq":
-            return RqSession(listener, number, self.outboxes, self.rq)
-        if listener == "ebus.subscribe":
-            return TopicSubscriber(EBUS, listener, number, self.outboxes, b"XPUB")
-        if listener == "ebus.publish":
-            return EbusPublisher(listener, number, self.outboxes)
-        if listener.startswith("ebus."):
-            return EbusSession(listener, number, self.outboxes, self.ebus)
-        if listener == "scale0.publish":
-            return Scale0Subscriber(listener, number, self.outboxes, self.scale0)
-        if listener.startswith("scale0."):
-            return Scale0Session(listener, number, self.outboxes, self.scale0)
-        raise NotImplementedError
+        """Create the session of a new connection: a peer's to a listener, or one that the broker itself opened."""
+        name = listener.partition(".")[0]
+        session: Session = self.sides[name].new_session(
+            self.by_name[name], listener, LISTENERS_BY_NAME[listener].number
+        )
+        return session

@@ -54,7 +54,8 @@ class Exchange:
         raise NotImplementedError
 
     def open_messages(self, dialect: int) -> list[Message]:
-        """The open messages in memory that came from clients of a dialect, oldest first."""
+        """The open messages that came from clients of a dialect, oldest first. Those on disk only are read, for which they must expire: copies
+        without body, of the newest EXPIRING_READ_MAX at most. For the start of the broker."""
         raise NotImplementedError
 
     def readdress(self, message: Message, client: Peer) -> None:

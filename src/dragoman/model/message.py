@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 if TYPE_CHECKING:
     from dragoman.model.peer import Peer
@@ -40,6 +40,9 @@ class Message:
         self.address: bytes = b""  # listener and identity: finds the client after a restart
 
         self.number: int = 0
+        self.key: Any = (
+            None  # its number as an object, from when it is indexed on: dicts by number need not make one each time
+        )
         self.queue_no: int = 0
         self.wire_id: bytes = b""  # its id towards workers, unique among open messages; read it by `WireIds.of`
         self.is_named: bool = False  # `Exchange.find` finds it by its client's id

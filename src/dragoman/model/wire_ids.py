@@ -151,12 +151,12 @@ class WireIds:
                 return None
         return m
 
-    def fact_id(self, text: bytes, at: i64, said: bytes) -> bytes:
-        """The id in facts of the message, open or not, whose id is at an offset; `said` if it is not an id of the broker."""
+    def fact_id(self, text: bytes, at: i64, text_id: bytes) -> bytes:
+        """The id in facts of the message, open or not, whose id is at an offset; `text_id` if it is not an id of the broker."""
         number = self.number_at(text, at)
         if number < 0:
             number = self.plain_at(text, at)
-        return fact_id(number) if number > 0 else said
+        return fact_id(number) if number > 0 else text_id
 
     def numbers_of(self, key: str) -> list[int]:
         """The numbers that a text may denote as an id in any form above, the likelier one first."""

@@ -15,10 +15,13 @@ EMQP: Final = 3
 EBUS: Final = 4
 RQ: Final = 5
 DIALECT_NAMES: Final = ["internal", "scale0", "pingpong", "emqp", "ebus", "rq"]
-# The matrix of settlements: a row per client dialect, with a column per worker dialect and one for messages settled by no worker.
-DIALECTS: Final = 6
-NOBODY: Final = DIALECTS
-ROW_SIZE: Final = DIALECTS + 1
+# Dialects, as bits, whose client's id of a message is its id towards workers too, if no other open message has it.
+NAMED_BY_CLIENT: Final = 1 << EMQP
+# Numbers of dialects are below this: up to 15 for this package, above that for dialects outside it (dialects/registry). The matrix of
+# settlements has a row per client dialect, with a column per worker dialect and one for messages settled by no worker.
+DIALECTS_MAX: Final = 32
+NOBODY: Final = DIALECTS_MAX
+ROW_SIZE: Final = DIALECTS_MAX + 1
 
 # Options of a client, as bits of `Message.flags`.
 REPLY_WANTED: Final = 1  # the worker's answer is sent to the client
@@ -159,6 +162,17 @@ REFUSAL_TEXTS: Final = [
     "a worker names more queues than one worker may serve",
     "open messages take as much memory as the broker may use; new ones are taken again when some have ended",
 ]
+
+
+def name_dialect(number: int, name: str) -> None:
+    """Name a dialect that is not in the table; raises ValueError if the number has another name."""
+    if not 0 < number < DIALECTS_MAX:
+        raise ValueError(f"the number of {name} is {number}; there are 1 to {DIALECTS_MAX - 1}")
+    while len(DIALECT_NAMES) <= number:
+        DIALECT_NAMES.append(f"unknown_{len(DIALECT_NAMES)}")
+    if DIALECT_NAMES[number] not in (name, f"unknown_{number}"):
+        raise ValueError(f"{name} and {DIALECT_NAMES[number]} have the same number, {number}")
+    DIALECT_NAMES[number] = name
 
 
 def word(words: list[str], number: int) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from dragoman.dialects.registry import RQ_LINK
+from dragoman.dialects.registry import LISTENERS_BY_NAME
 from dragoman.limits import (
     ADDRESS_PREFIX_V6,
     ADMIN_CONNECTIONS_MAX,
@@ -65,8 +65,8 @@ class Admission:
 
     def admit(self, connection: Connection) -> int:
         """Add a new connection, or return which limit it exceeds."""
-        if connection.listener == RQ_LINK:
-            return ADMITTED  # opened by the broker itself, one per configured upstream
+        if LISTENERS_BY_NAME[connection.listener].port == 0:
+            return ADMITTED  # opened by the broker itself
         address = self._counted_address(connection.host)
         if address and self._by_address.get(address, 0) >= self._address_max:
             return ADDRESS_FULL

@@ -14,7 +14,8 @@ import structlog
 
 from dragoman.core.core import Core
 from dragoman.core.timers import Timers
-from dragoman.dialects.registry import Dialects
+from dragoman.dialects.description import BROADCASTS, NEWS
+from dragoman.dialects.registry import LISTENERS_BY_NAME, Dialects
 from dragoman.dialects.session import Outboxes, Session
 from dragoman.errors import JournalFull, PeerError
 from dragoman.journal.journal import Journal
@@ -42,8 +43,6 @@ from dragoman.runtime.settings import apply_core, apply_dialects, legacy_listene
 from dragoman.runtime.upkeep import Upkeep
 
 SWEEP_S = 0.1
-TOPIC_LISTENERS = ("emqp.subscribe", "ebus.subscribe")
-SCALE0_PUBLISH = "scale0.publish"
 SETTLE_S = 5.0
 # At shutdown, pending output may still be sent: for at most FLUSH_S, and only while it makes progress.
 FLUSH_S = 10.0
@@ -258,11 +257,11 @@ class Broker:
         return self.dialects.of(listener).words_when_full()
 
     def write_buffer_size(self, listener: str) -> int:
-        """Bytes that may wait for a peer before it counts as not reading. The output to Scale0 workers on their PUB port is dropped beyond that, so
-        its buffer must be larger than one burst."""
-        if listener in TOPIC_LISTENERS:
+        """Bytes that may wait for a peer before it counts as not reading."""
+        output = LISTENERS_BY_NAME[listener].output
+        if output == NEWS:
             return NEWS_BUFFER_SIZE
-        return self.config.limits.out_buffer_max // 2 if listener == SCALE0_PUBLISH else WRITE_BUFFER_SIZE
+        return self.config.limits.out_buffer_max // 2 if output == BROADCASTS else WRITE_BUFFER_SIZE
 
     @property
     def batch_size(self) -> int:

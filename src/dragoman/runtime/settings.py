@@ -34,12 +34,8 @@ def apply_core(config: Config, settings: CoreSettings) -> None:
 
 
 def apply_dialects(config: Config, dialects: Dialects) -> None:
-    apply(config, dialects.scale0.settings)
-    apply(config, dialects.pingpong.settings)
-    apply(config, dialects.emqp.settings)
-    apply(config, dialects.ebus.settings)
-    apply(config, dialects.rq.settings)
     for dialect in dialects.all:
+        apply(config, getattr(dialect, "settings", None))
         dialect.reconfigured()
 
 

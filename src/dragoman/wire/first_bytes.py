@@ -27,26 +27,26 @@ TLS_MAJOR: Final = 3
 SPACE: Final = 0x20
 
 
-def judge(heard: bytes) -> int:
+def judge(received: bytes) -> int:
     """Classify the first bytes of a stream as one of the four constants above."""
-    if not heard:
+    if not received:
         return UNDECIDED
-    if heard[0] == TLS_HANDSHAKE:
-        if len(heard) == 1:
+    if received[0] == TLS_HANDSHAKE:
+        if len(received) == 1:
             return UNDECIDED
-        return TLS if heard[1] == TLS_MAJOR else NEITHER
-    if not is_letter(heard[0]):
+        return TLS if received[1] == TLS_MAJOR else NEITHER
+    if not is_letter(received[0]):
         return NEITHER
     at = 1
-    while at < len(heard) and at <= METHOD_SIZE_MAX and is_method_byte(heard[at]):
+    while at < len(received) and at <= METHOD_SIZE_MAX and is_method_byte(received[at]):
         at += 1
     if at > METHOD_SIZE_MAX:
         return NEITHER
-    if at == len(heard):
+    if at == len(received):
         return UNDECIDED
-    if heard[at] != SPACE:
+    if received[at] != SPACE:
         return NEITHER
-    return judge_target(heard[:at].upper(), heard[at + 1 : at + 5].lower())
+    return judge_target(received[:at].upper(), received[at + 1 : at + 5].lower())
 
 
 def judge_target(method: bytes, target: bytes) -> int:

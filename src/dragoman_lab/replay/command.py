@@ -12,6 +12,7 @@ import click
 from dragoman.cli.admin_client import AdminClient, queue_names
 from dragoman.cli.options import data_option, json_option
 from dragoman.cli.show import print_json, progress_bar
+from dragoman.dialects.registry import DIALECTS_BY_NAME
 from dragoman.errors import AdminUnreachable, ExportMisplaced, NothingToExport
 from dragoman.model.phrases import count_of, instant
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 JOURNAL: Final = "journal"
 FOREVER_NS: Final = 2**63 - 1  # a broker's clock may be ahead of ours: include the newest fact in any case
 # Settings that affect the history of a message.
-SECTIONS: Final = ("queues", "emqp", "scale0", "pingpong", "ebus", "rq")
+SECTIONS: Final = ("queues", *DIALECTS_BY_NAME)
 # Exceptions, which a simulated broker does not use: files and other brokers.
 UNUSED: Final = ("scale0.config_file", "scale0.look_s", "rq.upstreams", "rq.upstream_retry_s", "emqp.scheduler")
 
@@ -151,14 +152,12 @@ def read_settings(data: Path, config_file: Path | None, settings: tuple[str, ...
 def unusual(config: Config) -> dict[str, Any]:
     """The settings that affect histories and are not the defaults."""
     from dragoman.runtime.config import Config
+    from dragoman.runtime.config.loading import value_of
+    from dragoman.runtime.config.sections import all_settings
 
-    usual, given = Config(), {}
-    for section in SECTIONS:
-        for name in type(getattr(config, section)).__dataclass_fields__:
-            key, value = f"{section}.{name}", getattr(getattr(config, section), name)
-            if key not in UNUSED and value != getattr(getattr(usual, section), name):
-                given[key] = value
-    return given
+    usual = Config()
+    keys = [key for key in all_settings() if key.partition(".")[0] in SECTIONS and key not in UNUSED]
+    return {key: value_of(config, key) for key in keys if value_of(config, key) != value_of(usual, key)}
 
 
 def running_settings(data: Path) -> tuple[str, ...]:
@@ -189,7 +188,7 @@ def notes_of(history: History, config: Config) -> list[str]:
     if history.headless:
         begun = count_of(len(history.headless), "message")
         notes.append(f"Not played: {begun} whose beginning is older than what the journal keeps.")
-    if config.scale0.config_file.path:
+    if config.dialects["scale0"].config_file.path:
         notes.append("Not played: scale0's configuration document; workers serve what they say.")
     return notes
 

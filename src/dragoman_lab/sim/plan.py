@@ -6,29 +6,15 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal
 
+from dragoman.dialects.registry import DIALECTS_BY_NAME
 from dragoman.journal.settings import JournalSettings
 from dragoman.limits import LIVE_STEP_COUNT, LOAD_STEP_SIZE
 from dragoman.runtime.config import Config
+from dragoman_lab.sim.peers.dialects import PEERS
 
 DIRECTORY = "/data/journal"
-PINGPONG_QUEUE = b"pingpong"  # the one queue of all its workers
-CLIENT_KINDS = {
-    "emqp": ("dealer", "dealer", "anonymous", "one_shot", "req"),
-    "scale0": ("dealer", "anonymous", "req"),
-    "pingpong": ("plain", "json", "req"),
-    "ebus": ("dealer", "bare", "newborn"),
-    "rq": ("small", "small", "wide"),
-}
-WORKER_KINDS = {
-    "emqp": ("original", "bytes", "bytes", "document"),
-    "scale0": ("dealer", "dealer", "req"),
-    "pingpong": ("plain", "package", "json"),
-    "ebus": ("bare", "framed", "short"),
-    "rq": ("plain", "plain", "plain", "exclusive", "spectator"),
-}
 # Steps that the largest body takes: with pauses between them, more would delay all peers for seconds.
 LOAD_STEPS_MAX = 10
-DIALECTS = ("emqp", "scale0", "pingpong", "ebus", "rq")
 
 
 @dataclass(frozen=True)
@@ -63,13 +49,18 @@ class Plan:
 
 
 def dialects_of(chance: Random) -> list[str]:
-    """One or two alone find each dialect's own bugs; all five together, their interactions."""
-    return chance.sample(DIALECTS, k=min(chance.choice((1, 2, 3, 5, 5)), len(DIALECTS)))
+    """One or two alone find each dialect's own bugs; many together, their interactions."""
+    return chance.sample(list(PEERS), k=chance.choice((1, 2, 3, 5, 5)))
 
 
-def a_kind(chance: Random, dialects: list[str], kinds: dict[str, tuple[str, ...]]) -> tuple[str, str]:
+def a_client(chance: Random, dialects: list[str]) -> tuple[str, str]:
     dialect = chance.choice(dialects)
-    return dialect, chance.choice(kinds[dialect])
+    return dialect, chance.choice(PEERS[dialect].kinds)
+
+
+def a_worker(chance: Random, dialects: list[str]) -> tuple[str, str]:
+    dialect = chance.choice(dialects)
+    return dialect, chance.choice(PEERS[dialect].shapes)
 
 
 def plan_of(chance: Random) -> Plan:
@@ -82,8 +73,7 @@ def plan_of(chance: Random) -> Plan:
     journal = JournalSettings(DIRECTORY, durability, segment_size=65536, size_max=size_max, scrub_rate=0)
     queues = (b"default", b"mail", b"reports")[: chance.randint(1, 3)]
     dialects = dialects_of(chance)
-    if "pingpong" in dialects:
-        queues += (PINGPONG_QUEUE,)
+    queues += tuple(DIALECTS_BY_NAME[name].queue.encode() for name in dialects if DIALECTS_BY_NAME[name].queue)
     fills: tuple[int, ...] = chance.choice(((0,), (0, 50), (200, 2000), (0, 0, 20_000)))
     is_flood = chance.random() < 0.03
     tempers = ("good", "good", "moody", "dying")
@@ -96,9 +86,9 @@ def plan_of(chance: Random) -> Plan:
         unfit_share=chance.choice((0.0, 0.0, 0.3)),
         seconds=chance.randint(3, 10),
         requests_max=2000 if is_flood else chance.choice((20, 50, 120, 200)),
-        clients=tuple(a_kind(chance, dialects, CLIENT_KINDS) for _ in range(chance.randint(1, 5))),
+        clients=tuple(a_client(chance, dialects) for _ in range(chance.randint(1, 5))),
         workers=tuple(
-            (*a_kind(chance, dialects, WORKER_KINDS), chance.choice(tempers), chance.choice((1, 2, 10)))
+            (*a_worker(chance, dialects), chance.choice(tempers), chance.choice((1, 2, 10)))
             for _ in range(chance.randint(1, 5))
         ),
         rude=chance.choice((0, 0, 1, 2)),
@@ -151,22 +141,22 @@ def config_of(chance: Random) -> Config:
         ),  # never the machine's: the same seed is the same run anywhere
     )
     emqp = replace(
-        config.emqp,
+        config.dialects["emqp"],
         worker_lost_s=chance.choice((3.0, 5.0)),
         original_timeout_s=6.0,
         timeout_grace_s=0.5,
         json_only=True,
     )
-    scale0 = replace(config.scale0, offences_max=chance.choice((2, 10)), ban_s=1.0)
-    pingpong = replace(config.pingpong, worker_expire_s=chance.choice((1.5, 3.0)))
+    scale0 = replace(config.dialects["scale0"], offences_max=chance.choice((2, 10)), ban_s=1.0)
+    pingpong = replace(config.dialects["pingpong"], worker_expire_s=chance.choice((1.5, 3.0)))
     ebus = replace(
-        config.ebus,
+        config.dialects["ebus"],
         worker_requests_max=chance.choice((2, 1005)),
         pings_max=chance.choice((2, 5)),
         data=chance.choice(("bson", "json")),
     )
     rq = replace(
-        config.rq,
+        config.dialects["rq"],
         ping_s=chance.choice((1.5, 15.0)),
         pong_s=1.0,
         retries=chance.choice((0, 3)),
@@ -178,10 +168,6 @@ def config_of(chance: Random) -> Config:
         config,
         queues=queues,
         limits=limits,
-        scale0=scale0,
-        pingpong=pingpong,
-        emqp=emqp,
-        ebus=ebus,
-        rq=rq,
+        dialects={**config.dialects, "scale0": scale0, "pingpong": pingpong, "emqp": emqp, "ebus": ebus, "rq": rq},
         schedules=schedules,
     )

@@ -39,6 +39,7 @@ from dragoman.runtime.config import Config, Flags, load
 from dragoman_lab.sim.machine.corruption import waiting_records
 from dragoman_lab.sim.machine.life import Life
 from dragoman_lab.sim.machine.net import StillWire, Wire
+from dragoman_lab.sim.machine.risp import BareEnd
 from dragoman_lab.sim.peers.operator import drive
 from dragoman_lab.sim.plan import DIRECTORY, Plan
 from dragoman_lab.sim.report import quiet_logs
@@ -109,7 +110,7 @@ class Scene(World):
     def on_open(self, peer: str, listener: str) -> None:
         known = self.peers.setdefault(peer, StepPeer(peer, is_rude=True))
         known.is_lost = False
-        known.wire = StillWire(self, known, listener, b"", is_bare=True)
+        known.wire = StillWire(self, known, listener, b"", end=BareEnd())
 
     def _wire(self, peer: str) -> Wire:
         wire = self.peers[peer].wire

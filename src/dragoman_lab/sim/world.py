@@ -17,16 +17,10 @@ from dragoman_lab.sim.machine.disk import PowerCut, SimDisk
 from dragoman_lab.sim.machine.life import Life, WatchedJournal
 from dragoman_lab.sim.machine.loop import MS_NS, Timeline
 from dragoman_lab.sim.machine.troubles import plan_troubles
-from dragoman_lab.sim.peers.client import SimClient
-from dragoman_lab.sim.peers.ebus import EbusClient, EbusWorker
-from dragoman_lab.sim.peers.emqp import EmqpClient, EmqpWorker
+from dragoman_lab.sim.peers.dialects import PEERS
 from dragoman_lab.sim.peers.garbage import GarbagePeer
 from dragoman_lab.sim.peers.operator import SimOperator
-from dragoman_lab.sim.peers.pingpong import PingpongClient, PingpongWorker
-from dragoman_lab.sim.peers.rq import RqClient, RqWorker
 from dragoman_lab.sim.peers.rude import Probe, RudePeer
-from dragoman_lab.sim.peers.scale0 import Scale0Client, Scale0Worker
-from dragoman_lab.sim.peers.worker import SimWorker
 from dragoman_lab.sim.plan import Plan, plan_of, with_steps
 
 WALL_START_NS = 1_700_000_000 * SECOND_NS
@@ -34,20 +28,6 @@ HEALING_S_MAX = 300
 # Limit on pauses between the turns of loads in one world: with more of them everything is late, and a re-sent request may rightly run
 # again.
 PAUSES_MAX = 40
-CLIENTS: dict[str, type[SimClient]] = {
-    "emqp": EmqpClient,
-    "scale0": Scale0Client,
-    "pingpong": PingpongClient,
-    "ebus": EbusClient,
-    "rq": RqClient,
-}
-WORKERS: dict[str, type[SimWorker]] = {
-    "emqp": EmqpWorker,
-    "scale0": Scale0Worker,
-    "pingpong": PingpongWorker,
-    "ebus": EbusWorker,
-    "rq": RqWorker,
-}
 
 
 class World:
@@ -76,11 +56,11 @@ class World:
         self._dying: WatchedJournal | None = None  # the journal that was opened last; also by a start that failed
         self._was_power = False
         self._operator = SimOperator(self)
-        self._clients = [CLIENTS[dialect](self, n, kind) for n, (dialect, kind) in enumerate(self.plan.clients)]
+        self._clients = [PEERS[dialect].client(self, n, kind) for n, (dialect, kind) in enumerate(self.plan.clients)]
         self._rude = [RudePeer(self, n) for n in range(self.plan.rude)]
         self._garbage = [GarbagePeer(self, n) for n in range(self.plan.garbage)]
         self._workers = [
-            WORKERS[dialect](self, n, shape, temper, slots, self._served())
+            PEERS[dialect].worker(self, n, shape, temper, slots, self._served())
             for n, (dialect, shape, temper, slots) in enumerate(self.plan.workers)
         ]
 
@@ -297,10 +277,11 @@ class World:
     def _check_signs(self, life: Life) -> None:
         """Check that the core has no worker that has been silent for too long."""
         now_ns, config = life.core.now_ns, life.broker.config  # it does not advance while a slow disk delays facts
+        ebus = config.dialects["ebus"]
         lost_ns = {
-            EMQP: int(config.emqp.worker_lost_s * SECOND_NS),
+            EMQP: int(config.dialects["emqp"].worker_lost_s * SECOND_NS),
             # It is sent a PING each time, and one more interval may pass before the first and after the last.
-            EBUS: int((config.ebus.ping_s * (config.ebus.pings_max + 2) + config.ebus.heartbeat_s) * SECOND_NS),
+            EBUS: int((ebus.ping_s * (ebus.pings_max + 2) + ebus.heartbeat_s) * SECOND_NS),
         }
         for peer in life.core.workers.values():
             most_ns = lost_ns.get(peer.dialect)
@@ -327,7 +308,7 @@ class World:
                 worker.wire.cut()
             worker.be_good()
         for number in range(2):
-            WORKERS["emqp"](self, 100 + number, "bytes", "good", 50, list(self.plan.queues)).come()
+            PEERS["emqp"].worker(self, 100 + number, "bytes", "good", 50, list(self.plan.queues)).come()
         end_ns = self.timeline.now_ns + HEALING_S_MAX * SECOND_NS
         while True:
             self._operator.heal(self.life)
@@ -347,9 +328,11 @@ class World:
         while self.timeline.now_ns < end_ns and self.life.core.refusing:
             self.run_until(self.timeline.now_ns + SECOND_NS // 4)
         assert not self.life.core.refusing, f"new work is refused for ever: {REFUSAL_CODES[self.life.core.refusing]}"
-        probe = Probe(self)
+        probe = Probe(self, self.plan.queues[0])
         # Not quiet before: the broker may only now have read what a stalled client had sent long ago.
         while self.timeline.now_ns < end_ns and not (probe.is_answered and self._is_quiet()):
+            if probe.is_refused and not self.life.core.refusing:
+                probe.ask()
             self._operator.heal(self.life)
             self.run_until(self.timeline.now_ns + SECOND_NS // 4)
         assert probe.is_answered, "a new client is not served"

@@ -44,7 +44,7 @@ def facts_are_there(call: Call) -> None:
     """Raise for a lake without facts, before Spark is started."""
     from dragoman.lake.store import SHELVES, Lake
     from dragoman_spark.jobs.spark.errors import spark_is_there
-    from dragoman_spark.jobs.tables.place import for_arrow
+    from dragoman_spark.jobs.tables.root import for_arrow
 
     spark_is_there()
     lake = Lake(for_arrow(call.lake))
@@ -58,9 +58,9 @@ def tables_are_there(call: Call) -> None:
 
     spark_is_there()
     from dragoman_spark.jobs.state import last_state
-    from dragoman_spark.jobs.tables.place import Place
+    from dragoman_spark.jobs.tables.root import TableRoot
 
-    if last_state(Place(call.out)) is None:
+    if last_state(TableRoot(call.out)) is None:
         raise NoTables(call.out)
 
 

@@ -18,7 +18,7 @@ from dragoman_spark.jobs.spark.together import together
 from dragoman_spark.jobs.state import Begin, State
 from dragoman_spark.jobs.tables.folders import batch_folder
 from dragoman_spark.jobs.tables.grow import grow
-from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.root import TableRoot
 from dragoman_spark.sources.catalog import Catalog, Span
 from dragoman_spark.sources.facts import read_facts
 from dragoman_spark.tables import EVENTS
@@ -28,8 +28,8 @@ from dragoman_spark.transforms.life.kinds import NAMING
 class Advance:
     """Advances from the state before a batch to the batch's own."""
 
-    def __init__(self, session: SparkSession, place: Place, catalog: Catalog, before: State, batch: int) -> None:
-        self.session, self.place, self.catalog = session, place, catalog
+    def __init__(self, session: SparkSession, root: TableRoot, catalog: Catalog, before: State, batch: int) -> None:
+        self.session, self.root, self.catalog = session, root, catalog
         self.before, self.batch = before, batch
         self.folder = batch_folder(batch)
         self.rows: dict[str, int] = {}
@@ -48,19 +48,19 @@ class Advance:
             )
             self._write(plan, after, progress)
             after = replace(after, rows_by_table=_added(self.before.rows_by_table, self.rows), carried=self.carried)
-        states.commit(self.place, after)
+        states.commit(self.root, after)
         return after
 
     def _write(self, plan: Plan, after: State, progress: Progress) -> None:
         facts = read_facts(self.session, self.catalog.root, plan.take)
 
         def queues(events: DataFrame) -> DataFrame:
-            if not self.place.values(f"{EVENTS.name}/{self.folder}", "kind").isdisjoint(NAMING):
-                self.carried |= carry_names(self.session, self.place, self.before, events, self.batch)
-            return read_queues(self.session, self.place, replace(after, carried=self.carried))
+            if not self.root.values(f"{EVENTS.name}/{self.folder}", "kind").isdisjoint(NAMING):
+                self.carried |= carry_names(self.session, self.root, self.before, events, self.batch)
+            return read_queues(self.session, self.root, replace(after, carried=self.carried))
 
         def write_grown() -> None:
-            self.rows |= grow(self.session, self.place, self.folder, facts, queues, progress)
+            self.rows |= grow(self.session, self.root, self.folder, facts, queues, progress)
 
         def write_lives() -> None:
             begins = begins_frame(self.session, after.begins)
@@ -72,7 +72,7 @@ class Advance:
         late = [take for take in plan.take if take.is_late]
         return carry_lives(
             self.session,
-            self.place,
+            self.root,
             self.before,
             facts,
             self.batch,

@@ -20,7 +20,7 @@ from pyspark.sql import types as T
 from dragoman_spark.jobs import state as states
 from dragoman_spark.jobs.state import Begin, State
 from dragoman_spark.jobs.tables.folders import write_folder
-from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.root import TableRoot
 from dragoman_spark.schemas import FACTS
 from dragoman_spark.sources.small import small_frame
 from dragoman_spark.tables import EVENTS, OPEN, ORPHANS
@@ -47,31 +47,31 @@ def begins_frame(session: SparkSession, begins: dict[str, Begin]) -> DataFrame:
     return small_frame(session, rows, _BEGINS)
 
 
-def read_queues(session: SparkSession, place: Place, state: State) -> DataFrame:
+def read_queues(session: SparkSession, root: TableRoot, state: State) -> DataFrame:
     """The queues after `state`."""
-    return queues(_carried(session, place, state, NAMES, EVENTS.struct()))
+    return queues(_carried(session, root, state, NAMES, EVENTS.struct()))
 
 
-def read_open(session: SparkSession, place: Place, state: State) -> DataFrame:
+def read_open(session: SparkSession, root: TableRoot, state: State) -> DataFrame:
     """The messages that are open after `state`."""
-    return open_messages(_carried(session, place, state, LIVES, _lives_struct(session)))
+    return open_messages(_carried(session, root, state, LIVES, _lives_struct(session)))
 
 
-def read_orphans(session: SparkSession, place: Place, state: State) -> DataFrame:
+def read_orphans(session: SparkSession, root: TableRoot, state: State) -> DataFrame:
     """The orphans up to `state`."""
-    return _carried(session, place, state, FOUND, ORPHANS.struct())
+    return _carried(session, root, state, FOUND, ORPHANS.struct())
 
 
-def carry_names(session: SparkSession, place: Place, before: State, events: DataFrame, batch: int) -> dict[str, str]:
+def carry_names(session: SparkSession, root: TableRoot, before: State, events: DataFrame, batch: int) -> dict[str, str]:
     """Write the naming facts that count after this batch, as few as necessary; return their folder."""
     new = events.where(F.col("kind").isin(*NAMING))
-    known = _carried(session, place, before, NAMES, EVENTS.struct())
-    return {NAMES: _write(place, batch, NAMES, _as_few(known.unionByName(new)))}
+    known = _carried(session, root, before, NAMES, EVENTS.struct())
+    return {NAMES: _write(root, batch, NAMES, _as_few(known.unionByName(new)))}
 
 
 def carry_lives(
     session: SparkSession,
-    place: Place,
+    root: TableRoot,
     before: State,
     facts: DataFrame,
     batch: int,
@@ -81,44 +81,44 @@ def carry_lives(
 ) -> dict[str, str]:
     """Write the lives that are incomplete after this batch, and the orphans if there may be new ones; return their folders. `late`: the
     late ones of the facts. `story`: returns all facts that are done with this batch, called only if needed."""
-    told_folder = _write(place, batch, LIVES, lives(read_open(session, place, before), facts))
-    has_known = FOUND in before.carried and place.rows(before.carried[FOUND]) > 0
-    if late is None and not has_known and not place.filled(told_folder, "why"):
-        return {LIVES: told_folder}
-    told = _read(session, place, told_folder, _lives_struct(session))
-    known, found = read_orphans(session, place, before), orphans(told, begins)
-    asked_folder = _write(place, batch, "asked", _asked(facts, known, found, late))
-    asked = _read(session, place, asked_folder, T.StructType(ORPHANS.struct().fields[:2]))
-    if not place.rows(asked_folder):
-        return {LIVES: told_folder, FOUND: _write(place, batch, FOUND, added_up(known.unionByName(found)))}
+    lives_folder = _write(root, batch, LIVES, lives(read_open(session, root, before), facts))
+    has_known = FOUND in before.carried and root.rows(before.carried[FOUND]) > 0
+    if late is None and not has_known and not root.filled(lives_folder, "why"):
+        return {LIVES: lives_folder}
+    known_lives = _read(session, root, lives_folder, _lives_struct(session))
+    known, found = read_orphans(session, root, before), orphans(known_lives, begins)
+    asked_folder = _write(root, batch, "asked", _asked(facts, known, found, late))
+    asked = _read(session, root, asked_folder, T.StructType(ORPHANS.struct().fields[:2]))
+    if not root.rows(asked_folder):
+        return {LIVES: lives_folder, FOUND: _write(root, batch, FOUND, added_up(known.unionByName(found)))}
     nothing = small_frame(session, [], OPEN.struct())
-    truth_folder = _write(place, batch, "truth", lives(nothing, story().join(F.broadcast(asked), KEYS, "left_semi")))
-    truth = _read(session, place, truth_folder, _lives_struct(session))
+    truth_folder = _write(root, batch, "truth", lives(nothing, story().join(F.broadcast(asked), KEYS, "left_semi")))
+    truth = _read(session, root, truth_folder, _lives_struct(session))
     rest = added_up(known.unionByName(found)).join(asked, KEYS, "left_anti")
     return {
-        LIVES: _write(place, batch, "mended", told.join(asked, KEYS, "left_anti").unionByName(truth)),
-        FOUND: _write(place, batch, FOUND, rest.unionByName(orphans(truth, begins))),
+        LIVES: _write(root, batch, "mended", known_lives.join(asked, KEYS, "left_anti").unionByName(truth)),
+        FOUND: _write(root, batch, FOUND, rest.unionByName(orphans(truth, begins))),
     }
 
 
 def carry_whole(
-    session: SparkSession, place: Place, facts: DataFrame, batch: int, begins: DataFrame, name: str
+    session: SparkSession, root: TableRoot, facts: DataFrame, batch: int, begins: DataFrame, name: str
 ) -> dict[str, str]:
     """Write all carried state anew, from facts that have none before them, under names of its own; return the folders."""
-    told_folder = _write(place, batch, f"{LIVES}-{name}", lives(small_frame(session, [], OPEN.struct()), facts))
-    told = _read(session, place, told_folder, _lives_struct(session))
+    lives_folder = _write(root, batch, f"{LIVES}-{name}", lives(small_frame(session, [], OPEN.struct()), facts))
+    known_lives = _read(session, root, lives_folder, _lives_struct(session))
     naming = events(facts.where(F.col("kind").isin(*NAMING)))
     return {
-        LIVES: told_folder,
-        FOUND: _write(place, batch, f"{FOUND}-{name}", orphans(told, begins)),
-        NAMES: _write(place, batch, f"{NAMES}-{name}", _as_few(naming)),
+        LIVES: lives_folder,
+        FOUND: _write(root, batch, f"{FOUND}-{name}", orphans(known_lives, begins)),
+        NAMES: _write(root, batch, f"{NAMES}-{name}", _as_few(naming)),
     }
 
 
 def whole_lives(session: SparkSession, facts: DataFrame, begins: DataFrame) -> tuple[DataFrame, DataFrame]:
     """`open` and `orphans` of facts that have none before them."""
-    told = lives(small_frame(session, [], OPEN.struct()), facts)
-    return open_messages(told), orphans(told, begins)
+    known_lives = lives(small_frame(session, [], OPEN.struct()), facts)
+    return open_messages(known_lives), orphans(known_lives, begins)
 
 
 def added_up(found: DataFrame) -> DataFrame:
@@ -163,16 +163,16 @@ def _lives_struct(session: SparkSession) -> T.StructType:
     return lives(small_frame(session, [], OPEN.struct()), small_frame(session, [], FACTS)).schema
 
 
-def _write(place: Place, batch: int, name: str, frame: DataFrame) -> str:
-    write_folder(frame, place, states.folder(batch), name)
+def _write(root: TableRoot, batch: int, name: str, frame: DataFrame) -> str:
+    write_folder(frame, root, states.folder(batch), name)
     return f"{states.folder(batch)}/{name}"
 
 
-def _read(session: SparkSession, place: Place, folder: str, struct: T.StructType) -> DataFrame:
-    return session.read.schema(struct).parquet(place.uri(folder))
+def _read(session: SparkSession, root: TableRoot, folder: str, struct: T.StructType) -> DataFrame:
+    return session.read.schema(struct).parquet(root.uri(folder))
 
 
-def _carried(session: SparkSession, place: Place, state: State, name: str, struct: T.StructType) -> DataFrame:
+def _carried(session: SparkSession, root: TableRoot, state: State, name: str, struct: T.StructType) -> DataFrame:
     if name not in state.carried:
         return small_frame(session, [], struct)
-    return _read(session, place, state.carried[name], struct)
+    return _read(session, root, state.carried[name], struct)

@@ -19,7 +19,7 @@ from dragoman_spark.jobs.options import Differences, Options, Progress
 from dragoman_spark.jobs.spark.together import together
 from dragoman_spark.jobs.state import State
 from dragoman_spark.jobs.tables.grow import tables_of
-from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.root import TableRoot
 from dragoman_spark.jobs.tables.table_store import TableStore
 from dragoman_spark.sources.catalog import Catalog
 from dragoman_spark.sources.facts import read_facts
@@ -36,13 +36,13 @@ _HASHES: Final = ["_hash", "_other_hash"]
 def check(session: SparkSession, lake_root: str, out: str, options: Options, progress: Progress) -> Differences:
     """Compare every growing table, and what is open and orphaned, with the same rebuilt from the facts that are done."""
     began = time.monotonic()
-    shelf, catalog = TableStore(Place(out)), Catalog(lake_root)
-    takes = catalog.whole(shelf.committed.done)
-    truth = true_tables(session, read_facts(session, catalog.root, takes), shelf.committed)
+    store, catalog = TableStore(TableRoot(out)), Catalog(lake_root)
+    takes = catalog.whole(store.committed.done)
+    truth = true_tables(session, read_facts(session, catalog.root, takes), store.committed)
     found: dict[str, tuple[int, list[str]]] = {}
 
     def compare(name: str) -> None:
-        found[name] = differences(shelf.read(session, name), truth[name])
+        found[name] = differences(store.read(session, name), truth[name])
         progress.step("tables", len(found), len(truth))
 
     together([partial(compare, name) for name in truth])

@@ -21,7 +21,7 @@ from dragoman_spark.jobs.options import Options, Progress
 from dragoman_spark.jobs.plan import File, plan
 from dragoman_spark.jobs.state import FIRST_LOAD, State
 from dragoman_spark.jobs.tables.delta import publish
-from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.root import TableRoot
 from dragoman_spark.sources.catalog import Catalog
 
 # Facts of a batch at most: while catching up, this spreads the cost of planning over many facts, and the tasks become no larger.
@@ -36,11 +36,11 @@ class Intake:
     """Advances the state, one batch at a time."""
 
     def __init__(
-        self, session: SparkSession, catalog: Catalog, place: Place, options: Options, progress: Progress
+        self, session: SparkSession, catalog: Catalog, root: TableRoot, options: Options, progress: Progress
     ) -> None:
-        self.session, self.catalog, self.place = session, catalog, place
+        self.session, self.catalog, self.root = session, catalog, root
         self.options, self.progress = options, progress
-        self.state: State = states.last_state(place) or states.BEFORE_ALL
+        self.state: State = states.last_state(root) or states.BEFORE_ALL
         self.batches = 0
         self.facts = 0
         self.quality_failures = 0
@@ -88,9 +88,9 @@ class Intake:
                 # Compacted since it was listed, or while it was held: the history has its facts at the next start.
                 raise LakeIncomplete(self.catalog.root, sum(take.rows for take in gone), gone[0].file.part.broker)
             batch = before.batch + 1 if before.batch >= FIRST_LOAD or is_load else FIRST_LOAD + 1
-            way = Advance(self.session, self.place, self.catalog, before, batch)
+            way = Advance(self.session, self.root, self.catalog, before, batch)
             self.state = way.take(chosen, spans, self.progress)
-            publish(self.place)
+            publish(self.root)
             self.batches += 1
             self.facts += chosen.rows
             self.progress.step("facts", self.facts, max(self.facts, self.facts_ahead))
@@ -98,17 +98,17 @@ class Intake:
     def judge(self) -> None:
         """Check every expectation on the facts since the last check; the result is a batch of its own. It runs beside the other batches,
         because it takes longer than any table and no row waits for it."""
-        found = judge(self.session, self.place, self.catalog, self.state)
+        found = judge(self.session, self.root, self.catalog, self.state)
         if found is None:
             return
         with self._one_at_a_time:
-            self.state = keep(self.session, self.place, self.state, found)
+            self.state = keep(self.session, self.root, self.state, found)
         self.quality_failures += found.failures
 
     def publish(self) -> None:
         """Make the committed data visible to readers of Delta."""
         with self._one_at_a_time:
-            publish(self.place)
+            publish(self.root)
 
     def stop(self) -> None:
         """Let the current batch finish and start no other."""

@@ -21,7 +21,7 @@ from dragoman_spark.jobs.carry import read_orphans
 from dragoman_spark.jobs.plan import Ranges
 from dragoman_spark.jobs.state import State
 from dragoman_spark.jobs.tables.folders import batch_folder, write_folder
-from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.root import TableRoot
 from dragoman_spark.sources.catalog import Catalog
 from dragoman_spark.sources.facts import read_facts
 from dragoman_spark.sources.small import small_frame
@@ -44,23 +44,23 @@ class Judgement:
         return sum(row["rows"] > 0 and row["is_fatal"] for row in self.rows)
 
 
-def judge(session: SparkSession, place: Place, catalog: Catalog, state: State) -> Judgement | None:
+def judge(session: SparkSession, root: TableRoot, catalog: Catalog, state: State) -> Judgement | None:
     """Check every expectation on the facts that are done and not judged; None: there is nothing new."""
     fresh = not_in(state.judged, state.done)
     if not any(fresh.values()):
         return None
     facts = read_facts(session, catalog.root, catalog.takes(fresh))
-    faults = _of(session, read_orphans(session, place, state), fresh)
+    faults = _of(session, read_orphans(session, root, state), fresh)
     return Judgement(quality(state.batch, facts, faults, _seen(new_gaps(state))).collect(), state.done)
 
 
-def keep(session: SparkSession, place: Place, before: State, found: Judgement) -> State:
+def keep(session: SparkSession, root: TableRoot, before: State, found: Judgement) -> State:
     """Commit the result as the next batch."""
     batch = before.batch + 1
     rows = [tuple(batch if name == "batch" else row[name] for name in QUALITY.names) for row in found.rows]
-    write_folder(small_frame(session, rows, QUALITY.struct()), place, QUALITY.name, batch_folder(batch))
+    write_folder(small_frame(session, rows, QUALITY.struct()), root, QUALITY.name, batch_folder(batch))
     after = replace(before, batch=batch, judged=found.done)
-    states.commit(place, after)
+    states.commit(root, after)
     return after
 
 

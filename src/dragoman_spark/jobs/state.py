@@ -18,7 +18,7 @@ from typing import Any, Final
 from dragoman.errors import StateTooNew
 from dragoman.lake.layout import HISTORY, INCOMING, Part, parse
 from dragoman_spark.jobs.plan import File, Held, Ranges
-from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.root import TableRoot
 
 PROGRESS: Final = "progress"
 VERSION: Final = 1
@@ -100,26 +100,26 @@ def folder(batch: int) -> str:
     return f"{PROGRESS}/{_BATCH}{batch}"
 
 
-def last_state(place: Place) -> State | None:
+def last_state(root: TableRoot) -> State | None:
     """The state of the last committed batch; None: there is none yet."""
-    for batch in sorted(_batches(place), reverse=True):
+    for batch in sorted(_batches(root), reverse=True):
         name = f"{folder(batch)}/{_NAME}"
-        if (text := place.read(name)) is not None:
+        if (text := root.read(name)) is not None:
             return State.from_json(text, name)
     return None
 
 
-def commit(place: Place, state: State) -> None:
+def commit(root: TableRoot, state: State) -> None:
     """Commit the batch. Old states are removed, except those that still hold a carried table."""
-    place.write(f"{folder(state.batch)}/{_NAME}", state.to_json().encode())
-    needed = {place_of.rpartition("/")[0] for place_of in state.carried.values()}
-    for batch in _batches(place):
+    root.write(f"{folder(state.batch)}/{_NAME}", state.to_json().encode())
+    needed = {folder.rpartition("/")[0] for folder in state.carried.values()}
+    for batch in _batches(root):
         if batch < state.batch - STATES_KEPT and folder(batch) not in needed:
-            place.remove(folder(batch))
+            root.remove(folder(batch))
 
 
-def _batches(place: Place) -> list[int]:
-    numbers = [name.removeprefix(_BATCH) for name in place.folders(PROGRESS) if name.startswith(_BATCH)]
+def _batches(root: TableRoot) -> list[int]:
+    numbers = [name.removeprefix(_BATCH) for name in root.folders(PROGRESS) if name.startswith(_BATCH)]
     return [int(number) for number in numbers if number.lstrip("-").isdigit()]
 
 

@@ -21,8 +21,8 @@ from dragoman_spark.jobs.options import Options, Progress, Summary
 from dragoman_spark.jobs.spark.together import together
 from dragoman_spark.jobs.tables import delta
 from dragoman_spark.jobs.tables.compact import fold_days, fold_some
-from dragoman_spark.jobs.tables.place import Place, for_spark
 from dragoman_spark.jobs.tables.refresh import refresh
+from dragoman_spark.jobs.tables.root import TableRoot, for_spark
 from dragoman_spark.sources.catalog import Catalog
 from dragoman_spark.sources.facts import stream_files
 
@@ -39,9 +39,9 @@ LOOK_S: Final = 0.2
 def run(session: SparkSession, lake_root: str, out: str, options: Options, progress: Progress) -> Summary:
     """Take all that the lake has now, then rebuild the stated tables."""
     began = time.monotonic()
-    place = Place(out)
-    with place.writing():
-        intake = _begin(session, lake_root, place, options, progress)
+    root = TableRoot(out)
+    with root.writing():
+        intake = _begin(session, lake_root, root, options, progress)
         if not (intake.catalog.files() or intake.state.facts):
             raise LakeEmpty(lake_root)
         take_all(intake)
@@ -63,9 +63,9 @@ def watch(
 ) -> Summary:
     """Take what the lake has and all new files, until `stop` is set; stated tables are rebuilt about every minute, concurrently."""
     began = time.monotonic()
-    place = Place(out)
-    with place.writing():
-        intake = _begin(session, lake_root, place, options, progress)
+    root = TableRoot(out)
+    with root.writing():
+        intake = _begin(session, lake_root, root, options, progress)
         intake.take_history()
 
         freshly = _Freshly(intake)
@@ -82,10 +82,10 @@ def watch(
 
 def _conclude(intake: Intake) -> None:
     """After the batches: check the quality of their facts, and rebuild the stated tables."""
-    session, place, progress = intake.session, intake.place, intake.progress
-    together([intake.judge, lambda: refresh(session, place.root, intake.options, progress)])
+    session, root, progress = intake.session, intake.root, intake.progress
+    together([intake.judge, lambda: refresh(session, root.address, intake.options, progress)])
     intake.publish()
-    fold_some(session, place, progress)
+    fold_some(session, root, progress)
 
 
 def _has_come(intake: Intake, options: Options, stop: threading.Event) -> bool:
@@ -118,16 +118,16 @@ class _Freshly:
         self._next_s = time.monotonic() + REFRESH_S
 
 
-def _begin(session: SparkSession, lake_root: str, place: Place, options: Options, progress: Progress) -> Intake:
-    if options.format == "delta" or delta.is_delta(place):
-        fold_days(session, place, progress)
-        delta.begin(place)
-    return Intake(session, Catalog(lake_root), place, options, progress)
+def _begin(session: SparkSession, lake_root: str, root: TableRoot, options: Options, progress: Progress) -> Intake:
+    if options.format == "delta" or delta.is_delta(root):
+        fold_days(session, root, progress)
+        delta.begin(root)
+    return Intake(session, Catalog(lake_root), root, options, progress)
 
 
 def _query(intake: Intake, trigger: dict[str, bool | str]) -> StreamingQuery:
     writer = stream_files(intake.session, intake.catalog.root).writeStream.foreachBatch(intake.on_batch)
-    writer = writer.option("checkpointLocation", f"{for_spark(intake.place.root)}/{CHECKPOINT}")
+    writer = writer.option("checkpointLocation", f"{for_spark(intake.root.address)}/{CHECKPOINT}")
     return writer.trigger(**trigger).start()  # type: ignore[arg-type]
 
 

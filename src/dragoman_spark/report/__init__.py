@@ -13,7 +13,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 
 from dragoman_spark.jobs.options import SILENT, Options, Progress
-from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.root import TableRoot
 from dragoman_spark.jobs.tables.table_store import TableStore
 from dragoman_spark.report import render
 from dragoman_spark.report.page import page
@@ -92,9 +92,9 @@ def _write_figures(sections: list[Section], path: Path) -> None:
 
 def _shelf(session: SparkSession, out: str) -> Reader:
     """A reader with one view of the tables, so that a batch committed meanwhile does not make sections disagree."""
-    shelf = TableStore(Place(out))
+    store = TableStore(TableRoot(out))
 
     def read(name: str) -> DataFrame:
-        return shelf.read(session, name)
+        return store.read(session, name)
 
     return read

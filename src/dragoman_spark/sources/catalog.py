@@ -12,7 +12,7 @@ from dragoman.errors import LakeIncomplete
 from dragoman.lake.layout import HISTORY, INCOMING, Gap, Share, cover, merged, uncovered
 from dragoman.lake.store import Lake
 from dragoman_spark.jobs.plan import File, Ranges, Take
-from dragoman_spark.jobs.tables.place import for_arrow
+from dragoman_spark.jobs.tables.root import for_arrow
 
 # Each is a short wait for the store.
 FOOTERS_AT_ONCE: Final = 8

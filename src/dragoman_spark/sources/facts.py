@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from dragoman.lake.layout import FACTS as FOLDER
 from dragoman.lake.layout import INCOMING
 from dragoman_spark.jobs.plan import File, Take
-from dragoman_spark.jobs.tables.place import for_spark
+from dragoman_spark.jobs.tables.root import for_spark
 from dragoman_spark.schemas import FACTS
 from dragoman_spark.sources.small import small_frame
 

@@ -1,1 +1,1 @@
-"""A package of functions that are no jobs of an App, as an EventMQ shop has them; a worker runs them by --allow-import."""
+"""A package of functions that are no jobs of an App, as users of EventMQ have them; a worker runs them by --allow-import."""

@@ -1,4 +1,4 @@
-"""What a module of an old shop holds: functions, classes, and all that it imported for itself."""
+"""A module as users of EventMQ have them: functions, classes, and all that it imported for itself."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_a_lake_that_has_these_facts_already_is_left_alone(tmp_path: Path, capsy
         ("--open-share", "0.9", "0<=x<=0.5"),
     ],
 )
-def test_bad_arguments_are_told_by_name(
+def test_bad_arguments_are_named_in_the_error(
     option: str, value: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["generate", "--out", str(tmp_path / "lake"), option, value]) == 2
@@ -99,7 +99,7 @@ def test_bad_arguments_are_told_by_name(
     assert not (tmp_path / "lake").exists()
 
 
-def test_a_place_that_is_no_lake_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_path_that_is_no_lake_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["generate", "--out", "nowhere://x/y", "--facts", "1000"]) != 0
     assert "LAKE_UNREACHABLE" in capsys.readouterr().err
 

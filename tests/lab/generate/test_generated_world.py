@@ -26,7 +26,7 @@ DIALECTS = ("scale0", "pingpong", "emqp", "ebus", "rq")
 
 
 @dataclass
-class Told:
+class GeneratedRun:
     """A world's run as its facts tell it, read by the simulator's judge."""
 
     chronicle: Chronicle = field(default_factory=Chronicle)
@@ -43,13 +43,13 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told() -> Told:
+def run() -> GeneratedRun:
     print(f"seed {PLAN.seed}")
-    told = Told()
+    run = GeneratedRun()
     world = World(PLAN)
-    world.run(told.take)
-    told.state = world.house.core.state
-    return told
+    world.run(run.take)
+    run.state = world.house.core.state
+    return run
 
 
 def lives(state: State) -> dict[int, tuple[int, ...]]:
@@ -69,53 +69,51 @@ def test_the_same_seed_makes_the_same_bytes_and_another_seed_others() -> None:
     assert digest(small) != digest(Plan(facts=2_500, seed=3, days=2, broker=1))
 
 
-def test_there_are_as_many_facts_as_asked_for_and_they_fill_the_days(told: Told) -> None:
-    assert PLAN.facts <= len(told.facts) < PLAN.facts + 200
-    last_ns = told.facts[-1][0]
+def test_there_are_as_many_facts_as_asked_for_and_they_fill_the_days(run: GeneratedRun) -> None:
+    assert PLAN.facts <= len(run.facts) < PLAN.facts + 200
+    last_ns = run.facts[-1][0]
     assert 0.95 * PLAN.span_ns < last_ns - PLAN.start_ns <= PLAN.span_ns + 3600 * SECOND_NS
 
 
-def test_every_kind_of_fact_occurs(told: Told) -> None:
+def test_every_kind_of_fact_occurs(run: GeneratedRun) -> None:
     """But for the forgetting of queues: that takes a week without a message, and a generated world's queues are busy."""
-    assert {str(fact["fact"]) for _, fact in told.facts} == set(FACT_NAMES) - {"", "queue_forgotten"}
+    assert {str(fact["fact"]) for _, fact in run.facts} == set(FACT_NAMES) - {"", "queue_forgotten"}
 
 
-def test_attempts_end_in_every_usual_way(told: Told) -> None:
-    released = {fact["reason"] for fact in told.of("released")}
+def test_attempts_end_in_every_usual_way(run: GeneratedRun) -> None:
+    released = {fact["reason"] for fact in run.of("released")}
     assert released >= {"failed", "worker_lost", "worker_left", "timed_out", "returned", "broker_started"}
-    outcomes = {fact["outcome"] for fact in told.of("closed")}
+    outcomes = {fact["outcome"] for fact in run.of("closed")}
     assert outcomes == {"done", "rejected", "expired", "cancelled"}
-    assert {fact["reason"] for fact in told.of("worker_left")} >= {"connection_ended", "heartbeat_lost"}
-    assert {fact["reason"] for fact in told.of("quarantined")} == {"workers_died"}
+    assert {fact["reason"] for fact in run.of("worker_left")} >= {"connection_ended", "heartbeat_lost"}
+    assert {fact["reason"] for fact in run.of("quarantined")} == {"workers_died"}
 
 
-def test_a_lost_workers_releases_are_deaths_and_a_restarts_are_not(told: Told) -> None:
-    deaths = Counter((fact["reason"], fact["is_death"]) for fact in told.of("released"))
+def test_a_lost_workers_releases_are_deaths_and_a_restarts_are_not(run: GeneratedRun) -> None:
+    deaths = Counter((fact["reason"], fact["is_death"]) for fact in run.of("released"))
     assert deaths["worker_lost", True] > 0
     assert deaths["worker_lost", False] == 0
     assert deaths["broker_started", True] == 0
 
 
-def test_all_dialects_ask_and_work(told: Told) -> None:
-    crossings = {
-        (fact["dialect"], fact["worker_dialect"]) for fact in told.of("closed") if fact["reason"] == "answered"
-    }
+def test_all_dialects_ask_and_work(run: GeneratedRun) -> None:
+    crossings = {(fact["dialect"], fact["worker_dialect"]) for fact in run.of("closed") if fact["reason"] == "answered"}
     assert {client for client, _ in crossings} >= set(DIALECTS)
     assert {worker for _, worker in crossings} == set(DIALECTS)
     assert ("internal", "ebus") in crossings  # what a schedule fired
     assert len(crossings) > 15
 
 
-def test_only_rq_workers_say_that_they_have_begun(told: Told) -> None:
-    began = [fact for fact in told.of("closed") if fact["delivered_ns"]]
+def test_only_rq_workers_say_that_they_have_begun(run: GeneratedRun) -> None:
+    began = [fact for fact in run.of("closed") if fact["delivered_ns"]]
     assert began
     assert {fact["worker_dialect"] for fact in began if fact["reason"] == "answered"} == {"rq"}
 
 
-def test_days_are_busier_than_nights_and_weekdays_than_weekends(told: Told) -> None:
+def test_days_are_busier_than_nights_and_weekdays_than_weekends(run: GeneratedRun) -> None:
     hours: Counter[int] = Counter()
     days: Counter[int] = Counter()
-    for time_ns, fact in told.facts:
+    for time_ns, fact in run.facts:
         if fact["fact"] == "accepted":
             hours[time_ns % DAY_NS // (3600 * SECOND_NS)] += 1
             days[(time_ns - PLAN.start_ns) // DAY_NS] += 1
@@ -125,34 +123,34 @@ def test_days_are_busier_than_nights_and_weekdays_than_weekends(told: Told) -> N
     assert days[5] < min(days[day] for day in range(5))  # the first day is a Monday, the sixth a Saturday
 
 
-def test_messages_of_every_state_are_open_at_the_end(told: Told) -> None:
-    assert told.state is not None
-    states = Counter(m.state for m in told.state.messages.values())
+def test_messages_of_every_state_are_open_at_the_end(run: GeneratedRun) -> None:
+    assert run.state is not None
+    states = Counter(m.state for m in run.state.messages.values())
     assert states[WAITING] > 0
     assert states[LEASED] > 0
     assert states[QUARANTINED] > 0
-    assert any(m.due_ns > told.facts[-1][0] for m in told.state.messages.values()), "one is delayed"
-    assert set(told.chronicle.open) == set(told.state.messages)
+    assert any(m.due_ns > run.facts[-1][0] for m in run.state.messages.values()), "one is delayed"
+    assert set(run.chronicle.open) == set(run.state.messages)
 
 
-def test_a_broker_that_replays_the_facts_has_the_same_open_messages(told: Told) -> None:
+def test_a_broker_that_replays_the_facts_has_the_same_open_messages(run: GeneratedRun) -> None:
     """The restarts of the generator are those of a real broker, which knows nothing but its facts."""
-    assert told.state is not None
+    assert run.state is not None
     core = Core(CoreSettings(), lambda place: b"")
     replay = Replay(core)
     place = 1
-    for block in told.chronicle.blocks:
+    for block in run.chronicle.blocks:
         replay.block(block.records, place, block.time_ns)
         place += len(block.records)
-    assert lives(core.state) == lives(told.state)
-    assert core.state.next_number == told.state.next_number
+    assert lives(core.state) == lives(run.state)
+    assert core.state.next_number == run.state.next_number
 
 
-def test_one_queue_is_served_by_nobody(told: Told) -> None:
-    numbers = {fact["queue_no"] for fact in told.of("queue_named") if fact["queue"] == UNSERVED.name}
-    of_it = {fact["message_no"] for fact in told.of("accepted") if fact["queue_no"] in numbers}
+def test_one_queue_is_served_by_nobody(run: GeneratedRun) -> None:
+    numbers = {fact["queue_no"] for fact in run.of("queue_named") if fact["queue"] == UNSERVED.name}
+    of_it = {fact["message_no"] for fact in run.of("accepted") if fact["queue_no"] in numbers}
     assert of_it
-    assert not of_it & {fact["message_no"] for fact in told.of("leased")}
+    assert not of_it & {fact["message_no"] for fact in run.of("leased")}
 
 
 @pytest.mark.parametrize("queues", [4, 12, 40])
@@ -166,7 +164,7 @@ def test_queues_have_names_of_their_own_and_share_all_messages(queues: int) -> N
     "plan",
     [Plan(facts=1_000, days=30), Plan(facts=8_000, days=0.05, seed=2), Plan(facts=3_000, queues=4, open_share=0.4)],
 )
-def test_small_dense_and_lopsided_worlds_are_lawful_too(plan: Plan) -> None:
+def test_small_dense_and_lopsided_worlds_keep_the_invariants_too(plan: Plan) -> None:
     chronicle = Chronicle()
     World(plan).run(lambda records, first, count, at: chronicle.append(records, count, at))
     assert chronicle.next_lsn > plan.facts

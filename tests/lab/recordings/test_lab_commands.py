@@ -94,7 +94,7 @@ def workers(broker: BrokerProcess) -> int:
     return int(ask(broker.data, "counters")["workers"])
 
 
-def test_a_tap_shows_what_is_said_in_readable_words(broker: BrokerProcess) -> None:
+def test_a_tap_shows_traffic_as_readable_text(broker: BrokerProcess) -> None:
     tap = Tap(broker)
     talk(broker, [b"hello", b"\x00\xff", b"x" * 1000])
     lines = tap.end_after_talk().splitlines()

@@ -28,7 +28,7 @@ def test_other_messages_are_none(frames: list[bytes]) -> None:
     assert not is_life_sign(frames)
 
 
-def test_ids_of_the_brokers_choosing_may_differ_and_are_said_in_their_place() -> None:
+def test_ids_of_the_brokers_choosing_may_differ_and_are_replaced() -> None:
     likeness = Likeness()
     assert likeness.is_like([b"", b"WORK", OLD], [b"", b"WORK", NEW])
     assert likeness.to_say([b"DONE", OLD]) == [b"DONE", NEW]

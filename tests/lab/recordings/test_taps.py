@@ -13,7 +13,7 @@ from dragoman.runtime.connection import Connection
 from dragoman.runtime.watchdog import Watchdog
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message
-from tests.core.harness import House
+from tests.core.harness import InMemoryBroker
 
 
 class Pipe:
@@ -35,11 +35,11 @@ class Pipe:
         return ("127.0.0.1", 50000) if name == "peername" else None
 
 
-class Desk:
+class FakeBroker:
     """Just enough of a broker for its connections."""
 
     def __init__(self) -> None:
-        self.house = House()
+        self.broker = InMemoryBroker()
         self.clock = Clock()
         self.watchdog = Watchdog()
         self.connections: dict[Any, Connection] = {}
@@ -47,7 +47,7 @@ class Desk:
         self.seen: list[Sight] = []
 
     def admit(self, connection: Connection) -> Any:
-        session = self.house.dialects.session(connection.listener)
+        session = self.broker.dialects.session(connection.listener)
         self.connections[session] = connection
         return session
 
@@ -81,8 +81,8 @@ class Desk:
         return connection, pipe, zmtp
 
     def tick(self) -> None:
-        self.house.commit()
-        self.house.outboxes.send_all()
+        self.broker.commit()
+        self.broker.outboxes.send_all()
 
     def watch(self) -> None:
         self.board.watch(cast(Any, self), self.seen.append)
@@ -97,12 +97,12 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def fake_broker() -> FakeBroker:
+    return FakeBroker()
 
 
-def test_a_connection_that_nobody_watches_is_a_plain_one(desk: Desk) -> None:
-    connection, pipe, _ = desk.connect("pingpong.worker")
+def test_a_connection_that_nobody_watches_is_a_plain_one(fake_broker: FakeBroker) -> None:
+    connection, pipe, _ = fake_broker.connect("pingpong.worker")
     assert type(connection) is Connection
     assert connection.transport is cast(Any, pipe)
     assert connection.session is not None
@@ -110,19 +110,19 @@ def test_a_connection_that_nobody_watches_is_a_plain_one(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("is_older", [True, False])
-def test_a_watcher_sees_both_ways_in_frames(desk: Desk, is_older: bool) -> None:
+def test_a_watcher_sees_both_ways_in_frames(fake_broker: FakeBroker, is_older: bool) -> None:
     if not is_older:
-        desk.watch()
-    connection, _, _ = desk.connect("pingpong.worker")
+        fake_broker.watch()
+    connection, _, _ = fake_broker.connect("pingpong.worker")
     if is_older:
-        desk.watch()
-    desk.board.sweep(cast(Any, desk))
-    assert [sight.kind for sight in desk.seen] == ["opened"]
-    assert desk.seen[0].socket_types == ("DEALER", "ROUTER")
-    desk.seen.clear()
+        fake_broker.watch()
+    fake_broker.board.sweep(cast(Any, fake_broker))
+    assert [sight.kind for sight in fake_broker.seen] == ["opened"]
+    assert fake_broker.seen[0].socket_types == ("DEALER", "ROUTER")
+    fake_broker.seen.clear()
     connection.data_received(encode_message([b"", b"READY"]) + encode_message([b"", b"PING"]))
-    desk.tick()
-    assert desk.said() == [
+    fake_broker.tick()
+    assert fake_broker.said() == [
         ("▶", [b"", b"READY"]),
         ("▶", [b"", b"PING"]),
         ("◀", [b"", b"PONG"]),
@@ -130,75 +130,75 @@ def test_a_watcher_sees_both_ways_in_frames(desk: Desk, is_older: bool) -> None:
     ]
 
 
-def test_openings_that_are_read_whole_are_shown_as_the_frames_they_are(desk: Desk) -> None:
-    connection, _, _ = desk.connect("emqp.client")
-    desk.watch()
+def test_openings_that_are_read_whole_are_shown_as_the_frames_they_are(fake_broker: FakeBroker) -> None:
+    connection, _, _ = fake_broker.connect("emqp.client")
+    fake_broker.watch()
     frames = [b"", b"eMQP/1.0", b"REQUEST", b"an-id-of-some-length", b"queue", b"", b"body"]
     connection.data_received(encode_message(frames))
-    assert desk.said() == [("▶", frames)]
+    assert fake_broker.said() == [("▶", frames)]
 
 
-def test_when_the_last_watcher_goes_everything_is_as_before(desk: Desk) -> None:
-    connection, pipe, _ = desk.connect("pingpong.worker")
+def test_when_the_last_watcher_goes_everything_is_as_before(fake_broker: FakeBroker) -> None:
+    connection, pipe, _ = fake_broker.connect("pingpong.worker")
     session = connection.session
     assert session is not None
-    desk.watch()
+    fake_broker.watch()
     assert connection.transport is not cast(Any, pipe)
-    desk.unwatch()
+    fake_broker.unwatch()
     assert connection.transport is cast(Any, pipe)
     assert session.sink == pipe.write
     assert session.tap is None
     connection.data_received(encode_message([b"", b"READY"]))
-    desk.tick()
+    fake_broker.tick()
     assert pipe.written == [encode_message([b"", b"PONG"])]
-    assert desk.said() == []
+    assert fake_broker.said() == []
 
 
-def test_a_connection_made_while_watched_works_on_when_nobody_watches(desk: Desk) -> None:
-    desk.watch()
-    connection, pipe, _ = desk.connect("pingpong.worker")
+def test_a_connection_made_while_watched_works_on_when_nobody_watches(fake_broker: FakeBroker) -> None:
+    fake_broker.watch()
+    connection, pipe, _ = fake_broker.connect("pingpong.worker")
     assert isinstance(connection, TappedConnection)
-    desk.unwatch()
+    fake_broker.unwatch()
     connection.data_received(encode_message([b"", b"READY"]))
-    desk.tick()
+    fake_broker.tick()
     assert pipe.written == [encode_message([b"", b"PONG"])]
     assert connection.transport is cast(Any, pipe)
 
 
-def test_a_slow_peer_is_watched_on_after_it_reads_again(desk: Desk) -> None:
-    connection, pipe, _ = desk.connect("pingpong.worker")
-    desk.watch()
+def test_a_slow_peer_is_watched_on_after_it_reads_again(fake_broker: FakeBroker) -> None:
+    connection, pipe, _ = fake_broker.connect("pingpong.worker")
+    fake_broker.watch()
     stub = cast(Any, SimpleNamespace(is_closing=lambda: False))
     cast(Any, pipe).is_closing = stub.is_closing
     connection.broker.balance = lambda connection: None  # type: ignore[method-assign]  # the desk has no backpressure
     connection.pause_writing()
     connection.resume_writing()
-    desk.seen.clear()
+    fake_broker.seen.clear()
     connection.data_received(encode_message([b"", b"PING"]))
-    desk.tick()
-    assert ("◀", [b"", b"PONG"]) in desk.said()
+    fake_broker.tick()
+    assert ("◀", [b"", b"PONG"]) in fake_broker.said()
 
 
-def test_two_watchers_see_the_same(desk: Desk) -> None:
+def test_two_watchers_see_the_same(fake_broker: FakeBroker) -> None:
     other: list[Sight] = []
-    desk.watch()
-    desk.board.watch(cast(Any, desk), other.append)
-    connection, _, _ = desk.connect("pingpong.worker")
+    fake_broker.watch()
+    fake_broker.board.watch(cast(Any, fake_broker), other.append)
+    connection, _, _ = fake_broker.connect("pingpong.worker")
     connection.data_received(encode_message([b"", b"READY"]))
-    desk.tick()
-    assert other == desk.seen
-    desk.board.unwatch(cast(Any, desk), other.append)
+    fake_broker.tick()
+    assert other == fake_broker.seen
+    fake_broker.board.unwatch(cast(Any, fake_broker), other.append)
     connection.data_received(encode_message([b"", b"PING"]))
-    assert len(desk.seen) == len(other) + 1
+    assert len(fake_broker.seen) == len(other) + 1
 
 
 @pytest.mark.parametrize("is_older", [True, False])
-def test_the_end_of_a_connection_is_seen(desk: Desk, is_older: bool) -> None:
+def test_the_end_of_a_connection_is_seen(fake_broker: FakeBroker, is_older: bool) -> None:
     if not is_older:
-        desk.watch()
-    connection, _, _ = desk.connect("pingpong.worker")
+        fake_broker.watch()
+    connection, _, _ = fake_broker.connect("pingpong.worker")
     if is_older:
-        desk.watch()
+        fake_broker.watch()
     connection.connection_lost(None)
-    desk.board.sweep(cast(Any, desk))
-    assert desk.seen[-1].kind == "ended"
+    fake_broker.board.sweep(cast(Any, fake_broker))
+    assert fake_broker.seen[-1].kind == "ended"

@@ -1,4 +1,4 @@
-"""Halls of a test's own: a real broker, and independent peers of every dialect."""
+"""Brokers of a test's own: a real process, and independent peers of every dialect."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.independent.hall import Hall
+from tests.independent.broker_with_peers import BrokerWithPeers
 
-NewHall = Callable[..., Hall]
+NewBroker = Callable[..., BrokerWithPeers]
 
 
 @pytest.fixture
-def new_hall(tmp_path: Path) -> Iterator[NewHall]:
-    """Makes a hall with these settings."""
-    made: list[Hall] = []
+def new_broker(tmp_path: Path) -> Iterator[NewBroker]:
+    """Makes a broker with these settings."""
+    made: list[BrokerWithPeers] = []
 
-    def make(*settings: str) -> Hall:
-        made.append(Hall(tmp_path / f"data{len(made)}", *settings))
+    def make(*settings: str) -> BrokerWithPeers:
+        made.append(BrokerWithPeers(tmp_path / f"data{len(made)}", *settings))
         return made[-1]
 
     yield make
-    for hall in made:
-        for guest in hall.guests:
-            guest.close()
-        hall.end()
+    for broker in made:
+        for peer in broker.peers:
+            peer.close()
+        broker.end()

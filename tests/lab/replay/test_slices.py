@@ -25,7 +25,7 @@ from dragoman_lab.replay.export.page import literal
 from dragoman_lab.replay.export.script import Writer, prove
 from dragoman_lab.sim.checks.facts import Block
 from tests.eventmq.waiting import wait_for
-from tests.lab.replay.conftest import NewHall
+from tests.lab.replay.conftest import NewBroker
 from tests.lab.replay.exporting import Exported
 
 NOW = datetime(2026, 3, 2, 14, 30, tzinfo=UTC)
@@ -35,30 +35,30 @@ def now() -> str:
     return datetime.now(UTC).isoformat()
 
 
-def test_what_was_open_when_a_slice_begins_is_put_there_first(new_hall: NewHall) -> None:
+def test_what_was_open_when_a_slice_begins_is_put_there_first(new_broker: NewBroker) -> None:
     """One in a worker's hands, one that a worker had died with, one that had waited all along."""
-    hall = new_hall("queues.backoff_initial_s=0.05")
-    client = hall.client("emqp")
+    broker = new_broker("queues.backoff_initial_s=0.05")
+    client = broker.client("emqp")
     tried = client.ask("mail", b"tried before")
-    dying = hall.worker("emqp", "mail")
+    dying = broker.worker("emqp", "mail")
     dying.take()
     dying.close()
-    wait_for("the worker to be gone", lambda: hall.daemon.ask("workers")["total"] == 0)
-    hall.daemon.ask("pause", queue="mail")
+    wait_for("the worker to be gone", lambda: broker.daemon.ask("workers")["total"] == 0)
+    broker.daemon.ask("pause", queue="mail")
     held, waiting = client.ask("post", b"in hand"), client.ask("mail", b"waits")
-    worker = hall.worker("emqp", "post")
+    worker = broker.worker("emqp", "post")
     taken, _ = worker.take()
-    hall.wait_waiting("mail", 2)
+    broker.wait_waiting("mail", 2)
     begins = now()
     worker.answer(taken, b'{"value":1}')
     client.outcome(held)
-    hall.daemon.ask("resume", queue="mail")
-    mail = hall.worker("emqp", "mail")
+    broker.daemon.ask("resume", queue="mail")
+    mail = broker.worker("emqp", "mail")
     for _ in range(2):
         mail.answer(mail.take()[0], b'{"value":1}')
     for asked in (tried, waiting):
         client.outcome(asked)
-    exported = Exported(hall.daemon.data, "--from", begins)
+    exported = Exported(broker.daemon.data, "--from", begins)
     assert f'"holds", "{held.decode()}"' in exported.text
     assert f'"{tried.decode()}", "had", {{"attempts": 1' in exported.text
     assert f'"{tried.decode()}": ["accepted", "leased 2 to' in exported.text
@@ -68,43 +68,43 @@ def test_what_was_open_when_a_slice_begins_is_put_there_first(new_hall: NewHall)
     assert f"message {tried.decode()!r}, fact 2: should be 'leased 2 to" in exported.play()
 
 
-def test_a_queue_that_drains_when_a_slice_begins_drains_there_too(new_hall: NewHall) -> None:
-    hall = new_hall()
-    client = hall.client("emqp")
+def test_a_queue_that_drains_when_a_slice_begins_drains_there_too(new_broker: NewBroker) -> None:
+    broker = new_broker()
+    client = broker.client("emqp")
     asked = client.ask("mail", b"the last one")
-    hall.wait_waiting("mail", 1)
-    hall.daemon.ask("drain_queue", queue="mail")
+    broker.wait_waiting("mail", 1)
+    broker.daemon.ask("drain_queue", queue="mail")
     begins = now()
-    worker = hall.worker("emqp", "mail")
+    worker = broker.worker("emqp", "mail")
     worker.answer(worker.take()[0], b'{"value":1}')
     client.outcome(asked)
-    exported = Exported(hall.daemon.data, "--from", begins)
+    exported = Exported(broker.daemon.data, "--from", begins)
     assert '"operator", "drains", "mail"' in exported.text
     assert exported.play() == ""
 
 
-def test_a_death_before_a_retry_out_of_backoff_counts_in_the_slice_after_it(new_hall: NewHall) -> None:
+def test_a_death_before_a_retry_out_of_backoff_counts_in_the_slice_after_it(new_broker: NewBroker) -> None:
     """Only what was quarantined begins anew: after this one's second death, it is set aside."""
-    hall = new_hall("queues.quarantine_after=2", "queues.backoff_initial_s=600", "queues.backoff_max_s=600")
-    killer = hall.client("emqp").ask("mail", b"the one that kills", "retry-count:5").decode()
+    broker = new_broker("queues.quarantine_after=2", "queues.backoff_initial_s=600", "queues.backoff_max_s=600")
+    killer = broker.client("emqp").ask("mail", b"the one that kills", "retry-count:5").decode()
 
     def lose_worker() -> None:
-        dying = hall.worker("emqp", "mail")
+        dying = broker.worker("emqp", "mail")
         dying.take()
         dying.close()
-        wait_for("the worker to be gone", lambda: hall.daemon.ask("workers")["total"] == 0)
+        wait_for("the worker to be gone", lambda: broker.daemon.ask("workers")["total"] == 0)
 
     lose_worker()
-    failing = hall.worker("emqp", "mail")
+    failing = broker.worker("emqp", "mail")
     failing.answer(failing.take()[0], b'{"error":{"type":"ValueError","message":"no"}}')
-    wait_for("the backoff", lambda: hall.daemon.ask("queues")["queues"][0]["leased"] == 0)
+    wait_for("the backoff", lambda: broker.daemon.ask("queues")["queues"][0]["leased"] == 0)
     failing.close()
-    wait_for("the worker to be gone", lambda: hall.daemon.ask("workers")["total"] == 0)
-    hall.daemon.ask("retry", id=killer)
+    wait_for("the worker to be gone", lambda: broker.daemon.ask("workers")["total"] == 0)
+    broker.daemon.ask("retry", id=killer)
     begins = now()
     lose_worker()
-    wait_for("the quarantine", lambda: hall.daemon.ask("quarantine_list")["total"] == 1)
-    exported = Exported(hall.daemon.data, "--from", begins)
+    wait_for("the quarantine", lambda: broker.daemon.ask("quarantine_list")["total"] == 1)
+    exported = Exported(broker.daemon.data, "--from", begins)
     assert f'"{killer}", "had", {{"attempts": 2, "retries_left": ' in exported.text
     assert '"deaths": 1' in exported.text
     assert f'"{killer}": ["accepted", "leased 3 to w1", "quarantined 3: workers_died"]' in exported.text
@@ -112,51 +112,51 @@ def test_a_death_before_a_retry_out_of_backoff_counts_in_the_slice_after_it(new_
     assert exported.play() == ""
 
 
-def test_one_message_alone_is_taken_by_its_id(new_hall: NewHall, capfd: pytest.CaptureFixture[str]) -> None:
-    hall = new_hall()
-    client, worker = hall.client("emqp"), hall.worker("emqp", "mail")
+def test_one_message_alone_is_taken_by_its_id(new_broker: NewBroker, capfd: pytest.CaptureFixture[str]) -> None:
+    broker = new_broker()
+    client, worker = broker.client("emqp"), broker.worker("emqp", "mail")
     asked = []
     for body in (b"one", b"two"):
         asked.append(client.ask("mail", body))
         worker.answer(worker.take()[0], b'{"value":1}')
         client.outcome(asked[-1])
-    exported = Exported(hall.daemon.data, "--id", asked[1].decode())
+    exported = Exported(broker.daemon.data, "--id", asked[1].decode())
     assert asked[0].decode() not in exported.text
     assert exported.text.count('"asks"') == 1
     assert exported.play() == ""
     capfd.readouterr()
-    assert run(["export-test", "--data", str(hall.daemon.data), "--id", asked[0].decode(), "--json"]) == 0
+    assert run(["export-test", "--data", str(broker.daemon.data), "--id", asked[0].decode(), "--json"]) == 0
     told = json.loads(capfd.readouterr().out)
     assert (told["messages"], told["left_out"], told["is_ordered"]) == (1, {}, True)
     assert asked[0].decode() in told["text"]
 
 
-def test_a_body_is_in_the_file_only_when_it_is_asked_for(new_hall: NewHall) -> None:
-    hall = new_hall()
-    client, worker = hall.client("emqp"), hall.worker("emqp", "mail")
+def test_a_body_is_in_the_file_only_when_it_is_asked_for(new_broker: NewBroker) -> None:
+    broker = new_broker()
+    client, worker = broker.client("emqp"), broker.worker("emqp", "mail")
     asked = client.ask("mail", b"the password is swordfish")
     worker.answer(worker.take()[0], b'{"value":1}')
     client.outcome(asked)
-    exported = Exported(hall.daemon.data)
+    exported = Exported(broker.daemon.data)
     assert "swordfish" not in exported.text
     assert '"body": ("text", 25)' in exported.text
-    with_bodies = Exported(hall.daemon.data, "--bodies", "--force")
+    with_bodies = Exported(broker.daemon.data, "--bodies", "--force")
     assert "b'the password is swordfish'" in with_bodies.text
     assert with_bodies.play() == ""
 
 
-def test_without_a_broker_the_settings_come_from_where_up_takes_them(new_hall: NewHall) -> None:
+def test_without_a_broker_the_settings_come_from_where_up_takes_them(new_broker: NewBroker) -> None:
     """The wrong ones are noticed: the export says what it could not check, or that nothing came out."""
-    hall = new_hall("queues.quarantine_after=1")
-    hall.client("emqp").ask("mail", b"kills at once")
-    worker = hall.worker("emqp", "mail")
+    broker = new_broker("queues.quarantine_after=1")
+    broker.client("emqp").ask("mail", b"kills at once")
+    worker = broker.worker("emqp", "mail")
     worker.take()
     worker.close()
-    wait_for("the quarantine", lambda: hall.daemon.ask("quarantine_list")["total"] == 1)
-    assert hall.daemon.stop() == 0
-    data = str(hall.daemon.data)
+    wait_for("the quarantine", lambda: broker.daemon.ask("quarantine_list")["total"] == 1)
+    assert broker.daemon.stop() == 0
+    data = str(broker.daemon.data)
     assert run(["export-test", "--data", data]) == 1
-    exported = Exported(hall.daemon.data, "--set", "queues.quarantine_after=1")
+    exported = Exported(broker.daemon.data, "--set", "queues.quarantine_after=1")
     assert "quarantined 1: workers_died" in exported.text
     assert exported.play() == ""
 
@@ -247,7 +247,7 @@ def test_bodies_do_not_stay_in_memory_unless_they_are_asked_for(with_bodies: boo
         (["--from", "14:30", "--to", "1999-01-01"], 4, "[NOTHING_TO_EXPORT]"),
     ],
 )
-def test_what_is_no_slice_is_said_with_a_code(
+def test_a_bad_slice_is_refused_with_a_code(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
 ) -> None:
     (tmp_path / "journal").mkdir()
@@ -256,13 +256,13 @@ def test_what_is_no_slice_is_said_with_a_code(
 
 
 def test_a_file_that_is_there_stays_as_it_is_unless_forced(
-    new_hall: NewHall, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    new_broker: NewBroker, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    hall, file = new_hall(), tmp_path / "test_mine.py"
-    hall.client("emqp").ask("mail", b"hello")
-    hall.wait_waiting("mail", 1)
+    broker, file = new_broker(), tmp_path / "test_mine.py"
+    broker.client("emqp").ask("mail", b"hello")
+    broker.wait_waiting("mail", 1)
     file.write_text("edited by hand", encoding="utf-8")
-    command = ["export-test", "--data", str(hall.daemon.data), "--out", str(file)]
+    command = ["export-test", "--data", str(broker.daemon.data), "--out", str(file)]
     assert run(command) == 2
     said = capfd.readouterr().err
     assert "[EXPORT_MISPLACED]" in said
@@ -272,7 +272,7 @@ def test_a_file_that_is_there_stays_as_it_is_unless_forced(
     assert "def test_the_same_lives_come_out" in file.read_text(encoding="utf-8")
 
 
-def test_a_directory_that_is_not_there_is_said_before_the_journal_is_read(
+def test_a_missing_directory_is_reported_before_the_journal_is_read(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "nowhere" / "test_mine.py"
@@ -285,7 +285,7 @@ def test_what_the_file_says_is_the_value_again(value: object) -> None:
     assert ast.literal_eval(literal(value)) == value
 
 
-def test_a_data_directory_without_a_journal_is_said_so(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_data_directory_without_a_journal_is_reported(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["export-test", "--data", str(tmp_path / "nobody")]) == 4
     assert "no journal to read" in capfd.readouterr().err
 

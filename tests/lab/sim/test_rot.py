@@ -57,7 +57,7 @@ def test_forged_bytes_reach_nobody_and_the_neighbours_flow_also_over_a_restart()
     assert len(scene.facts("quarantined")) == 1
 
 
-def test_an_ebus_client_that_asks_again_is_told_of_its_damaged_request_by_its_own_rid() -> None:
+def test_an_ebus_client_that_asks_again_is_notified_of_its_damaged_request_by_its_own_rid() -> None:
     """Seeds 2069 and 13677 of the simulator: the record does not tell the rid any more."""
     ask = ("send", "client", b"", b"EBC01", b"REQ", b"mail", b"42", b"data", b"20000")
     steps: list[Step] = [

@@ -6,9 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
+from dragoman.limits import WRITTEN_ASIDE_SIZE
+from dragoman.model.units import SECOND_NS
+from dragoman.model.words import JOURNAL_FULL, TAKEN
 from dragoman_lab.sim.checks.facts import Chronicle, Life
 from dragoman_lab.sim.checks.ledger import Ledger, Request
 from dragoman_lab.sim.machine import risp
+from dragoman_lab.sim.peers.rude import Probe
 from dragoman_lab.sim.steps import Scene, Step, play
 
 VERSION = b"eMQP/1.0"
@@ -405,3 +409,142 @@ def test_a_worker_that_signed_while_the_disk_was_slow_is_not_lost_too_early() ->
     assert scene.facts("worker_left") == []
     scene.play([("wait", 2)])
     assert [fact["reason"] for fact in scene.facts("worker_left")] == ["heartbeat_lost"], "silence still counts"
+
+
+# -- seed 771003698: the judge counted from when a request was sent again, not from when the broker read it -------------
+
+
+def ran_and_sent_again(after_s: float, end: Step = ("wait", 0)) -> Scene:
+    """A request of 1 s that is answered, and sent again when so much time has passed."""
+    request: Step = ("send", "client", b"", b"EBC01", b"REQ", b"mail", b"1", b"c0~0001", b"1000")
+    scene = play([("connect", "client", "ebus.client", b"c0"), request, *EBUS_WORKER], {"ebus.answers_kept_s": 5})
+    scene.play([answer(scene), end, ("wait", after_s)])
+    if scene.life is None:
+        scene.play([("start",), ("connect", "client", "ebus.client", b"c0")])
+    scene.play([request, ("wait", 0.1)])
+    return scene
+
+
+def sent_twice(kept_s: float = 5) -> Ledger:
+    ledger, request = Ledger(), Request("c0~0001", "c0", runs_once=True, kept_ns=round(kept_s * SECOND_NS))
+    ledger.sent(request)
+    ledger.sent(request)
+    return ledger
+
+
+def test_a_request_whose_outcome_is_forgotten_runs_again_and_the_ledger_allows_just_that() -> None:
+    kept = ran_and_sent_again(4.9)
+    assert len(kept.facts("accepted")) == 1
+    sent_twice().check_kept(kept.chronicle)
+    forgotten = ran_and_sent_again(5.1)
+    assert len(forgotten.facts("accepted")) == 2
+    sent_twice().check_kept(forgotten.chronicle)
+    with pytest.raises(AssertionError, match=r"runs again as .*, while .* is remembered"):
+        sent_twice(kept_s=6).check_kept(forgotten.chronicle)
+
+
+def test_an_outcome_is_forgotten_by_a_restart_and_an_open_request_is_not() -> None:
+    restarted = ran_and_sent_again(0, end=("kill",))
+    assert len(restarted.facts("accepted")) == 2
+    sent_twice().check_kept(restarted.chronicle)
+    opened = restarted.chronicle
+    opened.closed[opened.by_token["c0~0001"][0]].ended_boot_no = 0  # as if it were open still
+    with pytest.raises(AssertionError, match=r"runs again as .*, while .* is remembered"):
+        sent_twice().check_kept(opened)
+
+
+# -- seeds 129016598, 129016682: a start knew only the requests in memory, and others ran again ---------------------------
+
+
+@pytest.mark.parametrize("client", [b"c0", b"another"])
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_a_rid_sent_again_after_a_restart_runs_once_also_where_its_request_is_on_disk_only(
+    end: str, client: bytes
+) -> None:
+    requests: list[Step] = [
+        ("send", "client", b"", b"EBC01", b"REQ", b"mail", b"%d" % rid, b"data %d" % rid, b"20000") for rid in range(4)
+    ]
+    scene = play([("connect", "client", "ebus.client", b"c0"), *requests, (end,), ("start",)], {"queues.head_max": 1})
+    scene.play([("connect", "client", "ebus.client", client), *requests, ("wait", 0.1)])
+    assert len(scene.facts("accepted")) == 4
+    scene.play([("send", "client", b"", b"EBC01", b"CANCEL", b"mail", b"3"), *EBUS_WORKER])
+    jobs = [frames for frames in scene.received("worker") if frames[1] == b"REQ"]
+    assert sorted(job[3] for job in jobs) == [b"data 0", b"data 1", b"data 2"]
+    scene.play([("send", "worker", b"EBW01", b"REPLY", job[2], b"done " + job[3]) for job in jobs])
+    outcomes = {frames[3]: frames[4] for frames in scene.received("client") if frames[2] == b"REPLY"}
+    assert outcomes == {b"%d" % rid: b"done data %d" % rid for rid in range(3)}
+
+
+def test_an_outcome_of_a_request_on_disk_only_waits_for_its_client_after_a_restart() -> None:
+    steps: list[Step] = [
+        ("connect", "client", "ebus.client", b"c0"),
+        *(("send", "client", b"", b"EBC01", b"REQ", b"mail", b"%d" % rid, b"data", b"20000") for rid in range(3)),
+        ("kill",),
+        ("start",),
+        *EBUS_WORKER,
+    ]
+    scene = play(steps, {"queues.head_max": 1})
+    jobs = [frames for frames in scene.received("worker") if frames[1] == b"REQ"]
+    scene.play([("send", "worker", b"EBW01", b"REPLY", job[2], b"done") for job in jobs])
+    scene.play([("connect", "client", "ebus.client", b"c0")])
+    assert sorted(frames[3] for frames in scene.received("client") if frames[2] == b"REPLY") == [b"0", b"1", b"2"]
+
+
+# -- seed 129017425: the judge's last request came in the moment before a late count of live messages was corrected -----
+
+
+def test_the_last_client_asks_again_when_the_journal_was_full_for_a_moment_and_only_then() -> None:
+    scene = play([
+        ("connect", "worker", "emqp.worker", b"worker"),
+        ("send", "worker", b"", VERSION, b"INFORM", b"1", b'[[10,"mail"]]', b"worker", b"bytes"),
+        ("send", "worker", b"", VERSION, b"READY", b"2"),
+    ])  # fmt: skip
+    scene.running.core.refusing = JOURNAL_FULL
+    probe = Probe(scene, b"mail")
+    scene.play([("wait", 0.09)])
+    assert (probe.is_refused, probe.is_answered) == (True, False)
+    scene.play([("wait", 0.2)])
+    assert scene.running.core.refusing == TAKEN
+    probe.ask()
+    scene.play([("wait", 0.2)])
+    (job,) = [frames for frames in scene.received("worker") if frames[2] == b"REQUEST"]
+    scene.play([("send", "worker", b"", VERSION, b"REPLY", b"4", b'{"value": "probe~0002"}', job[3]), ("wait", 0.2)])
+    assert (probe.is_refused, probe.is_answered) == (False, True)
+    scene.ledger.check_counts()
+    scene.ledger.check_kept(scene.chronicle)
+    with pytest.raises(AssertionError, match="was answered with"):
+        probe.on_left(
+            probe.wire, [b"", VERSION, b"REPLY", b"5", b'{"error":{"type":"JOURNAL_FAILING"}}', b"probe~0002"]
+        )
+
+
+# -- a large block is written beside the loop: that is no sync ----------------------------------------------------------
+
+
+def test_after_a_failed_sync_a_large_block_releases_nothing_that_waits_for_a_sync() -> None:
+    def acknowledged() -> list[bytes]:
+        return [frames[4] for frames in scene.received("client") if frames[2] == b"ACK"]
+
+    large = b"x" * (WRITTEN_ASIDE_SIZE + 1)
+    scene = play(
+        [
+            ("connect", "client", "emqp.client", b"client"),
+            ("wait", 1),
+            ("slow", 2000),  # so long does a sync take, and a write beside the loop
+            ("fail_syncs", 1000),
+            emqp_request(b"small", b"mail", b"ack-requested", b"small"),
+            ("wait", 1),
+            emqp_request(b"large", b"mail", b"", large),  # while the sync runs: it is the next block
+            ("wait", 2),
+        ],
+        {"journal.durability": "disk"},
+    )
+    assert scene.running.broker.committer.trouble is not None, "the sync has failed"
+    assert (scene.running.broker.committer.is_busy, len(scene.facts("accepted"))) == (True, 1), "it is being written"
+    scene.play([("wait", 2)])
+    assert len(scene.facts("accepted")) == 2, "it was written"
+    assert acknowledged() == []
+    scene.play([("clear",), ("wait", 5)])
+    assert acknowledged() == [b"small"], "both are synced"
+    scene.play([("power",), ("start",)])
+    assert len(scene.facts("accepted")) == 2

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import socket
 
-from tests.ebus.peers import Peer
+from tests.dialects.ebus.peers import Peer
+from tests.dialects.rq.sockets import SocketNode
+from tests.dialects.rq.spelling import risp
 from tests.eventmq.waiting import wait_for
-from tests.rq.sockets import SocketNode
-from tests.rq.spelling import risp
 from tests.runtime.daemon import Daemon
 from tests.runtime.loop_floods import rq
 from tests.runtime.loop_floods.flooding import LARGE, LARGE_JSON, WAIT_S, Flood, settle

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.limits import FRAMES_MAX, NAME_SIZE_MAX, SUBSCRIPTIONS_MAX
-from tests.ebus.peers import Client, Worker
+from tests.dialects.ebus.peers import Client, Worker
 from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
 from tests.runtime.loop_floods.flooding import LARGE, WAIT_S, Flood, settle, wait_count, wait_open

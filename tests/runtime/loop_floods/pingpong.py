@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from dragoman.limits import FRAMES_MAX
+from tests.dialects.pingpong.zmq_peers import ZmqClient, ZmqWorker
 from tests.eventmq.waiting import wait_for
-from tests.pingpong.players import ZmqClient, ZmqWorker
 from tests.runtime.daemon import Daemon
 from tests.runtime.loop_floods.flooding import LARGE_JSON, WAIT_S, Flood, settle, wait_open
 

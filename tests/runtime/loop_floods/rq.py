@@ -5,9 +5,9 @@ from __future__ import annotations
 import socket
 
 from dragoman.limits import RQ_QUEUES_MAX
+from tests.dialects.rq.sockets import SocketNode
+from tests.dialects.rq.spelling import risp
 from tests.eventmq.waiting import wait_for
-from tests.rq.sockets import SocketNode
-from tests.rq.spelling import risp
 from tests.runtime.daemon import Daemon
 from tests.runtime.loop_floods.flooding import LARGE, WAIT_S, settle, wait_count, wait_open
 

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from dragoman.cli.demo.tally import NAMES, Tally
+from dragoman.client.address import DEFAULT_DIALECT
 from dragoman.client.app import App
 from dragoman.client.job import Job
-from dragoman.client.profile import EMQP, PINGPONG
 from dragoman.client.worker import WorkerSettings
 from dragoman.client.worker.worker import Worker
-from dragoman.dialects import crossing
+from dragoman.dialects import crossing, features
+from dragoman.dialects.registry import DESCRIPTIONS
 from dragoman.errors import DragomanError
 from dragoman.model.words import DIALECT_NAMES
 
@@ -32,8 +33,11 @@ LONG: Final = "across-the-crash"  # a queue for the message that a worker has le
 Cross = Job[[str, int, float], list[str], Coroutine[Any, Any, list[str]]]
 
 
+ONLY_QUEUES: Final = {described.name: described.queue for described in DESCRIPTIONS if described.queue}
+
+
 def queue_of(client: str, worker: str) -> str:
-    return PINGPONG.queue if PINGPONG.name in (client, worker) else f"to-{worker}"
+    return ONLY_QUEUES.get(client) or ONLY_QUEUES.get(worker) or f"to-{worker}"
 
 
 def app_of(data: Path, dialect: str) -> App:
@@ -70,7 +74,7 @@ class Workers:
 
     async def start_all(self) -> None:
         for dialect in NAMES:
-            for queue in dict.fromkeys([queue_of("", dialect), PINGPONG.queue]):
+            for queue in dict.fromkeys([queue_of("", dialect), *ONLY_QUEUES.values()]):
                 await self.start(dialect, queue)
 
     async def stop(self) -> None:
@@ -112,7 +116,7 @@ class Clients:
 
     async def leave(self, count: int) -> None:
         """Enqueue messages for later, in every dialect that confirms when they are kept."""
-        for dialect in crossing.having(crossing.KEPT):
+        for dialect in crossing.having(features.KEPT):
             client = DIALECT_NAMES[dialect]
             kept = self.tally.kept.setdefault(client, set())
             job = job_of(self.apps[client], client, LATER, self.tally)
@@ -123,7 +127,7 @@ class Clients:
 
     async def begin_long(self) -> str:
         """Enqueue a long-running message and wait until a worker has started it; return its id."""
-        client = EMQP.name
+        client = DEFAULT_DIALECT
         number = self.tally.next_number()
         handle = await job_of(self.apps[client], client, LONG, self.tally).delay(client, number, LONG_WORK_S)
         self.tally.kept.setdefault(client, set()).add(number)

@@ -18,7 +18,7 @@ import click
 from dragoman.cli.demo.broker import Broker
 from dragoman.cli.demo.cast import LATER, LONG, Clients, Workers
 from dragoman.cli.demo.screen import Screen
-from dragoman.cli.demo.tally import Tally
+from dragoman.cli.demo.tally import NAMES, Tally
 from dragoman.errors import BrokerUnreachable
 
 LEFT_BEHIND: Final = 50  # messages kept just before the kill, in each dialect that confirms it
@@ -78,7 +78,7 @@ async def perform(seconds: float, broker: Broker, tally: Tally, screen: Screen) 
         )
         await workers.start_all()
         await workers.start("ebus", LONG)
-        screen.say("A worker and a client of each dialect are at it: scale0, pingpong, emqp, ebus, rq.")
+        screen.say(f"A worker and a client of each dialect are at it: {', '.join(NAMES)}.")
         clients.start()
         await watch(seconds / 2, tally, screen, "crossing")
         await clients.leave(LEFT_BEHIND)
@@ -160,7 +160,7 @@ async def conclude(broker: Broker, tally: Tally, screen: Screen, traced: str) ->
         screen.say(f"{len(losses)} things went wrong.", "bold red")
         return 1
     screen.say(
-        f"Nothing was lost: {tally.answered.total()} calls answered over 25 crossings, broker killed once.",
+        f"Nothing was lost: {tally.answered.total()} calls answered over {len(NAMES) ** 2} crossings, broker killed once.",
         "bold green",
     )
     return 0

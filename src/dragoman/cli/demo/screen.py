@@ -14,7 +14,7 @@ from rich.text import Text
 
 from dragoman.cli.demo.tally import NAMES, Tally
 from dragoman.cli.show import WIDTH_WITHOUT_TERMINAL
-from dragoman.dialects import crossing
+from dragoman.dialects import crossing, features
 from dragoman.model.words import DIALECT_NAMES
 
 REFRESHES_A_SECOND: Final = 8
@@ -87,11 +87,11 @@ class Screen:
 
 
 def promise_of(dialect: int) -> str:
-    if crossing.client_has(dialect, crossing.KEPT):
-        return f"kept once it says so ({crossing.CLIENTS.text(dialect, crossing.KEPT)}); every call answered".replace(
+    if crossing.client_has(dialect, features.KEPT):
+        return f"kept once it says so ({crossing.CLIENTS.text(dialect, features.KEPT)}); every call answered".replace(
             "`", ""
         )
-    if crossing.client_has(dialect, crossing.ONCE):
-        how = crossing.CLIENTS.text(dialect, crossing.ONCE)
+    if crossing.client_has(dialect, features.ONCE):
+        how = crossing.CLIENTS.text(dialect, features.ONCE)
         return f"every call answered; sent again ({how}) it runs once".replace("`", "")
     return "every call answered; sent again when the connection is lost"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from dragoman.dialects.crossing import DIALECTS
-from dragoman.model.words import DIALECT_NAMES
+from dragoman.dialects.registry import DESCRIPTIONS
 
-NAMES: Final = [DIALECT_NAMES[dialect] for dialect in DIALECTS]
+NAMES: Final = [described.name for described in DESCRIPTIONS]
 
 
 class Tally:

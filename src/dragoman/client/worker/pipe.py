@@ -32,7 +32,7 @@ class Pipe(asyncio.Protocol):
     def __init__(self, hear: Callable[[int, Any], None], lost: Callable[[], None]) -> None:
         self._hear = hear
         self._lost = lost
-        self._heard = bytearray()
+        self._received = bytearray()
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -45,18 +45,18 @@ class Pipe(asyncio.Protocol):
             self._transport.write(len(data).to_bytes(HEAD_SIZE, "little") + data)
 
     def data_received(self, data: bytes) -> None:
-        heard = self._heard
-        heard += data
+        received = self._received
+        received += data
         at = 0
-        while len(heard) - at >= HEAD_SIZE:
-            end = at + HEAD_SIZE + int.from_bytes(heard[at : at + HEAD_SIZE], "little")
-            if len(heard) < end:
+        while len(received) - at >= HEAD_SIZE:
+            end = at + HEAD_SIZE + int.from_bytes(received[at : at + HEAD_SIZE], "little")
+            if len(received) < end:
                 break
-            word, content = decode(memoryview(heard)[at + HEAD_SIZE : end])
+            word, content = decode(memoryview(received)[at + HEAD_SIZE : end])
             at = end
             self._hear(word, content)
         if at:
-            del heard[:at]
+            del received[:at]
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost()

@@ -62,12 +62,12 @@ def _stop_signal() -> asyncio.Event:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
 
-    def told() -> None:
+    def on_signal() -> None:
         if stop.is_set():
-            log.warning("told to stop twice: not waiting for jobs")
+            log.warning("on_signal to stop twice: not waiting for jobs")
             os._exit(1)
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told)
+        loop.add_signal_handler(number, on_signal)
     return stop

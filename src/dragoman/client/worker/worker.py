@@ -44,14 +44,14 @@ class Duties:
 
     async def _declare(self) -> None:
         for schedule in self._app.schedules:
-            is_told = False
-            while not is_told:
+            is_sent = False
+            while not is_sent:
                 try:
                     await schedule.send()
-                    is_told = True
+                    is_sent = True
                 except (NotInDialect, Refused, ValueError) as error:
                     log.error("the schedule of %r was not taken: %s", schedule.job, error)
-                    is_told = True
+                    is_sent = True
                 except ClientError as error:
                     log.warning("the schedule of %r is not kept yet: %s", schedule.job, error)
 

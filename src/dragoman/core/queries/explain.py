@@ -114,7 +114,7 @@ def delayed_line(core: Core, m: Message) -> str:
     until = f"waits: delayed until {instant(m.due_ns, core.now_ns)} ({duration(m.due_ns - core.now_ns)} from now; "
     if m.attempt == 0:
         return until + "its client asked for the delay)"
-    return until + f"attempt {m.attempt + 1} is next: before, {said(ENDED_TEXTS, m.last_reason)})"
+    return until + f"attempt {m.attempt + 1} is next: before, {text_of(ENDED_TEXTS, m.last_reason)})"
 
 
 def blocking_lines(core: Core, queue: Queue, unfit: int) -> list[str]:
@@ -144,7 +144,7 @@ def no_worker_line(core: Core, queue: Queue) -> str:
         return f"waits: no worker serves `{name}`, and none is known to have"
     left = instant(queue.last_worker_left_ns, core.now_ns)
     ago = duration(core.now_ns - queue.last_worker_left_ns)
-    reason = said(LEFT_TEXTS, queue.last_worker_left_reason)
+    reason = text_of(LEFT_TEXTS, queue.last_worker_left_reason)
     return f"waits: no worker serves `{name}`; the last one left {left}, {ago} ago ({reason})"
 
 
@@ -182,7 +182,7 @@ def explain_leased(core: Core, m: Message) -> list[str]:
         lines.append("that worker does not read what is sent to it")
     lines.append(sign_line(core, peer))
     if m.attempt > 1 and m.last_reason != 0:
-        lines.append(f"the attempt before ended because {said(ENDED_TEXTS, m.last_reason)}")
+        lines.append(f"the attempt before ended because {text_of(ENDED_TEXTS, m.last_reason)}")
     return lines
 
 
@@ -200,7 +200,7 @@ def explain_quarantined(core: Core, m: Message) -> list[str]:
     else:
         line = (
             f"quarantined: it is guaranteed and its retries are used up "
-            f"(attempt {m.attempt}: {said(ENDED_TEXTS, m.last_reason)})"
+            f"(attempt {m.attempt}: {text_of(ENDED_TEXTS, m.last_reason)})"
         )
     return [line, f"`dragoman quarantine retry {number}` tries it again, `dragoman quarantine drop {number}` ends it"]
 
@@ -336,6 +336,6 @@ def when(at_ns: int, now_ns: int) -> str:
     return f"{instant(at_ns, now_ns)} (in {duration(at_ns - now_ns)})"
 
 
-def said(texts: dict[int, str], reason: int) -> str:
+def text_of(texts: dict[int, str], reason: int) -> str:
     """A reason as text; one that has none here by its name in facts."""
     return texts.get(reason, REASON_NAMES[reason])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 from dragoman.core.state.state import State
 from dragoman.core.state.tail import id_hash
 from dragoman.core.storage.kept import find_row
@@ -28,6 +30,30 @@ def peek_by_id(state: State, client_id: bytes) -> Message | None:
                         return m
                     at = tail.find_hash(hash_, at + 1)
     return None
+
+
+def peek_expiring(state: State, most: int) -> list[Message]:
+    """The messages on disk only that expire, `most` of them at most: the newest. A damaged one is left out."""
+    numbers: array[int] = array("q")
+    for queue in state.queues.values():
+        for lane in queue.lanes:
+            for line in lane.lines.values():
+                tail = line.tail
+                for at in range(tail.head, len(tail.numbers)):
+                    if tail.numbers[at] > 0 and tail.expires[at] > 0:
+                        numbers.append(tail.numbers[at])
+    first_no = sorted(numbers)[-most] if len(numbers) > most else 0
+    found: list[Message] = []
+    for queue in state.queues.values():
+        for lane in queue.lanes:
+            for line in lane.lines.values():
+                tail = line.tail
+                for at in range(tail.after(first_no - 1), len(tail.numbers)):
+                    if tail.numbers[at] > 0 and tail.expires[at] > 0:
+                        m = state.kept.read_row(queue, lane, line, at, False)
+                        if not m.is_bare:
+                            found.append(m)
+    return found
 
 
 def peek_body(state: State, m: Message, most: int) -> bytes:

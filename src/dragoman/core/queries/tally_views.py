@@ -9,7 +9,7 @@ from dragoman.core.queries.views import counters, queue_view
 from dragoman.core.state.queue import Queue
 from dragoman.core.tallies import oldest_ns
 from dragoman.model.histogram import summed
-from dragoman.model.words import DIALECT_NAMES, DIALECTS, ROW_SIZE
+from dragoman.model.words import DIALECT_NAMES, DIALECTS_MAX, NOBODY, ROW_SIZE, word
 
 
 def tallies(core: Core) -> dict[str, object]:
@@ -22,15 +22,17 @@ def tallies(core: Core) -> dict[str, object]:
     view["total"] = summed([s.total for s in spans])
     dialects: list[dict[str, object]] = []
     crossings: list[dict[str, object]] = []
-    for client in range(DIALECTS):
+    for client in range(DIALECTS_MAX):
+        name = word(DIALECT_NAMES, client)
         settled = 0
         for worker in range(ROW_SIZE):
             count: int = core.tallies.settled[client * ROW_SIZE + worker].count
             settled += count
-            if count > 0 and worker < DIALECTS:
-                crossings.append({"client": DIALECT_NAMES[client], "worker": DIALECT_NAMES[worker], "count": count})
+            if count > 0 and worker != NOBODY:
+                crossings.append({"client": name, "worker": word(DIALECT_NAMES, worker), "count": count})
         accepted: int = core.tallies.accepted[client].count
-        dialects.append({"dialect": DIALECT_NAMES[client], "accepted": accepted, "settled": settled})
+        if accepted + settled > 0 or not name.startswith("unknown"):
+            dialects.append({"dialect": name, "accepted": accepted, "settled": settled})
     view["dialects"] = dialects
     view["crossings"] = crossings
     return view

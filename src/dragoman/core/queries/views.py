@@ -18,7 +18,7 @@ from dragoman.model.message import IN_DELAYED, NOWHERE, Message
 from dragoman.model.peer import Peer
 from dragoman.model.phrases import number_text, picky_text
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import DIALECT_NAMES, REASON_NAMES, REFUSAL_CODES, STATE_NAMES, shown
+from dragoman.model.words import DIALECT_NAMES, REASON_NAMES, REFUSAL_CODES, STATE_NAMES, shown, word
 
 
 def counters(core: Core) -> dict[str, object]:
@@ -129,7 +129,7 @@ def kept_out(core: Core) -> list[dict[str, object]]:
             {
                 "id": "w" + number_text(one.worker_no),
                 "name": identity_text(one.identity) if one.identity else one.remote,
-                "dialect": DIALECT_NAMES[one.dialect],
+                "dialect": word(DIALECT_NAMES, one.dialect),
                 "remote": one.remote,
                 "since_ns": one.since_ns,
                 "until_ns": one.until_ns,
@@ -163,7 +163,7 @@ def worker_view(peer: Peer) -> dict[str, object]:
         "number": peer.number,
         "id": "w" + number_text(peer.number),
         "name": worker_name(peer),
-        "dialect": DIALECT_NAMES[peer.dialect],
+        "dialect": word(DIALECT_NAMES, peer.dialect),
         "listener": peer.listener,
         "remote": peer.remote,
         "state": state,
@@ -223,7 +223,7 @@ def listed_view(core: Core, m: Message) -> dict[str, object]:
         "is_on_disk_only": m.state == WAITING and m.where == NOWHERE,
         "attempt": m.attempt,
         "worker": "w" + number_text(worker.number) if worker is not None else "",
-        "dialect": DIALECT_NAMES[m.dialect],
+        "dialect": word(DIALECT_NAMES, m.dialect),
         "priority": m.priority,
         "flags": flag_words(m.flags),
         "headers": shown(m.headers),

@@ -66,6 +66,8 @@ def on_queue_forgotten(state: State, queue: Queue) -> None:
     if queue.waiting + queue.delayed + queue.leased + queue.quarantined + queue.schedules > 0:
         return
     del state.queues_by_no[queue.number]
+    state.recent = state.recent_named = None
+    state.recent_name = b""
     if state.queues.get(queue.name) is queue:
         del state.queues[queue.name]
     state.attendance.left.pop(queue.number, None)

@@ -25,7 +25,7 @@ class Leftover:
         self.reason = reason
         self.value = value
         self.until_ns = until_ns
-        self.is_said: bool = False
+        self.is_sent: bool = False
 
 
 @final
@@ -51,20 +51,20 @@ class Leftovers:
         if peer.takes_one_answer or peer.address not in self.by_address:
             return
         for leftover in self.by_address.pop(peer.address):
-            leftover.is_said = True
+            leftover.is_sent = True
             if leftover.outcome == DONE:
                 peer.answered(leftover.message, leftover.value)
             else:  # a worker's error text is not an answer
                 peer.failed_for_good(leftover.message, leftover.outcome, leftover.reason, leftover.value)
 
     def sweep(self, now_ns: int) -> None:
-        while self.line and (self.line[0].is_said or self.line[0].until_ns <= now_ns):
+        while self.line and (self.line[0].is_sent or self.line[0].until_ns <= now_ns):
             self.drop_oldest()
 
     def drop_oldest(self) -> None:
         leftover = self.line.popleft()
         self.size -= max(len(leftover.value), LEFTOVER_SIZE)
-        if leftover.is_said:
+        if leftover.is_sent:
             return
         address = leftover.message.address
         rest = self.by_address[address]

@@ -1,14 +1,16 @@
 """The broker's state, and the mutators that change it.
 
 Durable state (messages, schedules, dedupe keys, quarantine, pauses, counters) changes only in `on_<fact>` below. A command decides,
-writes the fact and calls the mutator (a lease calls it first: the fact holds the new attempt); recovery reads the fact and calls the
-same mutator. Session state (peers, slots, routes) is not durable; core/roster, core/routes and the peers hold it.
+writes the fact and calls the mutator; recovery reads the fact and calls the same mutator. Session state (peers, slots, routes) is
+not durable; core/roster, core/routes and the peers hold it.
 """
 
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
+
+from mypy_extensions import i64
 
 from dragoman.core.lifecycle import (
     FIRST_END,
@@ -35,7 +37,7 @@ from dragoman.limits import STALE_ENTRIES_MAX
 from dragoman.model.facts.layout import BOOT_SHIFT
 from dragoman.model.message import IN_DELAYED, NOWHERE, Message, own_digits
 from dragoman.model.wire_ids import WireIds
-from dragoman.model.words import EMQP, HANDOVER_WANTED
+from dragoman.model.words import HANDOVER_WANTED, NAMED_BY_CLIENT
 
 if TYPE_CHECKING:
     from dragoman.core.storage.snapshot import Snapshot
@@ -54,6 +56,10 @@ class State:
         self.next_number: int = 1  # one counter for messages, workers and schedules
         self.queues: dict[bytes, Queue] = {}
         self.queues_by_no: dict[int, Queue] = {}
+        # The queues found last by number and by name: one message is mostly followed by another of the same queue.
+        self.recent: Queue | None = None
+        self.recent_named: Queue | None = None
+        self.recent_name: bytes = b""  # that very object: compared by identity
         self.ids = WireIds()
         self.messages: dict[int, Message] = {}  # open messages in memory
         self.by_wire_id: dict[bytes, Message] = {}
@@ -74,6 +80,22 @@ class State:
     def take_number(self) -> int:
         self.next_number += 1
         return self.next_number - 1
+
+    def queue_of(self, number: int) -> Queue:
+        queue = self.recent
+        if queue is None or queue.number != number:
+            queue = self.queues_by_no[number]
+            self.recent = queue
+        return queue
+
+    def queue_named(self, name: bytes) -> Queue | None:
+        if name is self.recent_name:
+            return self.recent_named
+        queue = self.queues.get(name)
+        if queue is not None:
+            self.recent_named = queue
+            self.recent_name = name
+        return queue
 
     # -- mutators -------------------------------------------------------------------------------------------------------
 
@@ -114,7 +136,7 @@ class State:
         self.accepted += 1
         queue.accepted += 1
         queue.used_ns = self.now_ns
-        if m.dedupe:
+        if len(m.dedupe) > 0:
             until_ns = self.now_ns + self.settings.dedupe_window_ns
             queue.remember_key(m.dedupe, m.number, until_ns, self.settings.dedupe_keys_max)
         if m.expires_ns != 0:
@@ -344,17 +366,20 @@ class State:
     # -- small indexes --------------------------------------------------------------------------------------------------
 
     def index(self, m: Message) -> None:
-        """Index an open message. An eMQP client's id is also its id towards workers, unless it is in use or looks like one of ours."""
-        self.messages[m.number] = m
+        """Index an open message. In a dialect whose clients name their messages, that id is also its id towards workers, unless it is in use or
+        looks like one of ours."""
+        key: Any = m.number
+        m.key = key
+        self.messages[key] = m
         if m.is_loaded:
             self.bodies_size += m.body_size
-        if m.dialect == EMQP and m.client_id and not own_digits(m.client_id):
+        if NAMED_BY_CLIENT >> i64(m.dialect) & 1 and m.client_id and not own_digits(m.client_id):
             if self.by_wire_id.setdefault(m.client_id, m) is m:
                 m.wire_id = m.client_id
                 m.is_named = True
 
     def unindex(self, m: Message) -> None:
-        del self.messages[m.number]
+        del self.messages[m.key]
         if m.is_loaded:
             self.bodies_size -= m.body_size
         if m.is_named:

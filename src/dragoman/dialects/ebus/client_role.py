@@ -12,7 +12,7 @@ from librt.strings import BytesWriter, write_i64_be
 
 from dragoman.dialects.ebus.data import pack, reject_data
 from dragoman.dialects.ebus.dialect import EbusDialect
-from dragoman.dialects.ebus.requests import ClientRecord, Ended, hearer
+from dragoman.dialects.ebus.requests import ClientRecord, Ended, recipient_of
 from dragoman.dialects.ebus.stales import STALES_NS_MAX, in_ms
 from dragoman.dialects.ebus.words import (
     CANCEL,
@@ -57,7 +57,7 @@ class ClientRole(ZmtpSession):
         self.client_envelope: int = 1  # empty frames before the signature
         self.is_plain_client: bool = True  # the usual envelope and frame form: the fast output path applies
         self.is_client: bool = False
-        self.asker: ClientRecord | None = None
+        self.client_record: ClientRecord | None = None
         self.looked_up: int = 0  # lookups of existing requests so far
         self.unwanted: int = 0  # the request that the client is ending by a REJECT: its outcome is not sent
 
@@ -94,20 +94,20 @@ class ClientRole(ZmtpSession):
             self.exchange.note(self, "EBUS_SHORT_MESSAGE")
             self.turn_away(WORKER, b"a request needs a service and a rid")
             return
-        asker = self.asker
-        if asker is None:
-            asker = self.ebus.requests.arrived(self)
-            self.asker = asker
-        asker.envelope = self.client_envelope
+        client_record = self.client_record
+        if client_record is None:
+            client_record = self.ebus.requests.arrived(self)
+            self.client_record = client_record
+        client_record.envelope = self.client_envelope
         queue = frames[at]
         rid = frames[at + 1]
         body = frames[at + 2] if count > at + 2 else NULL
-        if self.is_asked(asker, rid):
+        if self.is_asked(client_record, rid):
             return
         if self.ebus.requests.has_orphans():
             self.look_up()
-            self.ebus.requests.adopt(asker, rid, queue, body)
-            if self.is_asked(asker, rid):
+            self.ebus.requests.adopt(client_record, rid, queue, body)
+            if self.is_asked(client_record, rid):
                 return
         m = Message(EBUS, queue, rid, body)
         stales = self.ebus.stales
@@ -123,23 +123,23 @@ class ClientRole(ZmtpSession):
         m.address = self.address
         refusal = self.exchange.submit(m)
         if refusal == TAKEN:
-            asker.open[rid] = m.number
+            client_record.open[rid] = m.number
         else:
             text = f"{REFUSAL_CODES[refusal]}: {REFUSAL_TEXTS[refusal]}"
             self.tell_client_now([REJECT, rid, pack(text, self.ebus.settings.is_json)])
 
-    def is_asked(self, asker: ClientRecord, rid: bytes) -> bool:
+    def is_asked(self, client_record: ClientRecord, rid: bytes) -> bool:
         """Whether the request exists already. If it is open, its outcome is redirected to this connection; if it has ended, it is sent again."""
-        number = asker.open.get(rid, 0)
+        number = client_record.open.get(rid, 0)
         if number != 0:
             self.look_up()
             m = self.exchange.fetch(number)
             if m is not None:
                 if m.client is not self:
-                    self.claim(asker, m, rid)
+                    self.claim(client_record, m, rid)
                 return True
-            del asker.open[rid]  # it has ended without anyone to notify
-        ended = asker.find(rid)
+            del client_record.open[rid]  # it has ended without anyone to notify
+        ended = client_record.find(rid)
         if ended is not None:
             self.tell_outcome(rid, ended)
             return True
@@ -151,22 +151,22 @@ class ClientRole(ZmtpSession):
         if self.looked_up % LOOKED_UP_PER_TURN == 0:
             self.had_enough = True
 
-    def claim(self, asker: ClientRecord, m: Message, rid: bytes) -> None:
-        self.ebus.requests.claim(m, rid, hearer(m, asker, self))
+    def claim(self, client_record: ClientRecord, m: Message, rid: bytes) -> None:
+        self.ebus.requests.claim(m, rid, recipient_of(m, client_record, self))
 
-    def on_cancel(self, frames: list[bytes], at: int, is_told: bool) -> None:
+    def on_cancel(self, frames: list[bytes], at: int, is_confirmed: bool) -> None:
         """CANCEL: the request ends and the client is notified. REJECT: the client does not want the reply; nothing more is sent for it."""
-        asker = self.asker
-        number = asker.open.get(frames[at], 0) if asker is not None and len(frames) > at else 0
+        client_record = self.client_record
+        number = client_record.open.get(frames[at], 0) if client_record is not None and len(frames) > at else 0
         self.look_up()
         m = self.exchange.fetch(number) if number != 0 else None
         if m is None:
-            if is_told:
+            if is_confirmed:
                 self.exchange.note(self, "EBUS_NOTHING_TO_CANCEL")
             return
-        if m.client is not self and asker is not None:
-            self.claim(asker, m, frames[at])
-        if not is_told:
+        if m.client is not self and client_record is not None:
+            self.claim(client_record, m, frames[at])
+        if not is_confirmed:
             self.unwanted = m.number
         self.exchange.cancel(m, BY_CLIENT)
         self.unwanted = 0
@@ -201,11 +201,11 @@ class ClientRole(ZmtpSession):
             self.tell_client([REJECT, message.client_id, value] if value else [REJECT, message.client_id])
 
     def remember(self, message: Message, value: bytes, has_value: bool, is_rejected: bool) -> None:
-        asker = self.asker
-        if asker is None:  # requested on another connection with the same identity
-            asker = self.ebus.requests.askers.get(message.address)
-        if asker is not None:
-            self.ebus.requests.ended(asker, message, value, has_value, is_rejected)
+        client_record = self.client_record
+        if client_record is None:  # requested on another connection with the same identity
+            client_record = self.ebus.requests.client_records.get(message.address)
+        if client_record is not None:
+            self.ebus.requests.ended(client_record, message, value, has_value, is_rejected)
 
     def tell_outcome(self, rid: bytes, ended: Ended) -> None:
         """Send a remembered outcome."""

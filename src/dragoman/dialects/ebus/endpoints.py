@@ -73,17 +73,17 @@ class EbusClientEndpoint(ClientEndpoint):
         return self.zmtp.greeting()
 
     def receive(self, data: bytes) -> list[tuple[int, bytes, bytes]]:
-        said: list[tuple[int, bytes, bytes]] = []
+        outcomes: list[tuple[int, bytes, bytes]] = []
         for frames in self.zmtp.receive(data):
-            self.hear(frames, said)
+            self.receive_message(frames, outcomes)
         self.is_ready = self.zmtp.is_ready
-        return said
+        return outcomes
 
-    def hear(self, frames: list[bytes], said: list[tuple[int, bytes, bytes]]) -> None:
+    def receive_message(self, frames: list[bytes], outcomes: list[tuple[int, bytes, bytes]]) -> None:
         count = len(frames)
         if count < 3 or frames[0] or frames[1] != WORKER:
             return  # not addressed to a client
-        self.pulse.has_heard = True
+        self.pulse.has_received = True
         word = frames[2]
         if word == REPLY or word == REJECT:
             # Ignore an answer to a request that we did not send, or that is already answered.
@@ -91,11 +91,11 @@ class EbusClientEndpoint(ClientEndpoint):
                 return
             value = frames[4] if count > 4 else b""
             if word == REPLY:
-                said.append((ANSWERED, frames[3], value))
+                outcomes.append((ANSWERED, frames[3], value))
             else:
                 reason = text_in(value) if value else EXPIRED
                 is_refusal = reason.partition(b":")[0] in REFUSALS
-                said.append((REFUSED if is_refusal else FAILED, frames[3], reason))
+                outcomes.append((REFUSED if is_refusal else FAILED, frames[3], reason))
         elif word == PING:
             self.tell([HEARTBEAT])
         elif word == DISCONNECT:
@@ -174,7 +174,7 @@ class EbusWorkerEndpoint(WorkerEndpoint):
             count = len(frames)
             if count < 2 or frames[0] != CLIENT:
                 continue
-            self.pulse.has_heard = True
+            self.pulse.has_received = True
             word = frames[1]
             if word == REQ or word == REQUEST:
                 if count > 2:

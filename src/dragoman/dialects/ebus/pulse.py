@@ -16,13 +16,13 @@ class Pulse:
     def __init__(self, interval_s: float, misses_max: int) -> None:
         self.interval_s = interval_s
         self.misses_max = misses_max
-        self.has_heard: bool = True  # received a message since the last beat
+        self.has_received: bool = True  # received a message since the last beat
         self.heard_s: float = 0.0
         self.misses: int = 0
 
     def beat(self, now_s: float) -> int:
-        if self.has_heard:
-            self.has_heard = False
+        if self.has_received:
+            self.has_received = False
             self.heard_s = now_s
             self.misses = 0
             return QUIET

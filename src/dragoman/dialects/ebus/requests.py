@@ -11,7 +11,7 @@ over from another has that client's `ClientRecord` as its client from then on, b
 When a client with few requests connects or disconnects, the table iterates over them. With many that would block the event loop: its
 requests are then found by its address, and its rids are looked up in its own tables (`crowds`), not in the common table of orphans.
 
-Outcomes are remembered in batches of up to SHELF_MAX and forgotten a batch at a time: forgetting them one by one would touch as much cold
+Outcomes are remembered in batches of up to BATCH_MAX and forgotten a batch at a time: forgetting them one by one would touch as much cold
 memory as the rest of a request's processing.
 """
 
@@ -40,13 +40,13 @@ COMPARED_SIZE_MAX: Final = 1024 * 1024
 # Disconnected clients remembered per rid; only the newest are considered when the rid is sent again.
 ORPHANS_PER_RID_MAX: Final = 32
 # Outcomes in one batch: as many as a dict holds whose index fits into the processor's inner caches.
-SHELF_MAX: Final = 20_000
-# A batch holds at most 1/SHELF_PART of what may be remembered, so that half is left when a batch is forgotten.
-SHELF_PART: Final = 2
+BATCH_MAX: Final = 20_000
+# A batch holds at most 1/BATCH_PART of what may be remembered, so that half is left when a batch is forgotten.
+BATCH_PART: Final = 2
 # A batch older than this, and than this fraction of the time its outcomes are kept, gets no more outcomes: they expire together, and a
 # client that sends requests all day has few batches to search, however long its answers are kept.
-SHELF_NS: Final = SECOND_NS
-SHELF_TIME_PART: Final = 16
+BATCH_NS: Final = SECOND_NS
+BATCH_TIME_PART: Final = 16
 # How often expired batches are searched for.
 LOOK_NS: Final = SECOND_NS
 
@@ -70,10 +70,10 @@ class Ended:
 class OutcomeBatch:
     """Outcomes of one client that are forgotten together."""
 
-    def __init__(self, asker: ClientRecord, began_ns: int) -> None:
-        self.asker = asker
+    def __init__(self, client_record: ClientRecord, began_ns: int) -> None:
+        self.client_record = client_record
         self.began_ns = began_ns
-        self.closes_ns: int = began_ns + SHELF_NS  # no outcomes are added after this
+        self.closes_ns: int = began_ns + BATCH_NS  # no outcomes are added after this
         self.until_ns: int = 0
         self.size: int = 0  # bytes of values and bodies
         self.ended: dict[bytes, Ended] = {}
@@ -87,10 +87,10 @@ class ClientRecord(Peer):
         super().__init__(EBUS, "ebus.client")
         self.requests = requests
         self.address = address
-        self.is_standing_in: bool = False  # it has no connection
+        self.is_away: bool = False  # it has no connection
         self.open: dict[bytes, int] = {}  # rid → number of its message
-        self.shelves: list[OutcomeBatch] = []  # the newest last
-        self.unsaid: list[bytes] = []  # rids of outcomes that came while it had no connection
+        self.batches: list[OutcomeBatch] = []  # the newest last
+        self.undelivered: list[bytes] = []  # rids of outcomes that came while it had no connection
         self.connections: list[Peer] = []
         self.envelope: int = (
             1  # empty frames before the signature of its last request; after a restart, one as in the original
@@ -98,39 +98,39 @@ class ClientRecord(Peer):
 
     def find(self, rid: bytes) -> Ended | None:
         """The outcome of its request with this rid, if it has ended; the client must have a connection."""
-        for shelf in self.shelves:
-            ended = shelf.ended.get(rid)
+        for batch in self.batches:
+            ended = batch.ended.get(rid)
             if ended is not None:
                 if ended.until_ns > self.requests.exchange.now_ns:
                     return ended
-                del shelf.ended[rid]
-                self.requests.take_off(shelf, ended)
+                del batch.ended[rid]
+                self.requests.count_out(batch, ended)
         return None
 
     def has(self, rid: bytes) -> bool:
-        return rid in self.open or any(rid in shelf.ended for shelf in self.shelves)
+        return rid in self.open or any(rid in batch.ended for batch in self.batches)
 
     def is_empty(self) -> bool:
-        return not self.open and not self.shelves
+        return not self.open and not self.batches
 
     def has_few(self) -> bool:
         count = len(self.open)
-        for shelf in self.shelves:
-            count += len(shelf.ended)
+        for batch in self.batches:
+            count += len(batch.ended)
         return count <= WALKED_MAX
 
     def answered(self, message: Message, value: bytes) -> None:
         if self.connections:
             self.connections[-1].answered(message, value)
             return
-        self.unsaid.append(message.client_id)
+        self.undelivered.append(message.client_id)
         self.requests.ended(self, message, value, True, False)
 
     def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
         if self.connections:
             self.connections[-1].failed_for_good(message, outcome, reason, value)
             return
-        self.unsaid.append(message.client_id)
+        self.undelivered.append(message.client_id)
         value = reject_data(reason, value, self.requests.is_json)
         self.requests.ended(self, message, value, len(value) > 0, True)
 
@@ -141,12 +141,12 @@ class Requests:
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
-        self.askers: dict[bytes, ClientRecord] = {}
+        self.client_records: dict[bytes, ClientRecord] = {}
         self.orphans: dict[bytes, list[ClientRecord]] = {}  # rid → clients without a connection that sent it
         self.crowds: dict[
             bytes, ClientRecord
         ] = {}  # by address: clients without a connection that have too many requests for `orphans`
-        self.shelves: deque[OutcomeBatch] = deque()  # of all clients, the oldest first
+        self.batches: deque[OutcomeBatch] = deque()  # of all clients, the oldest first
         self.count: int = 0  # outcomes in them
         self.size: int = 0  # bytes in them
         self.kept_ns: int = 5 * SECOND_NS
@@ -160,87 +160,87 @@ class Requests:
         self.is_loaded: bool = False
 
     def load(self) -> None:
-        """Load the requests accepted before a restart: all are orphans until their clients reconnect."""
+        """Load the requests accepted before a restart: all are orphans until their clients reconnect. Every request expires."""
         if self.is_loaded:
             return
         self.is_loaded = True
         for m in self.exchange.open_messages(EBUS):
             if m.is_answerable:
-                self.asker_of(m.address).open[m.client_id] = m.number
-        for asker in self.askers.values():
-            self.stand_in(asker)
+                self.client_record_of(m.address).open[m.client_id] = m.number
+        for client_record in self.client_records.values():
+            self.went_away(client_record)
 
-    def asker_of(self, address: bytes) -> ClientRecord:
-        asker = self.askers.get(address)
-        if asker is None:
-            asker = ClientRecord(self, address)
-            self.askers[address] = asker
-        return asker
+    def client_record_of(self, address: bytes) -> ClientRecord:
+        client_record = self.client_records.get(address)
+        if client_record is None:
+            client_record = ClientRecord(self, address)
+            self.client_records[address] = client_record
+        return client_record
 
     # -- clients come and go --------------------------------------------------------------------------------------------
 
     def knows(self, address: bytes) -> bool:
         if not self.is_loaded:
             self.load()
-        return address in self.askers
+        return address in self.client_records
 
     def arrived(self, client: Peer) -> ClientRecord:
         """Register a client's connection; it receives the outcomes of requests from earlier connections again."""
-        asker = self.asker_of(client.address)
-        if asker.is_standing_in:
-            has_few = asker.address not in self.crowds
-            self.stand_down(asker)
+        client_record = self.client_record_of(client.address)
+        if client_record.is_away:
+            has_few = client_record.address not in self.crowds
+            self.came_back(client_record)
             if has_few:
-                for rid, number in asker.open.items():
+                for rid, number in client_record.open.items():
                     m = self.exchange.by_number(number)
                     if m is not None:
-                        self.claim(m, rid, hearer(m, asker, client))
-        asker.connections.append(client)
-        return asker
+                        self.claim(m, rid, recipient_of(m, client_record, client))
+        client_record.connections.append(client)
+        return client_record
 
-    def take_unsaid(self, asker: ClientRecord) -> list[bytes]:
-        unsaid = asker.unsaid
-        asker.unsaid = []
-        return unsaid
+    def take_undelivered(self, client_record: ClientRecord) -> list[bytes]:
+        undelivered = client_record.undelivered
+        client_record.undelivered = []
+        return undelivered
 
-    def left(self, asker: ClientRecord, client: Peer) -> None:
+    def left(self, client_record: ClientRecord, client: Peer) -> None:
         """Unregister a connection that has ended: another one of the same client receives the outcomes, or the record itself does."""
-        asker.connections.remove(client)
-        if asker.connections:
-            other = asker.connections[-1]
-            for number in asker.open.values() if len(asker.open) <= WALKED_MAX else []:
+        client_record.connections.remove(client)
+        if client_record.connections:
+            other = client_record.connections[-1]
+            for number in client_record.open.values() if len(client_record.open) <= WALKED_MAX else []:
                 m = self.exchange.by_number(number)
                 if m is not None and m.client is client:
-                    self.exchange.readdress(m, hearer(m, asker, other))
-        elif asker.is_empty():
-            del self.askers[asker.address]
+                    self.exchange.readdress(m, recipient_of(m, client_record, other))
+        elif client_record.is_empty():
+            del self.client_records[client_record.address]
         else:
-            self.stand_in(asker)
+            self.went_away(client_record)
 
-    def stand_in(self, asker: ClientRecord) -> None:
-        asker.is_standing_in = True
-        self.exchange.hello(asker)
-        if not asker.has_few():
-            self.crowds[asker.address] = asker
+    def went_away(self, client_record: ClientRecord) -> None:
+        client_record.is_away = True
+        self.exchange.hello(client_record)
+        if not client_record.has_few():
+            self.crowds[client_record.address] = client_record
             return
-        for rid, number in asker.open.items():
-            self.orphan(rid, asker)
-            self.readdress(rid, number, asker)
-        for shelf in asker.shelves:
-            for rid in shelf.ended:
-                self.orphan(rid, asker)
+        for rid, number in client_record.open.items():
+            self.orphan(rid, client_record)
+            self.readdress(rid, number, client_record)
+        for batch in client_record.batches:
+            for rid in batch.ended:
+                self.orphan(rid, client_record)
 
-    def stand_down(self, asker: ClientRecord) -> None:
-        asker.is_standing_in = False
-        self.exchange.goodbye(asker)
-        asker.is_connected = True  # messages that have it as their client reach a connection through it
-        if self.crowds.pop(asker.address, None) is not None:
+    def came_back(self, client_record: ClientRecord) -> None:
+        client_record.is_away = False
+        self.exchange.goodbye(client_record)
+        client_record.is_connected = True  # messages that have it as their client reach a connection through it
+        if self.crowds.pop(client_record.address, None) is not None:
             return
-        for rid in asker.open:
-            self.unorphan(rid, asker)
-        for shelf in asker.shelves:
-            for rid in shelf.ended:
-                self.unorphan(rid, asker)
+        for rid in client_record.open:
+            self.unorphan(rid, client_record)
+        for batch in client_record.batches:
+            for rid in batch.ended:
+                self.unorphan(rid, client_record)
 
     def readdress(self, rid: bytes, number: int, client: Peer) -> None:
         m = self.exchange.by_number(number)
@@ -253,20 +253,20 @@ class Requests:
             m.client_id = rid
         self.exchange.readdress(m, client)
 
-    def orphan(self, rid: bytes, asker: ClientRecord) -> None:
+    def orphan(self, rid: bytes, client_record: ClientRecord) -> None:
         orphans = self.orphans.get(rid)
         if orphans is None:
-            self.orphans[rid] = [asker]
+            self.orphans[rid] = [client_record]
         else:
-            orphans.append(asker)
+            orphans.append(client_record)
             if len(orphans) > ORPHANS_PER_RID_MAX:
                 del orphans[0]  # it still gets its outcome if it reconnects itself
 
-    def unorphan(self, rid: bytes, asker: ClientRecord) -> None:
+    def unorphan(self, rid: bytes, client_record: ClientRecord) -> None:
         orphans = self.orphans.get(rid)
-        if orphans is None or asker not in orphans:
+        if orphans is None or client_record not in orphans:
             return
-        orphans.remove(asker)
+        orphans.remove(client_record)
         if not orphans:
             del self.orphans[rid]
 
@@ -278,10 +278,10 @@ class Requests:
     def orphans_of(self, rid: bytes) -> list[ClientRecord]:
         found = self.orphans.get(rid, [])
         if self.crowds:
-            found = found + [asker for asker in self.crowds.values() if asker.has(rid)]
+            found = found + [client_record for client_record in self.crowds.values() if client_record.has(rid)]
         return found
 
-    def adopt(self, asker: ClientRecord, rid: bytes, queue: bytes, body: bytes) -> None:
+    def adopt(self, client_record: ClientRecord, rid: bytes, queue: bytes, body: bytes) -> None:
         """Take over the orphan that is identical to this request, if there is one."""
         compared_size = 0
         for before in self.orphans_of(rid):
@@ -291,18 +291,18 @@ class Requests:
                     return  # many requests that differ only in large data are not from a client that reconnected
                 if self.is_open_same(number, queue, body):
                     del before.open[rid]
-                    asker.open[rid] = number
-                    self.readdress(rid, number, asker)
+                    client_record.open[rid] = number
+                    self.readdress(rid, number, client_record)
                     self.moved(rid, before)
                     return
                 compared_size += len(body)
                 continue
-            for shelf in before.shelves:
-                ended = shelf.ended.get(rid)
+            for batch in before.batches:
+                ended = batch.ended.get(rid)
                 if ended is not None and ended.until_ns > self.exchange.now_ns and is_ended_same(ended, queue, body):
-                    del shelf.ended[rid]
-                    self.take_off(shelf, ended)
-                    self.keep(asker, rid, ended)
+                    del batch.ended[rid]
+                    self.count_out(batch, ended)
+                    self.keep(client_record, rid, ended)
                     self.moved(rid, before)
                     return
 
@@ -315,64 +315,66 @@ class Requests:
         m = self.exchange.fetch(number)
         return m is not None and m.queue == queue and m.body_size == len(body) and self.exchange.body_of(m) == body
 
-    def ended(self, asker: ClientRecord, message: Message, value: bytes, has_value: bool, is_rejected: bool) -> None:
+    def ended(
+        self, client_record: ClientRecord, message: Message, value: bytes, has_value: bool, is_rejected: bool
+    ) -> None:
         """Remember a request's outcome, within the time and size limits of the settings."""
         rid = message.client_id
-        if asker.open.get(rid, 0) != message.number:
+        if client_record.open.get(rid, 0) != message.number:
             return
-        del asker.open[rid]
+        del client_record.open[rid]
         body = message.body if message.is_loaded else self.exchange.body_of(message)
         digest = digest_of(message.queue, body)
         kept_ns = STALES_KEPT * (message.expires_ns - message.accepted_ns)
         until_ns = self.exchange.now_ns + (kept_ns if kept_ns > self.kept_ns else self.kept_ns)
-        self.keep(asker, rid, Ended(value, has_value, is_rejected, digest, large(body), until_ns))
+        self.keep(client_record, rid, Ended(value, has_value, is_rejected, digest, large(body), until_ns))
 
-    def keep(self, asker: ClientRecord, rid: bytes, ended: Ended) -> None:
-        shelves = asker.shelves
-        shelf = shelves[-1] if shelves else None
-        if shelf is None or self.is_full(shelf):
-            shelf = OutcomeBatch(asker, self.exchange.now_ns)
-            shelves.append(shelf)
-            self.shelves.append(shelf)
-        shelf.ended[rid] = ended
-        if ended.until_ns > shelf.until_ns:
-            shelf.until_ns = ended.until_ns
-            closes_ns = shelf.began_ns + (ended.until_ns - shelf.began_ns) // SHELF_TIME_PART
-            if closes_ns > shelf.closes_ns:
-                shelf.closes_ns = closes_ns
+    def keep(self, client_record: ClientRecord, rid: bytes, ended: Ended) -> None:
+        batches = client_record.batches
+        batch = batches[-1] if batches else None
+        if batch is None or self.is_full(batch):
+            batch = OutcomeBatch(client_record, self.exchange.now_ns)
+            batches.append(batch)
+            self.batches.append(batch)
+        batch.ended[rid] = ended
+        if ended.until_ns > batch.until_ns:
+            batch.until_ns = ended.until_ns
+            closes_ns = batch.began_ns + (ended.until_ns - batch.began_ns) // BATCH_TIME_PART
+            if closes_ns > batch.closes_ns:
+                batch.closes_ns = closes_ns
         size = len(ended.value) + len(ended.body)
-        shelf.size += size
+        batch.size += size
         self.size += size
         self.count += 1
         while self.count > self.answers_max or self.size > self.size_max:
-            self.forget(self.shelves.popleft())
+            self.forget(self.batches.popleft())
 
-    def is_full(self, shelf: OutcomeBatch) -> bool:
-        count = len(shelf.ended)
+    def is_full(self, batch: OutcomeBatch) -> bool:
+        count = len(batch.ended)
         return (
-            count >= SHELF_MAX
-            or count * SHELF_PART >= self.answers_max
-            or shelf.size * SHELF_PART >= self.size_max
-            or self.exchange.now_ns > shelf.closes_ns
+            count >= BATCH_MAX
+            or count * BATCH_PART >= self.answers_max
+            or batch.size * BATCH_PART >= self.size_max
+            or self.exchange.now_ns > batch.closes_ns
         )
 
-    def take_off(self, shelf: OutcomeBatch, ended: Ended) -> None:
+    def count_out(self, batch: OutcomeBatch, ended: Ended) -> None:
         size = len(ended.value) + len(ended.body)
-        shelf.size -= size
+        batch.size -= size
         self.size -= size
         self.count -= 1
 
-    def forget(self, shelf: OutcomeBatch) -> None:
+    def forget(self, batch: OutcomeBatch) -> None:
         """Forget a batch. A forgotten request that is sent again runs a second time."""
-        self.count -= len(shelf.ended)
-        self.size -= shelf.size
-        asker = shelf.asker
-        asker.shelves.remove(shelf)
-        if not asker.connections:
-            if asker.address not in self.crowds:
-                for rid in shelf.ended:
-                    self.unorphan(rid, asker)
-            self.emptied.append(asker)
+        self.count -= len(batch.ended)
+        self.size -= batch.size
+        client_record = batch.client_record
+        client_record.batches.remove(batch)
+        if not client_record.connections:
+            if client_record.address not in self.crowds:
+                for rid in batch.ended:
+                    self.unorphan(rid, client_record)
+            self.emptied.append(client_record)
 
     def sweep(self, now_ns: int) -> None:
         if now_ns >= self.next_look_ns:
@@ -381,26 +383,30 @@ class Requests:
         if self.emptied:
             emptied = self.emptied
             self.emptied = []
-            for asker in emptied:
+            for client_record in emptied:
                 # Remove a client without a connection and without requests.
-                if not asker.connections and asker.is_empty() and self.askers.get(asker.address) is asker:
-                    del self.askers[asker.address]
-                    self.crowds.pop(asker.address, None)
-                    self.exchange.goodbye(asker)
+                if (
+                    not client_record.connections
+                    and client_record.is_empty()
+                    and self.client_records.get(client_record.address) is client_record
+                ):
+                    del self.client_records[client_record.address]
+                    self.crowds.pop(client_record.address, None)
+                    self.exchange.goodbye(client_record)
 
     def forget_old(self, now_ns: int) -> None:
         """Forget expired batches anywhere in the queue: one that is kept for days must not keep those behind it."""
-        old = [shelf for shelf in self.shelves if shelf.until_ns <= now_ns]
+        old = [batch for batch in self.batches if batch.until_ns <= now_ns]
         if old:
-            self.shelves = deque([shelf for shelf in self.shelves if shelf.until_ns > now_ns])
-            for shelf in old:
-                self.forget(shelf)
+            self.batches = deque([batch for batch in self.batches if batch.until_ns > now_ns])
+            for batch in old:
+                self.forget(batch)
 
 
-def hearer(m: Message, asker: ClientRecord, client: Peer) -> Peer:
+def recipient_of(m: Message, client_record: ClientRecord, client: Peer) -> Peer:
     """The peer that receives a request's outcome: the connection, if the message has its address; a message taken over from another client has
     that client's address, so it gets the record, which forwards to a connection or stores the outcome."""
-    return client if m.address == client.address else asker
+    return client if m.address == client.address else client_record
 
 
 def is_ended_same(ended: Ended, queue: bytes, body: bytes) -> bool:

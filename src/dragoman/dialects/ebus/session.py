@@ -26,54 +26,58 @@ class EbusSession(WorkerRole):
         super().__init__(listener, listener_no, outboxes, dialect)
         self.zmtp.expect(OPENINGS)
         self.is_worker_port: bool = listener == "ebus.worker"
-        self.unsaid: list[bytes] = []  # rids of outcomes that still have to be sent to it
+        self.undelivered: list[bytes] = []  # rids of outcomes that still have to be sent to it
 
     def opened(self) -> None:
         self.takes_one_answer = self.zmtp.peer_socket_type == b"REQ"
         self.set_plain()
         self.ebus.sessions[self.connection_no] = self
         if self.ebus.requests.knows(self.address):
-            asker = self.ebus.requests.arrived(self)
-            self.asker = asker
-            unsaid = self.ebus.requests.take_unsaid(asker)
+            client_record = self.ebus.requests.arrived(self)
+            self.client_record = client_record
+            undelivered = self.ebus.requests.take_undelivered(client_record)
             if self.takes_one_answer:
                 return
-            if asker.envelope != 1:  # outcomes may be sent before the client has sent anything on this connection
-                self.client_envelope = asker.envelope
+            if (
+                client_record.envelope != 1
+            ):  # outcomes may be sent before the client has sent anything on this connection
+                self.client_envelope = client_record.envelope
                 self.set_plain()
-            self.unsaid = unsaid
+            self.undelivered = undelivered
             self.tell_unsaid()
 
     def tell_unsaid(self) -> None:
         """Send outcomes from the time the client was away, UNSAID_STEP at a time."""
-        unsaid = self.unsaid
-        self.unsaid = unsaid[UNSAID_STEP:]
-        asker = self.asker
-        if asker is None:
+        undelivered = self.undelivered
+        self.undelivered = undelivered[UNSAID_STEP:]
+        client_record = self.client_record
+        if client_record is None:
             return
-        for rid in unsaid[:UNSAID_STEP]:
-            ended = asker.find(rid)
+        for rid in undelivered[:UNSAID_STEP]:
+            ended = client_record.find(rid)
             if ended is not None:
                 self.tell_outcome(rid, ended)
 
     def has_waiting(self) -> bool:
-        return len(self.waiting) > 0 or len(self.unsaid) > 0
+        return len(self.waiting) > 0 or len(self.undelivered) > 0
 
     def go_on(self) -> None:
-        if self.unsaid:
+        if self.undelivered:
             self.tell_unsaid()
         else:
             super().go_on()
 
     def ended(self) -> None:
         self.ebus.sessions.pop(self.connection_no, None)
-        asker = self.asker
-        if asker is not None:
+        client_record = self.client_record
+        if client_record is not None:
             # Before `goodbye` releases the requests it leased as a worker: they may be its own requests.
-            self.asker = None
-            asker.unsaid = self.unsaid + asker.unsaid  # the next connection receives them
-            self.unsaid = []
-            self.ebus.requests.left(asker, self)
+            self.client_record = None
+            client_record.undelivered = (
+                self.undelivered + client_record.undelivered
+            )  # the next connection receives them
+            self.undelivered = []
+            self.ebus.requests.left(client_record, self)
         self.exchange.goodbye(self)
 
     def on_message(self, frames: list[bytes]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
+from dragoman.dialects.setting import SIZE, DialectSetting
 from dragoman.model.units import SECOND_NS
 
 
@@ -21,3 +22,42 @@ class EbusSettings:
         self.answers_kept_ns: int = 5 * SECOND_NS
         self.answers_max: int = 40_000
         self.answers_size_max: int = 64 * 1024 * 1024
+
+
+DEFAULTS: Final = EbusSettings()
+SETTINGS: Final = [
+    DialectSetting(
+        "stales_s",
+        "A request whose client does not say `stales ms` expires after so long, waiting or running.",
+        above_zero=True,
+    ),
+    DialectSetting("heartbeat_s", "The broker sends its workers HEARTBEAT this often. 0 = only in answer to PING."),
+    DialectSetting("ping_s", "A silent worker is sent PING this often.", above_zero=True),
+    DialectSetting(
+        "pings_max",
+        'A worker that has let so many PINGs pass is sent away ("no heartbeat") and its requests go to others.',
+        most=10**6,
+    ),
+    DialectSetting(
+        "worker_requests_max",
+        "Requests one worker has out at most. One that says a smaller number in its READY has that.",
+        least=1,
+        most=100_000,
+    ),
+    DialectSetting(
+        "data",
+        "The form of the broker's own data: zlib over BSON `{l: value}` as the newest original, or JSON as the document.",
+        attribute="is_json",
+        codes={"bson": False, "json": True},
+    ),
+    DialectSetting(
+        "answers_kept_s",
+        "How a request ended is remembered for so long, or three times its `stales ms` if that is longer: the same rid "
+        "sent again is answered from memory, never run again.",
+    ),
+    DialectSetting(
+        "answers_max",
+        "Ended requests remembered at most. The oldest are forgotten first, up to half of them at once.",
+    ),
+    DialectSetting("answers_size_max", "Bytes of data, asked and answered, that those may hold.", kind=SIZE),
+]

@@ -49,18 +49,18 @@ class PingpongClientEndpoint(ClientEndpoint):
         return self.zmtp.greeting()
 
     def receive(self, data: bytes) -> list[tuple[int, bytes, bytes]]:
-        said: list[tuple[int, bytes, bytes]] = []
+        outcomes: list[tuple[int, bytes, bytes]] = []
         for frames in self.zmtp.receive(data):
             if len(frames) < 2 or frames[0] or not self.calls:
                 continue
             call_id = self.calls.popleft()
             if len(frames) > 2 and frames[1] == ERROR:
                 is_refusal = frames[2].partition(b":")[0] in REFUSALS
-                said.append((REFUSED if is_refusal else FAILED, call_id, frames[2]))
+                outcomes.append((REFUSED if is_refusal else FAILED, call_id, frames[2]))
             else:
-                said.append((ANSWERED, call_id, frames[1]))
+                outcomes.append((ANSWERED, call_id, frames[1]))
         self.is_ready = self.zmtp.is_ready
-        return said
+        return outcomes
 
     def request(self, call_id: bytes, options: CallOptions, body: bytes) -> None:
         """Send an order. The port has one queue, so the queue of the options is not sent."""
@@ -94,7 +94,7 @@ class PingpongWorkerEndpoint(WorkerEndpoint):
         self.jobs: int = 0  # count so far
         self.marks: dict[bytes, bytes] = {}  # of the jobs it has, by its own id for them; empty: the job came plain
         self.answers_plain: bool = False  # a plain job was answered plainly: a package is its repetition
-        self.has_heard: bool = False
+        self.has_received: bool = False
         self.last_heard_s: float = 0.0
         self.next_ping_s: float = 0.0
 
@@ -109,7 +109,7 @@ class PingpongWorkerEndpoint(WorkerEndpoint):
     def receive(self, data: bytes) -> list[tuple[bytes, float, bytes]]:
         jobs: list[tuple[bytes, float, bytes]] = []
         for frames in self.zmtp.receive(data):
-            self.has_heard = True
+            self.has_received = True
             if len(frames) < 2 or frames[0]:
                 continue
             word = frames[1]
@@ -146,8 +146,8 @@ class PingpongWorkerEndpoint(WorkerEndpoint):
             self.out.write(encode_message([b"", value]))
 
     def beat(self, now_s: float) -> None:
-        if self.has_heard or self.last_heard_s == 0.0:
-            self.has_heard = False
+        if self.has_received or self.last_heard_s == 0.0:
+            self.has_received = False
             self.last_heard_s = now_s
         elif self.zmtp.is_ready and now_s - self.last_heard_s > N_TIMEOUTS * BROKER_TIMEOUT_S:
             self.is_over = True

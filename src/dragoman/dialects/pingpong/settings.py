@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
-from dragoman.dialects.pingpong.words import UNKNOWN
+from dragoman.dialects.pingpong.words import FORM_NAMES, UNKNOWN
+from dragoman.dialects.setting import DialectSetting
 from dragoman.model.units import SECOND_NS
 
 
@@ -17,3 +18,25 @@ class PingpongSettings:
         self.form: int = UNKNOWN  # UNKNOWN: detected from the worker's messages
         self.worker_expire_ns: int = 3 * SECOND_NS
         self.send_exit: bool = False
+
+
+DEFAULTS: Final = PingpongSettings()
+SETTINGS: Final = [
+    DialectSetting("queue", "The queue of its clients and workers.", reloadable=False),
+    DialectSetting(
+        "form",
+        "How jobs are worded for workers; auto goes by what a worker says, and is plain until then.",
+        reloadable=False,
+        codes={word: code for code, word in enumerate(FORM_NAMES)},
+    ),
+    DialectSetting(
+        "worker_expire_s",
+        "An idle worker silent for so long gets no job before it speaks again. A busy one may be silent.",
+        above_zero=True,
+    ),
+    DialectSetting(
+        "send_exit",
+        "Tell workers EXIT when the broker drains or the operator dismisses one. Only workers that follow the document "
+        "end then; the original's take it for a job.",
+    ),
+]

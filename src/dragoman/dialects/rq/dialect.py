@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, final
 
 from dragoman.dialects.contract import Dialect
+from dragoman.dialects.rq.description import LINK_NO
 from dragoman.dialects.rq.settings import RqSettings
 from dragoman.dialects.session import Outboxes
 from dragoman.model.peer import ANONYMOUS
@@ -15,9 +16,6 @@ from dragoman.wire.risp.writer import FULL
 if TYPE_CHECKING:
     from dragoman.dialects.rq.link import RqLink
     from dragoman.dialects.rq.session import RqSession
-
-# The listener number in the addresses of our own connections to other controllers; like those of listeners, it never changes.
-RQ_LINK_NO: Final = 16
 
 
 @final
@@ -37,7 +35,7 @@ class RqDialect(Dialect):
     def listening(self) -> None:
         """Cancel what came over links before a restart: the controllers there give it to other consumers now."""
         for m in self.exchange.open_messages(RQ):
-            if m.address and m.address[0] == RQ_LINK_NO | ANONYMOUS:
+            if m.address and m.address[0] == LINK_NO | ANONYMOUS:
                 self.exchange.cancel(m, CONNECTION_ENDED)
 
     def id_of(self, queue: bytes) -> int:

@@ -60,14 +60,14 @@ class Call:
 
 
 @final
-class ClientEar(NodeHandler):
+class ClientHandler(NodeHandler):
     """Receives the outcomes of requests."""
 
     def __init__(self) -> None:
         super().__init__()
         self.ids = FreeIds()
         self.calls: dict[int, Call] = {}
-        self.said: list[tuple[int, bytes, bytes]] = []
+        self.outcomes: list[tuple[int, bytes, bytes]] = []
 
     def end(self, request_id: i64) -> Call | None:
         call = self.calls.pop(int(request_id), None)
@@ -82,19 +82,19 @@ class ClientEar(NodeHandler):
         call.is_delivered = True
         if not call.wants_reply:
             self.end(request_id)
-            self.said.append((KEPT, call.call_id, b""))
+            self.outcomes.append((KEPT, call.call_id, b""))
 
     def on_reply(self, request_id: i64, body: bytes) -> None:
         call = self.end(request_id)
         if call is not None:
-            self.said.append((ANSWERED, call.call_id, body))
+            self.outcomes.append((ANSWERED, call.call_id, body))
 
     def on_undelivered(self, request_id: i64) -> None:
         call = self.end(request_id)
         if call is not None:
             # A closing controller accepts nothing new; otherwise it is unknown whether a consumer had it.
             is_refused = self.is_closing and not call.is_delivered
-            self.said.append((REFUSED if is_refused else FAILED, call.call_id, UNDELIVERED_TEXT))
+            self.outcomes.append((REFUSED if is_refused else FAILED, call.call_id, UNDELIVERED_TEXT))
 
 
 @final
@@ -103,52 +103,52 @@ class RqClientEndpoint(ClientEndpoint):
 
     def __init__(self, message_size_max: int = MESSAGE_SIZE_MAX) -> None:
         super().__init__()
-        self.ear = ClientEar()
-        self.reader = RispReader(self.ear, message_size_max)
+        self.handler = ClientHandler()
+        self.reader = RispReader(self.handler, message_size_max)
 
     def opening(self) -> bytes:
         self.is_ready = True  # a node needs no handshake
         return b""
 
     def beat(self, now_s: float) -> None:
-        self.ear.beat(now_s)
+        self.handler.beat(now_s)
         self.look()
 
     def receive(self, data: bytes) -> list[tuple[int, bytes, bytes]]:
-        ear = self.ear
-        ear.has_heard = True
+        handler = self.handler
+        handler.has_received = True
         self.reader.feed(data)
         self.look()
-        said = ear.said
-        ear.said = []
-        return said
+        outcomes = handler.outcomes
+        handler.outcomes = []
+        return outcomes
 
     def look(self) -> None:
-        ear = self.ear
-        self.is_closing = ear.is_closing
-        if ear.is_full or ear.is_silent or (ear.is_closing and not ear.calls):
+        handler = self.handler
+        self.is_closing = handler.is_closing
+        if handler.is_full or handler.is_silent or (handler.is_closing and not handler.calls):
             self.is_over = True
-            self.problem = ear.problem()
+            self.problem = handler.problem()
 
     def data_to_send(self) -> bytes:
-        return self.ear.data_to_send()
+        return self.handler.data_to_send()
 
     def request(self, call_id: bytes, options: CallOptions, body: bytes) -> None:
         check_name(options.queue)
-        ear = self.ear
-        request_id = int(ear.ids.take())
-        ear.calls[request_id] = Call(call_id, options.wants_reply)
+        handler = self.handler
+        request_id = int(handler.ids.take())
+        handler.calls[request_id] = Call(call_id, options.wants_reply)
         retries = min(options.retries, RETRIES_MAX) if options.retries >= 0 else UNSAID
         timeout_s = UNSAID
         if options.expires_ns != NOT_GIVEN:
             timeout_s = min(max(1, -(-options.expires_ns // SECOND_NS)), TIMEOUT_S_MAX)
-        ear.out.write(
+        handler.out.write(
             encode_request(id_bytes(request_id), options.queue, body, not options.wants_reply, retries, timeout_s)
         )
 
 
 @final
-class WorkerEar(NodeHandler):
+class WorkerHandler(NodeHandler):
     """Receives jobs."""
 
     def __init__(self) -> None:
@@ -183,65 +183,65 @@ class RqWorkerEndpoint(WorkerEndpoint):
 
     def __init__(self, message_size_max: int = MESSAGE_SIZE_MAX) -> None:
         super().__init__()
-        self.ear = WorkerEar()
-        self.reader = RispReader(self.ear, message_size_max)
+        self.handler = WorkerHandler()
+        self.reader = RispReader(self.handler, message_size_max)
 
     def opening(self) -> bytes:
         return b""
 
     def serve(self, queues: list[tuple[int, bytes]], slots: int) -> None:
         """Consume the queues. rq has no weights: each queue may fill all the slots."""
-        ear = self.ear
+        handler = self.handler
         for _, queue in queues:
             check_name(queue)
-            ear.asked[queue] = False
-            ear.out.write(encode_consume(queue, max(1, min(slots, U16)), PRIORITY_NORMAL, False))
+            handler.asked[queue] = False
+            handler.out.write(encode_consume(queue, max(1, min(slots, U16)), PRIORITY_NORMAL, False))
 
     def beat(self, now_s: float) -> None:
-        self.ear.beat(now_s)
+        self.handler.beat(now_s)
         self.look()
 
     def receive(self, data: bytes) -> list[tuple[bytes, float, bytes]]:
-        ear = self.ear
-        ear.has_heard = True
+        handler = self.handler
+        handler.has_received = True
         self.reader.feed(data)
-        if not self.is_ready and ear.asked:
-            self.is_ready = all(ear.asked.values())
+        if not self.is_ready and handler.asked:
+            self.is_ready = all(handler.asked.values())
         self.look()
-        jobs = ear.jobs
-        ear.jobs = []
+        jobs = handler.jobs
+        handler.jobs = []
         return jobs
 
     def look(self) -> None:
-        ear = self.ear
-        self.is_closing = ear.is_closing
-        if ear.is_full or ear.is_silent or (ear.is_closing and not ear.held):
+        handler = self.handler
+        self.is_closing = handler.is_closing
+        if handler.is_full or handler.is_silent or (handler.is_closing and not handler.held):
             self.is_over = True
-            self.problem = ear.problem()
+            self.problem = handler.problem()
 
     def data_to_send(self) -> bytes:
-        return self.ear.data_to_send()
+        return self.handler.data_to_send()
 
     def reply(self, request_id: bytes, value: bytes) -> None:
-        ear = self.ear
-        is_noreply = ear.held.pop(request_id, None)
+        handler = self.handler
+        is_noreply = handler.held.pop(request_id, None)
         if is_noreply is None:
             return  # already answered
         if is_noreply:
-            ear.out.write(encode_delivered(request_id))
+            handler.out.write(encode_delivered(request_id))
         else:
-            ear.out.write(encode_reply(request_id, value))
+            handler.out.write(encode_reply(request_id, value))
         self.look()
 
     def goodbye(self) -> None:
-        self.ear.out.write(NODE_CLOSING)
+        self.handler.out.write(NODE_CLOSING)
 
 
 LEAST_MAX: Final = 1
 
 
 @final
-class SubscriberEar(NodeHandler):
+class SubscriberHandler(NodeHandler):
     """Receives broadcasts."""
 
     def __init__(self) -> None:
@@ -277,8 +277,8 @@ class RqSubscriberEndpoint(SubscriberEndpoint):
 
     def __init__(self, message_size_max: int = MESSAGE_SIZE_MAX) -> None:
         super().__init__()
-        self.ear = SubscriberEar()
-        self.reader = RispReader(self.ear, message_size_max)
+        self.handler = SubscriberHandler()
+        self.reader = RispReader(self.handler, message_size_max)
 
     def opening(self) -> bytes:
         self.is_ready = True
@@ -286,29 +286,29 @@ class RqSubscriberEndpoint(SubscriberEndpoint):
 
     def subscribe(self, prefix: bytes) -> None:
         check_name(prefix)
-        self.ear.out.write(encode_consume(prefix, LEAST_MAX, PRIORITY_NONE, False))
+        self.handler.out.write(encode_consume(prefix, LEAST_MAX, PRIORITY_NONE, False))
 
     def beat(self, now_s: float) -> None:
-        self.ear.beat(now_s)
+        self.handler.beat(now_s)
         self.look()
 
     def receive(self, data: bytes) -> list[tuple[bytes, bytes]]:
-        ear = self.ear
-        ear.has_heard = True
+        handler = self.handler
+        handler.has_received = True
         self.reader.feed(data)
         self.look()
-        news = ear.news
-        ear.news = []
+        news = handler.news
+        handler.news = []
         return news
 
     def look(self) -> None:
-        ear = self.ear
-        if ear.is_full or ear.is_silent or ear.is_closing:
+        handler = self.handler
+        if handler.is_full or handler.is_silent or handler.is_closing:
             self.is_over = True
-            self.problem = ear.problem()
+            self.problem = handler.problem()
 
     def data_to_send(self) -> bytes:
-        return self.ear.data_to_send()
+        return self.handler.data_to_send()
 
 
 @final
@@ -317,8 +317,8 @@ class RqPublisherEndpoint(PublisherEndpoint):
 
     def __init__(self, message_size_max: int = MESSAGE_SIZE_MAX) -> None:
         super().__init__()
-        self.ear = NodeHandler()
-        self.reader = RispReader(self.ear, message_size_max)
+        self.handler = NodeHandler()
+        self.reader = RispReader(self.handler, message_size_max)
 
     def opening(self) -> bytes:
         self.is_ready = True
@@ -326,25 +326,25 @@ class RqPublisherEndpoint(PublisherEndpoint):
 
     def publish(self, topic: bytes, body: bytes) -> None:
         check_name(topic)
-        self.ear.out.write(encode_broadcast(topic, body))
+        self.handler.out.write(encode_broadcast(topic, body))
 
     def beat(self, now_s: float) -> None:
-        self.ear.beat(now_s)
+        self.handler.beat(now_s)
         self.look()
 
     def receive(self, data: bytes) -> None:
-        self.ear.has_heard = True
+        self.handler.has_received = True
         self.reader.feed(data)
         self.look()
 
     def look(self) -> None:
-        ear = self.ear
-        if ear.is_full or ear.is_silent or ear.is_closing:
+        handler = self.handler
+        if handler.is_full or handler.is_silent or handler.is_closing:
             self.is_over = True
-            self.problem = ear.problem()
+            self.problem = handler.problem()
 
     def data_to_send(self) -> bytes:
-        return self.ear.data_to_send()
+        return self.handler.data_to_send()
 
 
 def client(setup: EndpointSetup) -> ClientEndpoint:

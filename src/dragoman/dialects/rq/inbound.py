@@ -69,7 +69,7 @@ class RqInbound(RispHandler):
         timeout_s: i64,
     ) -> None:
         session = self.session
-        if not queue:
+        if len(queue) == 0:
             queue = self.queue_of(queue, queue_id)
             if not queue:
                 self.exchange.note(session, "RQ_NO_QUEUE")

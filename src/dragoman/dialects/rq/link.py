@@ -50,7 +50,7 @@ STOPPING_TEXT: Final = "this broker stops"
 
 
 @final
-class LinkEar(NodeHandler):
+class LinkHandler(NodeHandler):
     """Receives the requests and broadcasts of the other controller."""
 
     def __init__(self, link: RqLink) -> None:
@@ -86,7 +86,7 @@ class RqLink(RqSource):
 
     def __init__(self, listener: str, listener_no: int, outboxes: Outboxes, dialect: RqDialect) -> None:
         super().__init__(listener, listener_no, outboxes, dialect)
-        self.ear = LinkEar(self)
+        self.ear = LinkHandler(self)
         self.reader = RispReader(self.ear, outboxes.message_size_max)
         self.consumed: dict[bytes, bool] = {}
         self.is_pinged: bool = False

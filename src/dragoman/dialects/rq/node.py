@@ -26,7 +26,7 @@ class NodeHandler(RispHandler):
         self.is_closing: bool = False  # no new requests; pending answers may still arrive
         self.is_full: bool = False
         self.is_silent: bool = False
-        self.has_heard: bool = True
+        self.has_received: bool = True
         self.is_pinged: bool = False
         self.heard_s: float = 0.0
 
@@ -39,8 +39,8 @@ class NodeHandler(RispHandler):
         return CLOSING_TEXT if self.is_closing else ""
 
     def beat(self, now_s: float) -> None:
-        if self.has_heard:
-            self.has_heard = False
+        if self.has_received:
+            self.has_received = False
             self.is_pinged = False
             self.heard_s = now_s
         elif now_s - self.heard_s >= SILENCE_S:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
+from dragoman.dialects.setting import PLACES, DialectSetting
+from dragoman.limits import RQ_IDS_MAX
 from dragoman.model.units import SECOND_NS
 
 
@@ -18,3 +20,46 @@ class RqSettings:
         self.retries: int = 3
         self.consumer_messages_max: int = 10_000
         self.librq_safe: bool = False
+        self.upstreams: tuple[str, ...] = ()
+        self.upstream_retry_ns: int = 5 * SECOND_NS
+
+
+DEFAULTS: Final = RqSettings()
+SETTINGS: Final = [
+    DialectSetting("ping_s", "A node not heard of for so long is sent PING.", above_zero=True),
+    DialectSetting(
+        "pong_s",
+        "A node that says nothing for so long after PING is idle: it keeps what it holds and gets no new work until it speaks.",
+        above_zero=True,
+    ),
+    DialectSetting(
+        "retries",
+        "How many more consumers may try a request without RETRIES after one died or gave it back. -1 = as many as it takes.",
+        least=-1,
+        most=255,
+    ),
+    DialectSetting(
+        "consumer_messages_max",
+        "Messages one consumer of a queue holds at a time, whatever MAX it asks for; the bound of one that asks for none.",
+        least=1,
+        most=RQ_IDS_MAX,
+    ),
+    DialectSetting(
+        "upstreams",
+        "Other controllers to consume from what workers serve here: with MAX 1 and low priority, answers go back to them.",
+        reloadable=False,
+        kind=PLACES,
+        least=13700,
+    ),
+    DialectSetting(
+        "upstream_retry_s",
+        "How long to wait before connecting again to one that is full, refuses, is silent or has closed.",
+        above_zero=True,
+    ),
+    DialectSetting(
+        "librq_safe",
+        "Spare programs built on the original's library what aborts them: broadcasts are skipped, a connection over the "
+        "limit is closed without SERVER_FULL, empty bodies are refused. Each is counted.",
+        reloadable=False,
+    ),
+]

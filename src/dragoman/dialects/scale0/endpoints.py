@@ -41,28 +41,28 @@ class Scale0ClientEndpoint(ClientEndpoint):
         return self.accord.zmtp.greeting()
 
     def receive(self, data: bytes) -> list[tuple[int, bytes, bytes]]:
-        said: list[tuple[int, bytes, bytes]] = []
+        outcomes: list[tuple[int, bytes, bytes]] = []
         accord = self.accord
         for frames in accord.zmtp.receive(data):
             if len(frames) >= 2:
-                self.hear(frames, said)
+                self.receive_message(frames, outcomes)
         accord.opened()
         if accord.zmtp.is_ready and not accord.seeks:
             self.is_ready = True
-        return said
+        return outcomes
 
-    def hear(self, frames: list[bytes], said: list[tuple[int, bytes, bytes]]) -> None:
+    def receive_message(self, frames: list[bytes], outcomes: list[tuple[int, bytes, bytes]]) -> None:
         command = frames[0]
         h = read_header(frames[1])
         if h.problem:
             return  # a broker never sends an invalid header
         if command == TASKREPLY:
-            said.append((ANSWERED, text_of(h.id_token()), frames[2] if len(frames) > 2 else ABSENT))
+            outcomes.append((ANSWERED, text_of(h.id_token()), frames[2] if len(frames) > 2 else ABSENT))
         elif command == ERROR and h.id_token():
             is_refusal = h.code == MOVED or h.code == NOT_UNDERSTOOD or h.reason.partition(b":")[0] in REFUSED_WORDS
-            said.append((REFUSED if is_refusal else FAILED, text_of(h.id_token()), h.reason))
+            outcomes.append((REFUSED if is_refusal else FAILED, text_of(h.id_token()), h.reason))
         else:
-            self.accord.hear(command, h)
+            self.accord.receive_message(command, h)
 
     def request(self, call_id: bytes, options: CallOptions, body: bytes) -> None:
         accord = self.accord
@@ -111,7 +111,7 @@ class Scale0WorkerEndpoint(WorkerEndpoint):
                 self.is_in_line = False
                 jobs.append((h.id_token(), 0.0, frames[2] if len(frames) > 2 else b""))
             else:
-                accord.hear(frames[0], h)
+                accord.receive_message(frames[0], h)
                 if accord.state != AGREED:
                     self.is_in_line = False  # a PING under another configuration was not accepted
         accord.opened()

@@ -326,8 +326,8 @@ def put(h: Header, key: bytes, token: bytes) -> bool:
     elif key == b"broker":
         h.broker = text_of(token)
     elif key == b"traceparent":
-        said = text_of(token)
-        h.traceparent = said if is_traceparent(said) else b""
+        value = text_of(token)
+        h.traceparent = value if is_traceparent(value) else b""
     elif key == b"load":
         load = number(token)
         h.load = load if 0.0 <= load <= 1.0 else UNKNOWN_LOAD

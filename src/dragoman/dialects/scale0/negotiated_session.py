@@ -81,14 +81,14 @@ class NegotiatedSession:
         self.tell(NEEDBROKER, self.who()[1:])
 
     def who(self) -> bytes:
-        told = b',"identity":%s' % token_of(self.zmtp.identity)
+        fields = b',"identity":%s' % token_of(self.zmtp.identity)
         if self.services:
-            told += b',"services":[%s]' % b",".join([token_of(name) for name in self.services])
+            fields += b',"services":[%s]' % b",".join([token_of(name) for name in self.services])
         if self.version:
-            told += b',"config_version":%s' % self.version
-        return told
+            fields += b',"config_version":%s' % self.version
+        return fields
 
-    def hear(self, command: bytes, h: Header) -> None:
+    def receive_message(self, command: bytes, h: Header) -> None:
         """Handle everything but tasks and their outcomes."""
         if command == CONFIG:
             self.state = AGREED
@@ -152,10 +152,10 @@ class NegotiatedSession:
 
     def stamp(self) -> bytes:
         """Time and version, each with a comma before it."""
-        told = b""
+        fields = b""
         if self.wall_s != 0.0 and self.now_s != 0.0:
-            told = b',"time":%.3f' % (self.wall_s + self.now_s)
-        return told + b',"config_version":%s' % self.version if self.version else told
+            fields = b',"time":%.3f' % (self.wall_s + self.now_s)
+        return fields + b',"config_version":%s' % self.version if self.version else fields
 
     def tell(self, command: bytes, members: bytes) -> None:
         self.out.write(encode_message([command, b"{%s}" % members]))

@@ -39,8 +39,8 @@ def take_offer(session: Scale0Session, h: Header) -> bool:
     """Store the name and the services that it offers; False when these are too many and the peer got an error."""
     offered = names_of(h.services)
     if len(offered) > SERVED_MAX:
-        said = f"services: {REFUSAL_CODES[TOO_MANY_SERVED]}: {REFUSAL_TEXTS[TOO_MANY_SERVED]}"
-        complaints.misunderstood(session, said, b"")
+        complaint = f"services: {REFUSAL_CODES[TOO_MANY_SERVED]}: {REFUSAL_TEXTS[TOO_MANY_SERVED]}"
+        complaints.misunderstood(session, complaint, b"")
         return False
     if h.identity:
         set_name(session, h.identity)

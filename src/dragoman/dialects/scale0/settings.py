@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from dragoman.dialects.scale0.configuration.tree import Node
+from dragoman.dialects.setting import DOCUMENT, DialectSetting
 from dragoman.model.units import SECOND_NS
 
 
@@ -20,3 +21,41 @@ class Scale0Settings:
         self.offences_max: int = 10
         self.ban_ns: int = 60 * SECOND_NS
         self.broadcast_ns: int = SECOND_NS
+        self.look_ns: int = 5 * SECOND_NS
+
+
+DEFAULTS: Final = Scale0Settings()
+SETTINGS: Final = [
+    DialectSetting(
+        "config_file",
+        "The configuration that peers are sent, in JSON, XML or ZPL by the file's suffix; read again at each reload, and when it "
+        "was edited. "
+        "Empty = none but the interval below.",
+        attribute="tree",
+        kind=DOCUMENT,
+    ),
+    DialectSetting(
+        "heartbeat_s",
+        "The heartbeat interval of workers that say none, unless the configuration has default_heartbeat_interval.",
+        above_zero=True,
+    ),
+    DialectSetting(
+        "heartbeats_missed", "A worker silent for so many of its intervals leaves the line.", least=1, most=1000
+    ),
+    DialectSetting(
+        "skew_s", "A peer whose `time` is further than this from the broker's clock is told so (503) and not served."
+    ),
+    DialectSetting(
+        "offences_max",
+        "Messages that mean nothing here, within ban_s, before their sender is held for hostile (444).",
+        least=1,
+        most=10**9,
+    ),
+    DialectSetting("ban_s", "So long a hostile peer is not heard."),
+    DialectSetting("broadcast_s", "The newest original's broadcast says PING this often.", above_zero=True),
+    DialectSetting(
+        "look_s",
+        "The other brokers of the configuration are looked at this often: who does not answer is not recommended, and "
+        "who tells its load is known by that. 0 = never.",
+    ),
+]

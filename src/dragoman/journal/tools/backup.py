@@ -95,10 +95,10 @@ def read_manifest(backup_dir: str, disk: DiskFace) -> Manifest:
     except FileNotFoundError:
         raise JournalMisplaced(f"{backup_dir} is no finished backup: it has no {MANIFEST_NAME}") from None
     try:
-        said = json.loads(disk.read(fd, 64 * 1024, 0))
-        if said["format_version"] > FORMAT_VERSION:
-            raise JournalTooNew(path, said["format_version"], FORMAT_VERSION)
-        return Manifest(**said)
+        fields = json.loads(disk.read(fd, 64 * 1024, 0))
+        if fields["format_version"] > FORMAT_VERSION:
+            raise JournalTooNew(path, fields["format_version"], FORMAT_VERSION)
+        return Manifest(**fields)
     except (KeyError, TypeError, ValueError) as error:
         raise JournalMisplaced(f"{path} cannot be read: {error}") from error
     finally:

@@ -4,7 +4,7 @@ A record is `u32 size, u8 kind, …`, little endian, size counting the whole rec
 journals for ever: add at the end, never renumber. A field that was added later is missing in records of older journals: ask `reaches`.
 
 A new fact is its kind, its entry in FACTS, and offsets where it has fields of its own. `model/facts/records` writes records and `model/facts/fields` reads their
-fields, both by these names; docs/reference/facts.md is made from FACTS and STORAGE (journal/tools/facts_page), and tests/model/test_layout.py proves
+fields, both by these names; docs/reference/facts.md is made from FACTS and STORAGE (journal/tools/facts_page), and tests/model/facts/test_layout.py proves
 that all of them agree.
 """
 

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Final, Protocol, cast
 
 import msgspec
 
+from dragoman.dialects.description import RISP, TEXT
+from dragoman.dialects.registry import wire_of
 from dragoman.runtime.admin.face import BrokerFace, Say, Stream, not_found
 from dragoman.runtime.admin.risp_text import items_of
 from dragoman.runtime.admin.tap import SAID, Sight, TapBoard
@@ -60,10 +62,12 @@ class Tap(Stream):
 
 
 def says(sight: Sight, word: str) -> bool:
-    """Whether a message contains this command: as a frame of its own, as a string in a JSON frame, or as an RQ command."""
-    if sight.listener == "rq":
+    """Whether a message contains this command: as a frame of its own, as a string in a JSON frame, as an RQ command, or as a word of a text."""
+    if wire_of(sight.listener) == RISP:
         return any(item.name == word.upper() for item in items_of(sight.frames[0])[0])
     wanted = word.encode()
+    if wire_of(sight.listener) == TEXT:
+        return wanted.upper() in sight.frames[0].upper().split()
     quoted = b'"%s"' % wanted
     return any(
         frame == wanted or frame == wanted.upper() or (frame[:1] == b"{" and quoted in frame) for frame in sight.frames

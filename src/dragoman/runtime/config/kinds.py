@@ -18,10 +18,11 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
+from dragoman.dialects.description import ZMTP
+from dragoman.dialects.registry import LISTENERS_BY_NAME
 from dragoman.dialects.scale0.configuration import documents
 from dragoman.dialects.scale0.configuration.tree import Node
 from dragoman.errors import BadDocument
-from dragoman.runtime.config.listeners import LISTENERS
 from dragoman.runtime.config.targets import Target
 
 UNITS: Final = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -230,7 +231,7 @@ def names() -> Kind:
 
 def zmtp_listeners() -> Kind:
     """ZMTP listeners by name, or all of a dialect as `DIALECT.*`."""
-    known = {name for name in LISTENERS if "." in name}
+    known = {name for name, listener in LISTENERS_BY_NAME.items() if listener.wire == ZMTP}
     known |= {name.partition(".")[0] + ".*" for name in known}
 
     def read_item(item: str) -> str:

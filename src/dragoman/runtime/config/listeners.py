@@ -15,25 +15,12 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
 
+from dragoman.dialects.registry import LISTENERS_BY_NAME
+
 LISTENERS: Final = {
-    "scale0.client": ("tcp://127.0.0.1:8080", "Scale0 clients"),
-    "scale0.worker": ("tcp://127.0.0.1:8081", "Scale0 workers"),
-    "scale0.publish": (
-        "tcp://127.0.0.1:8082",
-        "what Scale0's newest broker tells all its workers, who listen with SUB sockets",
-    ),
-    "pingpong.client": ("tcp://127.0.0.1:6001", "clients of the ping-pong dialogue"),
-    "pingpong.worker": ("tcp://127.0.0.1:6002", "workers of the ping-pong dialogue"),
-    "emqp.client": ("tcp://127.0.0.1:47291", "clients: EventMQ programs and the SDK send requests and schedules here"),
-    "emqp.worker": ("tcp://127.0.0.1:47290", "workers (EventMQ's job managers) and schedulers"),
-    "emqp.admin": ("tcp://127.0.0.1:47293", "EventMQ's administration commands"),
-    "emqp.publish": ("tcp://127.0.0.1:47298", "publishers, who send PUBLISH"),
-    "emqp.subscribe": ("tcp://127.0.0.1:47299", "subscribers, who listen with SUB sockets"),
-    "ebus.client": ("tcp://127.0.0.1:5000", "EBUS clients"),
-    "ebus.worker": ("tcp://127.0.0.1:5001", "EBUS workers"),
-    "ebus.publish": ("tcp://127.0.0.1:5002", "EBUS publishers, who send with PUB sockets"),
-    "ebus.subscribe": ("tcp://127.0.0.1:5003", "EBUS subscribers, who listen with SUB sockets"),
-    "rq": ("tcp://127.0.0.1:13700", "RQ nodes: sources and consumers alike, over RISP"),
+    name: (f"tcp://127.0.0.1:{listener.port}", listener.about)
+    for name, listener in LISTENERS_BY_NAME.items()
+    if listener.port
 }
 HTTP: Final = "http"
 ALL_LISTENERS: Final = LISTENERS | {

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import BindNotLoopback, ConfigError
+from dragoman.runtime.config.dialects import DESCRIBED, declarations
 from dragoman.runtime.config.listeners import (
     ALL_LISTENERS,
     EXPECTED_ADDRESS,
@@ -54,7 +55,8 @@ def _build(given: Mapping[str, Given]) -> Config:
         else:
             raise ConfigError(key, what.source, _unknown(key))
     sections: dict[str, Any] = {section: SECTIONS[section](**values[section]) for section in SECTIONS}
-    return Config(data=data, listen=listeners, sources={k: w.source for k, w in given.items()}, **sections)
+    sources = {key: what.source for key, what in given.items()}
+    return with_sections(Config(data=data, listen=listeners, sources=sources), sections)
 
 
 def _read(key: str, kind: Any, what: Given) -> Any:
@@ -93,11 +95,10 @@ def _judge(config: Config) -> None:
     if config.journal.size_max < 2 * config.journal.segment_size:
         problem = "expected room for two files of journal.segment_size: the one being written and the spare one"
         raise ConfigError("journal.size_max", _source(config, "journal.size_max", "journal.segment_size"), problem)
-    if config.emqp.worker_lost_s <= config.emqp.heartbeat_s:
-        problem = (
-            f"expected more than emqp.heartbeat_s ({config.emqp.heartbeat_s:g}), got {config.emqp.worker_lost_s:g}"
-        )
-        raise ConfigError("emqp.worker_lost_s", _source(config, "emqp.worker_lost_s", "emqp.heartbeat_s"), problem)
+    for dialect, description in DESCRIBED.items():
+        for declared in declarations(description):
+            if declared.more_than:
+                _more_than(config, f"{dialect}.{declared.name}", f"{dialect}.{declared.more_than}")
     _judge_web(config)
     if not config.security.insecure:
         for listener in config.listen.values():
@@ -127,9 +128,27 @@ def _at_least(config: Config, key: str, floor_key: str) -> None:
         raise ConfigError(key, _source(config, key, floor_key), f"expected at least {floor_key} ({floor}), got {value}")
 
 
+def _more_than(config: Config, key: str, other_key: str) -> None:
+    value, other = value_of(config, key), value_of(config, other_key)
+    if value <= other:
+        problem = f"expected more than {other_key} ({other:g}), got {value:g}"
+        raise ConfigError(key, _source(config, key, other_key), problem)
+
+
 def _source(config: Config, *keys: str) -> str:
     """Return the source of the first of `keys` that was given."""
     return next((config.sources[key] for key in keys if key in config.sources), "defaults")
+
+
+def section_of(config: Config, section: str) -> Any:
+    return config.dialects[section] if section in config.dialects else getattr(config, section)
+
+
+def with_sections(config: Config, sections: Mapping[str, Any]) -> Config:
+    """The same settings with other sections, by their names."""
+    dialects = {name: section for name, section in sections.items() if name in config.dialects}
+    others = {name: section for name, section in sections.items() if name not in config.dialects}
+    return dataclasses.replace(config, dialects={**config.dialects, **dialects}, **others)
 
 
 def value_of(config: Config, key: str) -> Any:
@@ -137,7 +156,7 @@ def value_of(config: Config, key: str) -> Any:
     section, _, name = key.partition(".")
     if section == "listen":
         return config.listen[name]
-    held = getattr(config, section)
+    held = section_of(config, section)
     return getattr(held, name) if name else held
 
 
@@ -166,9 +185,9 @@ def reloadable_changes(old: Config, new: Config) -> Changes:
         section, _, name = key.partition(".")
         sections.setdefault(section, {})[name] = value_of(new, key)
     replaced: dict[str, Any] = {
-        section: dataclasses.replace(getattr(old, section), **values) for section, values in sections.items()
+        section: dataclasses.replace(section_of(old, section), **values) for section, values in sections.items()
     }
     sources = {key: source for key, source in old.sources.items() if key not in applied}
     sources |= {key: new.sources[key] for key in applied if key in new.sources}
-    effective = dataclasses.replace(old, sources=sources, **replaced)
+    effective = with_sections(dataclasses.replace(old, sources=sources), replaced)
     return Changes(effective, applied, tuple(key for key in changed if key not in applied))

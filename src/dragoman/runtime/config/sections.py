@@ -11,12 +11,14 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from dragoman import limits
 from dragoman.core.settings import CATCH_UP_ALL, CATCH_UP_NONE, CATCH_UP_ONE, CoreSettings
+from dragoman.dialects.registry import DESCRIPTIONS
+from dragoman.dialects.rq.settings import RqSettings
 from dragoman.runtime.config import kinds
-from dragoman.runtime.config.dialects import RQ, EbusConfig, EmqpConfig, PingpongConfig, RqConfig, Scale0Config
+from dragoman.runtime.config.dialects import DIALECT_SECTIONS
 from dragoman.runtime.config.keeping import JournalConfig, LakeConfig
 from dragoman.runtime.config.kinds import setting
 from dragoman.runtime.config.listeners import Listener, default_listeners
@@ -103,7 +105,7 @@ class LimitsConfig:
         reloadable=True,
     )
     handshake_s: float = setting(
-        nanoseconds(RQ, "greeting_ns"),
+        nanoseconds(RqSettings(), "greeting_ns"),
         kinds.seconds(more_than_zero=True),
         "A connection that has not finished its handshake by then is closed. rq has none: there any operation counts, and a silent node is "
         "sent PING after half of this time. On the web page the first request must be whole by then.",
@@ -234,7 +236,7 @@ class SecurityConfig:
         "Allow listeners that other machines can reach although nobody is asked who they are.",
     )
     legacy_greetings: tuple[str, ...] = setting(
-        ("scale0.*",),
+        tuple(f"{described.name}.*" for described in DESCRIPTIONS if described.takes_zmtp1),
         kinds.zmtp_listeners(),
         "Listeners that take peers of ZMTP 1.0 (libzmq 2.x), whose greeting proves little about who sends it. ZMTP 2.0 and 3.x are taken "
         "everywhere.",
@@ -288,6 +290,10 @@ class LogConfig:
     )
 
 
+def default_dialects() -> dict[str, Any]:
+    return {name: section() for name, section in DIALECT_SECTIONS.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """All settings, given by the operator or defaults. `sources` has the source of each given key."""
@@ -300,11 +306,7 @@ class Config:
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     queues: QueuesConfig = field(default_factory=QueuesConfig)
     workers: WorkersConfig = field(default_factory=WorkersConfig)
-    scale0: Scale0Config = field(default_factory=Scale0Config)
-    pingpong: PingpongConfig = field(default_factory=PingpongConfig)
-    emqp: EmqpConfig = field(default_factory=EmqpConfig)
-    ebus: EbusConfig = field(default_factory=EbusConfig)
-    rq: RqConfig = field(default_factory=RqConfig)
+    dialects: Mapping[str, Any] = field(default_factory=default_dialects)  # the section of each dialect by its name
     schedules: SchedulesConfig = field(default_factory=SchedulesConfig)
     drain: DrainConfig = field(default_factory=DrainConfig)
     security: SecurityConfig = field(default_factory=SecurityConfig)
@@ -313,18 +315,14 @@ class Config:
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
-SECTIONS: Final = {
+SECTIONS: Final[dict[str, type]] = {
     "journal": JournalConfig,
     "lake": LakeConfig,
     "otel": OtelConfig,
     "limits": LimitsConfig,
     "queues": QueuesConfig,
     "workers": WorkersConfig,
-    "scale0": Scale0Config,
-    "pingpong": PingpongConfig,
-    "emqp": EmqpConfig,
-    "ebus": EbusConfig,
-    "rq": RqConfig,
+    **DIALECT_SECTIONS,
     "schedules": SchedulesConfig,
     "drain": DrainConfig,
     "security": SecurityConfig,

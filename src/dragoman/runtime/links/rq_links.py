@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from dragoman.dialects.registry import RQ_LINK
+from dragoman.dialects.rq.description import LINK
 from dragoman.dialects.rq.link import RqLink
 from dragoman.runtime.connection import Connection
 
@@ -24,7 +24,7 @@ class LinkConnection(Connection):
     """A connection that sets an event when it has ended."""
 
     def __init__(self, broker: Broker) -> None:
-        super().__init__(broker, RQ_LINK)
+        super().__init__(broker, LINK)
         self.has_ended = asyncio.Event()
         self.problem = ENDED
         self.is_replaced_at_once = False
@@ -45,7 +45,7 @@ class RqLinks:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        for place in self.broker.config.rq.upstreams:
+        for place in self.broker.config.dialects["rq"].upstreams:
             self._tasks.append(asyncio.ensure_future(self._keep(place)))
 
     def stop(self) -> None:
@@ -65,7 +65,7 @@ class RqLinks:
             if not is_down:  # log each outage once
                 log.warning("link to another controller is down", controller=place, problem=problem)
             is_down = True
-            await asyncio.sleep(self.broker.config.rq.upstream_retry_s)
+            await asyncio.sleep(self.broker.config.dialects["rq"].upstream_retry_s)
 
     async def _connect(self, place: str) -> tuple[LinkConnection | None, str]:
         """A connection to a controller, or why there is none."""

@@ -62,7 +62,7 @@ class Scale0File:
 
     def _mark(self) -> Mark | None:
         """Identifies a version of the file; None while there is no file."""
-        path = self._config().scale0.config_file.path
+        path = self._config().dialects["scale0"].config_file.path
         if not path:
             return None
         try:
@@ -89,7 +89,7 @@ class Scale0Fleet:
     async def _look_on(self) -> None:
         scale0 = self.broker.dialects.scale0
         while True:
-            look_s = self.broker.config.scale0.look_s
+            look_s = self.broker.config.dialects["scale0"].look_s
             fellows = [fellow.address for fellow in scale0.documents.fellows] if look_s else []
             found = await asyncio.gather(*(look(address) for address in fellows))
             for address, load in zip(fellows, found, strict=True):

@@ -41,10 +41,10 @@ def went_line(end: Fact | None, now_ns: int) -> str:
     when = f"{instant(end['time_ns'], now_ns)}, {duration(max(now_ns - end['time_ns'], 0))} ago"
     if end["fact"] == "started":
         return f"was connected until the broker started anew {when}"
-    return f"left {when} ({said(end['reason'])})"
+    return f"left {when} ({reason_text(end['reason'])})"
 
 
-def said(reason: str) -> str:
+def reason_text(reason: str) -> str:
     return LEFT_TEXTS.get(REASON_NAMES.index(reason), reason) if reason in REASON_NAMES else reason
 
 

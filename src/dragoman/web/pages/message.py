@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any, Final
 
+from dragoman.dialects.description import Fact, Frame
 from dragoman.errors import AdminRefused
 from dragoman.model.phrases import duration, number_text, size
 from dragoman.runtime.search.trace import Life, end_line
@@ -17,8 +18,6 @@ from dragoman.web.display.timeline import ends, timeline
 from dragoman.web.display.words import body_lines, plain
 
 PREVIEW_SIZE: Final = 16 * 1024
-
-Fact = dict[str, Any]
 
 
 async def make(desk: Desk, query: Query, key: str) -> Context:
@@ -137,7 +136,7 @@ def told(life: Life, facts: list[Fact], holder_dialect: str) -> list[Context]:
     return found
 
 
-def frames(fact: Fact, life: Life, later: list[Fact], begin: Fact | None, holder_dialect: str) -> list[hops.Frame]:
+def frames(fact: Fact, life: Life, later: list[Fact], begin: Fact | None, holder_dialect: str) -> list[Frame]:
     name = fact["fact"]
     if name in ("accepted", "carried"):
         return hops.asked(fact, life.queue)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dragoman.model.words import DIALECT_NAMES
+from dragoman.dialects.registry import DIALECTS_BY_NAME
 from dragoman.web.desk import PAGE_SIZE, Context, Desk, Query, offset_of, turning
 from dragoman.web.samples.history import SLOT_S, Point
 from dragoman.web.samples.samples import DialectSample
@@ -76,7 +76,7 @@ async def make_crossings(desk: Desk, query: Query, key: str) -> Context:
     await desk.sampler.fresh()
     sampler = desk.sampler
     counts = {(one.client, one.worker): one.count for one in sampler.totals.crossings}
-    dialects = DIALECT_NAMES[1:]
+    dialects = list(DIALECTS_BY_NAME)
     clients = [*dialects, *(["internal"] if any(client == "internal" for client, _ in counts) else [])]
     highest = max(counts.values(), default=0)
     return {

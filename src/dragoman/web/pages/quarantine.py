@@ -6,8 +6,9 @@ import asyncio
 import base64
 from typing import Any, Final
 
+from dragoman.dialects.registry import DIALECTS_BY_NAME
 from dragoman.errors import AdminRefused
-from dragoman.model.words import DIALECT_NAMES, REASON_NAMES
+from dragoman.model.words import REASON_NAMES
 from dragoman.web.desk import PAGE_SIZE, Context, Desk, Query, offset_of, turning
 from dragoman.web.display.words import body_lines
 
@@ -32,7 +33,7 @@ async def make(desk: Desk, query: Query, key: str) -> Context:
         "is_filtered": any(asked.values()),
         "with_bodies": with_bodies,
         "reasons": REASON_NAMES[1:],
-        "dialects": DIALECT_NAMES[1:],
+        "dialects": list(DIALECTS_BY_NAME),
         "turning": turning(offset, found["total"]),
         "now_ns": desk.now_ns,
     }

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from dragoman.dialects.registry import DIALECTS_BY_NAME
 from dragoman.errors import AdminRefused, BadInstant
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import DIALECT_NAMES
 from dragoman.runtime.search.finding import ENDS, FOREVER, Question
 from dragoman.runtime.search.instants import read_instant
 from dragoman.runtime.search.naming import Naming
@@ -33,7 +33,7 @@ async def make(desk: Desk, query: Query, key: str) -> Context:
         "states": STATES,
         "ends": (ENDED, *ENDS),
         "sinces": SINCE,
-        "dialects": DIALECT_NAMES[1:],
+        "dialects": list(DIALECTS_BY_NAME),
         "now_ns": desk.now_ns,
         "is_asked": bool(text) or any(asked.values()),
         "queues": [],

@@ -14,7 +14,7 @@ class Transcript(RispHandler):
     """Stores each operation as a tuple: its name, then its parameters."""
 
     def __init__(self) -> None:
-        self.heard: list[tuple[object, ...]] = []
+        self.operations: list[tuple[object, ...]] = []
 
     def on_request(
         self,
@@ -26,40 +26,42 @@ class Transcript(RispHandler):
         retries: i64,
         timeout_s: i64,
     ) -> None:
-        self.heard.append(("request", request_id, queue, int(queue_id), body, is_noreply, int(retries), int(timeout_s)))
+        self.operations.append(
+            ("request", request_id, queue, int(queue_id), body, is_noreply, int(retries), int(timeout_s))
+        )
 
     def on_delivered(self, request_id: i64) -> None:
-        self.heard.append(("delivered", int(request_id)))
+        self.operations.append(("delivered", int(request_id)))
 
     def on_reply(self, request_id: i64, body: bytes) -> None:
-        self.heard.append(("reply", int(request_id), body))
+        self.operations.append(("reply", int(request_id), body))
 
     def on_undelivered(self, request_id: i64) -> None:
-        self.heard.append(("undelivered", int(request_id)))
+        self.operations.append(("undelivered", int(request_id)))
 
     def on_broadcast(self, queue: bytes, queue_id: i64, body: bytes) -> None:
-        self.heard.append(("broadcast", queue, int(queue_id), body))
+        self.operations.append(("broadcast", queue, int(queue_id), body))
 
     def on_consume(self, queue: bytes, queue_id: i64, messages_max: i64, priority: i64, is_exclusive: bool) -> None:
-        self.heard.append(("consume", queue, int(queue_id), int(messages_max), int(priority), is_exclusive))
+        self.operations.append(("consume", queue, int(queue_id), int(messages_max), int(priority), is_exclusive))
 
     def on_consuming(self, queue: bytes, queue_id: i64) -> None:
-        self.heard.append(("consuming", queue, int(queue_id)))
+        self.operations.append(("consuming", queue, int(queue_id)))
 
     def on_cancel_queue(self, queue: bytes, queue_id: i64) -> None:
-        self.heard.append(("cancel", queue, int(queue_id)))
+        self.operations.append(("cancel", queue, int(queue_id)))
 
     def on_ping(self) -> None:
-        self.heard.append(("ping",))
+        self.operations.append(("ping",))
 
     def on_pong(self) -> None:
-        self.heard.append(("pong",))
+        self.operations.append(("pong",))
 
     def on_closing(self) -> None:
-        self.heard.append(("closing",))
+        self.operations.append(("closing",))
 
     def on_server_full(self) -> None:
-        self.heard.append(("full",))
+        self.operations.append(("full",))
 
     def on_stray(self, command: i64) -> None:
-        self.heard.append(("stray", int(command)))
+        self.operations.append(("stray", int(command)))

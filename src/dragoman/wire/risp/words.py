@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import read_i64_be
+from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 NOP: Final = 0
@@ -89,6 +89,10 @@ def is_at(data: bytes, at: i64, name: bytes, size: i64) -> bool:
         if read_i64_be(data, at + index) != read_i64_be(name, index):
             return False
         index += 8
+    if size - index >= 4:
+        if read_i32_be(data, at + index) != read_i32_be(name, index):
+            return False
+        index += 4
     while index < size:
         if data[at + index] != name[index]:
             return False

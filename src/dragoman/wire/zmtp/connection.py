@@ -75,7 +75,7 @@ class ZmtpConnection:
         self.peer_ttl_ds = 0
         self.fault: PeerError | None = None
         self._state = GREETING
-        self._heard = b""
+        self._received = b""
         self._out = BytesWriter()
         self._mechanism: Mechanism = NullMechanism() if mechanism is None else mechanism
         self._reader = FrameReader(message_size_max)
@@ -160,31 +160,31 @@ class ZmtpConnection:
             self._send_command(commands.build_error(f"{error.code}: {error}"))
         self._state = FAILED
         self.fault = error
-        self._heard = b""
+        self._received = b""
         self._reader = FrameReader(0)
 
     # The greeting, in the order of its bytes.
 
     def _hear_greeting(self, data: bytes) -> bytes:
         """Consume greeting bytes; returns those behind the greeting once it is complete, which shows in `_state`."""
-        before = len(self._heard)
-        heard = self._heard + data[: greeting.GREETING_SIZE_V3 - before]
-        if not heard:
+        before = len(self._received)
+        received = self._received + data[: greeting.GREETING_SIZE_V3 - before]
+        if not received:
             return b""
-        if greeting.is_unversioned(heard):
-            data = self._heard + data
-            self._heard = b""
+        if greeting.is_unversioned(received):
+            data = self._received + data
+            self._received = b""
             if self._is_recognised(data):
                 self._meet_unversioned()
                 return data
-            self._heard = data
+            self._received = data
             return b""
-        self._heard = heard
-        if before < greeting.SIGNATURE_SIZE <= len(heard):
+        self._received = received
+        if before < greeting.SIGNATURE_SIZE <= len(received):
             self._out.append(greeting.VERSION_BYTE)
-        if len(heard) <= greeting.VERSION_AT:
+        if len(received) <= greeting.VERSION_AT:
             return b""
-        version = heard[greeting.VERSION_AT]
+        version = received[greeting.VERSION_AT]
         is_old = version < greeting.VERSION_BYTE
         if before <= greeting.VERSION_AT:
             if is_old:
@@ -192,22 +192,22 @@ class ZmtpConnection:
             else:
                 self._out.write(greeting.rest_of_greeting(self._mechanism.name, self._mechanism.says_as_server))
         size = greeting.GREETING_SIZE_V2 if is_old else greeting.GREETING_SIZE_V3
-        if len(heard) < size:
+        if len(received) < size:
             return b""
         if is_old:
-            self._meet_old(version, heard[greeting.MINOR_AT])
+            self._meet_old(version, received[greeting.MINOR_AT])
         else:
-            self._meet_current(heard)
-        self._heard = b""
+            self._meet_current(received)
+        self._received = b""
         return data[size - before :]
 
-    def _is_recognised(self, heard: bytes) -> bool:
+    def _is_recognised(self, received: bytes) -> bool:
         """Whether bytes without a signature come from a 1.0 peer; False while that is undecided. Raises when they do not."""
-        kind = first_bytes.judge(heard)
+        kind = first_bytes.judge(received)
         first_bytes.refuse(kind)
-        if kind == first_bytes.UNDECIDED or len(heard) < 2:
+        if kind == first_bytes.UNDECIDED or len(received) < 2:
             return False
-        if not greeting.is_identity_of_1_0(heard):
+        if not greeting.is_identity_of_1_0(received):
             raise BadGreeting("it begins neither with a signature nor with an identity")
         if not self.allows_v1:
             raise LegacyGreetingOff
@@ -237,12 +237,12 @@ class ZmtpConnection:
         self._reader.control_size_max = IDENTITY_SIZE_MAX
         self._state = IDENTITY
 
-    def _meet_current(self, heard: bytes) -> None:
+    def _meet_current(self, received: bytes) -> None:
         """Handle a 3.x peer; peers with a higher minor version fall back to ours."""
-        self.peer_version = V3_0 if heard[greeting.VERSION_AT] == 3 and heard[greeting.MINOR_AT] == 0 else V3_1
+        self.peer_version = V3_0 if received[greeting.VERSION_AT] == 3 and received[greeting.MINOR_AT] == 0 else V3_1
         self._state = HANDSHAKE
         self._reader.has_commands = True
-        theirs = greeting.mechanism_of(heard)
+        theirs = greeting.mechanism_of(received)
         if theirs != self._mechanism.name:
             raise MechanismMismatch(self._mechanism.name, theirs)
         self._send_command(self._mechanism.start(self._metadata()))

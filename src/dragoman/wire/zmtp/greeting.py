@@ -45,16 +45,16 @@ def signature(identity: bytes) -> bytes:
     return out.getvalue()
 
 
-def is_unversioned(heard: bytes) -> bool:
+def is_unversioned(received: bytes) -> bool:
     """Whether these first bytes come from a 1.0 peer; decided by the first byte if it is not 0xFF, else by the tenth."""
-    return heard[0] != 0xFF or (len(heard) >= SIGNATURE_SIZE and heard[9] & 1 == 0)
+    return received[0] != 0xFF or (len(received) >= SIGNATURE_SIZE and received[9] & 1 == 0)
 
 
-def is_identity_of_1_0(heard: bytes) -> bool:
+def is_identity_of_1_0(received: bytes) -> bool:
     """Whether these first bytes, at least two and not a 2.0 or 3.x greeting, can be the start of a 1.0 peer's identity frame."""
-    if heard[0] == 0:
+    if received[0] == 0:
         return False
-    flags = heard[9] if heard[0] == 0xFF else heard[1]
+    flags = received[9] if received[0] == 0xFF else received[1]
     return flags & RUBBISH_V1 == 0 or flags & RUBBISH_V1 == RUBBISH_V1 & 0x7F
 
 

@@ -61,7 +61,7 @@ class Guesses:
         if worker is None or worker.dialect != "emqp":
             return
         bound_ns = life.message.timeout_ns or int(self._config.queues.timeout_s * SECOND_NS)
-        grace_ns = int(self._config.emqp.timeout_grace_s * SECOND_NS)
+        grace_ns = int(self._config.dialects["emqp"].timeout_grace_s * SECOND_NS)
         took_ns = fact["time_ns"] - leased_ns(life, fact)
         if bound_ns == 0 or took_ns >= bound_ns + grace_ns > bound_ns:
             self._cast.workers[self._cast.worker(worker)]["shape"] = "original"
@@ -96,7 +96,7 @@ class Guesses:
         lost_ns, usual_ns = worker.left["time_ns"], self._silence_ns(worker)
         silent_ns = max(lost_ns - usual_ns - SWEEP_NS // 2, self._last_acts[worker.number])
         if worker.dialect == "scale0" and lost_ns - silent_ns < usual_ns:
-            missed = self._config.scale0.heartbeats_missed
+            missed = self._config.dialects["scale0"].heartbeats_missed
             self._cast.workers[name]["heartbeat_s"] = round((lost_ns - silent_ns) / SECOND_NS / missed, 3)
         rooms = sum(silent_ns < took.time_ns < lost_ns for took in self._rows.of(name, "takes"))
         place = self._rows.place_at(silent_ns)
@@ -105,10 +105,10 @@ class Guesses:
     def _silence_ns(self, worker: Worker) -> int:
         config = self._config
         silences_s = {
-            "emqp": config.emqp.worker_lost_s,
-            "scale0": config.scale0.heartbeat_s * config.scale0.heartbeats_missed,
-            "pingpong": config.pingpong.worker_expire_s,
-            "ebus": config.ebus.ping_s * (config.ebus.pings_max + 1),
+            "emqp": config.dialects["emqp"].worker_lost_s,
+            "scale0": config.dialects["scale0"].heartbeat_s * config.dialects["scale0"].heartbeats_missed,
+            "pingpong": config.dialects["pingpong"].worker_expire_s,
+            "ebus": config.dialects["ebus"].ping_s * (config.dialects["ebus"].pings_max + 1),
         }
         return int(silences_s.get(worker.dialect, 0.0) * SECOND_NS)
 

@@ -68,8 +68,8 @@ def put_past(core: Core, number: int, past: dict[str, Any]) -> None:
     for attempt in range(attempts):
         worker_no = core.state.take_number()
         is_death = attempt < deaths
-        core.state.on_leased(m, queue, worker_no)
         core.log.leased(m, worker_no)
+        core.state.on_leased(m, queue, worker_no)
         if attempt == attempts - 1 and "quarantined" in past:
             reason = REASON_NAMES.index(past["quarantined"])
             core.log.quarantined(m, worker_no, NO_DIALECT, reason, worker_no if is_death else 0)

@@ -160,7 +160,7 @@ class EmqpWorker(ReplayWorker):
     listener = "emqp.worker"
 
     def beat_s(self, config: Config) -> float:
-        return config.emqp.worker_lost_s / 3
+        return float(config.dialects["emqp"].worker_lost_s) / 3
 
     def arrive(self) -> None:
         queues = json.dumps([[weight, queue.decode()] for queue, weight in self.queues.items()]).encode()
@@ -196,7 +196,7 @@ class Scale0Worker(ReplayWorker):
     listener = "scale0.worker"
 
     def beat_s(self, config: Config) -> float:
-        return self.guest.heartbeat_s or config.scale0.heartbeat_s
+        return self.guest.heartbeat_s or config.dialects["scale0"].heartbeat_s
 
     def arrive(self) -> None:
         self._ping()
@@ -234,7 +234,7 @@ class PingpongWorker(ReplayWorker):
     is_gated = True
 
     def beat_s(self, config: Config) -> float:
-        return config.pingpong.worker_expire_s / 3
+        return float(config.dialects["pingpong"].worker_expire_s) / 3
 
     def arrive(self) -> None:
         self._word(b"READY")
@@ -280,7 +280,7 @@ class EbusWorker(ReplayWorker):
     is_gated = True
 
     def beat_s(self, config: Config) -> float:
-        return config.ebus.ping_s / 2
+        return float(config.dialects["ebus"].ping_s) / 2
 
     def arrive(self) -> None:
         first, *more = self.queues

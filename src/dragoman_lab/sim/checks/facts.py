@@ -26,6 +26,9 @@ class Life:
     worker_no: int = 0
     attempt: int = 0
     reason: str = ""
+    accepted_ns: int = 0
+    ended_ns: int = 0  # when its client was sent an outcome: at the first quarantine, or at the close
+    ended_boot_no: int = 0
 
 
 @dataclass(slots=True)
@@ -57,6 +60,7 @@ class Chronicle:
     boot_no: int = 0
     next_lsn: int = 1
     last_time_ns: int = 0  # of the newest block with facts
+    _block_ns: int = 0  # of the block that is being read
 
     def append(self, records: bytes, count: int, time_ns: int) -> None:
         # A power loss may drop a block without facts (carried records), unnoticed here: its time is not a lower bound.
@@ -64,6 +68,7 @@ class Chronicle:
         self.last_time_ns = time_ns if count else self.last_time_ns
         self.blocks.append(Block(records, self.next_lsn, count, time_ns))
         self.next_lsn += count
+        self._block_ns = time_ns
         self._read(records, count)
 
     def digest(self) -> str:
@@ -126,7 +131,12 @@ class Chronicle:
         token = token_in(cast(bytes, fact["body"]))
         flags = cast(list[str], fact["flags"])
         self.open[number] = Life(
-            token, str(fact["dialect"]), cast(int, fact["queue_no"]), flags, cast(int, fact["schedule_no"])
+            token,
+            str(fact["dialect"]),
+            cast(int, fact["queue_no"]),
+            flags,
+            cast(int, fact["schedule_no"]),
+            accepted_ns=self._block_ns,
         )
         if fact["dedupe"]:
             self.keys.setdefault((cast(int, fact["queue_no"]), str(fact["dedupe"])), []).append(number)
@@ -156,7 +166,9 @@ class Chronicle:
 
     def _on_quarantined(self, fact: dict[str, object]) -> None:
         is_damaged = fact["reason"] == "damaged"
-        self._moved(fact, WAITING if is_damaged else LEASED).state = QUARANTINED
+        life = self._moved(fact, WAITING if is_damaged else LEASED)
+        life.state = QUARANTINED
+        self._ended(life)
         if is_damaged:
             self.damaged.add(cast(int, fact["message_no"]))
 
@@ -168,7 +180,19 @@ class Chronicle:
         life = self._moved(fact, WAITING, LEASED, QUARANTINED)
         del self.open[number]
         life.state, life.reason = str(fact["outcome"]), str(fact["reason"])
+        self._ended(life)
         self.closed[number] = life
+
+    def _ended(self, life: Life) -> None:
+        if not life.ended_boot_no:
+            life.ended_ns, life.ended_boot_no = self._block_ns, self.boot_no
+
+    def remembers(self, number: int, at_ns: int, boot_no: int, kept_ns: int) -> bool:
+        """Whether a boot still had this message at an instant: open, or its outcome, which it keeps for `kept_ns` and not over a restart."""
+        life = self.open.get(number) or self.closed[number]
+        if not life.ended_boot_no or life.ended_ns > at_ns:
+            return True
+        return life.ended_boot_no == boot_no and at_ns < life.ended_ns + kept_ns
 
     def _on_paused(self, fact: dict[str, object]) -> None:
         self.paused.add(cast(int, fact["queue_no"]))

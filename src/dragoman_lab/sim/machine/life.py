@@ -117,7 +117,10 @@ class Life:
         begin_boot(self.core, self.journal, clock.now_ns(), b"simulated id key")
         thread = SimThread(self.loop, lambda: (chance.choice(plan.sync_ms) + world.disk.pause_ms) * MS_NS)
         commit_thread = thread if plan.durability == "disk" else None
-        outside = Outside(self.loop.face(), commit_thread, chance.randbytes(10), Watchdog(no_ns, no_ns))
+        write_thread = None if plan.durability == "memory" else thread  # as `Outside.real`
+        outside = Outside(
+            self.loop.face(), commit_thread, chance.randbytes(10), Watchdog(no_ns, no_ns), write_thread=write_thread
+        )
         upkeep = Upkeep(self.core, self.journal, segments, thread.new_thread)
         upkeep.checkpoint_step = CHECKPOINT_STEP_COUNT
         upkeep.live_step, upkeep.carry_size = plan.live_step, plan.load_step_size

@@ -11,13 +11,15 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from dragoman.dialects.description import RISP
+from dragoman.dialects.registry import wire_of
 from dragoman.errors import PeerError
 from dragoman.runtime.connection import Connection
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message
 from dragoman_lab.sim.machine.legacy import LegacyEnd
 from dragoman_lab.sim.machine.loop import MS_NS
-from dragoman_lab.sim.machine.risp import BareEnd, RispEnd
+from dragoman_lab.sim.machine.risp import RispEnd
 
 if TYPE_CHECKING:
     from dragoman_lab.sim.machine.life import Surroundings
@@ -57,7 +59,19 @@ class ZmtpEnd:
         return encode_message(frames)
 
 
-End = ZmtpEnd | RispEnd | BareEnd | LegacyEnd
+class End(Protocol):
+    """A protocol on the peer's side: bytes from and to the broker, messages from and to the peer."""
+
+    @property
+    def is_ready(self) -> bool: ...
+
+    def greeting(self) -> bytes: ...
+
+    def receive(self, data: bytes) -> list[list[bytes]]: ...
+
+    def take_outgoing(self) -> bytes: ...
+
+    def encode(self, frames: list[bytes]) -> bytes: ...
 
 
 def version_of(world: Surroundings, listener: str, socket_type: bytes) -> int:
@@ -80,10 +94,10 @@ class Wire:
         identity: bytes,
         socket_type: bytes = b"DEALER",
         *,
-        is_bare: bool = False,
+        end: End | None = None,
         version: int = 0,
     ) -> None:
-        """`version` of ZMTP: 1, 2 or 3; 0: by the plan's share of old peers."""
+        """`end`: None for that of the listener. `version` of ZMTP: 1, 2 or 3; 0: by the plan's share of old peers."""
         self.world, self.far, self.listener, self.identity, self.socket_type = (
             world,
             far,
@@ -95,9 +109,10 @@ class Wire:
         self.is_up = True
         self.is_stalled = False
         self.unread = 0
-        if is_bare:
-            self._end: End = BareEnd()
-        elif listener == "rq":
+        self._end: End
+        if end is not None:
+            self._end = end
+        elif wire_of(listener) == RISP:
             self._end = RispEnd()
         else:
             version = version or version_of(world, listener, socket_type)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dragoman.model.units import SECOND_NS
 from dragoman_lab.sim.checks.ledger import Request
 from dragoman_lab.sim.checks.tokens import token_in
 from dragoman_lab.sim.machine.loop import MS_NS
@@ -10,7 +11,7 @@ from dragoman_lab.sim.peers.client import SimClient
 from dragoman_lab.sim.peers.worker import SimWorker
 
 FROM_CLIENT, FROM_WORKER = b"EBC01", b"EBW01"
-MEMORY_NS = 5_000 * MS_NS  # the least time for which a reply is remembered, unless three times its expiry is less
+STALES_KEPT = 3  # an outcome is remembered for so many times its `stales ms`, if that is longer than the setting
 
 
 class EbusClient(SimClient):
@@ -20,7 +21,7 @@ class EbusClient(SimClient):
     def prepare(self) -> None:
         self._tokens: dict[bytes, str] = {}
         self._services: dict[bytes, bytes] = {}
-        self._memory: dict[str, tuple[int, int]] = {}  # token → (boot, until when its reply is certainly remembered)
+        self._boots: dict[str, int] = {}  # token → the boot to which it was sent first
         self._asked_on: dict[str, Wire] = {}
         self._lives = 0
 
@@ -37,18 +38,17 @@ class EbusClient(SimClient):
         rid = b"%d" % self.count
         self._tokens[rid], self._services[rid] = token, queue
         stales_ms = chance.choice((0, 0, 300, 1000, 6000, 20_000))
-        kept_ns = min(MEMORY_NS, 3 * (stales_ms or 3000) * MS_NS)
-        self._memory[token] = (self.world.boots, self.world.timeline.now_ns + kept_ns)
+        config = self.world.plan.config.dialects["ebus"]
+        stales_s = stales_ms / 1000 or config.stales_s
+        kept_ns = round(max(config.answers_kept_s, STALES_KEPT * stales_s) * SECOND_NS)
+        self._boots[token] = self.world.boots
         word = b"REQ" if chance.random() < 0.7 else b"REQUEST"
         frames = self._frames(word, queue, rid, body, *([b"%d" % stales_ms] if stales_ms else []))
-        self.say_request(Request(token, self.name, runs_once=True), frames, is_repeatable=True)
+        self.say_request(Request(token, self.name, runs_once=True, kept_ns=kept_ns), frames, is_repeatable=True)
 
     def say_request(self, request: Request, frames: list[bytes], *, is_repeatable: bool = False) -> None:
-        boot, until_ns = self._memory[request.token]
         asked_on = self._asked_on.get(request.token, self.speaking)
         self._asked_on[request.token] = self.speaking
-        if request.sent and (self.world.boots != boot or self.world.timeline.now_ns > until_ns):
-            request.runs_once = False  # the broker may have forgotten it
         if asked_on.identity != self.speaking.identity and not asked_on.transport.is_gone:
             request.runs_once = False  # to the broker these are two clients
         super().say_request(request, frames, is_repeatable=is_repeatable)
@@ -87,7 +87,7 @@ class EbusClient(SimClient):
 
     def _shape_is_known(self, token: str, wire: Wire) -> bool:
         """Whether the broker must know the shape of this request: a new boot learns it from the client's next message."""
-        return self._asked_on.get(token) is wire and self._memory[token][0] == self.world.boots
+        return self._asked_on.get(token) is wire and self._boots[token] == self.world.boots
 
     def on_message(self, wire: Wire, frames: list[bytes]) -> None:
         word = frames[1] if frames[0] else frames[2]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from dragoman.model.units import SECOND_NS
 from dragoman_lab.sim.machine.loop import MS_NS
 from dragoman_lab.sim.machine.net import Wire
+from dragoman_lab.sim.machine.risp import BareEnd
 from dragoman_lab.sim.peers.rude import NONSENSE
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class GarbagePeer:
         listener = chance.choice(LISTENERS)
         doomed = DOOMED[listener == "rq"]
         kind = chance.choice((*doomed, *OTHERS))
-        wire = Wire(world, self, listener, b"", is_bare=True)
+        wire = Wire(world, self, listener, b"", end=BareEnd())
         world.say(f"{self.name} ({wire.number}) sends {kind.__name__} to {listener}")
         data = kind(chance)
         wire.send(data)

@@ -39,7 +39,8 @@ class SimOperator:
         life.broker.wake()
         tree = parse(JSON, b'{"family": {"edition": "%d"}}' % self.world.chance.randint(1, 3))
         config = life.broker.config
-        life.broker.apply(replace(config, scale0=replace(config.scale0, config_file=Document("edited.json", tree))))
+        scale0 = replace(config.dialects["scale0"], config_file=Document("edited.json", tree))
+        life.broker.apply(replace(config, dialects={**config.dialects, "scale0": scale0}))
 
     def _something(self) -> Callable[[Core], object]:
         chance = self.world.chance

@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from dragoman_lab.sim.checks.ledger import Request
-from dragoman_lab.sim.checks.tokens import body_of
+from dragoman_lab.sim.checks.tokens import body_of, token
 from dragoman_lab.sim.machine import risp
 from dragoman_lab.sim.machine.loop import MS_NS
 from dragoman_lab.sim.machine.net import Wire
@@ -16,6 +16,7 @@ from dragoman_lab.sim.peers.emqp import VERSION
 if TYPE_CHECKING:
     from dragoman_lab.sim.world import World
 
+FULL = b"JOURNAL_FULL"
 SOCKETS = {"emqp.subscribe": b"SUB", "ebus.subscribe": b"SUB", "scale0.publish": b"SUB", "ebus.publish": b"PUB"}
 
 
@@ -143,27 +144,38 @@ NONSENSE: dict[str, Callable[[Random], list[bytes]]] = {
 
 
 class Probe:
-    """One last request on a queue of the plan, after all failures are over."""
+    """One last request, after all failures are over. As any client, it asks again when it is refused because the journal is full: what is
+    settled at the end may take upkeep a moment to drop."""
 
     is_rude = False
     name = "probe"
 
-    def __init__(self, world: World) -> None:
-        self.is_answered = False
-        self._world = world
-        token = "probe~0001"
-        wire = Wire(world, self, "emqp.client", b"probe")
-        world.ledger.sent(Request(token, self.name))
-        wire.say(
-            [b"", VERSION, b"REQUEST", token.encode(), world.plan.queues[0], b"reply-requested", body_of(token, 0)]
-        )
+    def __init__(self, world: World, queue: bytes) -> None:
+        self.is_answered = self.is_refused = False
+        self._world, self._queue = world, queue
+        self._count = 0
+        self.wire = Wire(world, self, "emqp.client", b"probe")
+        self.ask()
+
+    def ask(self) -> None:
+        self.is_refused = False
+        self._count += 1
+        said = token(self.name, self._count)
+        self._world.ledger.sent(Request(said, self.name))
+        self.wire.say([b"", VERSION, b"REQUEST", said.encode(), self._queue, b"reply-requested", body_of(said, 0)])
 
     def on_left(self, wire: Wire, frames: list[bytes]) -> None:
-        if len(frames) == 6:
+        if len(frames) != 6:
+            return
+        if FULL in frames[4]:
+            self._world.ledger.refused(self.name, frames[5].decode(), frames[4])
+        else:
             self._world.ledger.answered(self.name, frames[5].decode(), frames[4])
 
     def on_message(self, wire: Wire, frames: list[bytes]) -> None:
-        self.is_answered = self.is_answered or len(frames) == 6
+        if len(frames) == 6:
+            self.is_refused = FULL in frames[4]
+            self.is_answered = not self.is_refused
 
     def on_lost(self, wire: Wire) -> None:
         """Ignored: it does not come back."""

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dragoman.errors import NoTables
 from dragoman_spark.jobs.options import Options
-from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.root import TableRoot
 from dragoman_spark.jobs.tables.table_store import TableStore
 from dragoman_spark.transforms.checks.objectives import read
 from dragoman_spark.transforms.checks.slo import slo
@@ -29,7 +29,7 @@ def answers(session: SparkSession, out: str, options: Options) -> dict[str, Call
     """A function for each stated table. `peers` goes first: the tables that need it read it back."""
     # Before any work: a misspelt objective should not cost a batch of Spark jobs.
     objectives = read(options.objectives_file)
-    look = TableStore(Place(out))
+    look = TableStore(TableRoot(out))
     now = options.now or look.committed.now
     if now is None:
         raise NoTables(out)

@@ -25,7 +25,7 @@ from dragoman.errors import DeltaMissing, OutUnreachable
 from dragoman_spark.jobs import state as states
 from dragoman_spark.jobs.tables.delta_stats import stats
 from dragoman_spark.jobs.tables.folders import batch_of
-from dragoman_spark.jobs.tables.place import Place, for_spark
+from dragoman_spark.jobs.tables.root import TableRoot, for_spark
 from dragoman_spark.jobs.tables.table_store import GROWING, TableStore, read_stated_folders
 from dragoman_spark.schemas import Table
 from dragoman_spark.tables import BY_NAME, TABLES
@@ -41,12 +41,12 @@ _NAMES: Final = {"int": "integer"}
 _ONE_AT_A_TIME: Final = Lock()
 
 
-def is_delta(place: Place) -> bool:
+def is_delta(root: TableRoot) -> bool:
     """Whether the tables here are Delta tables: the last one's log is created last."""
-    return place.exists(f"{TABLES[-1].name}/{LOG}")
+    return root.exists(f"{TABLES[-1].name}/{LOG}")
 
 
-def begin(place: Place) -> None:
+def begin(root: TableRoot) -> None:
     """Make the tables here Delta tables from now on; if they are already, repair what a crash or a lost state left. Raises DELTA_MISSING if
     the package is not installed."""
     try:
@@ -54,37 +54,37 @@ def begin(place: Place) -> None:
     except ImportError as error:
         raise DeltaMissing from error
     for table in TABLES:
-        if not place.exists(f"{table.name}/{LOG}"):
-            root, schema = place.other_uri(table.name), _schema(table)
-            with _readable(place):
-                DeltaTable.create(root, schema, name=table.name, description=table.about, configuration=SETTINGS)
-    publish(place, is_thorough=True)
+        if not root.exists(f"{table.name}/{LOG}"):
+            uri, schema = root.other_uri(table.name), _schema(table)
+            with _readable(root):
+                DeltaTable.create(uri, schema, name=table.name, description=table.about, configuration=SETTINGS)
+    publish(root, is_thorough=True)
 
 
-def publish(place: Place, is_thorough: bool = False) -> None:
+def publish(root: TableRoot, is_thorough: bool = False) -> None:
     """Update every log to what is committed; nothing if the tables are no Delta tables. `is_thorough`: file by file, and also back to a
     state that is older than the log."""
-    if is_delta(place):
+    if is_delta(root):
         with _ONE_AT_A_TIME:
-            _publish(place, is_thorough)
+            _publish(root, is_thorough)
 
 
-def _publish(place: Place, is_thorough: bool) -> None:
-    shelf = TableStore(place)
-    batch = (shelf.state or states.BEFORE_ALL).batch
-    stated = read_stated_folders(place)
+def _publish(root: TableRoot, is_thorough: bool) -> None:
+    store = TableStore(root)
+    batch = (store.state or states.BEFORE_ALL).batch
+    stated = read_stated_folders(root)
     for table in TABLES:
         if table not in GROWING:
             folders = {stated[table.name]} if table.name in stated else set()
-        elif shelf.state is None:
+        elif store.state is None:
             folders = set()
-        elif shelf.has_days:
+        elif store.has_days:
             # Rows of a rebuilt day hide rows of other files, which a log cannot express. `compact.fold_days` must run first.
             continue
         else:
-            folders = shelf.folders_read(table)
-        with _readable(place):
-            _bring(place, table, folders, batch, is_thorough)
+            folders = store.folders_read(table)
+        with _readable(root):
+            _bring(root, table, folders, batch, is_thorough)
 
 
 def read_delta(session: SparkSession, out: str, name: str, version: int | None = None) -> DataFrame:
@@ -92,26 +92,26 @@ def read_delta(session: SparkSession, out: str, name: str, version: int | None =
     from deltalake import DeltaTable
 
     table = BY_NAME[name]
-    files = DeltaTable(Place(out).other_uri(name), version=version).file_uris()
+    files = DeltaTable(TableRoot(out).other_uri(name), version=version).file_uris()
     if not files:
         return session.createDataFrame([], table.struct())
     frame = session.read.schema(table.struct()).parquet(*[for_spark(file) for file in files])
     return table.merged(frame) if table.growth == "counted" else frame
 
 
-def _bring(place: Place, table: Table, folders: set[str], batch: int, is_thorough: bool) -> None:
+def _bring(root: TableRoot, table: Table, folders: set[str], batch: int, is_thorough: bool) -> None:
     """Make the log name the files of these folders and no others, in one commit, so that no reader sees a part of it."""
     from deltalake import CommitProperties, DeltaTable, Transaction
     from deltalake.transaction import AddAction, RemoveAction
 
-    log = DeltaTable(place.other_uri(table.name))
+    log = DeltaTable(root.other_uri(table.name))
     published = log.transaction_version(table.name)
     is_ahead = published is not None and published > batch
     if is_ahead and not is_thorough:
         return  # an outdated view of the tables
     named = _named(log)
     new = folders if is_thorough else _new_folders(folders, named, published)
-    written = {f"{folder}/{file.name}": file for folder in new for file in place.parquet(f"{table.name}/{folder}")}
+    written = {f"{folder}/{file.name}": file for folder in new for file in root.parquet(f"{table.name}/{folder}")}
     gone = {path for path in named if _folder(path) not in folders or (is_thorough and path not in written)}
     now_ms = time.time_ns() // 1_000_000
     actions: list[Any] = [RemoveAction(path, True, now_ms, None, {}) for path in sorted(gone)]
@@ -135,13 +135,13 @@ def _new_folders(folders: set[str], named: Iterable[str], published: int | None)
 
 
 @contextmanager
-def _readable(place: Place) -> Iterator[None]:
+def _readable(root: TableRoot) -> Iterator[None]:
     from deltalake.exceptions import DeltaError
 
     try:
         yield
     except DeltaError as error:
-        raise OutUnreachable(place.root, str(error)) from error
+        raise OutUnreachable(root.address, str(error)) from error
 
 
 def _named(log: DeltaTable) -> set[str]:

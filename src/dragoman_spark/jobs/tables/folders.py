@@ -6,7 +6,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.root import TableRoot
 from dragoman_spark.schemas import Table
 from dragoman_spark.sources.small import small_frame
 from dragoman_spark.tables import BY_NAME
@@ -24,10 +24,10 @@ _LARGE: Final = frozenset({"messages", "attempts"})
 _MANY_VALUED: Final = frozenset({"message_no", "lsn"})
 
 
-def write_folder(frame: DataFrame, place: Place, name: str, folder: str) -> None:
+def write_folder(frame: DataFrame, root: TableRoot, name: str, folder: str) -> None:
     """Write rows as one folder of a table, replacing the leftovers of a crash."""
     plain = {f"parquet.enable.dictionary#{column}": "false" for column in _plain_columns(name)}
-    frame.write.mode("overwrite").options(**_SETTINGS, **plain).parquet(place.uri(f"{name}/{folder}"))
+    frame.write.mode("overwrite").options(**_SETTINGS, **plain).parquet(root.uri(f"{name}/{folder}"))
 
 
 def _plain_columns(name: str) -> list[str]:
@@ -37,11 +37,11 @@ def _plain_columns(name: str) -> list[str]:
     return [column.name for column in columns if column.name in _MANY_VALUED or column.type in {"timestamp", "double"}]
 
 
-def read_folders(session: SparkSession, place: Place, table: Table, folders: list[str]) -> DataFrame:
+def read_folders(session: SparkSession, root: TableRoot, table: Table, folders: list[str]) -> DataFrame:
     if not folders:
         return small_frame(session, [], table.struct())
     reader = session.read.schema(table.struct()).option("recursiveFileLookup", "true")
-    return reader.parquet(*[place.uri(f"{table.name}/{folder}") for folder in folders])
+    return reader.parquet(*[root.uri(f"{table.name}/{folder}") for folder in folders])
 
 
 def batch_folder(batch: int) -> str:

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from dragoman_spark.jobs.options import SILENT, Progress
 from dragoman_spark.jobs.spark.together import together
 from dragoman_spark.jobs.tables.folders import read_folders, write_folder
-from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.root import TableRoot
 from dragoman_spark.tables import BY_NAME, EVENTS, MESSAGES
 from dragoman_spark.transforms.events import events
 from dragoman_spark.transforms.life.attempts import attempts
@@ -37,14 +37,14 @@ Queues = Callable[[DataFrame], DataFrame]
 
 
 def grow(
-    session: SparkSession, place: Place, folder: str, facts: DataFrame, queues: Queues, progress: Progress = SILENT
+    session: SparkSession, root: TableRoot, folder: str, facts: DataFrame, queues: Queues, progress: Progress = SILENT
 ) -> dict[str, int]:
     """Write what the facts add to each growing table as its `folder`; return rows by table."""
     rows: dict[str, int] = {}
 
     def write(name: str, make: Callable[[], DataFrame]) -> None:
-        write_folder(make(), place, name, folder)
-        rows[name] = place.rows(f"{name}/{folder}")
+        write_folder(make(), root, name, folder)
+        rows[name] = root.rows(f"{name}/{folder}")
         progress.step("tables", len(rows), len(NAMES))
 
     # Each frame is also built concurrently: for a small batch, that is half of the work.
@@ -55,8 +55,8 @@ def grow(
             partial(write, "attempts", lambda: attempts(facts)),
         ]
     )
-    settled = read_folders(session, place, MESSAGES, [folder])
-    named = queues(read_folders(session, place, EVENTS, [folder]))
+    settled = read_folders(session, root, MESSAGES, [folder])
+    named = queues(read_folders(session, root, EVENTS, [folder]))
     counted = counts(facts).persist()
     try:
         together(

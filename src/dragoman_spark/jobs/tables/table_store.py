@@ -30,7 +30,7 @@ from dragoman_spark.jobs.carry import read_open, read_orphans, read_queues
 from dragoman_spark.jobs.spark.together import together
 from dragoman_spark.jobs.state import State
 from dragoman_spark.jobs.tables.folders import batch_folder, read_folders, write_folder
-from dragoman_spark.jobs.tables.place import Place
+from dragoman_spark.jobs.tables.root import TableRoot
 from dragoman_spark.schemas import Table
 from dragoman_spark.sources.small import small_frame
 from dragoman_spark.tables import BY_NAME, TABLES
@@ -61,10 +61,10 @@ class Layer:
 class TableStore:
     """One consistent view of the tables: what is committed when it is created."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.state: State | None = states.last_state(place)
-        self.layers = read_layers(place)
+    def __init__(self, root: TableRoot) -> None:
+        self.root = root
+        self.state: State | None = states.last_state(root)
+        self.layers = read_layers(root)
 
     @property
     def last(self) -> int:
@@ -73,7 +73,7 @@ class TableStore:
     @property
     def committed(self) -> State:
         if self.state is None:
-            raise NoTables(self.place.root)
+            raise NoTables(self.root.address)
         return self.state
 
     @property
@@ -85,7 +85,7 @@ class TableStore:
         """A table for readers: every row once, counts added up."""
         table, committed = BY_NAME[name], self.committed
         if name in CARRIED:
-            return CARRIED[name](session, self.place, committed)
+            return CARRIED[name](session, self.root, committed)
         if table.growth == "stated":
             return self._read_stated(session, table)
         frame = self.read_rows(session, table)
@@ -95,7 +95,7 @@ class TableStore:
         """A growing table's rows as stored, counts not added up; without the lowest `skip` layers."""
         frames = []
         for without, folders in self._folders(table, skip).items():
-            frame = read_folders(session, self.place, table, folders)
+            frame = read_folders(session, self.root, table, folders)
             if without:
                 day = F.to_date(F.col(DAY_COLUMNS[table.name]))
                 frame = frame.where(~day.isin(*without))
@@ -111,7 +111,7 @@ class TableStore:
         return {batch_folder(batch) for batch in self._batches(table, states.BEFORE_ALL.batch)}
 
     def _batches(self, table: Table, after: int) -> list[int]:
-        numbers = [name.removeprefix("batch=") for name in self.place.folders(table.name) if name.startswith("batch=")]
+        numbers = [name.removeprefix("batch=") for name in self.root.folders(table.name) if name.startswith("batch=")]
         return sorted(int(n) for n in numbers if n.lstrip("-").isdigit() and after < int(n) <= self.last)
 
     def _folders(self, table: Table, skip: int) -> dict[frozenset[date], list[str]]:
@@ -151,42 +151,42 @@ class TableStore:
         return named.withColumn("queue", F.coalesce("said", "queue")).drop("number", "queues", "said")
 
     def _read_stated(self, session: SparkSession, table: Table) -> DataFrame:
-        folder = read_stated_folders(self.place).get(table.name)
-        return read_folders(session, self.place, table, [folder] if folder else [])
+        folder = read_stated_folders(self.root).get(table.name)
+        return read_folders(session, self.root, table, [folder] if folder else [])
 
 
 def read_table(session: SparkSession, out: str, name: str) -> DataFrame:
     """A table for readers: every row once, counts added up. Raises NO_TABLES if the pipeline has not run yet."""
-    return TableStore(Place(out)).read(session, name)
+    return TableStore(TableRoot(out)).read(session, name)
 
 
 def now_of(out: str) -> datetime:
     """The latest instant of any fact in the tables: the pipeline's now, so that results are reproducible."""
-    now = TableStore(Place(out)).committed.now
+    now = TableStore(TableRoot(out)).committed.now
     if now is None:
         raise NoTables(out)
     return now
 
 
-def write_stated(place: Place, makers: Mapping[str, Callable[[], DataFrame]]) -> None:
+def write_stated(root: TableRoot, makers: Mapping[str, Callable[[], DataFrame]]) -> None:
     """Rebuild tables concurrently. Readers see the old ones until all of the new ones are complete."""
-    folders = read_stated_folders(place)
+    folders = read_stated_folders(root)
     numbers = {name: int(folders.get(name, "stated=0").removeprefix("stated=")) + 1 for name in makers}
 
     def write(name: str) -> None:
-        write_folder(makers[name](), place, name, f"stated={numbers[name]}")
+        write_folder(makers[name](), root, name, f"stated={numbers[name]}")
 
     together([partial(write, name) for name in makers])
-    place.write(STATED, json.dumps(folders | {name: f"stated={n}" for name, n in numbers.items()}, indent=1).encode())
+    root.write(STATED, json.dumps(folders | {name: f"stated={n}" for name, n in numbers.items()}, indent=1).encode())
     for name, number in numbers.items():
-        for old in place.folders(name):
+        for old in root.folders(name):
             # The one before stays for current readers.
             if old.startswith("stated=") and old not in (f"stated={number}", f"stated={number - 1}"):
-                place.remove(f"{name}/{old}")
+                root.remove(f"{name}/{old}")
 
 
-def read_layers(place: Place) -> list[Layer]:
-    text = place.read(LAYERS)
+def read_layers(root: TableRoot) -> list[Layer]:
+    text = root.read(LAYERS)
     layers = json.loads(text)["layers"] if text else []
     return [
         Layer(one["folder"], one["last"], one["level"], date.fromisoformat(one["day"]) if one["day"] else None)
@@ -194,15 +194,15 @@ def read_layers(place: Place) -> list[Layer]:
     ]
 
 
-def write_layers(place: Place, layers: list[Layer]) -> None:
+def write_layers(root: TableRoot, layers: list[Layer]) -> None:
     """Commit these layers."""
     documents = [
         {"folder": one.folder, "last": one.last, "level": one.level, "day": one.day.isoformat() if one.day else None}
         for one in layers
     ]
-    place.write(LAYERS, json.dumps({"layers": documents}, indent=1).encode())
+    root.write(LAYERS, json.dumps({"layers": documents}, indent=1).encode())
 
 
-def read_stated_folders(place: Place) -> dict[str, str]:
-    text = place.read(STATED)
+def read_stated_folders(root: TableRoot) -> dict[str, str]:
+    text = root.read(STATED)
     return dict(json.loads(text)) if text else {}

@@ -125,14 +125,14 @@ class Documents:
         """The document that one peer receives."""
         made = Node()
         if identity:
-            made.put("identity", said(identity))
+            made.put("identity", quoted(identity))
         made.put("default_heartbeat_interval", f"{self.heartbeat_s:g}")
         if self.identity:
             made.put("broker", self.identity)
         worker = self.workers.get(identity) if is_worker else None
         names = [name.decode("utf-8", "replace") for name in self.services_of(identity, offered)]
         for name in names if is_worker else self.services:
-            made.put("services", said(name))
+            made.put("services", quoted(name))
         if worker is not None:
             preferred = worker.text("prefered_broker") or worker.text("preferred_broker")
             if preferred:
@@ -148,7 +148,7 @@ def version_of(tree: Node, heartbeat_s: float) -> str:
     return hashlib.sha256(write_json(tree) + b"%r" % heartbeat_s).hexdigest()[:12]
 
 
-def said(text: str) -> str:
+def quoted(text: str) -> str:
     """A peer's text as a value, without characters that not every format can express."""
     return "".join([char for char in text if char >= " " and char not in "\"'#\ufffe\uffff"]).strip()
 

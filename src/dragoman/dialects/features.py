@@ -1,0 +1,133 @@
+"""The features that a dialect may have. Each dialect declares in its description which of them its clients and its workers can express."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+# Features of a crossing: the first four come from the worker, the others from the client.
+REPLY: Final = 0
+REFUSAL: Final = 1
+REASON: Final = 2
+HANDOVER: Final = 3
+PRIORITY: Final = 4
+RETRIES: Final = 5
+TIMEOUT: Final = 6
+EXPIRY: Final = 7
+CANCEL: Final = 8
+HEADERS: Final = 9
+# Features between a client and the broker alone.
+NO_REPLY: Final = 10
+KEPT: Final = 11
+DELAY: Final = 12
+DEDUPE: Final = 13
+STATE: Final = 14
+SCHEDULE: Final = 15
+PUBLISH: Final = 16
+SUBSCRIBE: Final = 17
+PREFIXES: Final = 18
+QUEUES: Final = 19
+ONCE: Final = 20
+GUARANTEE: Final = 21
+# From the client, too; added later.
+TRACE: Final = 22
+
+CROSSING: Final = [REPLY, REFUSAL, REASON, HANDOVER, PRIORITY, RETRIES, TIMEOUT, EXPIRY, CANCEL, HEADERS, TRACE]
+BETWEEN: Final = [
+    NO_REPLY,
+    KEPT,
+    DELAY,
+    DEDUPE,
+    STATE,
+    SCHEDULE,
+    PUBLISH,
+    SUBSCRIBE,
+    PREFIXES,
+    QUEUES,
+    ONCE,
+    GUARANTEE,
+]
+
+
+@final
+class Feature:
+    """One feature. `is_joint`: client and worker must both support it; otherwise the broker provides it, whatever the worker's dialect."""
+
+    def __init__(self, number: int, name: str, is_joint: bool, about: str, otherwise: str) -> None:
+        self.number = number
+        self.name = name
+        self.is_joint = is_joint
+        self.about = about
+        self.otherwise = otherwise  # what happens with a worker whose dialect does not have it
+
+
+FEATURES: Final = [
+    Feature(REPLY, "reply", True, "the worker's answer comes back, byte for byte", ""),
+    Feature(
+        REFUSAL,
+        "refusal",
+        True,
+        "a worker says that it does not do a message; its client is told that there will be no answer",
+        "a worker without such a word can only answer",
+    ),
+    Feature(
+        REASON, "reject reason", True, "what the worker gave as its reason reaches the client", "no reason is said"
+    ),
+    Feature(
+        HANDOVER,
+        "delivered notice",
+        False,
+        "the client is told, once and before the answer, that a worker has the message",
+        "said by the broker when it gives the message to the worker",
+    ),
+    Feature(
+        PRIORITY, "priority", False, "higher ones leave the queue first", "done by the broker; the worker is not told"
+    ),
+    Feature(
+        RETRIES,
+        "retries",
+        False,
+        "how many more tries there are after a worker that died, timed out, failed or gave the message back",
+        "counted by the broker: a lost worker and a timeout use one up",
+    ),
+    Feature(
+        TIMEOUT,
+        "timeout",
+        False,
+        "a hard bound on one attempt",
+        "kept by the broker: the worker is not told, and its late answer is dropped",
+    ),
+    Feature(
+        EXPIRY,
+        "expiry",
+        False,
+        "the instant after which the message is of no use; its client is told that it passed",
+        "kept by the broker: the worker is not told, and its late answer is dropped",
+    ),
+    Feature(
+        CANCEL,
+        "cancel",
+        False,
+        "the client withdraws a message",
+        "it ends in the broker; a worker that has it is not told, and its answer is dropped",
+    ),
+    Feature(HEADERS, "headers", True, "further words of the client's own, carried to the worker", "dropped"),
+    Feature(NO_REPLY, "no reply", False, "a message whose answer its client does not want", ""),
+    Feature(KEPT, "kept notice", False, "the client is told that the broker has the message safely", ""),
+    Feature(DELAY, "delay", False, "not given to a worker before an instant", ""),
+    Feature(DEDUPE, "dedupe", False, "of all messages with one key the first is taken", ""),
+    Feature(STATE, "state", False, "the client asks where its message is", ""),
+    Feature(SCHEDULE, "schedules", False, "later, and again", ""),
+    Feature(PUBLISH, "publish", False, "news to whoever listens to a topic", ""),
+    Feature(SUBSCRIBE, "subscribe", False, "hearing a topic's news", ""),
+    Feature(PREFIXES, "prefixes", False, "hearing every topic that begins alike", ""),
+    Feature(QUEUES, "queues", False, "more queues than one", ""),
+    Feature(ONCE, "once", False, "sent again after a lost connection it still runs once", ""),
+    Feature(GUARANTEE, "guarantee", False, "not settled before a success, however many tries that takes", ""),
+    Feature(
+        TRACE,
+        "trace",
+        True,
+        "`traceparent`, the trace the client is in: `00-`, 32, 16 and 2 hex digits, as W3C Trace Context has it",
+        "dropped",
+    ),
+]
