@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from dragoman.journal.contract import FactLog
+from dragoman.journal.journal import FactLog
 
 _RECORD_HEAD_SIZE = 5
 

@@ -12,10 +12,9 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from dragoman.journal.contract import FactLog
     from dragoman.journal.disk import Disk, DiskFace
     from dragoman.journal.format import BLOCK_HEADER_SIZE, FORMAT_VERSION, Block
-    from dragoman.journal.journal import Journal
+    from dragoman.journal.journal import FactLog, Journal
     from dragoman.journal.reader import JournalReader
     from dragoman.journal.segments import SegmentInfo
     from dragoman.journal.settings import DURABILITIES, Durability, JournalSettings
@@ -36,7 +35,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "FactLog": "contract",
+    "FactLog": "journal",
     "Disk": "disk",
     "DiskFace": "disk",
     "BLOCK_HEADER_SIZE": "format",

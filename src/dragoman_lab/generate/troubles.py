@@ -9,11 +9,10 @@ from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DROPPED, EMQP, GUARANTEED, KEPT_WANTED, NO_HASTE, TAKEN
 from dragoman_lab.generate.clients import Clients, Stream
-from dragoman_lab.generate.crew import Crew
+from dragoman_lab.generate.crew import Crew, Work
 from dragoman_lab.generate.house import House
 from dragoman_lab.generate.plan import DAY_NS
 from dragoman_lab.generate.services import LONG_JOBS, UNSERVED
-from dragoman_lab.generate.work import Work
 
 TOPICS: Final = (b"orders.paid", b"orders.shipped", b"stock.low", b"users.joined", b"config.changed")
 ODDITIES: Final = ("UNKNOWN_COMMAND", "PINGPONG_SHAPE", "RESERVED_TOPIC")

@@ -9,14 +9,12 @@ from typing import Final
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import BROKER_STARTED
 from dragoman.version import VERSION
-from dragoman_lab.generate.clients import Clients
-from dragoman_lab.generate.crew import Crew
+from dragoman_lab.generate.clients import Clients, Wishes
+from dragoman_lab.generate.crew import Crew, Work
 from dragoman_lab.generate.house import House
 from dragoman_lab.generate.plan import FACTS_PER_MESSAGE, Plan
 from dragoman_lab.generate.services import Tide, services_of, staffed
 from dragoman_lab.generate.troubles import Troubles
-from dragoman_lab.generate.wishes import Wishes
-from dragoman_lab.generate.work import Work
 
 NEVER: Final = 1 << 62
 RESTART_EVERY_DAYS: Final = 4.0

@@ -12,11 +12,16 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
 
 from dragoman import limits
 from dragoman.errors import JournalFailing, JournalUnavailable
 from dragoman.journal.disk import DiskFace
 from dragoman.journal.format import (
+    BLOCK_CHECKPOINT,
+    BLOCK_CHECKPOINT_BEGIN,
+    BLOCK_CHECKPOINT_END,
     BLOCK_HEADER_SIZE,
     BLOCK_MARK,
     SEGMENT_CHECKPOINT,
@@ -33,9 +38,11 @@ from dragoman.journal.segment_store import SegmentStore
 from dragoman.journal.segments import Segment, claims_of, leave, new_header
 from dragoman.journal.settings import JournalSettings
 from dragoman.journal.superblock import Superblock
-from dragoman.journal.writing.checkpoint import CheckpointUnderWay, checkpoint_blocks, checkpoint_room
 from dragoman.journal.writing.spare_segment import FULL_ERRNOS, SpareSegment, begin_segment, publish
 from dragoman.journal.writing.unsynced import Held
+
+# Small chunks share a block of about this size.
+CHECKPOINT_BLOCK_SIZE: Final = 1024 * 1024
 
 
 class Writer:
@@ -406,3 +413,38 @@ class Writer:
                 self.room.give_up(OSError())
             self._store.close()
         return is_synced
+
+
+@dataclass(slots=True)
+class CheckpointUnderWay:
+    """A checkpoint that was begun in the live segment and is not complete yet."""
+
+    time_ns: int
+    written_before: int  # bytes between the previous checkpoint and this one
+    size: int = 0
+
+
+def checkpoint_blocks(
+    chunks: list[bytes], *, is_first: bool = True, is_last: bool = True
+) -> list[tuple[int, list[bytes]]]:
+    """Checkpoint chunks grouped into blocks, whose flags distinguish a complete checkpoint from an incomplete one: (flags, chunks of one block) in
+    order. An empty checkpoint is one empty block: nothing is open."""
+    groups: list[list[bytes]] = [[]]
+    size = 0
+    for chunk in chunks:
+        if size and size + len(chunk) > CHECKPOINT_BLOCK_SIZE:
+            groups.append([])
+            size = 0
+        groups[-1].append(chunk)
+        size += len(chunk)
+    flags = [BLOCK_CHECKPOINT] * len(groups)
+    if is_first:
+        flags[0] |= BLOCK_CHECKPOINT_BEGIN
+    if is_last:
+        flags[-1] |= BLOCK_CHECKPOINT_END
+    return list(zip(flags, groups, strict=True))
+
+
+def checkpoint_room(chunks: list[bytes]) -> int:
+    """Bytes that a segment needs for a checkpoint and some facts after it."""
+    return sum(map(len, chunks)) + BLOCK_HEADER_SIZE * (1 + len(chunks)) + limits.CHECKPOINT_ROOM_SIZE

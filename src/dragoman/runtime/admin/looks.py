@@ -1,16 +1,17 @@
-"""Read-only admin operations with more detail: open messages by filter, one worker with its leases, a message's body."""
+"""Read-only admin operations with more detail: open messages by filter, one worker with its leases, a message's body; and those that dashboards
+and alerts poll: numbers, and what is stuck."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
-from dragoman.core.queries import explain, views
+from dragoman.core.queries import explain, stuck, tally_views, views
 from dragoman.core.queries.peek import peek_body
-from dragoman.limits import BODY_SHOWN_SIZE_MAX, HELD_SHOWN_MAX
+from dragoman.limits import BODY_SHOWN_SIZE_MAX, HELD_SHOWN_MAX, LAKE_BEHIND_MAX
 from dragoman.model.words import shown
 from dragoman.runtime.admin.face import (
     BrokerFace,
@@ -19,6 +20,7 @@ from dragoman.runtime.admin.face import (
     Offset,
     Operation,
     Tell,
+    known_queue,
     known_worker,
     open_message,
 )
@@ -79,3 +81,47 @@ class Body(Operation):
         await asyncio.sleep(0)  # lookup and read may each verify the whole record: yield between them
         body = peek_body(face.core.state, message, self.size_max)
         return {"size": max(message.body_size, len(body)), "body": base64.b64encode(body).decode()}
+
+
+class Tallies(Operation):
+    """The counters and, since start: durations, and settled messages by dialect of client and worker."""
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        return tally_views.tallies(face.core)
+
+
+class QueueTallies(Operation):
+    """Queues with their counts, the age of waiting messages, and durations: one queue, or a page of them in order of creation or by depth."""
+
+    queue: str = ""
+
+    offset: Offset = 0
+    limit: Limit = 100
+    prefix: str = ""
+    order: Literal["named", "depth"] = "named"
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        if not self.queue:
+            return tally_views.queue_tallies(face.core, self.offset, self.limit, self.prefix, self.order == "depth")
+        queue = known_queue(face.core, self.queue)
+        return {"total": 1, "queues": [tally_views.queue_tally(face.core, queue)]}
+
+
+class Stuck(Operation):
+    """Sentences about what is stuck."""
+
+    async def run(self, face: BrokerFace, tell: Tell) -> object:
+        return {"findings": [*stuck.findings(face.core), *_lake_findings(face)]}
+
+
+def _lake_findings(face: BrokerFace) -> list[dict[str, object]]:
+    if face.sealing is None:
+        return []
+    lake = face.sealing.view()
+    if lake["trouble"]:
+        line = f"the lake is not written: {lake['trouble']} ({lake['behind']} facts to come)"
+    elif lake["behind"] > LAKE_BEHIND_MAX:
+        line = f"the lake is {lake['behind']} facts behind"
+    else:
+        return []
+    return [{"kind": "lake_behind", "queue": "", "worker": "", "line": line}]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.runtime.admin import changes, looks, numbers, questions, watching
+from dragoman.runtime.admin import changes, looks, questions, watching
 from dragoman.runtime.admin.face import BrokerFace, Operation, OperationRefused, Stream
 
 __all__ = ["OPERATIONS", "BrokerFace", "Operation", "OperationRefused", "Stream"]
@@ -12,9 +12,9 @@ __all__ = ["OPERATIONS", "BrokerFace", "Operation", "OperationRefused", "Stream"
 OPERATIONS: Final[dict[str, type[Operation]]] = {
     "status": questions.Status,
     "counters": questions.Counters,
-    "tallies": numbers.Tallies,
-    "queue_tallies": numbers.QueueTallies,
-    "stuck": numbers.Stuck,
+    "tallies": looks.Tallies,
+    "queue_tallies": looks.QueueTallies,
+    "stuck": looks.Stuck,
     "queues": questions.Queues,
     "workers": questions.Workers,
     "worker": looks.WorkerView,

@@ -12,33 +12,16 @@ from typing import Any, Protocol
 
 from dragoman.errors import ExportTooLarge
 from dragoman.limits import EXPORT_MESSAGES_MAX
+from dragoman.model.facts import layout
 from dragoman.model.facts.decode import decode
 from dragoman.model.facts.fields import RecordWalk, record_number, record_text
-from dragoman.model.facts.layout import (
-    ACCEPTED,
-    CARRIED,
-    CARRIED_RECORD,
-    CLOSED,
-    DELIVERED,
-    KIND,
-    LEASED,
-    PAUSED,
-    QUARANTINED,
-    QUEUE_NAMED,
-    RELEASED,
-    REQUEUED,
-    RESUMED,
-    STARTED,
-    WORKER_JOINED,
-    WORKER_LEFT,
-)
 from dragoman.model.facts.records import read_accepted
 from dragoman.model.message import Message
 from dragoman.model.phrases import read_number
 from dragoman_lab.replay.tables import KEPT, kind_of
 
-OF_MESSAGES = (LEASED, DELIVERED, RELEASED, CLOSED, QUARANTINED, REQUEUED)
-OF_ALL = (STARTED, QUEUE_NAMED, WORKER_JOINED, WORKER_LEFT, PAUSED, RESUMED)
+OF_MESSAGES = (layout.LEASED, layout.DELIVERED, layout.RELEASED, layout.CLOSED, layout.QUARANTINED, layout.REQUEUED)
+OF_ALL = (layout.STARTED, layout.QUEUE_NAMED, layout.WORKER_JOINED, layout.WORKER_LEFT, layout.PAUSED, layout.RESUMED)
 
 Fact = dict[str, Any]
 Progress = Callable[[int, int], None]
@@ -123,24 +106,24 @@ class History:
         records, walk = block.records, RecordWalk(block.records)
         while walk.step():
             at, kind, lsn = walk.at, walk.kind, block.first_lsn + walk.facts
-            if kind in (ACCEPTED, CARRIED):
+            if kind in (layout.ACCEPTED, layout.CARRIED):
                 self._accepted(records, at, block.time_ns, lsn)
             elif kind in OF_ALL or (kind in OF_MESSAGES and self._is_wanted(records, at, block.time_ns)):
                 fact: Fact = decode(records, at)
                 fact["lsn"], fact["time_ns"] = lsn, block.time_ns
-                if kind == WORKER_JOINED:
+                if kind == layout.WORKER_JOINED:
                     fact["identity_bytes"] = bytes.fromhex(record_text(records, at).split(b"\t", 3)[2].decode())
                 self._take(fact)
 
     def _is_wanted(self, records: bytes, at: int, time_ns: int) -> bool:
         if record_number(records, at) in self.lives:
             return True
-        return records[at + KIND] == CLOSED and time_ns >= self.wanted.from_ns
+        return records[at + layout.KIND] == layout.CLOSED and time_ns >= self.wanted.from_ns
 
     def _accepted(self, records: bytes, at: int, time_ns: int, lsn: int) -> None:
-        is_carried = records[at + KIND] == CARRIED
+        is_carried = records[at + layout.KIND] == layout.CARRIED
         accepted_ns = record_number(records, at) if is_carried else time_ns
-        message = read_accepted(records, at + CARRIED_RECORD if is_carried else at, b"", True)
+        message = read_accepted(records, at + layout.CARRIED_RECORD if is_carried else at, b"", True)
         queue = self.queues.get(message.queue_no, f"queue {message.queue_no}")
         if message.number in self.lives or (self.wanted.queue and queue != self.wanted.queue):
             return

@@ -58,6 +58,12 @@ class SimClient:
     # -- common to all dialects -----------------------------------------------------------------------------------------
 
     @property
+    def speaking(self) -> Wire:
+        """Its connection, which it has."""
+        assert self.wire is not None
+        return self.wire
+
+    @property
     def is_req(self) -> bool:
         return self.kind == "req"
 
@@ -83,7 +89,6 @@ class SimClient:
         """Send the first messages on a new connection."""
 
     def _do_something(self, dice: float) -> None:
-        assert self.wire is not None
         chance = self.world.chance
         if dice < 0.85:
             for _ in range(chance.choice(self.world.plan.bursts)):
@@ -93,8 +98,8 @@ class SimClient:
         elif dice < 0.93:
             self.do_own()
         elif dice < 0.95:
-            self.wire.stall()
-            self.world.timeline.after(chance.randint(50, 3000) * MS_NS, self.wire.read_again)
+            self.speaking.stall()
+            self.world.timeline.after(chance.randint(50, 3000) * MS_NS, self.speaking.read_again)
         elif dice < 0.98:
             self.leave(in_order=chance.random() < 0.5)
         else:
@@ -113,9 +118,8 @@ class SimClient:
         self.is_waiting = True
 
     def say_request(self, request: Request, frames: list[bytes], *, is_repeatable: bool = False) -> None:
-        assert self.wire is not None
         self.world.ledger.sent(request)
-        self.wire.say(frames)
+        self.speaking.say(frames)
         if is_repeatable and len(self._said) < SAID_MAX:
             self._said.append((request, frames))
 

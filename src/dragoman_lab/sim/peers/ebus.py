@@ -47,28 +47,25 @@ class EbusClient(SimClient):
         self.say_request(Request(token, self.name, runs_once=True, kept_ns=kept_ns), frames, is_repeatable=True)
 
     def say_request(self, request: Request, frames: list[bytes], *, is_repeatable: bool = False) -> None:
-        assert self.wire is not None
-        asked_on = self._asked_on.get(request.token, self.wire)
-        self._asked_on[request.token] = self.wire
-        if asked_on.identity != self.wire.identity and not asked_on.transport.is_gone:
+        asked_on = self._asked_on.get(request.token, self.speaking)
+        self._asked_on[request.token] = self.speaking
+        if asked_on.identity != self.speaking.identity and not asked_on.transport.is_gone:
             request.runs_once = False  # to the broker these are two clients
         super().say_request(request, frames, is_repeatable=is_repeatable)
 
     def do_own(self) -> None:
         """Cancel something, or request the list of services or workers."""
-        assert self.wire is not None
         chance = self.world.chance
         if self._tokens and chance.random() < 0.7:
             rid = chance.choice(sorted(self._tokens)[-10:])
             word = [b"CANCEL", self._services[rid], rid] if chance.random() < 0.8 else [b"REJECT", rid, b"too late"]
             self.world.ledger.requests[self._tokens[rid]].may_miss_answer = True
-            self.wire.say(self._frames(*word))
+            self.speaking.say(self._frames(*word))
         else:
-            self.wire.say(self._frames(chance.choice((b"SERVICES", b"WORKERS"))))
+            self.speaking.say(self._frames(chance.choice((b"SERVICES", b"WORKERS"))))
 
     def show_life(self) -> None:
-        assert self.wire is not None
-        self.wire.say(self._frames(self.world.chance.choice((b"PING", b"HEARTBEAT"))))
+        self.speaking.say(self._frames(self.world.chance.choice((b"PING", b"HEARTBEAT"))))
 
     def connected(self) -> None:
         if self.kind == "newborn":  # the original sends unanswered requests again
@@ -116,8 +113,7 @@ class EbusWorker(SimWorker):
         wire.say([b"", FROM_WORKER, *frames] if self.shape == "framed" else [FROM_WORKER, *frames])
 
     def arrive(self) -> None:
-        assert self.wire is not None
-        self._say(self.wire, b"READY", *([] if self.shape == "short" else [b"null"]), self._service)
+        self._say(self.speaking, b"READY", *([] if self.shape == "short" else [b"null"]), self._service)
 
     def beat(self, wire: Wire) -> None:
         self._say(wire, b"HEARTBEAT")

@@ -60,7 +60,6 @@ class EmqpClient(SimClient):
 
     def do_own(self) -> None:
         """Add or remove a schedule. Its jobs carry no token: no client waits for them."""
-        assert self.wire is not None
         chance = self.world.chance
         self._schedules += 1
         body = json.dumps(["run", {"schedule": f"s.{self.name}.{chance.randint(1, 3)}"}]).encode()
@@ -73,11 +72,10 @@ class EmqpClient(SimClient):
         command = b"SCHEDULE" if chance.random() < 0.7 else b"UNSCHEDULE"
         rid = f"{self.name}-s{self._schedules:03d}".encode()
         queue = chance.choice(self.world.plan.queues)
-        self.wire.say([b"", VERSION, command, rid, queue, headers.encode(), interval, body, cron])
+        self.speaking.say([b"", VERSION, command, rid, queue, headers.encode(), interval, body, cron])
 
     def show_life(self) -> None:
-        assert self.wire is not None
-        self.wire.say([b"", VERSION, b"HEARTBEAT", b"hb", b"1.0"])
+        self.speaking.say([b"", VERSION, b"HEARTBEAT", b"hb", b"1.0"])
 
     def on_left(self, wire: Wire, frames: list[bytes]) -> None:
         assert frames[:2] == [b"", VERSION], frames
@@ -123,7 +121,6 @@ class EmqpWorker(SimWorker):
         return Wire(self.world, self, "emqp.worker", f"{self.name}.{self.lives}".encode())
 
     def arrive(self) -> None:
-        assert self.wire is not None
         self._credit, self._is_known = 0, False
         pairs = zip(self._weights, self.queues, strict=True)
         queues = b"[" + b",".join(b'[%d,"%s"]' % pair for pair in pairs) + b"]"
@@ -132,7 +129,7 @@ class EmqpWorker(SimWorker):
             "bytes": [queues, b"worker", b"bytes"],
             "document": [self.queues[0]],
         }
-        self.wire.say([b"", VERSION, b"INFORM", self.wire.identity, *shapes[self.shape]])
+        self.speaking.say([b"", VERSION, b"INFORM", self.speaking.identity, *shapes[self.shape]])
 
     def beat(self, wire: Wire) -> None:
         wire.say([b"", VERSION, b"HEARTBEAT", b"hb", b"1.0"])

@@ -30,8 +30,7 @@ class PingpongClient(SimClient):
         return wire
 
     def ask(self, token: str, queue: bytes, body: bytes) -> None:
-        assert self.wire is not None
-        self._asked[self.wire.number].append(token)
+        self._asked[self.speaking.number].append(token)
         request = Request(token, self.name, takes_one_answer=self.is_req)
         if self.kind == "json":
             order = body.removeprefix(b"\xff\xfe ")
@@ -73,8 +72,7 @@ class PingpongWorker(SimWorker):
         return Wire(self.world, self, "pingpong.worker", identity)
 
     def arrive(self) -> None:
-        assert self.wire is not None
-        self._say(self.wire, b"PING" if self.shape == "json" else b"READY")
+        self._say(self.speaking, b"PING" if self.shape == "json" else b"READY")
 
     def _say(self, wire: Wire, word: bytes) -> None:
         wire.say([b'{"status":"%s"}' % word] if self.shape == "json" else [b"", word])

@@ -27,9 +27,8 @@ class RqClient(SimClient):
         return wire
 
     def ask(self, token: str, queue: bytes, body: bytes) -> None:
-        assert self.wire is not None
         chance = self.world.chance
-        live = self._live[self.wire.number]
+        live = self._live[self.speaking.number]
         number = 2**32 - 1 if self.kind == "wide" else 0
         while number in live:
             number += -1 if self.kind == "wide" else 1
@@ -47,13 +46,11 @@ class RqClient(SimClient):
         self.say_request(request, [risp.CLEAR, *pieces, risp.REQUEST])
 
     def do_own(self) -> None:
-        assert self.wire is not None
         queue = self.world.chance.choice(self.world.plan.queues)
-        self.wire.say([risp.CLEAR, risp.queue(queue), risp.payload(b"news"), risp.BROADCAST])
+        self.speaking.say([risp.CLEAR, risp.queue(queue), risp.payload(b"news"), risp.BROADCAST])
 
     def show_life(self) -> None:
-        assert self.wire is not None
-        self.wire.say([risp.PING])
+        self.speaking.say([risp.PING])
 
     def on_left(self, wire: Wire, frames: list[bytes]) -> None:
         name, ledger = frames[0], self.world.ledger
@@ -95,7 +92,6 @@ class RqWorker(SimWorker):
         return Wire(self.world, self, "rq", b"")
 
     def arrive(self) -> None:
-        assert self.wire is not None
         self._names, self._taken, self._noreply, self._confirmed = {}, {}, set(), set()
         is_spectator = self.shape == "spectator" and not self.is_healing
         for name in self.queues:
@@ -103,7 +99,7 @@ class RqWorker(SimWorker):
             pieces = [risp.queue(name), risp.most(self.slots), risp.priority(rank)]
             if self.shape == "exclusive" and not self.is_healing:
                 pieces.insert(0, risp.EXCLUSIVE)
-            self.wire.say([risp.CLEAR, *pieces, risp.CONSUME])
+            self.speaking.say([risp.CLEAR, *pieces, risp.CONSUME])
 
     def on_left(self, wire: Wire, frames: list[bytes]) -> None:
         if frames[0] == b"REQUEST":

@@ -57,13 +57,11 @@ class Scale0Client(SimClient):
         self.say_request(request, message(b"TASK", header, body, is_req=self.is_req))
 
     def do_own(self) -> None:
-        assert self.wire is not None
         header: dict[str, object] = {"config_type": self.world.chance.choice(("JSON", "XML", "ZFL", "YAML"))}
-        self.wire.say(message(b"CONNECT", header))
+        self.speaking.say(message(b"CONNECT", header))
 
     def show_life(self) -> None:
-        assert self.wire is not None
-        self.wire.say(message(b"PING", {"time": now_s(self.world)}))
+        self.speaking.say(message(b"PING", {"time": now_s(self.world)}))
 
     def on_left(self, wire: Wire, frames: list[bytes]) -> None:
         assert (frames[0] == b"") == (wire.socket_type == b"REQ"), "an answer has the shape of its question"
@@ -92,12 +90,11 @@ class Scale0Worker(SimWorker):
         return Wire(self.world, self, "scale0.worker", identity, b"REQ" if self.is_req else b"DEALER")
 
     def arrive(self) -> None:
-        assert self.wire is not None
         self._credit, self._version = 0, None
         if self.world.chance.random() < 0.5:
-            self._connect_again(self.wire)
+            self._connect_again(self.speaking)
         else:
-            self._ping(self.wire)
+            self._ping(self.speaking)
 
     def _connect_again(self, wire: Wire) -> None:
         kind = self.world.chance.choice(("JSON", "XML", "ZFL"))

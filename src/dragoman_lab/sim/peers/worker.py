@@ -86,6 +86,12 @@ class SimWorker:
     # -- its connection -------------------------------------------------------------------------------------------------
 
     @property
+    def speaking(self) -> Wire:
+        """Its connection, which it has."""
+        assert self.wire is not None
+        return self.wire
+
+    @property
     def is_healing(self) -> bool:
         return self.world.is_healing
 
