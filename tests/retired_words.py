@@ -17,7 +17,7 @@ KINDS = {".py", ".md", ".html", ".js", ".toml"}
 HISTORY = ROOT / "docs" / "decisions"
 
 RETIRED = {
-    "Tongue": "DialectProfile",
+    "Tongue": "DialectDescription",
     "Wish": "CallOptions",
     "Berth": "WorkerConnection",
     "SidePost": "WorkerSession",
