@@ -1,4 +1,4 @@
-"""What the journal no longer keeps is told from the lake, in the journal's own words."""
+"""What the journal no longer keeps is read from the lake, in the journal's own words."""
 
 from __future__ import annotations
 
@@ -177,10 +177,10 @@ def test_another_lake_is_named_by_the_command_the_settings_or_the_broker(
     command = ["trace", str(whole[0]["message_no"]), "--data", str(trimmed)]
     assert run(command) == TraceNotFound.exit_code
     assert run([*command, "--lake", str(data / "lake")]) == 0
-    assert "told from the lake" in capfd.readouterr().out
+    assert "read from the lake" in capfd.readouterr().out
     monkeypatch.setenv("DRAGOMAN_LAKE__ROOT", str(data / "lake"))
     assert run(command) == 0
-    assert "told from the lake" in capfd.readouterr().out
+    assert "read from the lake" in capfd.readouterr().out
     elsewhere = data.parent / "elsewhere"
     broker = new_broker("lake.mode=on", f"lake.root={elsewhere}").start()
     wait_for("its lake", elsewhere.is_dir, 60)
@@ -199,7 +199,7 @@ def test_the_command_says_that_facts_came_from_the_lake(
     assert run(["trace", str(whole[0]["message_no"]), "--data", str(trimmed)]) == 0
     out = capfd.readouterr().out
     assert "accepted" in out
-    assert "told from the lake" in out
+    assert "read from the lake" in out
 
 
 def test_an_unreadable_lake_is_reported_and_the_rest_is_shown(

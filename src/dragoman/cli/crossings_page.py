@@ -14,13 +14,13 @@ from dragoman.model.words import DIALECT_NAMES
 HEAD = """\
 # Crossings
 
-A client of any dialect reaches a worker of any other: a queue is one line, whoever puts messages in and whoever takes them out.
+A client of any dialect reaches a worker of any other: a queue is one line, whatever dialect its clients and workers speak.
 Only the body is carried to the worker and only its answer back, byte for byte; all else crosses when both dialects have a word
 for it, or when the broker can do it by itself. This page is made from the declarations in the dialects' descriptions, which the SDK's
 refusals and the tests in `tests/crossings` use as well: `make docs` rewrites it.
 
 **Names.** A queue is a `service` in Scale0 and EBUS. The ping-pong dialogue has one queue, `pingpong.queue`: its workers are reached by
-that name, and its clients reach whoever serves it. A topic is a `channel` in EBUS and a queue in RQ.
+that name, and its clients reach every worker that serves it. A topic is a `channel` in EBUS and a queue in RQ.
 
 **Bodies.** The broker never looks into one. A program that expects JSON, or EventMQ's job form, must be sent that, whatever the
 client speaks. Where a worker's dialect cannot carry a body (a ping-pong job that reads `PONG`, say), the message waits for another worker, or is
@@ -33,9 +33,9 @@ News crosses by name: an eMQP PUBLISH to a topic, an EBUS message on a channel a
 published in any of these reaches, at once and at most once,
 
 - eMQP and EBUS subscribers whose subscription is a prefix of the name;
-- RQ consumers of the queue of exactly that name, whatever their priority (with priority 0 they hear nothing else).
+- RQ consumers of the queue of exactly that name, whatever their priority (with priority 0 they receive nothing else).
 
-Nothing is left behind for those who come later, and nobody is told how many heard it.
+Nothing is kept for later subscribers, and the publisher does not learn how many received it.
 """
 
 

@@ -91,7 +91,7 @@ def job_body(job: str, data: bytes) -> bytes:
 def send(queue: str, body: str | None, job: str | None, wait: float, as_json: bool, **options: Any) -> None:
     """Send a message with BODY (text, @FILE, or - for stdin) to QUEUE and print its id.
 
-    Done when the broker has kept it at its durability; nobody need serve the queue yet.
+    Returns once the message is stored at the broker's durability. The queue need not have a worker yet.
     """
     data = read_body(body, job)
     address = address_of(options["url"], options["data"])
@@ -156,7 +156,7 @@ def refusal(value: bytes) -> JobFailed | Refused:
 def publish(topic: str, body: str | None, url: str | None, data: Path, as_json: bool) -> None:
     """Publish BODY (text, @FILE, or - for stdin) to TOPIC.
 
-    It reaches whoever subscribes at that moment; nobody is no error, and nothing is kept.
+    It reaches those who are subscribed at that moment. It is not an error if there are none, and nothing is kept.
     """
     address = address_of(url, data)
     publish_one(address, topic, read_body(body, None))

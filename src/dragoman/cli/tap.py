@@ -24,12 +24,14 @@ FRAME_SHOWN_MAX: Final = 120
 
 @click.command()
 @click.option(
-    "--listener", "listeners", multiple=True, metavar="NAME", help="Only this one; may be said several times."
+    "--listener", "listeners", multiple=True, metavar="NAME", help="Only this one; may be given several times."
 )
 @click.option(
     "--peer", default="", metavar="ADDR", help="Only peers at this address (or its beginning), or of this identity."
 )
-@click.option("--command", default="", metavar="WORD", help="Only messages that say this word, as READY or REQUEST.")
+@click.option(
+    "--command", default="", metavar="WORD", help="Only messages with this command, such as READY or REQUEST."
+)
 @click.option(
     "--record",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -53,7 +55,7 @@ def tap(
 ) -> None:
     """Watch what crosses the listeners of a running broker, decoded, until interrupted.
 
-    ▶ is what a peer says, ◀ what the broker says. A broker that nobody watches does nothing for it.
+    ▶ marks messages from a peer, ◀ messages from the broker. Without a tap the broker does no work for it.
     """
     args = {"listeners": list(listeners), "peer": peer, "command": command}
     size_max = 0 if record is not None or as_json else SHOWN_SIZE_MAX

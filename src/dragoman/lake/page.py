@@ -13,7 +13,7 @@ from dragoman.lake import schema
 HEAD: Final = """\
 # The lake
 
-The journal's [facts](facts.md) as Parquet files, for whoever wants all of them at once: Spark, DuckDB, Polars, pandas. One row per
+The journal's [facts](facts.md) as Parquet files, for readers of all of them at once: Spark, DuckDB, Polars, pandas. One row per
 fact. `dragoman up` writes it while it runs, through a process of its own (the sealer), where pyarrow is installed (`pip install
 'dragoman[lake]'`) and `lake.mode` is not `off`; `dragoman seal` does it by hand. Settings are in the section `lake` of
 [config.md](config.md).
@@ -32,7 +32,7 @@ directory, or an address that pyarrow's file systems take (`s3://`, `gs://`, `ab
 
 - Files have the mode `lake.file_mode` (0640) and directories `lake.directory_mode` (0750), whatever the broker's umask is: a program of
   another user of the broker's group reads the lake and nothing else. Directories that were there before keep their mode.
-- A file is **dense**: it holds every fact of its broker from its first lsn to its last, in order. So its name tells its rows.
+- A file is **dense**: it holds every fact of its broker from its first lsn to its last, in order. So its name gives its number of rows.
 - All its facts happened on its **date** (UTC, of the column `at`).
 - A file is there **whole or not at all**: it is written under a name that begins with `_tmp-`, synced and renamed; in an object store,
   which has no rename, the upload of an object is atomic. Pass over names that begin with `_` or `.`, as Spark and Arrow do. Names of any

@@ -75,7 +75,7 @@ def replay_peer(
 ) -> int:
     """Play the peers of recording FILE against a running broker and report the first divergence.
 
-    The peers say what they said, in that order. What the broker says to each must be what was recorded, but for signs of life, ids
+    The peers send what they sent, in that order. What the broker sends to each must be what was recorded, except heartbeats, ids
     that the broker chooses, and instants. Exit code 1 when it is not.
     """
     entries = captures.read(file)

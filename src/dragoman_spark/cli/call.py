@@ -113,7 +113,9 @@ _OPTIONS: Final = (
         "--master", metavar="URL", help="The Spark cluster, as spark://HOST:7077 or yarn.  [default: local[*]]"
     ),
     click.option("--remote", metavar="URL", help="A Spark Connect server, as sc://HOST:15002."),
-    click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark's; may be said several times."),
+    click.option(
+        "--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark's; may be given several times."
+    ),
     click.option(
         "--format",
         type=click.Choice(["parquet", "delta"]),

@@ -27,7 +27,7 @@ JOURNAL = "journal"
     "--peer",
     default="",
     metavar="PEER",
-    help="From a client of this identity, or in the hands of this worker: its identity, its address or its number (w1.17).",
+    help="From a client of this identity, or leased to this worker: its identity, its address or its number (w1.17).",
 )
 @click.option(
     "--state", default="", metavar="STATE", help="open, ended, or one end: done, rejected, expired or cancelled."
@@ -37,7 +37,9 @@ JOURNAL = "journal"
     "--from", "from_", metavar="INSTANT", help="2026-03-02T14:03, 14:03 or -15m. Default: the oldest kept fact."
 )
 @click.option("--to", metavar="INSTANT", help="As --from. Default: now.")
-@click.option("--before", type=click.IntRange(1), metavar="LSN", help="Go on from here, as the page before said.")
+@click.option(
+    "--before", type=click.IntRange(1), metavar="LSN", help="Continue from this lsn, which the page before printed."
+)
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="Show so many.")
 @data_option
 @json_option
@@ -55,7 +57,7 @@ def find(
 ) -> None:
     """List messages of the journal, open and ended, the newest first.
 
-    What is said must all match. The time is that of the message's acceptance or, where an end is asked for, of that; with a worker as
+    All filters must match. The time is that of the message's acceptance or, where an end is asked for, of that; with a worker as
     peer, that of its work. Reads the journal's files: works beside a running broker and without one.
 
     Example: dragoman find --queue mail --state rejected --from -2h

@@ -128,7 +128,7 @@ def print_life(life: Life) -> None:
     if from_lake:
         lsns = f"{from_lake[0]} to {from_lake[-1]}" if len(from_lake) > 1 else str(from_lake[0])
         print_lines(
-            [f"the journal no longer keeps {count_of(len(from_lake), 'fact')} of these ({lsns}): told from the lake"]
+            [f"the journal no longer keeps {count_of(len(from_lake), 'fact')} of these ({lsns}): read from the lake"]
         )
     if not life.is_begun:
         print_lines(["its beginning is older than what is kept"])
@@ -185,8 +185,8 @@ def note(fact: dict[str, Any]) -> str:
 def explain(what: str, lake: str | None, data: Path, as_json: bool) -> None:
     """Say why a message, a queue or a worker is not moving.
 
-    A word that is the id of a message and the name of a queue means the message: `queue:NAME` and `worker:ID` say which is meant. How a message
-    ended that is settled already, the journal or the lake tells; how a worker went (by its number, as w1.17), the journal.
+    A word that is the id of a message and the name of a queue means the message; `queue:NAME` and `worker:ID` are explicit. How a settled
+    message ended is read from the journal or the lake; how a worker left (by its number, as w1.17), from the journal.
     """
     from dragoman.cli.admin_client import ask
 

@@ -25,7 +25,7 @@ BROKER_FILE: Final = "broker.json"  # the last file that the broker removes
 def cancel(id_: str, data: Path, as_json: bool) -> None:
     """End message ID (its client's id, or its number) wherever it is in its life.
 
-    A client that waits for its answer is told. A worker that holds it goes on, and its answer is dropped.
+    A client that waits for its answer is notified. A worker that holds it goes on, and its answer is dropped.
     """
     answer = ask(data, "cancel", id=id_)
     was = answer["cancelled"]
@@ -99,7 +99,7 @@ def show(config_file: Path | None, settings: tuple[str, ...], running: bool, dat
     """Print the settings in force as a commented dragoman.toml.
 
     Without --running: what `dragoman up` with the same file, environment and flags would use. The output is itself a valid
-    file; settings nobody gave are commented out.
+    file; settings with their default value are commented out.
     """
     if running:
         text = str(ask(data, "config")["toml"])

@@ -93,7 +93,7 @@ def retry(ids: tuple[str, ...], every: bool, data: Path, as_json: bool, **which:
 @data_option
 @json_option
 def drop(ids: tuple[str, ...], every: bool, data: Path, as_json: bool, **which: Any) -> None:
-    """End quarantined messages for good; the journal still tells of them."""
+    """End quarantined messages for good; their facts stay in the journal."""
     check_which(ids, which, every)
     with progress_bar("dropping", as_json) as progress:
         answer = ask(data, "quarantine_drop", progress, ids=ids, all=every, **which)

@@ -28,19 +28,19 @@ DEFAULTS: Final = EbusSettings()
 SETTINGS: Final = [
     DialectSetting(
         "stales_s",
-        "A request whose client does not say `stales ms` expires after so long, waiting or running.",
+        "A request without `stales ms` expires after so long, waiting or running.",
         above_zero=True,
     ),
     DialectSetting("heartbeat_s", "The broker sends its workers HEARTBEAT this often. 0 = only in answer to PING."),
     DialectSetting("ping_s", "A silent worker is sent PING this often.", above_zero=True),
     DialectSetting(
         "pings_max",
-        'A worker that has let so many PINGs pass is sent away ("no heartbeat") and its requests go to others.',
+        'A worker that did not answer so many PINGs is disconnected ("no heartbeat") and its requests go to others.',
         most=10**6,
     ),
     DialectSetting(
         "worker_requests_max",
-        "Requests one worker has out at most. One that says a smaller number in its READY has that.",
+        "The most requests one worker holds. A smaller number in its READY counts instead.",
         least=1,
         most=100_000,
     ),

@@ -93,7 +93,7 @@ DESCRIPTION: Final = DialectDescription(
         ),
         (features.REASON, "the whole error value"),
         (features.RETRIES, "a failure uses one up, too, unless the client is an rq source"),
-        (features.TIMEOUT, "told by `timeout:seconds`, if the client said it in eMQP"),
+        (features.TIMEOUT, "sent as `timeout:seconds`, if the client set it in eMQP"),
         (features.HEADERS, "the header frame as it came"),
         (features.TRACE, "`traceparent:…` in the header frame"),
     ],

@@ -50,13 +50,13 @@ SETTINGS: Final = [
     DialectSetting(
         "remote_stop",
         "DISCONNECT on the admin port (EventMQ's `emq-cli shutdown`) stops the broker. false = it is answered with the name of this "
-        "setting. Everybody who reaches the port may say it.",
+        "setting. Every peer that can reach the port may send it.",
     ),
     DialectSetting("default_queue", "The queue meant by an empty name.", reloadable=False),
     DialectSetting("default_weight", "The weight of a queue that INFORM gives none.", reloadable=False, most=10**9),
     DialectSetting(
         "timeout_grace_s",
-        "Added to a job's own timeout on EventMQ's workers, which say up to 2 s late that it ran out.",
+        "Added to a job's own timeout on EventMQ's workers, which report a timeout up to 2 s late.",
     ),
     DialectSetting(
         "original_timeout_s",

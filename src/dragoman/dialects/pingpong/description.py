@@ -38,7 +38,7 @@ DESCRIPTION: Final = DialectDescription(
         (features.REPLY, "the next frame that is no word of control (json: SUCCESS)"),
         (features.REFUSAL, "json form only: ERROR, a failure, tried again while there are retries"),
         (features.REASON, "json form only: `msg` of the ERROR"),
-        (features.RETRIES, "a failure, said in the json form, uses one up, too, unless the client is an rq source"),
+        (features.RETRIES, "a failure reported in the json form uses one up, too, unless the client is an rq source"),
     ],
     settings_about="The ping-pong dialogue; defaults are the original's. All its workers serve one queue.",
     one_job=True,

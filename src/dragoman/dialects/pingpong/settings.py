@@ -25,18 +25,18 @@ SETTINGS: Final = [
     DialectSetting("queue", "The queue of its clients and workers.", reloadable=False),
     DialectSetting(
         "form",
-        "How jobs are worded for workers; auto goes by what a worker says, and is plain until then.",
+        "The form of jobs for workers; auto follows the form of a worker's messages, and is plain until then.",
         reloadable=False,
         codes={word: code for code, word in enumerate(FORM_NAMES)},
     ),
     DialectSetting(
         "worker_expire_s",
-        "An idle worker silent for so long gets no job before it speaks again. A busy one may be silent.",
+        "An idle worker silent for so long gets no job before it sends something. A busy one may be silent.",
         above_zero=True,
     ),
     DialectSetting(
         "send_exit",
-        "Tell workers EXIT when the broker drains or the operator dismisses one. Only workers that follow the document "
+        "Send workers EXIT when the broker drains or the operator dismisses one. Only workers that follow the document "
         "end then; the original's take it for a job.",
     ),
 ]

@@ -60,7 +60,7 @@ DESCRIPTION: Final = DialectDescription(
     ],
     worker_words=[
         (features.REPLY, "REPLY"),
-        (features.HANDOVER, "said when the consumer says DELIVERED"),
+        (features.HANDOVER, "sent when the consumer sends DELIVERED"),
         (features.RETRIES, "UNDELIVERED, which gives the message back to other consumers, uses one up, too"),
     ],
     settings_about="RQ over RISP; defaults are the original's own where it has any.",

@@ -26,10 +26,10 @@ class RqSettings:
 
 DEFAULTS: Final = RqSettings()
 SETTINGS: Final = [
-    DialectSetting("ping_s", "A node not heard of for so long is sent PING.", above_zero=True),
+    DialectSetting("ping_s", "A node that is silent for so long is sent PING.", above_zero=True),
     DialectSetting(
         "pong_s",
-        "A node that says nothing for so long after PING is idle: it keeps what it holds and gets no new work until it speaks.",
+        "A node that sends nothing for so long after PING is idle: it keeps its leases and gets no new work until it sends something.",
         above_zero=True,
     ),
     DialectSetting(

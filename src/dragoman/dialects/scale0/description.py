@@ -38,7 +38,7 @@ DESCRIPTION: Final = DialectDescription(
             "scale0.publish",
             8,
             8082,
-            "what Scale0's newest broker tells all its workers, who listen with SUB sockets",
+            "broadcasts of Scale0's newest broker to all its workers, which subscribe with SUB sockets",
             output=BROADCASTS,
         ),
     ],

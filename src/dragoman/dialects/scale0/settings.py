@@ -36,26 +36,24 @@ SETTINGS: Final = [
     ),
     DialectSetting(
         "heartbeat_s",
-        "The heartbeat interval of workers that say none, unless the configuration has default_heartbeat_interval.",
+        "The heartbeat interval of workers that give none, unless the configuration has default_heartbeat_interval.",
         above_zero=True,
     ),
     DialectSetting(
-        "heartbeats_missed", "A worker silent for so many of its intervals leaves the line.", least=1, most=1000
+        "heartbeats_missed", "A worker silent for so many of its intervals gets no work.", least=1, most=1000
     ),
-    DialectSetting(
-        "skew_s", "A peer whose `time` is further than this from the broker's clock is told so (503) and not served."
-    ),
+    DialectSetting("skew_s", "A peer whose `time` is further than this from the broker's clock is refused (503)."),
     DialectSetting(
         "offences_max",
-        "Messages that mean nothing here, within ban_s, before their sender is held for hostile (444).",
+        "Invalid messages within ban_s after which their sender counts as hostile (444).",
         least=1,
         most=10**9,
     ),
-    DialectSetting("ban_s", "So long a hostile peer is not heard."),
-    DialectSetting("broadcast_s", "The newest original's broadcast says PING this often.", above_zero=True),
+    DialectSetting("ban_s", "How long messages of a hostile peer are ignored."),
+    DialectSetting("broadcast_s", "How often PING is broadcast, as by the newest original.", above_zero=True),
     DialectSetting(
         "look_s",
-        "The other brokers of the configuration are looked at this often: who does not answer is not recommended, and "
-        "who tells its load is known by that. 0 = never.",
+        "How often the other brokers of the configuration are probed: one that does not answer is not recommended, and a "
+        "reported load is used. 0 = never.",
     ),
 ]

@@ -63,7 +63,7 @@ FLAGS: Final = {
     "guaranteed": "not settled before a success: failures and timeouts are tried again, and when retries run out it is quarantined",
     "no_haste": "of a schedule: the first run waits for the first due instant",
     "keep_same": "of a schedule: the same one again changes nothing",
-    "expires_held": "it expires in a worker's hands, too; with `handover_wanted`, only until its client was told of the hand-over",
+    "expires_held": "it also expires while leased; with `handover_wanted`, only until its client was notified of the hand-over",
     "failure_final": "a failed answer is its end, whatever retries it has: those are for workers that die, hang or return it",
 }
 
@@ -74,7 +74,7 @@ REASONS: Final = {
     "failed": "the worker answered that it failed",
     "timed_out": "the attempt outlived its time bound",
     "worker_lost": "the worker went without a word: its connection ended or it fell silent",
-    "worker_left": "the worker had said goodbye before, or the operator had sent it away",
+    "worker_left": "the worker had signed off, or the operator had sent it away",
     "returned": "the worker gave it back",
     "retries_used_up": "the last of several attempts failed",
     "past_expiry": "it expired before a worker could have it",
@@ -85,13 +85,13 @@ REASONS: Final = {
     "workers_died": "as many distinct workers as `queues.quarantine_after` says died holding it",
     "broker_started": "the broker started anew",
     "heartbeat_lost": "of a worker: silent for too long",
-    "connection_ended": "of a worker: its connection ended without a goodbye, or with work still in its hands",
+    "connection_ended": "of a worker: its connection ended without signing off, or while it held leases",
     "protocol_fault": "of a peer: it broke its protocol",
     "refused_by_worker": "the worker would not take it",
     "answered_late": "an earlier holder answered while another one held it: the first answer wins",
     "dropped": "the operator dropped it from quarantine",
     "superseded": "something newer took its place",
-    "broker_stopped": "the broker stopped, and its client was told that nothing will come of it",
+    "broker_stopped": "the broker stopped, and its client was notified that there will be no answer",
     "damaged": "its record cannot be read from the journal, or is not what was written",
 }
 
@@ -109,7 +109,7 @@ REFUSALS: Final = {
     "WRONG_STATE": "it is not in a state that allows this",
     "TOO_MANY_QUEUES": "as many queues as the limit allows",
     "TOO_MANY_SCHEDULES": "as many schedules as the limit allows",
-    "INEXPRESSIBLE": "no worker of the queue can be told this body",
+    "INEXPRESSIBLE": "no worker of the queue can be sent this body",
     "QUEUE_CLOSED": "the queue is being drained",
     "TOO_MANY_SERVED": "a worker names more queues than one worker may serve",
     "MEMORY_FULL": "open messages take as much memory as the broker may use",

@@ -16,7 +16,7 @@ JOURNAL: Final = JournalSettings(directory="")
 
 @dataclass(frozen=True, slots=True)
 class JournalConfig:
-    """What the broker keeps, and how sure it is of it."""
+    """What the broker stores, and how durably."""
 
     durability: Literal["memory", "os", "disk"] = setting(
         unchanged(JOURNAL, "durability"),
@@ -50,8 +50,8 @@ class JournalConfig:
     scrub_rate: int = setting(
         unchanged(JOURNAL, "scrub_rate"),
         kinds.size(0),
-        "Bytes a second of sealed journal files that are proved again in the background, so that damage is found before somebody needs "
-        "them. 0 = never.",
+        "Bytes a second of sealed journal files that are proved again in the background, so that damage is found before the data is "
+        "needed. 0 = never.",
     )
     scrub_interval_s: float = setting(
         whole_seconds(JOURNAL, "scrub_interval_s"), kinds.seconds(1.0), "How often all of them are proved, at most."
@@ -86,7 +86,7 @@ class LakeConfig:
         5.0, kinds.seconds(more_than_zero=True), "The longest a committed fact waits for the lake."
     )
     rows_max: int = setting(
-        250_000, kinds.integer(1000), "Facts in one file of `incoming`; as many make it written before its time."
+        250_000, kinds.integer(1000), "Facts in one file of `incoming`; with so many it is written at once."
     )
     incoming_keep_s: float = setting(
         86_400.0,

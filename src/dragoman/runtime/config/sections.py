@@ -29,7 +29,7 @@ CORE: Final = CoreSettings()
 
 @dataclass(frozen=True, slots=True)
 class OtelConfig:
-    """Traces of messages for an OpenTelemetry collector; told by a process of its own, which is not there without an endpoint."""
+    """Traces of messages for an OpenTelemetry collector, exported by a child process that runs only if an endpoint is set."""
 
     endpoint: str = setting(
         "",
@@ -37,7 +37,7 @@ class OtelConfig:
         "A collector that takes OTLP over HTTP; /v1/traces is put behind it. Empty = no traces.",
     )
     headers: tuple[tuple[str, str], ...] = setting(
-        (), kinds.secret_headers(), "What every request to the collector carries: the key of a hosted one."
+        (), kinds.secret_headers(), "Headers of every request to the collector, such as an API key."
     )
     service_name: str = setting("dragoman", kinds.name(), "The `service.name` of the spans.")
     sample_ratio: float = setting(
@@ -46,24 +46,22 @@ class OtelConfig:
         "The share of messages that is traced, chosen by their numbers. A client's `traceparent` decides for its own messages.",
     )
     interval_s: float = setting(
-        1.0, kinds.seconds(more_than_zero=True), "The longest a finished span waits for others to go with."
+        1.0, kinds.seconds(more_than_zero=True), "The longest a finished span waits to be sent with others."
     )
-    spans_max: int = setting(
-        512, kinds.integer(1, 10_000), "Spans in one request; as many make it sent before its time."
-    )
+    spans_max: int = setting(512, kinds.integer(1, 10_000), "Spans in one request; with so many it is sent at once.")
     open_max: int = setting(
         limits.OTEL_OPEN_MAX,
         kinds.integer(0),
-        "Open messages whose client's trace is remembered; of more, spans are made from the fact that closes them alone.",
+        "Open messages whose client's trace is remembered; beyond it, spans are made only from the fact that closes a message.",
     )
     compression: Literal["none", "gzip"] = setting(
-        "none", kinds.one_of("none", "gzip"), "How requests are packed: gzip for a collector behind a thin line."
+        "none", kinds.one_of("none", "gzip"), "Compression of requests: gzip for a collector behind a slow link."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class LimitsConfig:
-    """What peers may take from the broker; memory is bounded by these."""
+    """Limits on what peers may use; they bound the broker's memory."""
 
     connections_max: int = setting(
         10_000,
@@ -134,7 +132,7 @@ class LimitsConfig:
 
 @dataclass(frozen=True, slots=True)
 class QueuesConfig:
-    """How queues treat their messages when the client does not say."""
+    """Defaults for messages whose client sets nothing else."""
 
     head_max: int = setting(
         unchanged(CORE, "head_max"),
@@ -145,7 +143,7 @@ class QueuesConfig:
     timeout_s: float = setting(
         nanoseconds(CORE, "timeout_ns"),
         kinds.seconds(),
-        "Hard bound on one attempt, whatever the worker says. 0 = no limit.",
+        "Hard bound on one attempt, whatever the worker sends. 0 = no limit.",
         reloadable=True,
     )
     backoff_initial_s: float = setting(
@@ -160,7 +158,7 @@ class QueuesConfig:
     quarantine_after: int = setting(
         unchanged(CORE, "quarantine_after"),
         kinds.integer(0),
-        "A message whose holders died this often (distinct workers) is set aside with the evidence. 0 = never.",
+        "A message whose holders died this often (distinct workers) is quarantined with the evidence. 0 = never.",
         reloadable=True,
     )
     starve_turns: int = setting(
@@ -178,8 +176,8 @@ class QueuesConfig:
     forget_s: float = setting(
         nanoseconds(CORE, "forget_ns"),
         kinds.seconds(),
-        "A queue that has no message, no worker, no schedule, no dedupe key and no pause, and was not used for so long, is forgotten (and is made "
-        "anew when somebody names it). Not within the first hour after a start, unless this is shorter. 0 = never.",
+        "A queue that has no message, no worker, no schedule, no dedupe key and no pause, and was not used for so long, is forgotten (and "
+        "created again when it is named). Not within the first hour after a start, unless this is shorter. 0 = never.",
         reloadable=True,
     )
     dedupe_keys_max: int = setting(
@@ -205,7 +203,7 @@ class WorkersConfig:
 
 @dataclass(frozen=True, slots=True)
 class SchedulesConfig:
-    """Messages that come by themselves."""
+    """Messages made by schedules."""
 
     timezone: str = setting(
         unchanged(CORE, "timezone"), kinds.timezone(), "The zone in which cron expressions are read."
@@ -219,7 +217,7 @@ class SchedulesConfig:
 
 @dataclass(frozen=True, slots=True)
 class DrainConfig:
-    """The way out."""
+    """Shutdown."""
 
     limit_s: float = setting(
         30.0, kinds.seconds(), "After SIGTERM, how long workers may finish what they hold.", reloadable=True
@@ -233,7 +231,7 @@ class SecurityConfig:
     insecure: bool = setting(
         False,
         kinds.switch(),
-        "Allow listeners that other machines can reach although nobody is asked who they are.",
+        "Allow listeners that other machines can reach although there is no authentication.",
     )
     legacy_greetings: tuple[str, ...] = setting(
         tuple(f"{described.name}.*" for described in DESCRIPTIONS if described.takes_zmtp1),
@@ -246,15 +244,15 @@ class SecurityConfig:
 
 @dataclass(frozen=True, slots=True)
 class WebConfig:
-    """The web page (listener `http`). Without a token everybody who can reach it is an operator."""
+    """The web page (listener `http`). Without a token everyone who can reach it is an operator."""
 
     token: str = setting(
-        "", kinds.secret(limits.TOKEN_SIZE_MIN), "Who shows it may see and change everything. Empty = no such role."
+        "", kinds.secret(limits.TOKEN_SIZE_MIN), "Its bearer may see and change everything. Empty = no such role."
     )
     read_token: str = setting(
         "",
         kinds.secret(limits.TOKEN_SIZE_MIN),
-        "Who shows it may see everything and change nothing. Empty = no such role.",
+        "Its bearer may see everything and change nothing. Empty = no such role.",
     )
     hosts: tuple[str, ...] = setting(
         (),
@@ -277,12 +275,12 @@ class WebConfig:
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """What the broker says on stderr: its life and its faults, never single messages."""
+    """What the broker logs to stderr: lifecycle and faults, never single messages."""
 
     level: Literal["debug", "info", "warning", "error"] = setting(
         "info",
         kinds.one_of("debug", "info", "warning", "error"),
-        "The least important line that is written.",
+        "The lowest level that is logged.",
         reloadable=True,
     )
     format: Literal["auto", "text", "json"] = setting(
