@@ -187,5 +187,5 @@ def test_a_dialect_has_an_endpoint_for_each_role_of_its_profile(profile: Dialect
     setup = EndpointSetup(b"me", MessageIds(b"-" * 24))
     for role, (name, kind) in kinds.items():
         make = getattr(profile.endpoints(), name, None)
-        assert (make is not None) == (role in profile.ports)
+        assert (make is not None) == (role in profile.by_role)
         assert make is None or isinstance(make(setup), kind)

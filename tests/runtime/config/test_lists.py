@@ -29,8 +29,8 @@ UPSTREAMS = [
 
 @pytest.mark.parametrize(("text", "found"), UPSTREAMS)
 def test_a_list_is_read_alike_from_a_flag_and_from_the_environment(text: str, found: tuple[str, ...]) -> None:
-    assert load(flags=Flags(settings=(f"rq.upstreams={text}",))).rq.upstreams == found
-    assert load(environ={"DRAGOMAN_RQ__UPSTREAMS": text}).rq.upstreams == found
+    assert load(flags=Flags(settings=(f"rq.upstreams={text}",))).dialects["rq"].upstreams == found
+    assert load(environ={"DRAGOMAN_RQ__UPSTREAMS": text}).dialects["rq"].upstreams == found
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_what_is_no_list_is_refused_with_the_settings_name(text: str) -> None:
 def test_a_file_has_a_list_and_nothing_else(tmp_path: Path) -> None:
     file = tmp_path / "dragoman.toml"
     file.write_text('[rq]\nupstreams = ["h:1", "i"]\n')
-    assert load(file).rq.upstreams == ("h:1", "i:13700")
+    assert load(file).dialects["rq"].upstreams == ("h:1", "i:13700")
     file.write_text('[rq]\nupstreams = "h:1"\n')
     with pytest.raises(ConfigError, match=r"rq\.upstreams"):
         load(file)
