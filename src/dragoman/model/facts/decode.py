@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
+from dragoman.model.facts import layout
 from dragoman.model.facts.fields import (
     RecordWalk,
     closed_accepted_ns,
@@ -52,47 +53,6 @@ from dragoman.model.facts.fields import (
     schedule_runs,
     template_at,
 )
-from dragoman.model.facts.layout import (
-    ACCEPTED,
-    CARRIED,
-    CARRIED_RECORD,
-    CHECKPOINT,
-    CLOCK_STEPPED,
-    CLOSED,
-    CLOSED_DUE_NS,
-    CLOSED_HOLDER_NO,
-    DELIVERED,
-    FACT_NAMES,
-    FIRED,
-    KEYED,
-    KIND,
-    LATE,
-    LEASED,
-    NO_DIALECT,
-    NOTED,
-    PAUSED,
-    PUBLISHED,
-    QUARANTINED,
-    QUARANTINED_ATTEMPT,
-    QUARANTINED_DIALECT,
-    QUARANTINED_DIED_WITH,
-    QUARANTINED_LEASED_NS,
-    QUARANTINED_NUMBERS,
-    QUARANTINED_QUEUE_NO,
-    QUARANTINED_WORKER_DIALECT,
-    QUARANTINED_WORKER_NO,
-    QUEUE_FORGOTTEN,
-    QUEUE_NAMED,
-    RELEASED,
-    RELEASED_LEASED_NS,
-    REQUEUED,
-    RESUMED,
-    SCHEDULED,
-    STARTED,
-    UNSCHEDULED,
-    WORKER_JOINED,
-    WORKER_LEFT,
-)
 from dragoman.model.facts.records import read_accepted
 from dragoman.model.facts.texts import claims_of
 from dragoman.model.words import DAMAGED, DIALECT_NAMES, DRAINS, FLAG_NAMES, REASON_NAMES, RQ, STATE_NAMES, shown, word
@@ -100,26 +60,26 @@ from dragoman.model.words import DAMAGED, DIALECT_NAMES, DRAINS, FLAG_NAMES, REA
 
 def decode(records: bytes, at: i64, with_body: bool = False) -> dict[str, object]:
     """Decode the record at `at`."""
-    kind: i64 = records[at + KIND]
-    if kind == ACCEPTED:
+    kind: i64 = records[at + layout.KIND]
+    if kind == layout.ACCEPTED:
         return decode_accepted(records, at, with_body)
-    if kind == LEASED:
+    if kind == layout.LEASED:
         return {
             "fact": "leased",
             "message_no": record_number(records, at),
             "worker_no": leased_worker_no(records, at),
             "attempt": leased_attempt(records, at),
         }
-    if kind == RELEASED:
+    if kind == layout.RELEASED:
         return decode_released(records, at)
-    if kind == CLOSED:
+    if kind == layout.CLOSED:
         return decode_closed(records, at)
-    if kind == CHECKPOINT:
+    if kind == layout.CHECKPOINT:
         return {"fact": "checkpoint", "size": record_size(records, at)}
-    if kind == KEYED:
+    if kind == layout.KEYED:
         return {"fact": "keyed"}  # without the key, which is secret
-    if kind == CARRIED:
-        fields = decode_accepted(records, at + CARRIED_RECORD, with_body)
+    if kind == layout.CARRIED:
+        fields = decode_accepted(records, at + layout.CARRIED_RECORD, with_body)
         fields["fact"] = "carried"
         fields["accepted_ns"] = record_number(records, at)
         return fields
@@ -131,7 +91,7 @@ def decode_block(records: bytes, with_body: bool = False) -> list[dict[str, obje
     found: list[dict[str, object]] = []
     walk = RecordWalk(records)
     while walk.step():
-        if walk.kind != KEYED:
+        if walk.kind != layout.KEYED:
             found.append(decode(records, walk.at, with_body))
     return found
 
@@ -172,12 +132,12 @@ def decode_released(records: bytes, at: i64) -> dict[str, object]:
         "reason": word(REASON_NAMES, released_reason(records, at)),
         "is_death": released_is_death(records, at) == 1,
     }
-    if reaches(records, at, RELEASED_LEASED_NS):
+    if reaches(records, at, layout.RELEASED_LEASED_NS):
         worker_dialect = released_worker_dialect(records, at)
         fields["leased_ns"] = released_leased_ns(records, at)
         fields["queue_no"] = released_queue_no(records, at)
         fields["dialect"] = word(DIALECT_NAMES, released_dialect(records, at))
-        fields["worker_dialect"] = word(DIALECT_NAMES, worker_dialect) if worker_dialect != NO_DIALECT else ""
+        fields["worker_dialect"] = word(DIALECT_NAMES, worker_dialect) if worker_dialect != layout.NO_DIALECT else ""
     return fields
 
 
@@ -199,9 +159,9 @@ def decode_closed(records: bytes, at: i64) -> dict[str, object]:
         "dialect": word(DIALECT_NAMES, closed_dialect(records, at)),
         "worker_dialect": word(DIALECT_NAMES, closed_worker_dialect(records, at)),
     }
-    if reaches(records, at, CLOSED_DUE_NS):
+    if reaches(records, at, layout.CLOSED_DUE_NS):
         fields["due_ns"] = closed_due_ns(records, at)
-    if reaches(records, at, CLOSED_HOLDER_NO):
+    if reaches(records, at, layout.CLOSED_HOLDER_NO):
         fields["holder_no"] = closed_holder_no(records, at)
     return fields
 
@@ -211,32 +171,32 @@ def decode_rarer(records: bytes, at: i64, kind: i64) -> dict[str, object]:
     number: int = record_number(records, at)
     small: int = record_small(records, at)
     text = record_text(records, at)
-    name = word(FACT_NAMES, kind)
-    if kind == STARTED:
+    name = word(layout.FACT_NAMES, kind)
+    if kind == layout.STARTED:
         return {"fact": name, "boot_no": number, "version": shown(text)}
-    if kind == QUEUE_NAMED:
+    if kind == layout.QUEUE_NAMED:
         return {"fact": name, "queue_no": number, "queue": shown(text)}
-    if kind == QUEUE_FORGOTTEN:
+    if kind == layout.QUEUE_FORGOTTEN:
         return {"fact": name, "queue_no": number, "queue": shown(text), "reason": word(REASON_NAMES, small)}
-    if kind == WORKER_JOINED:
+    if kind == layout.WORKER_JOINED:
         return decode_joined(number, small, text)
-    if kind == WORKER_LEFT:
+    if kind == layout.WORKER_LEFT:
         return {"fact": name, "worker_no": number, "reason": word(REASON_NAMES, small)}
-    if kind == DELIVERED:
+    if kind == layout.DELIVERED:
         return {"fact": name, "message_no": number, "worker_no": small}
-    if kind == QUARANTINED:
+    if kind == layout.QUARANTINED:
         return decode_quarantined(number, small, text)
-    if kind == REQUEUED:
+    if kind == layout.REQUEUED:
         fields: dict[str, object] = {"fact": name, "message_no": number}
         if text:
             fields["queue_no"] = small
             fields["dialect"] = word(DIALECT_NAMES, int(text.split()[0]))
         return fields
-    if kind == SCHEDULED:
+    if kind == layout.SCHEDULED:
         return decode_scheduled(number, small, text)
-    if kind == UNSCHEDULED:
+    if kind == layout.UNSCHEDULED:
         return {"fact": name, "schedule_no": number, "reason": word(REASON_NAMES, small)}
-    if kind == FIRED:
+    if kind == layout.FIRED:
         return {
             "fact": name,
             "schedule_no": number,
@@ -245,17 +205,17 @@ def decode_rarer(records: bytes, at: i64, kind: i64) -> dict[str, object]:
             "next_due_ns": fired_next_due_ns(records, at),
             "runs_left": fired_runs_left(records, at),
         }
-    if kind == RESUMED and small == DRAINS:
+    if kind == layout.RESUMED and small == DRAINS:
         return {"fact": name, "queue_no": number, "is_draining": True}
-    if kind == PAUSED or kind == RESUMED:
+    if kind == layout.PAUSED or kind == layout.RESUMED:
         return {"fact": name, "queue_no": number}
-    if kind == PUBLISHED:
+    if kind == layout.PUBLISHED:
         return {"fact": name, "count": number, "topic": shown(text)}
-    if kind == CLOCK_STEPPED:
+    if kind == layout.CLOCK_STEPPED:
         return {"fact": name, "delta_ns": number if small == 1 else -number}
-    if kind == LATE:
+    if kind == layout.LATE:
         return {"fact": name, "worker_no": number, "dialect": word(DIALECT_NAMES, small), "wire_id": shown(text)}
-    if kind == NOTED:
+    if kind == layout.NOTED:
         return {"fact": name, "count": number, "code": shown(text)}
     return {"fact": name, "number": number, "small": small, "text": shown(text)}
 
@@ -295,15 +255,15 @@ def decode_quarantined(number: int, reason: int, text: bytes) -> dict[str, objec
         "fact": "quarantined",
         "message_no": number,
         "reason": word(REASON_NAMES, reason),
-        "died_with": numbers[QUARANTINED_DIED_WITH] if numbers else 0,
+        "died_with": numbers[layout.QUARANTINED_DIED_WITH] if numbers else 0,
     }
-    if len(numbers) == QUARANTINED_NUMBERS:
-        fields["worker_no"] = numbers[QUARANTINED_WORKER_NO]
-        fields["attempt"] = numbers[QUARANTINED_ATTEMPT]
-        fields["leased_ns"] = numbers[QUARANTINED_LEASED_NS]
-        fields["queue_no"] = numbers[QUARANTINED_QUEUE_NO]
-        fields["dialect"] = word(DIALECT_NAMES, numbers[QUARANTINED_DIALECT])
-        fields["worker_dialect"] = word(DIALECT_NAMES, numbers[QUARANTINED_WORKER_DIALECT])
+    if len(numbers) == layout.QUARANTINED_NUMBERS:
+        fields["worker_no"] = numbers[layout.QUARANTINED_WORKER_NO]
+        fields["attempt"] = numbers[layout.QUARANTINED_ATTEMPT]
+        fields["leased_ns"] = numbers[layout.QUARANTINED_LEASED_NS]
+        fields["queue_no"] = numbers[layout.QUARANTINED_QUEUE_NO]
+        fields["dialect"] = word(DIALECT_NAMES, numbers[layout.QUARANTINED_DIALECT])
+        fields["worker_dialect"] = word(DIALECT_NAMES, numbers[layout.QUARANTINED_WORKER_DIALECT])
     if reason == DAMAGED:
         fields["damage"] = shown(quarantined_damage(text))
     return fields
