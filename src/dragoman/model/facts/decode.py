@@ -8,51 +8,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from dragoman.model.facts import layout
-from dragoman.model.facts.fields import (
-    RecordWalk,
-    closed_accepted_ns,
-    closed_attempt,
-    closed_body_size,
-    closed_delivered_ns,
-    closed_dialect,
-    closed_due_ns,
-    closed_first_leased_ns,
-    closed_holder_no,
-    closed_leased_ns,
-    closed_outcome,
-    closed_queue_no,
-    closed_reason,
-    closed_reply_size,
-    closed_worker_dialect,
-    closed_worker_no,
-    fired_message_no,
-    fired_next_due_ns,
-    fired_runs_left,
-    leased_attempt,
-    leased_worker_no,
-    quarantined_damage,
-    quarantined_numbers,
-    reaches,
-    record_number,
-    record_size,
-    record_small,
-    record_text,
-    released_attempt,
-    released_dialect,
-    released_due_ns,
-    released_is_death,
-    released_leased_ns,
-    released_queue_no,
-    released_reason,
-    released_retries_left,
-    released_worker_dialect,
-    released_worker_no,
-    schedule_cron,
-    schedule_interval_ns,
-    schedule_runs,
-    template_at,
-)
+from dragoman.model.facts import fields, layout
 from dragoman.model.facts.records import read_accepted
 from dragoman.model.facts.texts import claims_of
 from dragoman.model.words import DAMAGED, DIALECT_NAMES, DRAINS, FLAG_NAMES, REASON_NAMES, RQ, STATE_NAMES, shown, word
@@ -66,30 +22,30 @@ def decode(records: bytes, at: i64, with_body: bool = False) -> dict[str, object
     if kind == layout.LEASED:
         return {
             "fact": "leased",
-            "message_no": record_number(records, at),
-            "worker_no": leased_worker_no(records, at),
-            "attempt": leased_attempt(records, at),
+            "message_no": fields.record_number(records, at),
+            "worker_no": fields.leased_worker_no(records, at),
+            "attempt": fields.leased_attempt(records, at),
         }
     if kind == layout.RELEASED:
         return decode_released(records, at)
     if kind == layout.CLOSED:
         return decode_closed(records, at)
     if kind == layout.CHECKPOINT:
-        return {"fact": "checkpoint", "size": record_size(records, at)}
+        return {"fact": "checkpoint", "size": fields.record_size(records, at)}
     if kind == layout.KEYED:
         return {"fact": "keyed"}  # without the key, which is secret
     if kind == layout.CARRIED:
-        fields = decode_accepted(records, at + layout.CARRIED_RECORD, with_body)
-        fields["fact"] = "carried"
-        fields["accepted_ns"] = record_number(records, at)
-        return fields
+        fact = decode_accepted(records, at + layout.CARRIED_RECORD, with_body)
+        fact["fact"] = "carried"
+        fact["accepted_ns"] = fields.record_number(records, at)
+        return fact
     return decode_rarer(records, at, kind)
 
 
 def decode_block(records: bytes, with_body: bool = False) -> list[dict[str, object]]:
     """Decode every record of a block, in order, except the key of ids."""
     found: list[dict[str, object]] = []
-    walk = RecordWalk(records)
+    walk = fields.RecordWalk(records)
     while walk.step():
         if walk.kind != layout.KEYED:
             found.append(decode(records, walk.at, with_body))
@@ -98,7 +54,7 @@ def decode_block(records: bytes, with_body: bool = False) -> list[dict[str, obje
 
 def decode_accepted(records: bytes, at: i64, with_body: bool) -> dict[str, object]:
     m = read_accepted(records, at, b"", with_body)
-    fields: dict[str, object] = {
+    fact: dict[str, object] = {
         "fact": "accepted",
         "message_no": m.number,
         "dialect": word(DIALECT_NAMES, m.dialect),
@@ -117,60 +73,60 @@ def decode_accepted(records: bytes, at: i64, with_body: bool) -> dict[str, objec
         "body_size": m.body_size,
     }
     if with_body:
-        fields["body"] = m.body
-    return fields
+        fact["body"] = m.body
+    return fact
 
 
 def decode_released(records: bytes, at: i64) -> dict[str, object]:
-    fields: dict[str, object] = {
+    fact: dict[str, object] = {
         "fact": "released",
-        "message_no": record_number(records, at),
-        "worker_no": released_worker_no(records, at),
-        "attempt": released_attempt(records, at),
-        "retries_left": released_retries_left(records, at),
-        "due_ns": released_due_ns(records, at),
-        "reason": word(REASON_NAMES, released_reason(records, at)),
-        "is_death": released_is_death(records, at) == 1,
+        "message_no": fields.record_number(records, at),
+        "worker_no": fields.released_worker_no(records, at),
+        "attempt": fields.released_attempt(records, at),
+        "retries_left": fields.released_retries_left(records, at),
+        "due_ns": fields.released_due_ns(records, at),
+        "reason": word(REASON_NAMES, fields.released_reason(records, at)),
+        "is_death": fields.released_is_death(records, at) == 1,
     }
-    if reaches(records, at, layout.RELEASED_LEASED_NS):
-        worker_dialect = released_worker_dialect(records, at)
-        fields["leased_ns"] = released_leased_ns(records, at)
-        fields["queue_no"] = released_queue_no(records, at)
-        fields["dialect"] = word(DIALECT_NAMES, released_dialect(records, at))
-        fields["worker_dialect"] = word(DIALECT_NAMES, worker_dialect) if worker_dialect != layout.NO_DIALECT else ""
-    return fields
+    if fields.reaches(records, at, layout.RELEASED_LEASED_NS):
+        worker_dialect = fields.released_worker_dialect(records, at)
+        fact["leased_ns"] = fields.released_leased_ns(records, at)
+        fact["queue_no"] = fields.released_queue_no(records, at)
+        fact["dialect"] = word(DIALECT_NAMES, fields.released_dialect(records, at))
+        fact["worker_dialect"] = word(DIALECT_NAMES, worker_dialect) if worker_dialect != layout.NO_DIALECT else ""
+    return fact
 
 
 def decode_closed(records: bytes, at: i64) -> dict[str, object]:
-    fields: dict[str, object] = {
+    fact: dict[str, object] = {
         "fact": "closed",
-        "message_no": record_number(records, at),
-        "worker_no": closed_worker_no(records, at),
-        "attempt": closed_attempt(records, at),
-        "queue_no": closed_queue_no(records, at),
-        "accepted_ns": closed_accepted_ns(records, at),
-        "first_leased_ns": closed_first_leased_ns(records, at),
-        "leased_ns": closed_leased_ns(records, at),
-        "delivered_ns": closed_delivered_ns(records, at),
-        "body_size": closed_body_size(records, at),
-        "reply_size": closed_reply_size(records, at),
-        "outcome": word(STATE_NAMES, closed_outcome(records, at)),
-        "reason": word(REASON_NAMES, closed_reason(records, at)),
-        "dialect": word(DIALECT_NAMES, closed_dialect(records, at)),
-        "worker_dialect": word(DIALECT_NAMES, closed_worker_dialect(records, at)),
+        "message_no": fields.record_number(records, at),
+        "worker_no": fields.closed_worker_no(records, at),
+        "attempt": fields.closed_attempt(records, at),
+        "queue_no": fields.closed_queue_no(records, at),
+        "accepted_ns": fields.closed_accepted_ns(records, at),
+        "first_leased_ns": fields.closed_first_leased_ns(records, at),
+        "leased_ns": fields.closed_leased_ns(records, at),
+        "delivered_ns": fields.closed_delivered_ns(records, at),
+        "body_size": fields.closed_body_size(records, at),
+        "reply_size": fields.closed_reply_size(records, at),
+        "outcome": word(STATE_NAMES, fields.closed_outcome(records, at)),
+        "reason": word(REASON_NAMES, fields.closed_reason(records, at)),
+        "dialect": word(DIALECT_NAMES, fields.closed_dialect(records, at)),
+        "worker_dialect": word(DIALECT_NAMES, fields.closed_worker_dialect(records, at)),
     }
-    if reaches(records, at, layout.CLOSED_DUE_NS):
-        fields["due_ns"] = closed_due_ns(records, at)
-    if reaches(records, at, layout.CLOSED_HOLDER_NO):
-        fields["holder_no"] = closed_holder_no(records, at)
-    return fields
+    if fields.reaches(records, at, layout.CLOSED_DUE_NS):
+        fact["due_ns"] = fields.closed_due_ns(records, at)
+    if fields.reaches(records, at, layout.CLOSED_HOLDER_NO):
+        fact["holder_no"] = fields.closed_holder_no(records, at)
+    return fact
 
 
 def decode_rarer(records: bytes, at: i64, kind: i64) -> dict[str, object]:
     """Facts of the one shape `i64 number, i64 small, text`."""
-    number: int = record_number(records, at)
-    small: int = record_small(records, at)
-    text = record_text(records, at)
+    number: int = fields.record_number(records, at)
+    small: int = fields.record_small(records, at)
+    text = fields.record_text(records, at)
     name = word(layout.FACT_NAMES, kind)
     if kind == layout.STARTED:
         return {"fact": name, "boot_no": number, "version": shown(text)}
@@ -187,11 +143,11 @@ def decode_rarer(records: bytes, at: i64, kind: i64) -> dict[str, object]:
     if kind == layout.QUARANTINED:
         return decode_quarantined(number, small, text)
     if kind == layout.REQUEUED:
-        fields: dict[str, object] = {"fact": name, "message_no": number}
+        fact: dict[str, object] = {"fact": name, "message_no": number}
         if text:
-            fields["queue_no"] = small
-            fields["dialect"] = word(DIALECT_NAMES, int(text.split()[0]))
-        return fields
+            fact["queue_no"] = small
+            fact["dialect"] = word(DIALECT_NAMES, int(text.split()[0]))
+        return fact
     if kind == layout.SCHEDULED:
         return decode_scheduled(number, small, text)
     if kind == layout.UNSCHEDULED:
@@ -201,9 +157,9 @@ def decode_rarer(records: bytes, at: i64, kind: i64) -> dict[str, object]:
             "fact": name,
             "schedule_no": number,
             "due_ns": small,
-            "message_no": fired_message_no(records, at),
-            "next_due_ns": fired_next_due_ns(records, at),
-            "runs_left": fired_runs_left(records, at),
+            "message_no": fields.fired_message_no(records, at),
+            "next_due_ns": fields.fired_next_due_ns(records, at),
+            "runs_left": fields.fired_runs_left(records, at),
         }
     if kind == layout.RESUMED and small == DRAINS:
         return {"fact": name, "queue_no": number, "is_draining": True}
@@ -235,14 +191,14 @@ def decode_joined(number: int, dialect: int, text: bytes) -> dict[str, object]:
 
 
 def decode_scheduled(number: int, next_due_ns: int, text: bytes) -> dict[str, object]:
-    template = decode_accepted(text, template_at(text), False)
+    template = decode_accepted(text, fields.template_at(text), False)
     return {
         "fact": "scheduled",
         "schedule_no": number,
         "next_due_ns": next_due_ns,
-        "interval_ns": schedule_interval_ns(text),
-        "cron": shown(schedule_cron(text)),
-        "runs": schedule_runs(text),
+        "interval_ns": fields.schedule_interval_ns(text),
+        "cron": shown(fields.schedule_cron(text)),
+        "runs": fields.schedule_runs(text),
         "queue_no": template["queue_no"],
         "headers": template["headers"],
         "body_size": template["body_size"],
@@ -250,23 +206,23 @@ def decode_scheduled(number: int, next_due_ns: int, text: bytes) -> dict[str, ob
 
 
 def decode_quarantined(number: int, reason: int, text: bytes) -> dict[str, object]:
-    numbers = quarantined_numbers(text)
-    fields: dict[str, object] = {
+    numbers = fields.quarantined_numbers(text)
+    fact: dict[str, object] = {
         "fact": "quarantined",
         "message_no": number,
         "reason": word(REASON_NAMES, reason),
         "died_with": numbers[layout.QUARANTINED_DIED_WITH] if numbers else 0,
     }
     if len(numbers) == layout.QUARANTINED_NUMBERS:
-        fields["worker_no"] = numbers[layout.QUARANTINED_WORKER_NO]
-        fields["attempt"] = numbers[layout.QUARANTINED_ATTEMPT]
-        fields["leased_ns"] = numbers[layout.QUARANTINED_LEASED_NS]
-        fields["queue_no"] = numbers[layout.QUARANTINED_QUEUE_NO]
-        fields["dialect"] = word(DIALECT_NAMES, numbers[layout.QUARANTINED_DIALECT])
-        fields["worker_dialect"] = word(DIALECT_NAMES, numbers[layout.QUARANTINED_WORKER_DIALECT])
+        fact["worker_no"] = numbers[layout.QUARANTINED_WORKER_NO]
+        fact["attempt"] = numbers[layout.QUARANTINED_ATTEMPT]
+        fact["leased_ns"] = numbers[layout.QUARANTINED_LEASED_NS]
+        fact["queue_no"] = numbers[layout.QUARANTINED_QUEUE_NO]
+        fact["dialect"] = word(DIALECT_NAMES, numbers[layout.QUARANTINED_DIALECT])
+        fact["worker_dialect"] = word(DIALECT_NAMES, numbers[layout.QUARANTINED_WORKER_DIALECT])
     if reason == DAMAGED:
-        fields["damage"] = shown(quarantined_damage(text))
-    return fields
+        fact["damage"] = shown(fields.quarantined_damage(text))
+    return fact
 
 
 def flag_words(flags: int) -> list[str]:

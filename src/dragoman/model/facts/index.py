@@ -16,16 +16,7 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from dragoman.crc import crc32
-from dragoman.model.facts import layout
-from dragoman.model.facts.fields import (
-    RecordWalk,
-    accepted_client_id,
-    accepted_client_id_size,
-    accepted_message_no,
-    fired_message_no,
-    record_number,
-    record_text,
-)
+from dragoman.model.facts import fields, layout
 from dragoman.model.words import shown
 
 OFFSET_BITS: Final = 32
@@ -99,14 +90,14 @@ def unpacked(data: bytes, entries: vec[i64]) -> vec[i64]:
 
 def index_block(records: bytes, offset: i64, entries: vec[i64]) -> vec[i64]:
     """Add the entries of one block, whose header is at `offset`."""
-    walk = RecordWalk(records)
+    walk = fields.RecordWalk(records)
     while walk.step():
         at = walk.at
         kind = walk.kind
         if kind == layout.ACCEPTED:
             entries = index_accepted(records, at, offset, entries)
         elif kind == layout.LEASED or kind == layout.CLOSED or kind == layout.RELEASED or is_numbered(kind):
-            entries = append(entries, number_key(record_number(records, at)) << OFFSET_BITS | offset)
+            entries = append(entries, number_key(fields.record_number(records, at)) << OFFSET_BITS | offset)
         elif kind == layout.CARRIED:
             entries = index_accepted(records, at + layout.CARRIED_RECORD, offset, entries)
         else:
@@ -122,9 +113,9 @@ def is_numbered(kind: i64) -> bool:
 
 
 def index_accepted(records: bytes, at: i64, offset: i64, entries: vec[i64]) -> vec[i64]:
-    entries = append(entries, number_key(accepted_message_no(records, at)) << OFFSET_BITS | offset)
-    if accepted_client_id_size(records, at) > 0:
-        entries = append(entries, id_key(accepted_client_id(records, at)) << OFFSET_BITS | offset)
+    entries = append(entries, number_key(fields.accepted_message_no(records, at)) << OFFSET_BITS | offset)
+    if fields.accepted_client_id_size(records, at) > 0:
+        entries = append(entries, id_key(fields.accepted_client_id(records, at)) << OFFSET_BITS | offset)
     return entries
 
 
@@ -132,11 +123,11 @@ def index_rarer(records: bytes, at: i64, kind: i64, offset: i64, entries: vec[i6
     if kind == layout.STARTED:
         return append(entries, offset)
     if kind == layout.FIRED:
-        number = fired_message_no(records, at)
+        number = fields.fired_message_no(records, at)
         if number > 0:  # else the due instant was skipped
             return append(entries, number_key(number) << OFFSET_BITS | offset)
     elif kind == layout.LATE:
-        text = record_text(records, at)
+        text = fields.record_text(records, at)
         if not text.isascii():
             text = shown(text).encode()  # readers look it up by its text form
         return append(entries, id_key(text) << OFFSET_BITS | offset)

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from dragoman.model.facts import layout
-from dragoman.model.facts.fields import (
-    RecordWalk,
-    accepted_client_id,
-    accepted_client_id_size,
-    accepted_message_no,
-    fired_message_no,
-    record_number,
-)
+from dragoman.model.facts import fields, layout
 
 
 def find_matches(records: bytes, numbers: set[int], client_id: bytes, found: list[tuple[int, int]]) -> None:
@@ -20,7 +12,7 @@ def find_matches(records: bytes, numbers: set[int], client_id: bytes, found: lis
 
     An accepted (or carried) record with `client_id`, if that is not empty, adds its message to `numbers`. Some other facts that the
     history of a message may need are found, too: starts of the broker, workers that join, names of queues, late answers."""
-    walk = RecordWalk(records)
+    walk = fields.RecordWalk(records)
     while walk.step():
         if is_match(records, walk.at, walk.kind, numbers, client_id):
             found.append((walk.at, walk.facts))
@@ -30,13 +22,13 @@ def is_match(records: bytes, at: i64, kind: i64, numbers: set[int], client_id: b
     if kind == layout.ACCEPTED:
         return is_accepted_match(records, at, numbers, client_id)
     if kind == layout.LEASED or kind == layout.CLOSED or kind == layout.RELEASED or is_rarer_move(kind):
-        return record_number(records, at) in numbers
+        return fields.record_number(records, at) in numbers
     if kind == layout.CARRIED:
         return is_accepted_match(records, at + layout.CARRIED_RECORD, numbers, client_id)
     if kind == layout.WORKER_LEFT:  # for a search for a worker
-        return record_number(records, at) in numbers
+        return fields.record_number(records, at) in numbers
     if kind == layout.FIRED:  # a schedule's message has no client id: it can only be found by number
-        return fired_message_no(records, at) in numbers
+        return fields.fired_message_no(records, at) in numbers
     return kind == layout.STARTED or kind == layout.WORKER_JOINED or kind == layout.QUEUE_NAMED or kind == layout.LATE
 
 
@@ -45,11 +37,15 @@ def is_rarer_move(kind: i64) -> bool:
 
 
 def is_accepted_match(records: bytes, at: i64, numbers: set[int], client_id: bytes) -> bool:
-    number: int = accepted_message_no(records, at)
+    number: int = fields.accepted_message_no(records, at)
     if number in numbers:
         return True
     size: i64 = len(client_id)
-    if size == 0 or accepted_client_id_size(records, at) != size or accepted_client_id(records, at) != client_id:
+    if (
+        size == 0
+        or fields.accepted_client_id_size(records, at) != size
+        or fields.accepted_client_id(records, at) != client_id
+    ):
         return False
     numbers.add(number)
     return True
