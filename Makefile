@@ -24,20 +24,25 @@ SPARK := $(VENV)/.spark
 JUDGES := $(VENV)/.spark-test
 PACKAGING := pyproject.toml setup.py constraints.txt
 SOURCES := $(PACKAGING) $(shell find src -name '*.py' -o -name py.typed -o -name '*.properties' -o -path '*/web/static/*' -o -path '*/web/templates/*')
-# Run once per `make test`, on the installed build; the pure run covers everything else.
+# Run once per `make test`, on the installed build.
 ONCE := alone or browser or eventmq or slow or spark
+# Minutes each: `make longest` runs them, `make test` runs a shorter version of each.
+LONGEST := soak
 # Most tests wait for a process or a clock: four at a time take a third of the time, also on two cores.
 # EventMQ's own programs go by the second and run one at a time; Spark's tests share a session, and two of these fill two cores.
 SPREAD := --numprocesses 4 --dist worksteal --ignore tests/spark
-SESSIONS := --numprocesses 2 --dist worksteal
+# A test of Spark may take longer than the limit after which every thread's stack is printed.
+SESSIONS := --numprocesses 2 --dist worksteal -o faulthandler_timeout=0
 # The broker itself: what `make quick` runs.
 QUICK := $(addprefix tests/,model wire dialects core journal runtime)
+# What plain Python runs again: the compiled packages and what drives them hardest. The rest is interpreted in both builds.
+PURE := $(QUICK) $(addprefix tests/,client crossings fuzz lab test_layout.py)
 # pytest ends with 5 where ARGS picks no test of a run: the other run may have some.
 NONE := [ $$? -eq 5 ]
 
 .DEFAULT_GOAL := help
 .PHONY: help setup up demo pipeline quick test test-installed test-pure check format docs screenshot bench bench-pipeline
-.PHONY: machines sim chaos fuzz damage siege soak clean
+.PHONY: machines sim chaos fuzz damage siege longest soak clean
 # One recipe at a time: several of them share .venv.
 .NOTPARALLEL:
 
@@ -62,25 +67,25 @@ pipeline: $(BROKER) $(SPARK) ## take what ./data/journal and ./data/lake hold in
 	@$(VENV)/bin/dragoman pipeline run --data '$(DATA)' --report '$(DATA)/report.html' $(ARGS)
 
 quick: setup ## test the broker itself on the installed build, a minute or two: no Spark, browser, EventMQ, nothing slow
-	$(PY) -m pytest $(SPREAD) -m 'not ($(ONCE) or long)' $(QUICK) $(ARGS)
+	$(PY) -m pytest $(SPREAD) -m 'not ($(ONCE) or $(LONGEST) or long)' $(QUICK) $(ARGS)
 
-test: test-installed test-pure ## run the whole suite on the installed build, then on plain Python
+test: test-installed test-pure ## run the whole suite on the installed build, then the compiled packages' tests on plain Python
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
 		echo "The browser tests were skipped: they need chromium and chromedriver (apt-get install chromium chromium-driver)."
 
 test-installed: setup $(SPARK) $(JUDGES)
 	@.ci/packages browser
 	@$(PY) -c 'from dragoman.version import version_line; print("testing", version_line())'
-	$(PY) -m pytest $(SPREAD) -m 'not (alone or browser or eventmq)' $(ARGS) || $(NONE)
+	$(PY) -m pytest $(SPREAD) -m 'not (alone or browser or eventmq or $(LONGEST))' $(ARGS) || $(NONE)
 	$(PY) -m pytest --ignore tests/spark -m alone $(ARGS) || $(NONE)
 	$(PY) -m pytest --ignore tests/spark -m browser $(ARGS) || $(NONE)
 	$(PY) -m pytest --ignore tests/spark -m eventmq $(ARGS) || $(NONE)
-	$(PY) -m pytest $(SESSIONS) -m spark $(ARGS) || $(NONE)
+	$(PY) -m pytest $(SESSIONS) -m 'spark and not $(LONGEST)' tests/spark $(ARGS) || $(NONE)
 
 test-pure: setup $(SPARK) $(JUDGES)
 	@if $(PY) -c 'import sys; from dragoman.version import build_flavour as f; sys.exit(f() != "compiled")'; then \
 		echo "testing plain Python (without: $(ONCE))"; \
-		PYTHONPATH='$(CURDIR)/src' $(PY) -m pytest $(SPREAD) -m 'not ($(ONCE))' $(ARGS) || $(NONE); \
+		PYTHONPATH='$(CURDIR)/src' $(PY) -m pytest $(SPREAD) -m 'not ($(ONCE) or $(LONGEST))' $(PURE) $(ARGS) || $(NONE); \
 	else echo "the installed build is plain Python already: no second run"; fi
 
 check: setup $(SPARK) ## ruff, mypy --strict, import-linter, retired words
@@ -129,10 +134,13 @@ damage: setup ## damage journals of a loaded broker TRIALS times (20000): nothin
 siege: setup ## all floods at once against a real broker for MINUTES (5), while good clients and workers measure
 	$(PY) -m tests.siege --minutes $(MINUTES) $(ARGS)
 
+longest: setup $(SPARK) $(JUDGES) ## the tests that take minutes each: a cluster of Spark, ten kills of a stream, the whole demo, a walk through all jobs
+	$(PY) -m pytest -m $(LONGEST) -o faulthandler_timeout=0 $(ARGS)
+
 # Hours. `make -k soak` goes on behind a part that failed; `make soak EXAMPLES=100 SEEDS=100 KILLS=2 INPUTS=10000 TRIALS=100 MINUTES=0.5` tries it.
 soak: SEEDS = 10000
 soak: FIRST = $(shell od -An -N3 -tu4 /dev/urandom)
-soak: machines sim chaos fuzz damage siege ## the long run before a release: machines, 10000 new seeds of the simulator, kills, fuzz, damages, siege
+soak: longest machines sim chaos fuzz damage siege ## the long run before a release: longest, machines, 10000 new seeds of the simulator, kills, fuzz, damages, siege
 
 clean: ## remove what was built (never the data)
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -19,7 +19,7 @@ TESTS = ROOT / "tests"
 THIS = Path(__file__)
 
 RETIRED = {
-    "Tongue": "DialectProfile",
+    "Tongue": "DialectDescription",
     "Wish": "CallOptions",
     "Berth": "WorkerConnection",
     "SidePost": "WorkerSession",

@@ -23,8 +23,8 @@ from dragoman.runtime.config.listeners import LISTENERS
 from dragoman.wire.zmtp.frames import encode_message
 from tests.cli.raw_emqp import RawEmqp
 
-START_S = 20.0
-WAIT_S = 15.0
+START_S = 60.0
+WAIT_S = 60.0
 END_S = 60.0  # a stop waits for a sealer, which runs when nobody else wants to
 
 

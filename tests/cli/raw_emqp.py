@@ -47,7 +47,7 @@ class RawEmqp:
     def _connect(self, role: str) -> socket.socket:
         reason = "no address"
         try:
-            for place in self._address.places(role):
+            for place in self._address.host_ports(role):
                 try:
                     return socket.create_connection(place, CONNECT_S)
                 except OSError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
 
 
 class Visit:

@@ -6,7 +6,7 @@ import asyncio
 
 import zmq
 
-DEADLINE_MS = 10_000
+DEADLINE_MS = 60_000
 
 
 class StandIn:

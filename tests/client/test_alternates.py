@@ -19,7 +19,7 @@ from tests.client.stand_in import StandIn
 from tests.runtime.daemon import Daemon
 
 DIALECTS = ("emqp", "rq", "ebus", "scale0", "pingpong")
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 
 
 def url_of(broker: Daemon, dialect: str, first: int) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 
 import pytest
 import zmq
@@ -15,8 +16,9 @@ from dragoman.cli.ports import lasting_port
 from dragoman.client.job import Job
 from dragoman.errors import AnswerLost, AppClosed, BrokerUnreachable, NoAnswer, Refused
 from dragoman.limits import MESSAGE_SIZE_MAX
+from tests.client.raw_broker import RawBroker
 from tests.client.stand_in import StandIn
-from tests.eventmq.waiting import wait_for
+from tests.waiting import wait_for
 
 Echo = Job[[int], int, object]
 
@@ -336,6 +338,26 @@ def test_closing_the_app_ends_its_calls(broker: StandIn) -> None:
             await call
 
     play(app, work)
+
+
+@pytest.mark.parametrize("said", [b"", b"\xff" + b"\x00" * 8 + b"\x7f"], ids=["at once", "in the greeting"])
+@pytest.mark.parametrize("dialect", ["emqp", "ebus", "scale0", "pingpong", "rq"])
+def test_an_app_that_is_closed_during_its_handshake_leaves_no_socket_open(dialect: str, said: bytes) -> None:
+    async def work() -> None:
+        async with RawBroker() as silent:
+            app = App(f"{dialect}://127.0.0.1:{silent.port}")
+            call = asyncio.create_task(app.call("pingpong", b"x"))  # the one queue that all five have
+            visit = await silent.visit()
+            if dialect != "rq":  # its nodes wait for nothing
+                visit.say(said)
+            await visit.take(1)
+            await app.close()
+            with suppress(ConnectionResetError):  # aborted: what it was sent is not read
+                await visit.end()
+            with pytest.raises(AppClosed):
+                await call
+
+    asyncio.run(work())
 
 
 def test_a_message_of_many_megabytes_goes_through(broker: StandIn) -> None:

@@ -17,8 +17,8 @@ from dragoman.client.worker.worker import Worker
 from dragoman.errors import AnswerLost
 from tests.client import errands as e
 from tests.eventmq.programs import Program
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
+from tests.waiting import wait_for
 
 DIALECTS = ("emqp", "rq", "ebus", "scale0", "pingpong")
 DEADLINE_S = 60.0

@@ -21,7 +21,7 @@ from tests.eventmq.programs import Program
 from tests.runtime.daemon import Daemon
 
 DIALECTS = ("emqp", "rq", "ebus", "scale0", "pingpong")
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 each_dialect = pytest.mark.parametrize("dialect", DIALECTS)
 
 

@@ -17,7 +17,7 @@ from dragoman.client.worker import WorkerSettings
 from dragoman.client.worker.worker import Worker
 from tests.cli.raw_emqp import RawEmqp
 
-WAIT_S = 15.0
+WAIT_S = 60.0
 
 
 async def routing_id_of(play: Callable[[str], Awaitable[None]]) -> bytes:

@@ -15,7 +15,7 @@ from dragoman.testing.broker import running_worker
 from tests.runtime.daemon import Daemon
 
 DIALECTS = ("emqp", "rq", "ebus")
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
 
 
 def app_of(five: Daemon, dialect: str) -> App:

@@ -38,7 +38,7 @@ def go_on(broker: InMemoryBroker) -> int:
 def test_a_worker_with_many_slots_is_given_what_waits_in_steps() -> None:
     broker, _, asked = filled(3 * STEP)
     worker = wide_worker(broker, 10 * STEP)
-    assert len(worker.session.held) == STEP
+    assert len(worker.session.work.held) == STEP
     assert go_on(broker) == 3
     assert worker.jobs() == asked
     check_replay(broker)
@@ -48,7 +48,7 @@ def test_what_comes_fresh_meanwhile_waits_behind_what_waits() -> None:
     broker, client, asked = filled(STEP + 10)
     worker = wide_worker(broker, 10 * STEP)
     asked.append(client.request(b"jobs"))
-    assert len(worker.session.held) == STEP, "it is not overtaken"
+    assert len(worker.session.work.held) == STEP, "it is not overtaken"
     go_on(broker)
     assert worker.jobs() == asked
     asked = [client.request(b"jobs")]
@@ -121,7 +121,7 @@ def test_one_that_is_back_at_once_keeps_what_it_is_given_anew() -> None:
     worker.ready()
     assert worker.jobs()[-1] == fresh
     go_on(broker)
-    assert [m.client_id for m in worker.session.held.values()] == [fresh]
+    assert [m.client_id for m in worker.session.work.held.values()] == [fresh]
     (released,) = {fact["worker_no"] for fact in broker.facts("released")}
     assert released != worker.session.number, "the facts name the worker that it was"
     check_replay(broker)

@@ -214,7 +214,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         worker = CheckedWorker(self.expected, rank, is_exclusive, body_constraint, confirms)
         self.expected.add(worker)
         assert self.core.consume(worker, MAIL, rank, is_exclusive) == TAKEN
-        assert worker.serves[0].is_waiting == (not worker.counts)
+        assert worker.work.serves[0].is_waiting == (not worker.counts)
         self.more(worker, slots)
 
     @precondition(lambda self: self.expected.workers)
@@ -298,7 +298,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         return 0 < m.expires_ns <= self.core.now_ns
 
     def core_order(self, worker: CheckedWorker) -> list[Message]:
-        return list(worker.held.values())
+        return list(worker.work.held.values())
 
     @rule(seconds=st.sampled_from([0.1, 1.0, 3.0]))
     def pass_time(self, seconds: float) -> None:

@@ -203,7 +203,7 @@ class CoreMachine(RuleBasedStateMachine):
         self.model.free -= self.slots.pop(number)
         if in_order:
             worker.say(b"KBYE", b"bye")
-        order = [m.client_id for m in worker.session.held.values()]
+        order = [m.client_id for m in worker.session.work.held.values()]
         assert sorted(order) == sorted(m for m, holder in self.model.held.items() if holder == number)
         for message_id in order:  # one by one, and another worker may take each at once
             self.model.give_back(message_id, counts=not in_order)

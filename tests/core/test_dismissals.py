@@ -152,7 +152,7 @@ def test_dismissing_and_admitting_twice_changes_nothing(broker: InMemoryBroker) 
     assert views.worker_view(peer_of(broker, worker))["queues"] == [{"queue": "mail", "weight": 10}]
     for _ in range(2):
         broker.core.roster.admit(peer_of(broker, worker))
-    assert len(peer_of(broker, worker).serves) == 1
+    assert len(peer_of(broker, worker).work.serves) == 1
     recount(broker.core)
     check_replay(broker)
 

@@ -105,7 +105,7 @@ class TimedCore:
         return self.core.submit(m)
 
     def held(self, worker: Peer) -> Message:
-        return next(iter(worker.held.values()))
+        return next(iter(worker.work.held.values()))
 
     def pass_time(self, seconds: float) -> None:
         self.records += self.core.log.take()
@@ -251,7 +251,7 @@ def test_a_held_message_expires_when_its_client_asked_for_that(timed_core: Timed
     timed_core.pass_time(3.5)
     assert client.told == [("failed", b"mortal", PAST_EXPIRY, b"")]
     assert ("withdraw", b"mortal", PAST_EXPIRY) in worker.told
-    assert [m.body for m in worker.held.values()] == [b"patient"]
+    assert [m.body for m in worker.work.held.values()] == [b"patient"]
 
 
 def test_with_a_hand_over_wanted_a_message_expires_only_until_then(timed_core: TimedCore) -> None:
@@ -259,7 +259,7 @@ def test_with_a_hand_over_wanted_a_message_expires_only_until_then(timed_core: T
     timed_core.submit(client, b"job", REPLY_WANTED | EXPIRES_HELD | HANDOVER_WANTED, expires_s=3)
     timed_core.pass_time(3.5)
     assert client.told == [("handed over", b"job")]
-    assert worker.held
+    assert worker.work.held
 
 
 def test_a_body_that_no_worker_can_encode_is_refused_on_submit_unless_another_kind_serves_the_queue(

@@ -14,7 +14,7 @@ import pytest
 from dragoman.dialects.crossing import DIALECTS
 from dragoman.model.words import DIALECT_NAMES
 
-END_S = 55.0
+END_S = 150.0
 
 
 def test_the_demo_crosses_everything_loses_nothing_and_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -17,11 +17,11 @@ from pathlib import Path
 import psutil
 
 from dragoman.runtime.config.listeners import LISTENERS
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import FREE, Daemon
+from tests.waiting import wait_for
 
 BLOCK_S = 60.0  # a block starts a few Python programs, on a machine that may be busy
-END_S = 15.0
+END_S = 60.0
 END_MARK = "--- end of block"
 
 # Lines that are not run, each with its reason.

@@ -12,9 +12,9 @@ import pytest
 from dragoman.cli.ports import lasting_addresses
 from dragoman.runtime.config.listeners import LISTENERS
 from tests.eventmq.programs import Program
-from tests.eventmq.waiting import wait_for
+from tests.waiting import wait_for
 
-START_S = 20.0
+START_S = 60.0
 ORIGINAL = os.environ.get("DRAGOMAN_TEST_ORIGINAL_ROUTER") == "1"
 beyond_the_original = pytest.mark.skipif(ORIGINAL, reason="EventMQ's own router cannot do this")
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from tests.eventmq.brokers import Dragoman, Original
 from tests.eventmq.programs import PROGRAMS, Client, Program
-from tests.eventmq.waiting import DEADLINE_S, wait_for
+from tests.waiting import DEADLINE_S, wait_for
 
-CLI_S = 20.0
+CLI_S = 60.0
 
 
 class EventMqSystem:

@@ -15,7 +15,7 @@ from dragoman.wire.zmtp.frames import encode_message
 from tests.cli.raw_emqp import RawEmqp
 from tests.eventmq.brokers import Original, beyond_the_original
 from tests.eventmq.conftest import NewSystem
-from tests.eventmq.waiting import wait_for
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.eventmq, pytest.mark.timeout(300)]
 

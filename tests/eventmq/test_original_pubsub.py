@@ -8,7 +8,7 @@ import pytest
 
 from tests.eventmq.programs import Client
 from tests.eventmq.system import EventMqSystem
-from tests.eventmq.waiting import wait_for
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.eventmq, pytest.mark.timeout(300)]
 

@@ -240,9 +240,9 @@ def check_slots(broker: FuzzBroker) -> None:
     """What a worker does not hold it has room for."""
     for session in broker.ebus.sessions.values():
         assert isinstance(session, EbusSession)
-        if session.is_worker and not session.is_leaving:
-            taken = len(session.held) + session.slots_owed
-            assert session.slots == max(session.requests_max - taken, 0)
+        if session.is_worker and not session.work.is_leaving:
+            taken = len(session.work.held) + session.slots_owed
+            assert session.work.slots == max(session.requests_max - taken, 0)
 
 
 FUZZER = Rounds("ebus", one_round)

@@ -179,7 +179,7 @@ class FuzzWorker:
                 self.jobs.append((b"", frames[1]))
         session = self.end.session
         assert isinstance(session, PingpongWorker)
-        assert len(session.held) + session.slots <= 1, "a worker never has two jobs"
+        assert len(session.work.held) + session.work.slots <= 1, "a worker never has two jobs"
         if not self.is_mad:
             assert len(self.jobs) <= 1 or session.is_owing or not session.is_connected, self.jobs
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.runtime.config.listeners import LISTENERS
-from tests.eventmq.waiting import wait_for
 from tests.independent.all_peers import PEERS
 from tests.runtime.daemon import FREE, Daemon
+from tests.waiting import wait_for
 
 
 class BrokerWithPeers:

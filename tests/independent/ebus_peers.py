@@ -11,7 +11,7 @@ from typing import Any
 
 import zmq
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 HEARTBEAT_S = 0.5
 _numbers = itertools.count(1)
 

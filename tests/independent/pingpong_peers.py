@@ -11,7 +11,7 @@ from typing import Any
 
 import zmq
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 PING_S = 1.0
 
 

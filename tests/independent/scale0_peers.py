@@ -12,7 +12,7 @@ from typing import Any
 
 import zmq
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 _numbers = itertools.count(1)
 
 

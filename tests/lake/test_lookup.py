@@ -25,8 +25,8 @@ from dragoman.runtime.search.lives import Life
 from dragoman.runtime.search.trace import find_lives, trace
 from dragoman_lab.generate.plan import Plan
 from dragoman_lab.generate.world import World
-from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker, new_broker
+from tests.waiting import wait_for
 
 __all__ = ["new_broker"]
 

@@ -16,13 +16,13 @@ from dragoman.errors import DataDirectoryUnusable
 from dragoman.journal import JournalReader
 from dragoman.model.facts.decode import decode_block
 from dragoman.otel.cursor import CURSOR_NAME, Cursor, write_cursor
-from tests.eventmq.waiting import wait_for
 from tests.independent import rq_peers, scale0_peers
 from tests.otel.conftest import TracedBroker
 from tests.otel.receiver import Receiver, receiver, values
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import FREE, Daemon
 from tests.runtime.peers import Client, Worker
+from tests.waiting import wait_for
 
 TOLD_S = 100.0  # the exporter runs when nobody else wants to
 pytestmark = pytest.mark.timeout(240)

@@ -13,7 +13,7 @@ from dragoman.cli.admin_client import ask
 from dragoman.cli.ports import lasting_addresses
 from dragoman.runtime.config.listeners import LISTENERS
 from tests.eventmq.programs import Program
-from tests.eventmq.waiting import wait_for
+from tests.waiting import wait_for
 
 ZMTP_LISTENERS = [name for name in LISTENERS if name != "rq"]
 SOCKET_TYPES = {
@@ -23,7 +23,7 @@ SOCKET_TYPES = {
     "ebus.publish": b"PUB",
 }  # of the peers that fit there; a DEALER does anywhere else
 FREE = "tcp://127.0.0.1:0"  # stands for a port that is still there when the broker comes back
-END_S = 15.0
+END_S = 60.0
 
 
 class Daemon:

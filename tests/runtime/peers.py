@@ -14,7 +14,7 @@ from dragoman.wire.zmtp.frames import encode_message
 from tests.runtime.daemon import Daemon
 from tests.wire.zmtp.dialogue import opening
 
-WAIT_S = 15.0
+WAIT_S = 60.0
 VERSION = b"eMQP/1.0"
 _ids = itertools.count(1)
 

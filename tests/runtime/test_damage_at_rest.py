@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import Daemon
 from tests.runtime.peers import Client, Worker
+from tests.waiting import wait_for
 
 COUNT = 40
 VICTIM = 3

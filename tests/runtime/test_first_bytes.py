@@ -7,11 +7,11 @@ import socket
 import pytest
 
 from dragoman.wire.zmtp.frames import encode_message
-from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import LISTENERS, SOCKET_TYPES, ZMTP_LISTENERS, Daemon
 from tests.runtime.peers import VERSION, Client, Peer, RawPeer, new_id
 from tests.runtime.sleds import bodies, post
+from tests.waiting import wait_for
 from tests.wire.test_first_bytes import HELLOS, REQUESTS
 from tests.wire.zmtp.dialogue import opening
 

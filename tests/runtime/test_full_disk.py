@@ -14,10 +14,10 @@ from dragoman.errors import JournalFull, JournalUnavailable
 from dragoman.journal import Journal, JournalSettings
 from dragoman.runtime.upkeep import Upkeep
 from dragoman.testing.disk import FakeDisk
-from tests.eventmq.waiting import wait_for
 from tests.journal.small_journals import DIRECTORY, append_numbers, segment_path
 from tests.runtime.conftest import NewBroker
 from tests.runtime.peers import Client, Worker, error_of
+from tests.waiting import wait_for
 
 SECOND_NS = 1_000_000_000
 SEGMENT_SIZE = 4 * limits.SEGMENT_SIZE_MIN

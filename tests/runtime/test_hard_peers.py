@@ -10,10 +10,10 @@ import pytest
 import zmq
 
 from dragoman.wire.zmtp.frames import encode_message
-from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import LISTENERS, SOCKET_TYPES, Daemon
 from tests.runtime.peers import VERSION, Client, Peer, RawPeer, Worker, new_id, round_trip_ms
+from tests.waiting import wait_for
 from tests.wire.zmtp.dialogue import opening, ready
 
 MB = 1_000_000
@@ -155,7 +155,7 @@ def wait_subscribed(publisher: Peer, *subscribers: Peer) -> None:
 def read_until_end(subscriber: Peer) -> list[bytes]:
     bodies: list[bytes] = []
     while not bodies or bodies[-1] != b"end":
-        assert subscriber.socket.poll(15_000), f"{len(bodies)} came, the end did not"
+        assert subscriber.socket.poll(60_000), f"{len(bodies)} came, the end did not"
         topic, body = subscriber.socket.recv_multipart()
         if topic != b"news/hello":
             bodies.append(body)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import DISK_SIZE, NewBroker
 from tests.runtime.daemon import Daemon
 from tests.runtime.peers import Client, Worker, error_of, exchange
+from tests.waiting import wait_for
 
 
 @pytest.mark.parametrize("durability", ["disk", "os"])

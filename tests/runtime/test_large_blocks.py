@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dragoman.limits import WRITTEN_ASIDE_SIZE
-from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker
 from tests.runtime.peers import Client, Worker
+from tests.waiting import wait_for
 
 LARGE = 3 * WRITTEN_ASIDE_SIZE
 WAIT_S = 60.0

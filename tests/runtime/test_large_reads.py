@@ -6,9 +6,9 @@ import socket
 
 from dragoman.limits import READ_PIECE_SIZE
 from dragoman.wire.zmtp.frames import encode_message
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
 from tests.runtime.peers import RawPeer, Worker
+from tests.waiting import wait_for
 
 VERSION = b"eMQP/1.0"
 

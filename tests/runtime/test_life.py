@@ -178,7 +178,7 @@ def test_systemd_hears_ready_when_it_is_and_stopping_when_it_stops(new_broker: N
     path = tmp_path / "notify"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
         notified.bind(str(path))
-        notified.settimeout(15)
+        notified.settimeout(60)
         broker = new_broker(env={"NOTIFY_SOCKET": str(path)})
         broker.launch()
         assert notified.recv(1000) == b"READY=1"
@@ -192,7 +192,7 @@ def test_systemd_hears_of_a_reload_too(new_broker: NewBroker, tmp_path: Path) ->
     name = f"dragoman-test-{os.getpid()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
         notified.bind("\0" + name)  # an abstract address, as systemd uses in containers
-        notified.settimeout(15)
+        notified.settimeout(60)
         broker = new_broker(env={"NOTIFY_SOCKET": "@" + name})
         broker.launch()
         assert notified.recv(1000) == b"READY=1"

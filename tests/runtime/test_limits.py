@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import SOCKET_TYPES, ZMTP_LISTENERS, Daemon
 from tests.runtime.peers import Client, RawPeer, Worker, new_id, round_trip_ms
+from tests.waiting import wait_for
 from tests.wire.zmtp.dialogue import opening
 
 MB = 1_000_000

@@ -9,7 +9,7 @@ import pytest
 from dragoman.errors import Refused
 from dragoman.journal.format import segment_name
 from dragoman.testing.broker import RunningBroker
-from tests.eventmq.waiting import wait_for
+from tests.waiting import wait_for
 
 SETTINGS = ("journal.segment_size=64KiB", "journal.size_max=1MiB")
 LARGE = 30_000

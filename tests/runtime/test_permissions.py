@@ -12,9 +12,9 @@ from dragoman.client.app import App
 from dragoman.errors import ConfigError
 from dragoman.lake.store import Lake, Modes
 from dragoman.runtime.config import Flags, load
-from tests.eventmq.waiting import wait_for
 from tests.lake.test_store import filled
 from tests.runtime.daemon import Daemon
+from tests.waiting import wait_for
 
 SEALED_S = 100.0
 pytestmark = pytest.mark.timeout(240)

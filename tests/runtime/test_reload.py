@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from dragoman.errors import AdminRefused
-from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import Daemon
 from tests.runtime.peers import Client, Worker, exchange
+from tests.waiting import wait_for
 
 
 @pytest.fixture

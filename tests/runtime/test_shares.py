@@ -8,10 +8,10 @@ from contextlib import ExitStack
 import pytest
 
 from tests.dialects.rq.sockets import SocketNode
-from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import LISTENERS, SOCKET_TYPES, ZMTP_LISTENERS, Daemon
 from tests.runtime.peers import Client, RawPeer, Worker, round_trip_ms
+from tests.waiting import wait_for
 
 FLOOD = 80
 # So that other loopback addresses stand for other machines.

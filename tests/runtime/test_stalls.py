@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker
 from tests.runtime.peers import Client, Worker, new_id
+from tests.waiting import wait_for
 
 LOST_S = 1.2
 

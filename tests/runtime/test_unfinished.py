@@ -12,10 +12,10 @@ import pytest
 from dragoman.wire.risp.words import CONSUMING, PAYLOAD
 from dragoman.wire.zmtp.frames import encode_message
 from tests.dialects.rq.spelling import risp
-from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import Daemon
 from tests.runtime.peers import VERSION, Client, RawPeer, Worker, round_trip_ms
+from tests.waiting import wait_for
 
 BUDGET = 64_000_000
 LARGEST = BUDGET // 8

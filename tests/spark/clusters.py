@@ -60,7 +60,7 @@ class Asked:
 def asked(spark: SparkSession, folder: Path) -> Asked:
     """The same for all tests of a run: three files, one batch."""
     print("seed", SEED)
-    facts = facts_by_chance(SEED, 1500)
+    facts = facts_by_chance(SEED, 500)
     lake, out = folder / "asked" / "lake", folder / "asked" / "tables"
     lay_all(lake, cut(facts, 3))
     run(spark, str(lake), str(out), Options(), SILENT)

@@ -29,6 +29,7 @@ def test_a_cluster_of_two_processes_gives_the_same_tables(answer: Asked, tmp_pat
     assert rows_of_all(out) == answer.rows
 
 
+@pytest.mark.soak
 def test_a_master_with_two_workers_gives_the_same_tables(answer: Asked, tmp_path: Path) -> None:
     home, out = spark_home(tmp_path), tmp_path / "tables"
     with two_workers(home) as address:

@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
-END_S = 400.0
+END_S = 800.0
+# A few facts: compiling well costs more than it gains.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
-@pytest.mark.timeout(450)
-def test_the_demo_ends_with_a_report_of_what_it_did(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "dragoman", "demo", "--seconds", "3"]
-    env = os.environ | {"TMPDIR": str(tmp_path)}
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seconds", ["2", pytest.param("40", marks=pytest.mark.soak)])
+def test_the_demo_ends_with_a_report_of_what_it_did(tmp_path: Path, seconds: str) -> None:
+    command = [sys.executable, "-m", "dragoman", "demo", "--seconds", seconds]
+    env = os.environ | {"TMPDIR": str(tmp_path), "JDK_JAVA_OPTIONS": JAVA_OPTIONS}
     ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=END_S, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     accepted = re.search(r"(\d+) accepted, (\d+) settled, 0 open", ended.stdout)

@@ -85,7 +85,7 @@ def test_the_script_leaves_out_what_java_does_not_know_and_nothing_else(tmp_path
     assert ran.stdout == "".join(f"<{word}>\n" for word in kept)
 
 
-def test_a_data_directory_is_made_once_repaired_and_private(tmp_path: Path) -> None:
+def test_a_java_home_is_made_once_repaired_and_private(tmp_path: Path) -> None:
     program, environ = java(tmp_path / "java", "21.0.2"), {"HOME": str(tmp_path)}
     home = home_for(program, environ)
     assert home.parent == tmp_path / ".cache/dragoman"
@@ -104,7 +104,7 @@ def test_a_cache_that_cannot_be_made_is_no_obstacle(tmp_path: Path, monkeypatch:
     assert os.access(home / "bin/java", os.X_OK)
 
 
-def test_a_process_that_one_of_ours_started_keeps_its_data_directory(tmp_path: Path) -> None:
+def test_a_process_that_one_of_ours_started_keeps_its_java_home(tmp_path: Path) -> None:
     program = java(tmp_path / "java", "21.0.2")
     environ = {"JAVA_HOME": str(program.parent.parent), "PATH": "", "HOME": str(tmp_path)}
     assert use_java(environ).version == 21

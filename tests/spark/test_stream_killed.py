@@ -27,6 +27,8 @@ ROOT = Path(__file__).parents[2]
 # After which step of a batch each kill comes: it says one for each of its seven tables, then that it is committed. Then Spark still
 # has to note that the batch is done.
 STEPS = [1, 2, 3, 4, 5, 6, 7, 8, 8, 8]
+TWO_STEPS = [4, 8]  # between two tables, and before Spark notes that the batch is done
+FACTS_PER_KILL = 90
 
 
 class Child:
@@ -63,13 +65,16 @@ class Child:
 
 
 @pytest.mark.timeout(1800)
-def test_ten_kills_in_the_middle_of_a_batch_leave_not_one_wrong_row(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [TWO_STEPS, pytest.param(STEPS, marks=pytest.mark.soak)], ids=["two", "ten"])
+def test_kills_in_the_middle_of_a_batch_leave_not_one_wrong_row(
+    spark: SparkSession, tmp_path: Path, kills: list[int]
+) -> None:
     seed = 7
     print("seed", seed)
     chance = random.Random(seed)
     lake, out = tmp_path / "lake", tmp_path / "out"
-    facts = facts_by_chance(seed, 900)
-    steps = chance.sample(STEPS, len(STEPS))
+    facts = facts_by_chance(seed, FACTS_PER_KILL * len(kills))
+    steps = chance.sample(kills, len(kills))
     lots = _shuffled_a_little(cut(facts, 5 * len(steps)), chance)
     spares = deque([Child(lake, out)])
     try:

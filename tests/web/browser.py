@@ -17,7 +17,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
-from tests.eventmq.waiting import wait_for
+from tests.waiting import wait_for
 
 SHOTS_VARIABLE = "DRAGOMAN_SCREENSHOTS"  # a directory that is kept
 LOAD_S = 60.0

@@ -12,8 +12,8 @@ from dragoman.cli.demo.cast import Clients, Workers
 from dragoman.cli.demo.tally import Tally
 from dragoman.client.app import App
 from tests.cli.broker import FakeWorker
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
+from tests.waiting import wait_for
 
 START_S = 60.0
 HOSTILE_QUEUE = "<script>alert('queue')</script>"

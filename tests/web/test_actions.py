@@ -10,9 +10,9 @@ import pytest
 
 from dragoman.client.app import App
 from tests.cli.broker import FakeWorker
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
 from tests.runtime.peers import Client
+from tests.waiting import wait_for
 from tests.web.load import set_aside
 from tests.web.visitor import Answer, Visitor
 

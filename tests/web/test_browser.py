@@ -11,8 +11,8 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from dragoman.client.app import App
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
+from tests.waiting import wait_for
 from tests.web.browser import LOAD_S, Browser, chromium
 from tests.web.conftest import daemon_with_page
 from tests.web.load import HOSTILE_QUEUE, all_dialects, furnish, set_aside

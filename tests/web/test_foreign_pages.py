@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import LISTENERS, Daemon
 from tests.runtime.peers import Client
 from tests.runtime.sleds import bodies
+from tests.waiting import wait_for
 from tests.web.browser import LOAD_S, Browser, chromium
 from tests.web.conftest import daemon_with_page
 

@@ -15,8 +15,8 @@ from dragoman.model.buckets import between, bucket_of
 from dragoman.web.samples.samples import quantiles
 from dragoman.web.stream import STREAMS_MAX
 from tests.cli.broker import FakeWorker
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
+from tests.waiting import wait_for
 from tests.web.conftest import NewBroker
 from tests.web.visitor import Visitor
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from dragoman.client.app import App
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
+from tests.waiting import wait_for
 from tests.web.conftest import daemon_with_page
 from tests.web.visitor import Visitor
 

@@ -15,8 +15,8 @@ from starlette.types import Receive, Scope, Send
 
 from dragoman.limits import WEB_CONNECTIONS_MAX, WEB_REQUESTS_MAX
 from dragoman.web.connections import protocol_of
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
+from tests.waiting import wait_for
 from tests.web.conftest import NewBroker
 from tests.web.visitor import Visitor
 

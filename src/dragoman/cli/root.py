@@ -10,6 +10,7 @@ import functools
 import importlib
 import io
 import json
+import os
 import sys
 from typing import Any, Final
 
@@ -74,6 +75,8 @@ class Commands(click.Group):
             path = all_commands()[cmd_name][0]
         else:
             return None
+        if os.environ.get("DRAGOMAN_DIALECTS"):  # journals have the numbers of their dialects, the registry their names
+            importlib.import_module("dragoman.dialects.registry")
         module, _, name = path.partition(":")
         command = getattr(importlib.import_module(module), name)
         assert isinstance(command, click.Command)

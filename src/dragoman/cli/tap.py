@@ -13,7 +13,7 @@ import click
 from dragoman.cli.admin_client import AdminClient
 from dragoman.cli.options import data_option, json_option
 from dragoman.cli.show import print_json_line
-from dragoman.dialects.description import RISP, ZMTP
+from dragoman.dialects.description import RISP, TEXT, ZMTP
 from dragoman.dialects.registry import wire_of
 from dragoman.printable import printable
 from dragoman.runtime.admin.risp_text import text_of
@@ -93,7 +93,9 @@ def line_of(event: dict[str, Any]) -> str:
         return f"{about} ○  is gone"
     frames = [bytes.fromhex(frame) for frame in event["frames"]]
     arrow = "▶" if event["to"] == "broker" else "◀"
-    return f"{about} {arrow}  {readable(frames, wire_of(event['listener']) == RISP, event['sizes'])}"
+    wire = wire_of(event["listener"])
+    shown = readable(frames[0].splitlines()) if wire == TEXT else readable(frames, wire == RISP, event["sizes"])
+    return f"{about} {arrow}  {shown}"
 
 
 def readable(frames: list[bytes], is_risp: bool = False, sizes: list[int] | None = None) -> str:

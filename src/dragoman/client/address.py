@@ -62,11 +62,11 @@ class Address:
         return [(host, named[at % len(named)]) for at, (host, _) in enumerate(self.hosts)]
 
     def _port(self, role: str, port: int) -> int:
-        ports = self.profile.ports
-        if role not in ports:
+        listeners = self.profile.by_role
+        if role not in listeners:
             raise BadAddress(self.text, f"{self.profile.name} has no port to {role} at")
-        if port in (0, ports[CLIENT], ports[role]):
-            return ports[role]
+        if port in (0, listeners[CLIENT].port, listeners[role].port):
+            return listeners[role].port
         if role not in self.profile.shared:
             raise BadAddress(self.text, f"names no {role} port; add ?{role}=PORT")
         return port
@@ -78,7 +78,7 @@ class Address:
             raise ConnectionError(f"{file} is not there: the broker does not run") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConnectionError(f"{file} cannot be read: {error}") from None
-        name = self.profile.listener_names.get(role, f"{self.profile.name}.{role}")
+        name = self.profile.by_role[role].name if role in self.profile.by_role else f"{self.profile.name}.{role}"
         text = listeners.get(name)
         if not text:
             raise BadAddress(self.text, f"the broker has no listener {name}")
@@ -111,10 +111,10 @@ def parse(text: str) -> Address:
     for key, value in asked:
         if key == "queue" and profile.queue:
             queue = _queue(text, value)
-        elif key in profile.ports:
+        elif key in profile.by_role:
             ports.append((key, _numbers(text, value, len(hosts))))
         else:
-            raise BadAddress(text, f"{key!r} is not a role of {scheme}; there are {', '.join(profile.ports)}")
+            raise BadAddress(text, f"{key!r} is not a role of {scheme}; there are {', '.join(profile.by_role)}")
     return Address(text, profile, hosts, tuple(ports), None, queue)
 
 

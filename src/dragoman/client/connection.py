@@ -133,6 +133,11 @@ class ReconnectingConnection(Generic[E]):
             self.problem = f"{where}: {text}"
         except BadAddress as error:
             self.problem = str(error)
+        except asyncio.CancelledError:
+            if link is not None:  # in the middle of the handshake
+                link.abort("the connection was closed before it was up")
+                await link.lost.wait()
+            raise
         if link is not None:
             self._moved_to = link.moved_to
             link.abort(self.problem)

@@ -244,6 +244,9 @@ class Core(Exchange):
     def ready(self, peer: Peer, slots: int) -> None:
         self.dispatch.add_slots(peer, slots)
 
+    def busy(self, peer: Peer) -> None:
+        peer.work.slots = 0
+
     def unblock(self, peer: Peer) -> None:
         peer.is_blocked = False
         self.dispatch.feed(peer)
@@ -256,10 +259,10 @@ class Core(Exchange):
             self.late(peer, fact_id_of(message))
             return
         if is_failure:
-            peer.failed += 1
+            peer.work.failed += 1
             self.settling.give_back(message, FAILED, value)
             return
-        peer.settled += 1
+        peer.work.settled += 1
         reason = ANSWERED if holder is peer or holder is None else ANSWERED_LATE
         if message.flags & HANDOVER_WANTED and not message.is_handed_over:
             self.dispatch.hand_over(message)  # the worker answered without confirming the delivery first
@@ -277,14 +280,14 @@ class Core(Exchange):
         if message.attempt == 0 or message.state == QUARANTINED:
             self.late(peer, fact_id_of(message))
             return
-        peer.failed += 1
+        peer.work.failed += 1
         self.settling.close(message, REJECT, REFUSED_BY_WORKER, value, peer)
 
     def give_back(self, peer: Peer, message: Message) -> None:
         if message.worker is not peer:
             self.late(peer, fact_id_of(message))
             return
-        peer.failed += 1
+        peer.work.failed += 1
         queue = self.state.queues_by_no[message.queue_no]
         if message.retries_left > 0 and not self.roster.has_another(queue, peer):
             self.settling.close(message, REJECT, RETURNED, b"", peer)

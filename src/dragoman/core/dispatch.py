@@ -40,9 +40,9 @@ class Dispatch:
         self.tallies = tallies
         self.is_stopped: bool = False  # the broker is draining: no new leases
         # The last `pop` gave up: the worker turned down too many messages, or too many bytes would have to be read.
-        self.is_tired: bool = False
+        self.is_interrupted: bool = False
         # Interrupted work that `go_on` resumes: workers with free slots, queues with idle workers, a body being read from disk.
-        self.hungry: deque[Peer] = deque()
+        self.unfed_workers: deque[Peer] = deque()
         self.behind: deque[Queue] = deque()
         self.load: BodyLoad | None = None
         self.is_load_next: bool = False
@@ -51,20 +51,22 @@ class Dispatch:
         self.lane: Lane | None = None  # the lane that the last `pop_lanes` took from
 
     def add_slots(self, peer: Peer, slots: int) -> None:
-        if peer.slots <= 0:
-            for serving in peer.serves:
+        work = peer.work
+        if work.slots <= 0:
+            for serving in work.serves:
                 if serving.is_idle:  # stale, from before it was busy: workers idle meanwhile come first
                     self.state.queues_by_no[serving.queue_no].unset_idle(serving)
-        peer.slots = min(peer.slots + slots, SLOTS_MAX)
+        work.slots = min(work.slots + slots, SLOTS_MAX)
         self.feed(peer)
 
     def feed(self, peer: Peer) -> None:
         """Fill a worker's free slots; if some stay free, the worker enters the idle lines of its queues."""
-        serves = peer.serves
-        if peer.is_leaving or peer.is_blocked or self.is_stopped or not serves:
+        work = peer.work
+        serves = work.serves
+        if work.is_leaving or peer.is_blocked or self.is_stopped or not serves:
             return
         left = LEASES_PER_STEP_MAX
-        while peer.slots > 0 and not peer.is_blocked:  # a delivery may fill its output buffer and block it
+        while work.slots > 0 and not peer.is_blocked:  # a delivery may fill its output buffer and block it
             if left == 0:
                 self.break_off(peer)
                 return
@@ -75,7 +77,7 @@ class Dispatch:
             if queue.waiting == 0 or queue.is_paused or not serving.takes():
                 break
             m = self.pop(queue, peer)
-            if m is None and self.is_tired:  # not counted as a turn: this queue is resumed first
+            if m is None and self.is_interrupted:  # not counted as a turn: this queue is resumed first
                 self.break_off(peer)
                 return
             if len(serves) > 1:
@@ -87,7 +89,7 @@ class Dispatch:
                 continue
             left -= 1
             self.lease(m, queue, peer)
-        has_room = peer.slots > 0
+        has_room = work.slots > 0
         for serving in serves:
             if has_room and not serving.is_idle:
                 self.state.queues_by_no[serving.queue_no].set_idle(serving)
@@ -96,12 +98,12 @@ class Dispatch:
 
     def break_off(self, peer: Peer) -> None:
         """Interrupt feeding a worker so that other work can run. It leaves all idle lines, so that no new message overtakes a waiting one."""
-        for serving in peer.serves:
+        for serving in peer.work.serves:
             if serving.is_idle:
                 self.state.queues_by_no[serving.queue_no].unset_idle(serving)
-        if not peer.is_hungry:
-            peer.is_hungry = True
-            self.hungry.append(peer)
+        if not peer.work.is_unfed:
+            peer.work.is_unfed = True
+            self.unfed_workers.append(peer)
 
     def fall_behind(self, queue: Queue) -> None:
         if not queue.is_behind:
@@ -110,7 +112,7 @@ class Dispatch:
 
     def has_more(self) -> bool:
         """Whether work was interrupted, or bodies were read: the next step has a new read budget."""
-        is_broken_off = bool(self.hungry) or bool(self.behind) or self.load is not None
+        is_broken_off = bool(self.unfed_workers) or bool(self.behind) or self.load is not None
         return is_broken_off or self.effort_before != self.state.kept.effort
 
     def go_on(self) -> None:
@@ -128,9 +130,9 @@ class Dispatch:
             self.drain_next()
 
     def feed_next(self) -> None:
-        if self.hungry:
-            peer = self.hungry.popleft()
-            peer.is_hungry = False
+        if self.unfed_workers:
+            peer = self.unfed_workers.popleft()
+            peer.work.is_unfed = False
             self.feed(peer)
 
     def drain_next(self) -> None:
@@ -142,7 +144,7 @@ class Dispatch:
     def go_on_loading(self, load: BodyLoad) -> None:
         """Read the next part of a body. Once it is loaded, its worker is fed in the same call, before anything can unload the body."""
         state, m = self.state, load.m
-        is_awaited = has_room(load.peer) or bool(self.hungry) or bool(self.behind)
+        is_awaited = has_room(load.peer) or bool(self.unfed_workers) or bool(self.behind)
         if self.is_stopped or load.queue.is_paused or not is_awaited or not load.is_wanted(state):
             self.load = None
             return
@@ -154,9 +156,9 @@ class Dispatch:
             self.quarantine.put_damaged(m, load.queue)
         # `self.load` stays set until here, so that no new load begins ahead of workers and queues that have waited longer.
         self.feed(load.peer)
-        if load.peer.is_hungry:
-            self.hungry.remove(load.peer)
-            self.hungry.append(load.peer)
+        if load.peer.work.is_unfed:
+            self.unfed_workers.remove(load.peer)
+            self.unfed_workers.append(load.peer)
         if m.where != NOWHERE:
             self.drain(load.queue)
         self.load = None
@@ -215,7 +217,8 @@ class Dispatch:
             for _ in range(len(idle)):
                 serving = idle[0]
                 peer = serving.peer
-                if peer.slots <= 0 or peer.is_leaving or peer.is_blocked:
+                work = peer.work
+                if work.slots <= 0 or work.is_leaving or peer.is_blocked:
                     idle.popleft()
                     serving.is_idle = False
                     queue.idle -= 1
@@ -223,7 +226,7 @@ class Dispatch:
                 if peer.body_constraint != TAKES_ANYTHING and not self.is_fit(m, peer):
                     idle.rotate(-1)
                     continue
-                if peer.slots == 1:  # its last slot: it re-enters at the back when a slot is free again
+                if work.slots == 1:  # its last slot: it re-enters at the back when a slot is free again
                     idle.popleft()
                     serving.is_idle = False
                     queue.idle -= 1
@@ -238,9 +241,9 @@ class Dispatch:
         best: Serving | None = None
         for serving in idle:
             peer = serving.peer
-            if peer.slots <= 0 or peer.is_leaving or peer.is_blocked:
+            if peer.work.slots <= 0 or peer.work.is_leaving or peer.is_blocked:
                 continue
-            if best is not None and len(peer.held) >= len(best.peer.held):
+            if best is not None and len(peer.work.held) >= len(best.peer.work.held):
                 continue
             if peer.body_constraint == TAKES_ANYTHING or self.is_fit(m, peer):
                 best = serving
@@ -263,11 +266,11 @@ class Dispatch:
                 break
             serving = self.next_idle(queue)
             peer = serving.peer
-            if peer.slots <= 0 or peer.is_leaving or peer.is_blocked:
+            if peer.work.slots <= 0 or peer.work.is_leaving or peer.is_blocked:
                 continue
             m = self.pop(queue, peer)
             if m is None:
-                if self.is_tired:
+                if self.is_interrupted:
                     queue.set_idle_first(serving)
                     self.fall_behind(queue)
                     break
@@ -275,7 +278,7 @@ class Dispatch:
                 continue
             left -= 1
             self.lease(m, queue, peer)
-            if peer.slots > 0:
+            if peer.work.slots > 0:
                 queue.set_idle(serving)
         for serving in unfit:
             queue.set_idle(serving)
@@ -289,21 +292,21 @@ class Dispatch:
             best = idle[0]
             if queue.chosen_by_load > 0:
                 for serving in idle:
-                    if len(serving.peer.held) < len(best.peer.held):
+                    if len(serving.peer.work.held) < len(best.peer.work.held):
                         best = serving
             queue.unset_idle(best)
             return best
         raise AssertionError("a queue that counts idle workers has one")
 
     def pop(self, queue: Queue, peer: Peer) -> Message | None:
-        """The next message of a queue for this worker; None when none fits, or when the search was interrupted (`is_tired`)."""
+        """The next message of a queue for this worker; None when none fits, or when the search was interrupted (`is_interrupted`)."""
         kind = peer.body_constraint
         left = LEASES_PER_STEP_MAX
         left_size = JUDGED_SIZE_MAX
-        self.is_tired = False
+        self.is_interrupted = False
         while True:
             if left == 0 or left_size <= 0:
-                self.is_tired = True
+                self.is_interrupted = True
                 return None
             left -= 1
             m = self.pop_lanes(queue, best_lanes(queue, kind) if queue.unfit else queue.lanes, True)
@@ -315,7 +318,7 @@ class Dispatch:
                     continue
                 if self.must_wait(m, queue, peer):
                     self.put_back(m, queue)
-                    self.is_tired = True
+                    self.is_interrupted = True
                     return None
                 if not self.state.ensure_body(m):
                     self.quarantine.put_damaged(m, queue)
@@ -334,7 +337,7 @@ class Dispatch:
         return False
 
     def pop_lanes(self, queue: Queue, lanes: list[Lane], is_bounded: bool) -> Message | None:
-        """The next message of these lanes. `is_bounded`: None, and `is_tired`, if it would exceed this step's read budget."""
+        """The next message of these lanes. `is_bounded`: None, and `is_interrupted`, if it would exceed this step's read budget."""
         for lane in lanes:
             line = lane.current()
             if line is None:
@@ -342,7 +345,7 @@ class Dispatch:
             m = line.pop()
             if m is None:
                 if is_bounded and self.is_enough_read():
-                    self.is_tired = True
+                    self.is_interrupted = True
                     return None
                 refill(self.state, queue, lane, line)
                 m = line.pop()
@@ -363,17 +366,18 @@ class Dispatch:
         if m.attempt == 1:
             self.tallies.count_first_lease(m, queue)
         m.worker = peer
+        work = peer.work
         timeout_ns = m.timeout_ns
         if timeout_ns == 0:
             timeout_ns = peer.lease_ns if peer.lease_ns != 0 else state.settings.timeout_ns
         if timeout_ns != 0:
             m.lease_until_ns = state.now_ns + timeout_ns + peer.lease_grace_ns
-            peer.timed_leases += 1
+            work.timed_leases += 1
         else:
             m.lease_until_ns = 0
-        peer.held[m.key] = m
-        peer.slots -= 1
-        peer.last_leased_ns = state.now_ns
+        work.held[m.key] = m
+        work.slots -= 1
+        work.last_leased_ns = state.now_ns
         peer.deliver(m)
         if state.bodies_size > state.settings.large_bodies_max:
             lighten(state, m)
@@ -391,10 +395,11 @@ class Dispatch:
 
     def end_lease(self, m: Message, holder: Peer) -> None:
         """End a message's lease, after the fact that says so."""
-        held = holder.held
+        work = holder.work
+        held = work.held
         if m.key in held:  # else the worker is lost, and the roster has what it held
             del held[m.key]
         if m.lease_until_ns != 0:
             m.lease_until_ns = 0
-            holder.timed_leases -= 1
+            work.timed_leases -= 1
         m.worker = None

@@ -39,7 +39,7 @@ class LostWorker:
     def __init__(self, peer: Peer, reason: int, why: int, promoted: list[Serving]) -> None:
         self.peer = peer
         self.number = peer.number
-        self.held = peer.held
+        self.held = peer.work.held
         self.reason = reason  # why the worker left
         self.why = why  # why its leases end
         self.promoted = promoted  # claims that waited for its claims to end
@@ -95,7 +95,7 @@ class Roster:
         for weight, name in queues:
             self.claim(peer, self.queue_of(name), weight, RANK_NORMAL, False)
             claims.append(b"%d %s" % (weight, name))
-        peer.serves.sort(key=serving_weight, reverse=True)
+        peer.work.serves.sort(key=serving_weight, reverse=True)
         self.note_joined(peer, claims)
         return TAKEN
 
@@ -112,11 +112,11 @@ class Roster:
 
     def claim(self, peer: Peer, queue: Queue, weight: int, rank: int, is_exclusive: bool) -> None:
         serving = Serving(peer, queue.number, queue.name, weight, rank, is_exclusive)
-        if peer.is_dismissed:
-            peer.claims.append(serving)
+        if peer.work.is_dismissed:
+            peer.work.claims.append(serving)
         else:
             queue.add(serving)
-            peer.serves.append(serving)
+            peer.work.serves.append(serving)
 
     def note_joined(self, peer: Peer, claims: list[bytes]) -> None:
         text = worker_text(peer, claims)
@@ -126,14 +126,14 @@ class Roster:
 
     def claims_anew(self, peer: Peer, queue: Queue, rank: int, is_exclusive: bool) -> bool:
         """Update a repeated claim that is as exclusive as before and keep its position among the claims; False for any other claim."""
-        if len(peer.serves) != 1 or peer.serves[0].queue_no != queue.number:
+        if len(peer.work.serves) != 1 or peer.work.serves[0].queue_no != queue.number:
             return False
-        serving = peer.serves[0]
+        serving = peer.work.serves[0]
         if serving.is_exclusive != is_exclusive:
             return False
         queue.unset_idle(serving)
         serving.rank = serving.weight = rank
-        peer.slots = 0
+        peer.work.slots = 0
         return True
 
     def enter(self, peer: Peer) -> None:
@@ -145,39 +145,39 @@ class Roster:
             peer.is_worker = True
             peer.joined_ns = self.state.now_ns
             self.workers[peer.number] = peer
-        peer.is_leaving = False
-        peer.slots = 0
-        peer.claims = []
-        if peer.near_end().is_dismissed or self.dismissals.holds(peer.lasting_id, self.state.now_ns):
-            peer.is_dismissed = True
-            peer.leaving_reason = BY_OPERATOR
+        peer.work.is_leaving = False
+        peer.work.slots = 0
+        peer.work.claims = []
+        if peer.near_end().work.is_dismissed or self.dismissals.holds(peer.lasting_id, self.state.now_ns):
+            peer.work.is_dismissed = True
+            peer.work.leaving_reason = BY_OPERATOR
 
     def leave(self, peer: Peer, reason: int = WORKER_LEFT) -> None:
-        peer.is_leaving = True
-        peer.leaving_reason = reason
-        peer.slots = 0
-        peer.claims = []
+        peer.work.is_leaving = True
+        peer.work.leaving_reason = reason
+        peer.work.slots = 0
+        peer.work.claims = []
         self.promote(self.drop_servings(peer, reason))
 
     def dismiss(self, peer: Peer) -> None:
         """Stop leasing to a worker. It stays connected and may answer what it holds; its free slots are still counted, for when it is admitted."""
-        if peer.is_dismissed:
+        if peer.work.is_dismissed:
             return
-        claims = peer.serves
-        peer.is_dismissed = True
-        peer.near_end().is_dismissed = True
-        peer.leaving_reason = BY_OPERATOR
+        claims = peer.work.serves
+        peer.work.is_dismissed = True
+        peer.near_end().work.is_dismissed = True
+        peer.work.leaving_reason = BY_OPERATOR
         self.dismissals.add(peer, self.state.now_ns)
         self.promote(self.drop_servings(peer, BY_OPERATOR))
-        peer.claims = claims
+        peer.work.claims = claims
         peer.dismissed()
 
     def admit(self, peer: Peer) -> None:
         """End a dismissal: the worker's claims are active again, behind those made meanwhile."""
-        claims = peer.claims
-        peer.claims = []
-        peer.is_dismissed = False
-        peer.near_end().is_dismissed = False
+        claims = peer.work.claims
+        peer.work.claims = []
+        peer.work.is_dismissed = False
+        peer.near_end().work.is_dismissed = False
         self.dismissals.remove(peer.lasting_id)
         names: list[bytes] = []
         for claim in claims:
@@ -192,20 +192,20 @@ class Roster:
     def lose(self, peer: Peer, reason: int) -> None:
         if not peer.is_worker:
             return
-        is_going = peer.is_leaving or peer.is_dismissed
-        if reason == CONNECTION_ENDED and is_going and not peer.held:
-            reason = peer.leaving_reason  # it had finished its leases: an orderly departure
+        is_going = peer.work.is_leaving or peer.work.is_dismissed
+        if reason == CONNECTION_ENDED and is_going and not peer.work.held:
+            reason = peer.work.leaving_reason  # it had finished its leases: an orderly departure
         promoted = self.drop_servings(peer, reason)
         peer.is_worker = False
-        peer.slots = 0
+        peer.work.slots = 0
         del self.workers[peer.number]
-        if peer.is_dismissed:
-            peer.claims = []
+        if peer.work.is_dismissed:
+            peer.work.claims = []
             self.dismissals.departed(peer, self.state.now_ns, self.state.settings.dismissed_ns)
         why = WORKER_LEFT if is_going else RETURNED if peer.is_relay else WORKER_LOST
         self.lost.append(LostWorker(peer, reason, why, promoted))
-        peer.held = {}
-        peer.timed_leases = 0
+        peer.work.held = {}
+        peer.work.timed_leases = 0
         if len(self.lost) == 1:
             self.take_back()
 
@@ -237,12 +237,12 @@ class Roster:
     def drop_servings(self, peer: Peer, reason: int) -> list[Serving]:
         """End a worker's claims; returns the waiting claims of others that become active."""
         promoted: list[Serving] = []
-        for serving in peer.serves:
+        for serving in peer.work.serves:
             queue = self.state.queues_by_no[serving.queue_no]
             promoted.extend(queue.drop(serving))
             queue.last_worker_left_ns = self.state.now_ns
             queue.last_worker_left_reason = reason
-        peer.serves = []
+        peer.work.serves = []
         return promoted
 
     def promote(self, promoted: list[Serving]) -> None:
@@ -254,7 +254,7 @@ class Roster:
     def has_room_elsewhere(self, queue: Queue, peer: Peer) -> bool:
         """Whether another worker has a free slot for a queue."""
         return any(
-            s.peer is not peer and s.takes() and s.peer.slots > 0 and not s.peer.is_blocked for s in queue.servings
+            s.peer is not peer and s.takes() and s.peer.work.slots > 0 and not s.peer.is_blocked for s in queue.servings
         )
 
     def has_another(self, queue: Queue, peer: Peer) -> bool:

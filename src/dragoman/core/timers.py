@@ -67,7 +67,7 @@ class Timers:
         state = self.core.state
         soonest = self.core.now_ns if self.to_rewind or self.has_due_schedules else self.next_count_ns
         for peer in self.core.workers.values():
-            if peer.timed_leases > 0:
+            if peer.work.timed_leases > 0:
                 soonest = min(soonest, self.next_lease_sweep_ns)
                 break
         if state.delayed:
@@ -116,8 +116,8 @@ class Timers:
     def sweep_leases(self, now_ns: int) -> None:
         overdue: list[Message] = []
         for peer in self.core.workers.values():
-            if peer.timed_leases > 0:
-                for m in peer.held.values():
+            if peer.work.timed_leases > 0:
+                for m in peer.work.held.values():
                     if m.lease_until_ns != 0 and m.lease_until_ns <= now_ns:
                         overdue.append(m)
         if len(overdue) > DUE_PER_SWEEP_MAX:

@@ -15,7 +15,7 @@ def next_serving(state: State, peer: Peer) -> Serving | None:
     queues = state.queues_by_no
     best: Serving | None = None
     starved: Serving | None = None
-    serves = peer.serves
+    serves = peer.work.serves
     for serving in serves:
         queue = queues[serving.queue_no]
         if queue.waiting == 0 or queue.is_paused or serving.passed_over < 0 or not serving.takes():
@@ -31,9 +31,9 @@ def next_serving(state: State, peer: Peer) -> Serving | None:
 
 def count_turn(state: State, peer: Peer, served: Serving) -> None:
     queues = state.queues_by_no
-    peer.turn += 1
-    served.last_turn = peer.turn
-    for serving in peer.serves:
+    peer.work.turn += 1
+    served.last_turn = peer.work.turn
+    for serving in peer.work.serves:
         if serving is not served and serving.passed_over >= 0 and queues[serving.queue_no].waiting > 0:
             serving.passed_over += 1
     served.passed_over = 0

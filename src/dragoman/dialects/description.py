@@ -135,25 +135,23 @@ class DialectDescription:
         self.takes_zmtp1 = takes_zmtp1  # its listeners accept ZMTP 1.0, unless the settings say otherwise
 
         # For the SDK.
-        self.ports: dict[str, int] = {}  # by role; a role that is missing here does not exist
-        self.listener_names: dict[str, str] = {}
+        self.by_role: dict[str, ListenerDescription] = {}  # a role that is missing here does not exist
         for listener in listeners:
             for role in listener.roles:
-                self.ports[role] = listener.port
-                self.listener_names[role] = listener.name
+                self.by_role[role] = listener
         self.shared = shared  # roles that one port serves, if the address has only one
-        self.calls_survive = calls_survive  # the broker keeps an accepted call for the client's identity, and answers queries for its state
-        self.answers_survive = answers_survive  # the broker matches a worker's answer by its request's id alone, on whatever connection it arrives
+        # The broker keeps an accepted call for the client's identity, and answers queries for its state.
+        self.calls_survive = calls_survive
+        # The broker matches a worker's answer by its request's id alone, on whatever connection it arrives.
+        self.answers_survive = answers_survive
         self.resends = resends  # the broker runs a call once however often it is sent: pending ones are sent again
         self.stays = stays  # a broker that closes the connection still settles pending work: it stays open for that
         self.one_job = one_job  # a worker connection carries one job at a time
-        self.expiry_s_max = (
-            expiry_s_max  # a call without an expiry would expire too early, so it gets one, up to this; 0: not needed
-        )
+        # A call without an expiry would expire too early, so it gets one, up to this; 0: not needed.
+        self.expiry_s_max = expiry_s_max
         self.envelope_size = envelope_size  # the most bytes that are added to queue, headers and body
-        self.hello = (
-            hello  # sent first, and answered, where the dialect has no handshake: it reveals a full or silent broker
-        )
+        # Sent first, and answered, where the dialect has no handshake: it reveals a full or silent broker.
+        self.hello = hello
         self.queue = queue  # the dialect's only queue, unless the address has another; empty: any
 
         # For the web page: what a client sends, what a worker gets, the id it gets, and the name of its answer.

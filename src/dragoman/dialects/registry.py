@@ -14,6 +14,7 @@ from typing import Any, Final, final
 from dragoman.dialects.contract import Dialect
 from dragoman.dialects.description import ZMTP, DialectDescription, ListenerDescription
 from dragoman.dialects.session import Outboxes, Session
+from dragoman.errors import ConfigError
 from dragoman.model.peer import ANONYMOUS
 from dragoman.model.words import name_dialect
 
@@ -56,9 +57,16 @@ def wire_of(listener: str) -> int:
 
 
 def register_all() -> None:
-    further = os.environ.get(FURTHER, "")
-    for module in MODULES + [text.strip() for text in further.split(",") if text.strip()]:
+    for module in MODULES:
         register(importlib.import_module(module).DESCRIPTION)
+    for text in os.environ.get(FURTHER, "").split(","):
+        module = text.strip()
+        if module:
+            try:
+                register(importlib.import_module(module).DESCRIPTION)
+            except (ImportError, AttributeError, ValueError) as error:
+                problem = f"{module} describes no dialect that can be added: {error}"
+                raise ConfigError("dialects", f"environment variable {FURTHER}", problem) from error
 
 
 register_all()

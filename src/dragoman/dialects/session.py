@@ -187,7 +187,7 @@ class Session(Peer):
 
     def piece_size(self) -> int:
         """The number of bytes to process at a time. Fewer for a worker with many queues, because its messages are matched against all of them."""
-        return READ_PIECE_SIZE // (1 + len(self.serves) // QUEUES_PER_PIECE)
+        return READ_PIECE_SIZE // (1 + len(self.work.serves) // QUEUES_PER_PIECE)
 
     def has_waiting(self) -> bool:
         """Whether received messages are left for the next turn, by `go_on`."""
@@ -430,7 +430,7 @@ class ZmtpSession(Session):
 
     def piece_size(self) -> int:
         """At least the rest of an incomplete frame, which is only stored, however large it is."""
-        return max(self.zmtp.missing_size(), READ_PIECE_SIZE // (1 + len(self.serves) // QUEUES_PER_PIECE))
+        return max(self.zmtp.missing_size(), READ_PIECE_SIZE // (1 + len(self.work.serves) // QUEUES_PER_PIECE))
 
     def opened(self) -> None:
         """The handshake is done."""

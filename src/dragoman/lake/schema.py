@@ -11,6 +11,8 @@ A row is a fact. A value that a fact does not have is null, never 0 and never ""
 
 from __future__ import annotations
 
+import importlib
+import os
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -76,6 +78,8 @@ COLUMNS: Final = (
 
 # The meaning of the small numbers. They never change: a number that is missing here is from a later version.
 KINDS: Final = {number: name for number, name in enumerate(FACT_NAMES) if name}
-DIALECTS: Final = dict(enumerate(DIALECT_NAMES))
+if os.environ.get("DRAGOMAN_DIALECTS"):  # it names those outside the package
+    importlib.import_module("dragoman.dialects.registry")
+DIALECTS: Final = {number: name for number, name in enumerate(DIALECT_NAMES) if name != f"unknown_{number}"}
 OUTCOMES: Final = dict(enumerate(STATE_NAMES))
 REASONS: Final = dict(enumerate(REASON_NAMES))

@@ -91,6 +91,10 @@ class Exchange:
         """A worker has this many more free slots."""
         raise NotImplementedError
 
+    def busy(self, peer: Peer) -> None:
+        """A worker has no free slots any more."""
+        raise NotImplementedError
+
     def reply(self, peer: Peer, message: Message, value: bytes, is_failure: bool) -> None:
         """A worker answers a message it holds or held."""
         raise NotImplementedError

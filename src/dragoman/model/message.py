@@ -79,9 +79,15 @@ def in_own_shape(digits: bytes) -> bytes:
     return b"%s%s-%s" % (OWN_SHAPE, digits[:4], digits[4:])
 
 
+def is_own_id(wire_id: bytes) -> bool:
+    """Whether an id has the form of the broker's own."""
+    # The first byte alone rules out most of the others.
+    return len(wire_id) == 36 and wire_id[0] == 48 and wire_id.startswith(OWN_SHAPE) and wire_id[23] == 45
+
+
 def own_digits(wire_id: bytes) -> bytes:
     """The sixteen digits of one of the broker's own ids; empty for any other id."""
-    if len(wire_id) != 36 or not wire_id.startswith(OWN_SHAPE) or wire_id[23] != 45:
+    if not is_own_id(wire_id):
         return b""
     return wire_id[19:23] + wire_id[24:]
 

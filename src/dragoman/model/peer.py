@@ -6,7 +6,7 @@ and never call back into the core: they only write to the peer's outbox.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, final
 
 from dragoman.model.words import NO_REASON
 
@@ -29,8 +29,30 @@ BY_PROGRAM: Final = b"p"
 BY_IDENTITY: Final = b"i"
 
 
+@final
+class WorkerState:
+    """What a peer does as a worker. The core owns it: sessions read it and ask the core to change it (`Exchange`)."""
+
+    def __init__(self) -> None:
+        self.slots: int = 0  # free ones
+        self.serves: list[Serving] = []
+        self.turn: int = 0
+        self.held: dict[int, Message] = {}  # its leases by message number
+        self.timed_leases: int = 0  # how many of `held` have a timeout
+        self.is_leaving: bool = False  # no new work; what it holds may still be answered
+        self.leaving_reason: int = NO_REASON  # why it is leaving
+        self.is_dismissed: bool = (
+            False  # by the operator: no new work until it is admitted; its leases may still be answered
+        )
+        self.claims: list[Serving] = []  # while dismissed: its servings once it is admitted
+        self.is_unfed: bool = False  # it is in `Dispatch.unfed_workers`: feeding it was interrupted
+        self.settled: int = 0
+        self.failed: int = 0
+        self.last_leased_ns: int = 0
+
+
 class Peer:
-    """One connection. Dialects subclass it; the worker fields are unused if it never serves a queue."""
+    """One connection, and what its session states about it. Dialects subclass it."""
 
     def __init__(self, dialect: int, listener: str) -> None:
         self.dialect = dialect
@@ -49,12 +71,6 @@ class Peer:
         self.last_sign_ns: int = 0
 
         self.is_worker: bool = False
-        self.is_leaving: bool = False  # no new work; what it holds may still be answered
-        self.leaving_reason: int = NO_REASON  # why it is leaving
-        self.is_dismissed: bool = (
-            False  # by the operator: no new work until it is admitted; what it holds may still be answered
-        )
-        self.claims: list[Serving] = []  # while dismissed: its servings once it is admitted
         self.lasting_id: bytes = b""  # recognises it when it reconnects (`lasting_id_of`); empty: impossible
         self.is_blocked: bool = False  # it does not read, or too much output is pending: no new work meanwhile
         # One bit (TAKES_…) for a kind of worker that cannot take every body; 0: it takes anything. If set, `accepts` is called
@@ -65,17 +81,9 @@ class Peer:
         # It forwards messages to other workers: when its connection ends, its messages are returned and none counts a worker's death.
         self.is_relay: bool = False
         self.is_chosen_by_load: bool = False  # the worker with the fewest leases comes first, not the longest idle
-        self.slots: int = 0
-        self.is_hungry: bool = False  # it is in `Dispatch.hungry`: feeding it was interrupted
-        self.serves: list[Serving] = []
-        self.turn: int = 0
-        self.held: dict[int, Message] = {}
         self.lease_grace_ns: int = 0  # added to every timeout: the time this worker needs to report a timeout itself
         self.lease_ns: int = 0  # timeout of a lease whose message has none; 0: the setting's
-        self.timed_leases: int = 0  # how many of `held` have a timeout
-        self.settled: int = 0
-        self.failed: int = 0
-        self.last_leased_ns: int = 0
+        self.work = WorkerState()
 
     def near_end(self) -> Peer:
         """The peer of its connection: itself, unless several workers share a connection."""

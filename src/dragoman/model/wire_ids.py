@@ -96,7 +96,7 @@ class WireIds:
 
     def of(self, m: Message) -> bytes:
         """A message's id for workers whose dialect uses UUIDs: its client's id if that is unique, else the broker's own as a UUID."""
-        if not m.wire_id:
+        if len(m.wire_id) == 0:
             m.wire_id = in_own_shape(self.digits(m.number))
         return m.wire_id
 

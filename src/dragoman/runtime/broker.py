@@ -406,7 +406,7 @@ class Broker:
 
     @property
     def leases(self) -> int:
-        return sum(len(worker.held) for worker in self.core.workers.values())
+        return sum(len(worker.work.held) for worker in self.core.workers.values())
 
     def say_goodbye(self) -> None:
         for dialect in self.dialects.all:

@@ -7,23 +7,18 @@ from collections.abc import Callable
 from typing import Final
 
 from dragoman.core.lifecycle import LEASED
+from dragoman.dialects.description import CLIENT
+from dragoman.dialects.registry import DESCRIPTIONS
 from dragoman.model import words
 from dragoman.model.message import Message
 from dragoman.model.quiet_peer import QuietPeer
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import BY_CLIENT, DIALECT_NAMES, EBUS, EMQP, PINGPONG, RQ, SCALE0
+from dragoman.model.words import BY_CLIENT, DIALECT_NAMES, RQ
 from dragoman_lab.generate.chance import BITS, EXPONENTIALS, NORMALS, Chance
 from dragoman_lab.generate.house import House
 from dragoman_lab.generate.services import Service, Tide
 
-# Listener and its number for each dialect's clients, as in the broker.
-DOORS: Final = {
-    SCALE0: ("scale0.client", 6),
-    PINGPONG: ("pingpong.client", 9),
-    EMQP: ("emqp.client", 1),
-    EBUS: ("ebus.client", 11),
-    RQ: ("rq", 15),
-}
+DOORS: Final = {described.number: described.by_role[CLIENT] for described in DESCRIPTIONS}
 TURNS: Final = 64  # a power of two: the next client is chosen by six random bits
 BATCH_MAX: Final = 80
 CANCEL_MEAN_S: Final = 4.0
@@ -134,8 +129,8 @@ class Client:
         self.peer = self.connected()
 
     def connected(self) -> QuietPeer:
-        listener, number = DOORS[self.dialect]
-        return self.house.connect(self.dialect, listener, number, self.identity)
+        listener = DOORS[self.dialect]
+        return self.house.connect(self.dialect, listener.name, listener.number, self.identity)
 
     def come_back(self, _: object) -> None:
         if not self.peer.is_connected:

@@ -5,23 +5,18 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.core.lifecycle import QUARANTINED
+from dragoman.dialects.description import WORKER
+from dragoman.dialects.registry import DESCRIPTIONS
 from dragoman.model.message import Message, fact_id_of
 from dragoman.model.quiet_peer import QuietPeer
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import DIALECT_NAMES, EBUS, EMQP, HEARTBEAT_LOST, PINGPONG, RQ, SCALE0
+from dragoman.model.words import DIALECT_NAMES, EBUS, EMQP, HEARTBEAT_LOST, PINGPONG, RQ
 from dragoman_lab.generate.chance import BITS, NORMALS
 from dragoman_lab.generate.clients import Wishes
 from dragoman_lab.generate.house import House
 from dragoman_lab.generate.services import LONG_JOBS, Service
 
-# Listener and its number for each dialect's workers, as in the broker.
-DOORS: Final = {
-    SCALE0: ("scale0.worker", 7),
-    PINGPONG: ("pingpong.worker", 10),
-    EMQP: ("emqp.worker", 2),
-    EBUS: ("ebus.worker", 12),
-    RQ: ("rq", 15),
-}
+DOORS: Final = {described.number: described.by_role[WORKER] for described in DESCRIPTIONS}
 SLOW_ODDS: Final = 0.12  # of a worker: it takes two to four times as long as the others
 BOTH_ODDS: Final = 0.2  # of an emqp worker: it serves a second queue, too
 LIFE_MEAN_S: Final = 2.5 * 86_400
@@ -68,8 +63,8 @@ class Crew:
         if worker.is_here:
             return
         house = self.house
-        listener, number = DOORS[worker.dialect]
-        peer = house.connect(worker.dialect, listener, number, worker.name.encode())
+        listener = DOORS[worker.dialect]
+        peer = house.connect(worker.dialect, listener.name, listener.number, worker.name.encode())
         peer.owner = worker
         peer.says_delivered = worker.dialect == RQ
         peer.is_chosen_by_load = worker.dialect == EBUS
@@ -104,9 +99,9 @@ class Crew:
 
     def leave(self, worker: Worker) -> None:
         """The worker announces that it leaves, and goes when it has no leases or after LEAVE_MAX_S."""
-        if worker.is_here and worker.peer is not None and not worker.peer.is_leaving:
+        if worker.is_here and worker.peer is not None and not worker.peer.work.is_leaving:
             self.house.core.leave(worker.peer)
-            self.house.later(0.0 if not worker.peer.held else LEAVE_MAX_S, self.go, (worker, worker.life))
+            self.house.later(0.0 if not worker.peer.work.held else LEAVE_MAX_S, self.go, (worker, worker.life))
 
     def go(self, who: tuple[Worker, int]) -> None:
         worker, life = who
@@ -229,9 +224,9 @@ class Work:
             core.reply(peer, m, self.wishes.piece(30), False)  # the first reply wins, even a late one
         elif self.house.chance.unit() > STOPS_ODDS:
             core.late(peer, fact_id_of(m))
-        if not peer.is_leaving:
+        if not peer.work.is_leaving:
             core.ready(peer, 1)
-        elif not peer.held:
+        elif not peer.work.held:
             self.crew.go((worker, life))
 
     def settle(self, peer: QuietPeer, m: Message, trade: Trade) -> None:

@@ -116,7 +116,7 @@ class World:
         core = house.core
         for peer in list(core.workers.values()):
             core.roster.drop_servings(peer, BROKER_STARTED)
-            peer.is_worker, peer.is_connected, peer.held, peer.timed_leases = False, False, {}, 0
+            peer.is_worker, peer.is_connected, peer.work.held, peer.work.timed_leases = False, False, {}, 0
         core.workers.clear()
         core.routes.peers.clear()
         core.routes.older.clear()

@@ -285,7 +285,7 @@ class World:
         }
         for peer in life.core.workers.values():
             most_ns = lost_ns.get(peer.dialect)
-            assert most_ns is None or peer.is_leaving or now_ns - peer.last_sign_ns <= most_ns + SECOND_NS // 2, (
+            assert most_ns is None or peer.work.is_leaving or now_ns - peer.last_sign_ns <= most_ns + SECOND_NS // 2, (
                 f"a silent worker is not lost: {peer.identity!r}"
             )
 

@@ -13,9 +13,9 @@ import zmq
 
 from dragoman.runtime.search.finding import Question, find_messages
 from tests.cli.broker import Commands
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
 from tests.runtime.peers import Client, Worker
+from tests.waiting import wait_for
 
 
 class Scale0Client:

@@ -21,7 +21,7 @@ from dragoman.testing.broker import RunningBroker
 from tests.client import jobs as s
 
 ROOT = Path(__file__).parents[3]
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 def wait_until(what: str, look: Callable[[], object]) -> None:

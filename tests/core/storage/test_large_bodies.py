@@ -73,7 +73,7 @@ def test_a_large_body_comes_back_in_as_many_turns_as_it_has_steps() -> None:
     before = canonical(broker.core)
     efforts = []
     while broker.core.roster.has_more():
-        if not worker.session.held:
+        if not worker.session.work.held:
             assert canonical(broker.core) == before, "nothing has happened to it"
         effort = broker.core.state.kept.effort
         broker.core.roster.go_on()
@@ -227,7 +227,7 @@ def test_little_memory_and_many_who_want_large_bodies_end_with_all_of_them_serve
     turns = broker.go_on()
     given = [body for worker in workers for body in bodies(worker)]
     assert sorted(given) == sorted(sent)
-    assert all(len(worker.session.held) == 4 for worker in workers)
+    assert all(len(worker.session.work.held) == 4 for worker in workers)
     assert turns < 3 * len(sent) * LARGE // STEP
     recount(broker.core)
     check_replay(broker)
@@ -248,9 +248,9 @@ def test_idle_workers_and_busy_ones_have_their_large_bodies_in_turn() -> None:
     while few.leased == 0:
         assert broker.core.roster.has_more()
         broker.core.roster.go_on()
-    assert len(greedy.session.held) <= 3
+    assert len(greedy.session.work.held) <= 3
     broker.go_on()
-    assert len(greedy.session.held) == 20
+    assert len(greedy.session.work.held) == 20
 
 
 def test_picky_workers_of_two_kinds_do_not_unload_what_the_other_waits_for() -> None:

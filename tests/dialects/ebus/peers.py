@@ -9,7 +9,7 @@ import zmq
 
 from tests.runtime.daemon import Daemon
 
-WAIT_S = 15.0
+WAIT_S = 60.0
 
 
 class Peer:

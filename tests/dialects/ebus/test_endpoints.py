@@ -206,7 +206,7 @@ def test_a_worker_of_more_services_than_a_message_has_frames_is_notified() -> No
     endpoint.serve([(1, b"%d" % number) for number in range(SERVICES_MAX)], 1)
     broker = EbusBroker()
     wire = Wire(broker, "ebus.worker", endpoint)
-    assert len(wire.session.serves) == SERVICES_MAX
+    assert len(wire.session.work.serves) == SERVICES_MAX
 
 
 def test_a_worker_that_says_goodbye_still_answers_what_it_has() -> None:
@@ -288,6 +288,6 @@ def test_a_pulse_asks_after_each_interval_of_silence_and_gives_up_after_the_last
     pulse = Pulse(0.5, 2)
     assert pulse.beat(10.0) == QUIET
     assert [pulse.beat(10.0 + step / 4) for step in range(1, 7)] == [QUIET, PING_DUE, QUIET, PING_DUE, QUIET, DEAD]
-    pulse.has_heard = True
+    pulse.has_received = True
     assert pulse.beat(12.0) == QUIET
     assert pulse.beat(12.5) == PING_DUE

@@ -11,7 +11,7 @@ from tests.dialects.emqp.ready_peers import JOB, notes
 
 def served(broker: InMemoryBroker) -> list[tuple[int, bytes]]:
     (worker,) = broker.core.all_workers()
-    return [(serving.weight, serving.queue) for serving in worker.serves]
+    return [(serving.weight, serving.queue) for serving in worker.work.serves]
 
 
 def test_an_inform_is_answered_by_an_ack_with_its_id_and_then_at_once_by_a_heartbeat() -> None:

@@ -77,7 +77,7 @@ def test_its_goodbye_makes_it_leave() -> None:
     broker.client().request(b"mail")
     link.exchange()
     assert link.jobs == []
-    assert link.session.is_leaving
+    assert link.session.work.is_leaving
 
 
 @pytest.mark.parametrize(

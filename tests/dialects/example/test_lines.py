@@ -92,9 +92,18 @@ def test_the_command_line_knows_it(tmp_path: Path) -> None:
 
 def test_its_settings_and_its_listener_are_those_of_any_dialect() -> None:
     shown = run("-m", "dragoman", "config", "show")
-    assert "lines = " in shown
+    assert '"lines" = "tcp://127.0.0.1:7070"' in shown
     assert "[lines]" in shown
     assert "queues_max = 100" in shown
+
+
+def test_a_name_that_leads_nowhere_is_told_to_the_operator() -> None:
+    environ = os.environ | {"DRAGOMAN_DIALECTS": "nowhere.description"}
+    command = [sys.executable, "-m", "dragoman", "config", "show"]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "nowhere.description describes no dialect that can be added" in done.stderr
+    assert "from environment variable DRAGOMAN_DIALECTS" in done.stderr
 
 
 @pytest.mark.parametrize("clash", ["number", "listener", "name"])

@@ -182,7 +182,7 @@ def test_what_failed_while_its_client_was_away_does_not_hold_up_the_rest(broker:
     client.order(b"one")
     client.order(b"two")
     client.leave()
-    message = next(iter(worker.broker_side.held.values()))
+    message = next(iter(worker.broker_side.work.held.values()))
     broker.core.cancel(message, 10)
     again = FakeClient(broker)
     worker.result(b"late")
@@ -271,7 +271,7 @@ def test_a_json_client_that_came_back_is_notified_in_json_what_ended_meanwhile(b
     worker, client = ready_worker(broker), FakeClient(broker)
     client.send_json({"order": 1})
     client.leave()
-    broker.core.cancel(next(iter(worker.broker_side.held.values())), 10)
+    broker.core.cancel(next(iter(worker.broker_side.work.held.values())), 10)
     again = FakeClient(broker)
     broker.pass_time(0.2)
     assert again.said() == [[b'{"msg":"ERROR","reason":"REPLY_UNDELIVERABLE"}']]

@@ -81,7 +81,7 @@ def test_refusals_and_failures_are_distinguished(broker: PingpongBroker) -> None
     client.request(b"1", CallOptions(b"pingpong"), b"PONG")
     client.request(b"2", CallOptions(b"pingpong"), b"job")
     wire.pass_on()
-    broker.core.cancel(next(iter(worker.broker_side.held.values())), BY_OPERATOR)
+    broker.core.cancel(next(iter(worker.broker_side.work.held.values())), BY_OPERATOR)
     said = {call_id: (what, value) for what, call_id, value in wire.pass_on() + wire.pass_on()}
     assert said[b"2"] == (FAILED, b"BY_OPERATOR")
 

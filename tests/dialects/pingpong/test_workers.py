@@ -27,7 +27,7 @@ def test_ready_is_answered_pong_and_makes_a_worker(broker: PingpongBroker) -> No
     worker.ready()
     assert worker.said() == [PONG]
     assert worker.broker_side.is_worker
-    assert worker.broker_side.slots == 1
+    assert worker.broker_side.work.slots == 1
 
 
 def test_a_ping_from_an_unknown_worker_registers_it(broker: PingpongBroker) -> None:
@@ -78,7 +78,7 @@ def test_a_busy_worker_that_pings_gets_no_second_job(broker: PingpongBroker) -> 
         broker.pass_time(1.0)
         worker.ping()
         assert worker.said() == [PONG]
-    assert worker.broker_side.slots == 0
+    assert worker.broker_side.work.slots == 0
     worker.result(b"1")
     assert worker.said() == [PONG, [b"", b"two"]]
 
@@ -215,7 +215,7 @@ def test_an_owing_worker_may_be_silent_for_as_long_as_it_works() -> None:
 def test_a_cancelled_job_makes_its_worker_owe(broker: PingpongBroker) -> None:
     worker, client = ready_worker(broker), FakeClient(broker)
     client.order(b"job")
-    message = next(iter(worker.broker_side.held.values()))
+    message = next(iter(worker.broker_side.work.held.values()))
     broker.core.cancel(message, BY_OPERATOR)
     assert client.said() == [[b"", b"ERROR", b"BY_OPERATOR"]]
     client.order(b"next")

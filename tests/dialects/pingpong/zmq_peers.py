@@ -8,7 +8,7 @@ import zmq
 
 from tests.runtime.daemon import FREE, Daemon
 
-WAIT_S = 15.0
+WAIT_S = 60.0
 PONG = [b"", b"PONG"]
 LISTEN = {
     "pingpong.client": FREE,

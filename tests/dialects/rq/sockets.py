@@ -11,7 +11,7 @@ from dragoman.runtime.config.listeners import LISTENERS
 from tests.dialects.rq.spelling import next_operation, risp
 from tests.runtime.daemon import FREE, Daemon
 
-WAIT_S = 15.0
+WAIT_S = 60.0
 
 
 def rq_broker(data: Path, *settings: str, durability: str = "os") -> Daemon:

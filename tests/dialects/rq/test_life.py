@@ -242,7 +242,7 @@ def test_a_dismissed_node_that_consumes_another_queue_gets_nothing_of_it() -> No
     assert len(worker.hears()) == 1, "CONSUMING: its claim is noted"
     Node(broker).say("CLEAR ID=1 QUEUE=other PAYLOAD=body REQUEST")
     assert worker.hears() == []
-    assert [peer.is_dismissed for peer in broker.core.workers.values()] == [True, True]
+    assert [peer.work.is_dismissed for peer in broker.core.workers.values()] == [True, True]
 
 
 @pytest.mark.parametrize("queues", [100, 600])

@@ -13,10 +13,10 @@ import pytest
 import zmq
 
 from dragoman.dialects.scale0.configuration.documents import parse, write
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
+from tests.waiting import wait_for
 
-WAIT_S = 15.0
+WAIT_S = 60.0
 CONFIGURATION = """\
 broker
     identity = {name}

@@ -59,7 +59,7 @@ class Tap:
         return shown + self.end()
 
     def rest(self) -> str:
-        out, err = self.process.communicate(timeout=15)
+        out, err = self.process.communicate(timeout=60)
         assert self.process.returncode == 0, err
         return out
 
@@ -83,7 +83,7 @@ def talk(broker: BrokerProcess, bodies: list[bytes]) -> None:
 
 
 def hear(peer: Any) -> list[bytes]:
-    assert peer.poll(10_000), "nothing came"
+    assert peer.poll(60_000), "nothing came"
     frames: list[bytes] = peer.recv_multipart()
     return frames
 

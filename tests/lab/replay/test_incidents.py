@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.eventmq.waiting import wait_for
 from tests.independent import rq_peers
 from tests.independent.broker_with_peers import BrokerWithPeers
 from tests.lab.replay.conftest import NewBroker
 from tests.lab.replay.exporting import Exported
+from tests.waiting import wait_for
 
 DIALECTS = ("scale0", "pingpong", "emqp", "ebus", "rq")
 QUICK = ("queues.backoff_initial_s=0.05", "queues.backoff_max_s=0.1")

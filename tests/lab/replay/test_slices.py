@@ -24,9 +24,9 @@ from dragoman_lab.replay.export.history import History, Wanted
 from dragoman_lab.replay.export.page import literal
 from dragoman_lab.replay.export.script import Writer, prove
 from dragoman_lab.sim.checks.facts import Block
-from tests.eventmq.waiting import wait_for
 from tests.lab.replay.conftest import NewBroker
 from tests.lab.replay.exporting import Exported
+from tests.waiting import wait_for
 
 NOW = datetime(2026, 3, 2, 14, 30, tzinfo=UTC)
 

@@ -13,8 +13,8 @@ import pytest
 
 from dragoman.client.app import App
 from dragoman.lake.store import Lake
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
+from tests.waiting import wait_for
 
 SEALED_S = 100.0  # the sealer runs when nobody else wants to, and four tests at once want to most of the time
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]

@@ -7,10 +7,10 @@ import socket
 from tests.dialects.ebus.peers import Peer
 from tests.dialects.rq.sockets import SocketNode
 from tests.dialects.rq.spelling import risp
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
 from tests.runtime.loop_floods import rq
 from tests.runtime.loop_floods.flooding import LARGE, LARGE_JSON, WAIT_S, Flood, settle
+from tests.waiting import wait_for
 
 QUEUE = b"pingpong"  # the one queue that all dialects share without being asked
 BODIES = [

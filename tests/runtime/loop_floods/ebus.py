@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dragoman.limits import FRAMES_MAX, NAME_SIZE_MAX, SUBSCRIPTIONS_MAX
 from tests.dialects.ebus.peers import Client, Worker
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
 from tests.runtime.loop_floods.flooding import LARGE, WAIT_S, Flood, settle, wait_count, wait_open
 from tests.runtime.peers import RawPeer
+from tests.waiting import wait_for
 
 COUNT = 30_000
 MANY = 100_000

@@ -6,9 +6,9 @@ import threading
 from contextlib import suppress
 
 from dragoman.wire.zmtp.frames import encode_message
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import SOCKET_TYPES, Daemon
 from tests.runtime.peers import RawPeer
+from tests.waiting import wait_for
 
 LARGE = 8 * 1024 * 1024
 # To look through the JSON of 8 MiB takes more than a callback may (docs/decisions/0041).

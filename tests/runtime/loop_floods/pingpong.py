@@ -6,9 +6,9 @@ import json
 
 from dragoman.limits import FRAMES_MAX
 from tests.dialects.pingpong.zmq_peers import ZmqClient, ZmqWorker
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
 from tests.runtime.loop_floods.flooding import LARGE_JSON, WAIT_S, Flood, settle, wait_open
+from tests.waiting import wait_for
 
 COUNT = 30_000
 

@@ -14,9 +14,9 @@ from dragoman.limits import (
     TREE_DEPTH_MAX,
     TREE_SIZE_MAX,
 )
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
 from tests.runtime.loop_floods.flooding import LARGE, WAIT_S, Flood, settle, wait_count, wait_open
+from tests.waiting import wait_for
 
 COUNT = 20_000
 

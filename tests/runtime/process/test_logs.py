@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import Daemon
 from tests.runtime.peers import Client, RawPeer
+from tests.waiting import wait_for
 
 REFUSED = "peer refused by its first bytes"
 

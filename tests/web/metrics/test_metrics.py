@@ -18,10 +18,10 @@ from dragoman.limits import ADMIN_PAGE_MAX
 from dragoman.runtime.config.listeners import LISTENERS
 from dragoman.web.metrics.families import FINDINGS
 from dragoman.web.metrics.metric_labels import OTHER
-from tests.eventmq.waiting import wait_for
 from tests.runtime.conftest import NewBroker, new_broker
 from tests.runtime.daemon import FREE, Daemon
 from tests.runtime.peers import Client, Worker
+from tests.waiting import wait_for
 
 __all__ = ["new_broker"]
 

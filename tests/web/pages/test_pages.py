@@ -17,9 +17,9 @@ from dragoman.web.link import Link
 from dragoman.web.pages import message
 from dragoman.web.samples.sampling import QUEUES_FOLLOWED, Sampler
 from tests.cli.broker import FakeWorker
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
 from tests.runtime.peers import Client
+from tests.waiting import wait_for
 from tests.web.conftest import NewBroker
 from tests.web.load import set_aside
 from tests.web.visitor import Visitor

@@ -9,9 +9,9 @@ from urllib.parse import quote
 import pytest
 
 from dragoman.client.app import App
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
 from tests.runtime.peers import Client, Worker
+from tests.waiting import wait_for
 from tests.web.visitor import Visitor
 
 ENDED = 'id="h-ended"'

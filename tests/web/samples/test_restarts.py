@@ -16,8 +16,8 @@ from dragoman.journal.tools.backup import restore
 from dragoman.model.units import SECOND_NS
 from dragoman.web.samples.history import SLOT_NS
 from tests.cli.broker import FakeWorker
-from tests.eventmq.waiting import wait_for
 from tests.runtime.daemon import Daemon
+from tests.waiting import wait_for
 from tests.web.conftest import NewBroker
 from tests.web.load import all_dialects
 from tests.web.visitor import Visitor

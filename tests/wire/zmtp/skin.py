@@ -11,7 +11,7 @@ import zmq
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 READ_SIZE = 256 * 1024
 
 

@@ -72,17 +72,17 @@ class Workforce:
         self.blocked = 0
         for serving in queue.servings:
             peer = serving.peer
-            self.leased += len(peer.held)
+            self.leased += len(peer.work.held)
             if peer.body_constraint & unfit != 0:
                 self.unable += 1
-                if not peer.is_blocked and (peer.slots > 0 or peer.held):
+                if not peer.is_blocked and (peer.work.slots > 0 or peer.work.held):
                     continue
             if peer.is_blocked:
                 self.blocked += 1
-            elif peer.slots == 0 and not peer.held:
+            elif peer.work.slots == 0 and not peer.work.held:
                 self.without_slots += 1
             else:
-                self.free_slots += peer.slots
+                self.free_slots += peer.work.slots
 
 
 def explain_message(core: Core, m: Message) -> list[str]:
@@ -174,9 +174,9 @@ def explain_leased(core: Core, m: Message) -> list[str]:
     elif m.lease_until_ns != 0:
         bound = "its time bound has just passed"
     lines = [f"leased to worker {worker_label(peer)} for {held} {attempt}, {bound}"]
-    if peer.is_dismissed:
+    if peer.work.is_dismissed:
         lines.append("that worker is dismissed: it takes nothing new and may still answer")
-    elif peer.is_leaving:
+    elif peer.work.is_leaving:
         lines.append("that worker is leaving: it takes nothing new and may still answer")
     if peer.is_blocked:
         lines.append("that worker does not read what is sent to it")
@@ -267,9 +267,9 @@ def delayed_count_line(core: Core, queue: Queue) -> str:
 
 def explain_worker(core: Core, peer: Peer) -> list[str]:
     lines = [worker_line(core, peer)]
-    if peer.held:
+    if peer.work.held:
         lines.append(longest_line(core, peer))
-    for serving in peer.serves:
+    for serving in peer.work.serves:
         queue = core.state.queues_by_no[serving.queue_no]
         if serving.is_waiting:
             lines.append(f"waits to serve `{shown(queue.name)}`: an exclusive claim stands between")
@@ -284,24 +284,24 @@ def explain_worker(core: Core, peer: Peer) -> list[str]:
 
 
 def worker_line(core: Core, peer: Peer) -> str:
-    holding = f"{len(peer.held)} leased"
-    if peer.is_dismissed:
+    holding = f"{len(peer.work.held)} leased"
+    if peer.work.is_dismissed:
         admit = f"`dragoman workers admit w{number_text(peer.number)}` ends that"
         return f"takes nothing new: the operator dismissed it ({holding}; it may still answer them); {admit}"
-    if peer.is_leaving:
+    if peer.work.is_leaving:
         return f"takes nothing new: it is leaving ({holding}; it may still answer them)"
     if peer.is_blocked:
         return f"takes nothing new: it does not read what is sent to it ({holding})"
-    if peer.slots == 0 and not peer.held:
+    if peer.work.slots == 0 and not peer.work.held:
         return "takes nothing: it has joined but has not said that it has room (eMQP: no READY came)"
-    if peer.slots == 0:
+    if peer.work.slots == 0:
         return f"takes nothing new: all its slots are taken ({holding})"
-    for serving in peer.serves:
+    for serving in peer.work.serves:
         queue = core.state.queues_by_no[serving.queue_no]
         if queue.waiting > 0 and not queue.is_paused:
-            free = count_of(peer.slots, "free slot")
+            free = count_of(peer.work.slots, "free slot")
             return f"has {free}; what waits in its queues is not for it or comes in a moment"
-    return f"has {count_of(peer.slots, 'free slot')}, and nothing that may be given out waits in its queues"
+    return f"has {count_of(peer.work.slots, 'free slot')}, and nothing that may be given out waits in its queues"
 
 
 def serving_text(queue: Queue) -> str:
@@ -311,7 +311,7 @@ def serving_text(queue: Queue) -> str:
 
 def longest_line(core: Core, peer: Peer) -> str:
     longest: Message | None = None
-    for m in peer.held.values():
+    for m in peer.work.held.values():
         if longest is None or m.leased_ns < longest.leased_ns:
             longest = m
     assert longest is not None

@@ -83,8 +83,8 @@ def look_at_queue(core: Core, queue: Queue, found: Findings) -> None:
 
 
 def look_at_worker(core: Core, peer: Peer, found: Findings) -> None:
-    quiet_ns = core.now_ns - max(peer.last_leased_ns, peer.joined_ns)
-    if peer.is_leaving or quiet_ns < IDLE_NS_MAX:
+    quiet_ns = core.now_ns - max(peer.work.last_leased_ns, peer.joined_ns)
+    if peer.work.is_leaving or quiet_ns < IDLE_NS_MAX:
         return
     queue = waiting_queue(core, peer, found)
     if queue is None:
@@ -96,17 +96,17 @@ def look_at_worker(core: Core, peer: Peer, found: Findings) -> None:
     if peer.is_blocked:
         line = f"{label} does not read what is sent to it and {took_nothing}; {queue.waiting} wait in `{name}`"
         found.add(BLOCKED_WORKER, name, worker, line)
-    elif peer.slots > 0:
+    elif peer.work.slots > 0:
         line = f"{label} has free slots and matching work in `{name}` but {took_nothing}"
         found.add(IDLE_WORKER, name, worker, line)
-    elif not peer.held:
+    elif not peer.work.held:
         line = f"{label} has never said that it has room and {took_nothing}; {queue.waiting} wait in `{name}`"
         found.add(BLOCKED_WORKER, name, worker, line)
 
 
 def waiting_queue(core: Core, peer: Peer, found: Findings) -> Queue | None:
     """The first of a worker's queues with a message that has waited long and that the worker may take."""
-    for serving in peer.serves:
+    for serving in peer.work.serves:
         queue = core.state.queues_by_no[serving.queue_no]
         if queue.waiting == 0 or queue.is_paused or not serving.takes():
             continue

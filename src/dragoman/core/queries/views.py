@@ -39,7 +39,7 @@ def counters(core: Core) -> dict[str, object]:
         released += queue.released
     slots = 0
     for peer in core.workers.values():
-        slots += peer.slots
+        slots += peer.work.slots
     return {
         "now_ns": core.now_ns,
         "queues": len(state.queues),
@@ -78,7 +78,7 @@ def queues(core: Core, offset: int, limit: int, prefix: str) -> dict[str, object
 def queue_view(queue: Queue) -> dict[str, object]:
     slots = 0
     for serving in queue.servings:
-        slots += serving.peer.slots
+        slots += serving.peer.work.slots
     leased_ever = queue.accepted - queue.waiting - queue.delayed
     return {
         "queue": shown(queue.name),
@@ -139,7 +139,9 @@ def kept_out(core: Core) -> list[dict[str, object]]:
 
 
 def serves(peer: Peer, name: bytes) -> bool:
-    return name in [serving.queue for serving in peer.serves] or name in [claim.queue for claim in peer.claims]
+    return name in [serving.queue for serving in peer.work.serves] or name in [
+        claim.queue for claim in peer.work.claims
+    ]
 
 
 def worker_id(peer: Peer) -> str:
@@ -148,17 +150,17 @@ def worker_id(peer: Peer) -> str:
 
 def worker_view(peer: Peer) -> dict[str, object]:
     served: list[dict[str, object]] = []
-    for serving in peer.claims if peer.is_dismissed else peer.serves:
+    for serving in peer.work.claims if peer.work.is_dismissed else peer.work.serves:
         served.append({"queue": shown(serving.queue), "weight": serving.weight})
     state = "ready"
-    if peer.is_dismissed:
+    if peer.work.is_dismissed:
         state = "dismissed"
-    elif peer.is_leaving:
+    elif peer.work.is_leaving:
         state = "leaving"
     elif peer.is_blocked:
         state = "not reading"
-    elif peer.slots == 0:
-        state = "busy" if peer.held else "no room yet"
+    elif peer.work.slots == 0:
+        state = "busy" if peer.work.held else "no room yet"
     return {
         "number": peer.number,
         "id": "w" + number_text(peer.number),
@@ -169,13 +171,13 @@ def worker_view(peer: Peer) -> dict[str, object]:
         "state": state,
         "takes_only": picky_text(peer.body_constraint),
         "queues": served,
-        "slots_free": peer.slots,
-        "leased": len(peer.held),
-        "settled": peer.settled,
-        "failed": peer.failed,
+        "slots_free": peer.work.slots,
+        "leased": len(peer.work.held),
+        "settled": peer.work.settled,
+        "failed": peer.work.failed,
         "joined_ns": peer.joined_ns,
         "last_sign_ns": peer.near_end().last_sign_ns,
-        "last_leased_ns": peer.last_leased_ns,
+        "last_leased_ns": peer.work.last_leased_ns,
     }
 
 
@@ -192,7 +194,7 @@ def held_view(m: Message) -> dict[str, object]:
 
 def held_views(peer: Peer, most: int) -> list[dict[str, object]]:
     """Up to `most` messages leased to a worker, the longest held first."""
-    held = list(peer.held.values())
+    held = list(peer.work.held.values())
     return [held_view(m) for m in held[:most]]
 
 

@@ -35,7 +35,7 @@ from dragoman.core.state.schedule import Schedule
 from dragoman.core.storage.kept import Kept, TailRow, find_row
 from dragoman.limits import STALE_ENTRIES_MAX
 from dragoman.model.facts.layout import BOOT_SHIFT
-from dragoman.model.message import IN_DELAYED, NOWHERE, Message, own_digits
+from dragoman.model.message import IN_DELAYED, NOWHERE, Message, is_own_id, own_digits
 from dragoman.model.wire_ids import WireIds
 from dragoman.model.words import HANDOVER_WANTED, NAMED_BY_CLIENT
 
@@ -59,7 +59,7 @@ class State:
         # The queues found last by number and by name: one message is mostly followed by another of the same queue.
         self.recent: Queue | None = None
         self.recent_named: Queue | None = None
-        self.recent_name: bytes = b""  # that very object: compared by identity
+        self.recent_name: bytes = b""
         self.ids = WireIds()
         self.messages: dict[int, Message] = {}  # open messages in memory
         self.by_wire_id: dict[bytes, Message] = {}
@@ -89,7 +89,7 @@ class State:
         return queue
 
     def queue_named(self, name: bytes) -> Queue | None:
-        if name is self.recent_name:
+        if name is self.recent_name or name == self.recent_name:
             return self.recent_named
         queue = self.queues.get(name)
         if queue is not None:
@@ -373,7 +373,7 @@ class State:
         self.messages[key] = m
         if m.is_loaded:
             self.bodies_size += m.body_size
-        if NAMED_BY_CLIENT >> i64(m.dialect) & 1 and m.client_id and not own_digits(m.client_id):
+        if NAMED_BY_CLIENT >> i64(m.dialect) & 1 and len(m.client_id) > 0 and not is_own_id(m.client_id):
             if self.by_wire_id.setdefault(m.client_id, m) is m:
                 m.wire_id = m.client_id
                 m.is_named = True

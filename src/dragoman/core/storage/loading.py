@@ -50,4 +50,4 @@ class BodyLoad:
 
 def has_room(peer: Peer) -> bool:
     """Whether a worker can take a message now."""
-    return peer.slots > 0 and not peer.is_leaving and not peer.is_blocked and len(peer.serves) > 0
+    return peer.work.slots > 0 and not peer.work.is_leaving and not peer.is_blocked and len(peer.work.serves) > 0

@@ -43,7 +43,7 @@ def active(workers: list[Peer]) -> list[tuple[str, Peer]]:
     """(service, worker) for every service of every worker, sorted by service; truncated above CLAIMS_LISTED_MAX."""
     found: list[tuple[str, int, Peer]] = []
     for worker in workers:
-        for serving in worker.serves:
+        for serving in worker.work.serves:
             found.append((shown(serving.queue), worker.number, worker))
         if len(found) > CLAIMS_LISTED_MAX:
             break
@@ -57,13 +57,13 @@ def name_and_number(entry: tuple[str, int, Peer]) -> tuple[str, int]:
 
 def description(service: str, worker: Peer) -> dict[str, object]:
     identity = shown(worker.identity) or f"W/{service}/{worker.number:x}"
-    return {"id": identity, "service": service, "load": len(worker.held)}
+    return {"id": identity, "service": service, "load": len(worker.work.held)}
 
 
 def mark_of(workers: list[Peer]) -> int:
     """A number that changes with the set of workers, cheap to compute: worker numbers are never reused."""
     mark = 0
     for worker in workers:
-        if worker.serves:
-            mark += worker.number * 31 + len(worker.serves)
+        if worker.work.serves:
+            mark += worker.number * 31 + len(worker.work.serves)
     return mark

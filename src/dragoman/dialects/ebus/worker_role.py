@@ -98,7 +98,7 @@ class WorkerRole(ClientRole):
 
     def on_ready(self, frames: list[bytes], at: int) -> None:
         """`null, service`, or the service alone. Our extension: after these two, the most requests it wants, and more services."""
-        if self.is_worker and not self.is_leaving:
+        if self.is_worker and not self.work.is_leaving:
             self.send_off(b"READY was said already")
             return
         count = len(frames)
@@ -182,8 +182,8 @@ class WorkerRole(ClientRole):
 
     def give_slots(self, slots: int) -> None:
         """Add slots, within the limit: a worker that left and came back may have more requests than its limit now."""
-        room = self.requests_max - self.slots - len(self.held)
-        if room > 0 and self.is_worker and not self.is_leaving:
+        room = self.requests_max - self.work.slots - len(self.work.held)
+        if room > 0 and self.is_worker and not self.work.is_leaving:
             self.exchange.ready(self, slots if slots < room else room)
 
     def send_off(self, why: bytes) -> None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from librt.strings import BytesWriter
+
 from dragoman.dialects.contract import Dialect
 from dragoman.dialects.emqp.headers import HeaderMeanings
 from dragoman.dialects.emqp.settings import EmqpSettings
 from dragoman.dialects.session import Outboxes
+from dragoman.wire.zmtp.frames import MORE
 
 if TYPE_CHECKING:
     from dragoman.dialects.emqp.session import EmqpSession
 
 HEX_PAIRS: Final[list[bytes]] = [b"%02x" % low for low in range(256)]
+ID_SIZE: Final = 36
+ID_FRAME_HEAD: Final = bytes([MORE, ID_SIZE])
 
 
 @final
@@ -30,11 +35,24 @@ class EmqpDialect(Dialect):
 
     def next_id(self) -> bytes:
         """A message id of the broker, in the format of a uuid4."""
+        return self.id_block_of(self.id_counter) + self.id_end()
+
+    def write_next_id(self, out: BytesWriter) -> None:
+        """Write the frame of such an id, which is not a message's last."""
+        out.write(ID_FRAME_HEAD)
+        out.write(self.id_block_of(self.id_counter))
+        out.write(self.id_end())
+
+    def id_block_of(self, counter: int) -> bytes:
+        if counter & 255 == 0:
+            self.id_block = self.id_prefix + b"%010x" % (counter >> 8)
+        return self.id_block
+
+    def id_end(self) -> bytes:
+        """The last two characters of an id, which is used up with them."""
         low = self.id_counter & 255
-        if low == 0:
-            self.id_block = self.id_prefix + b"%010x" % (self.id_counter >> 8)
         self.id_counter += 1
-        return self.id_block + HEX_PAIRS[low]
+        return HEX_PAIRS[low]
 
 
 def id_prefix_of(random: bytes) -> bytes:

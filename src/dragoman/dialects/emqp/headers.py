@@ -143,8 +143,12 @@ class HeaderMeanings:
 
     def __init__(self) -> None:
         self.known: dict[bytes, Headers] = {}
+        self.recent_text: bytes = b""  # asked for last: a message is read and delivered with the same, and mostly followed by one with the same
+        self.recent: Headers = read_headers(b"")
 
     def of(self, text: bytes) -> Headers:
+        if text is self.recent_text or text == self.recent_text:
+            return self.recent
         h = self.known.get(text)
         if h is None:
             if len(text) > HEADERS_SIZE_MAX:
@@ -155,4 +159,6 @@ class HeaderMeanings:
             if len(self.known) >= HEADER_MEANINGS_MAX:
                 self.known.clear()
             self.known[text] = h
+        self.recent_text = text
+        self.recent = h
         return h

@@ -169,7 +169,7 @@ class EmqpSession(ZmtpSession):
         text = frames[at + 2] if count > at + 2 else b""
         body = frames[at + 3] if count > at + 3 else b""
         headers = self.emqp.meanings.of(text)
-        m = Message(EMQP, queue if queue else self.emqp.settings.default_queue, frames[at], body)
+        m = Message(EMQP, queue if len(queue) > 0 else self.emqp.settings.default_queue, frames[at], body)
         if headers.problem:
             self.refuse(m, BAD_HEADER, headers.problem)
             return
@@ -277,7 +277,7 @@ class EmqpSession(ZmtpSession):
         if self.is_plain:
             out = self.held_out
             out.write(REPLY_OPENING)
-            write_frame(out, self.emqp.next_id(), True)
+            self.emqp.write_next_id(out)
             write_frame(out, message.client_id, False)
             self.touch()
         else:
@@ -289,7 +289,7 @@ class EmqpSession(ZmtpSession):
         if self.is_plain:
             out = self.held_out
             out.write(REPLY_OPENING)
-            write_frame(out, self.emqp.next_id(), True)
+            self.emqp.write_next_id(out)
             if len(value) <= INLINE_BODY_SIZE_MAX:
                 write_frame(out, value, True)
             else:
@@ -349,7 +349,7 @@ class EmqpSession(ZmtpSession):
             self.last_sign_ns = self.exchange.now_ns
         if self.is_worker or self.is_scheduler:
             silence_ns = self.exchange.now_ns - self.last_sign_ns
-            if self.is_worker and not self.is_leaving and silence_ns > settings.worker_lost_ns:
+            if self.is_worker and not self.work.is_leaving and silence_ns > settings.worker_lost_ns:
                 self.exchange.lose(self, HEARTBEAT_LOST)
                 self.ask_to_inform_again()
             elif now_ns >= self.next_beat_ns:
@@ -368,7 +368,7 @@ class EmqpSession(ZmtpSession):
         self.next_beat_ns = now_ns + self.emqp.settings.heartbeat_ns
         stamp = b"%d.%06d" % (now_ns // 1_000_000_000, now_ns % 1_000_000_000 // 1000)
         frames = [HEARTBEAT, self.emqp.next_id(), stamp]
-        if self.is_dismissed and self.informed == ANYTHING:
+        if self.work.is_dismissed and self.informed == ANYTHING:
             frames.append(DISMISSED)
         self.tell_now(frames)
 

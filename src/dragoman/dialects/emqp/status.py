@@ -72,7 +72,7 @@ def counts(exchange: Exchange) -> dict[str, dict[str, int]]:
         "max_latency_messages_by_queue": latency_max,
         "waiting_messages_by_queue": waiting,
         "processed_messages_by_queue": processed,
-        "processed_messages_by_worker": {identity_text(p): p.settled for p in exchange.all_workers()},
+        "processed_messages_by_worker": {identity_text(p): p.work.settled for p in exchange.all_workers()},
     }
 
 
@@ -81,8 +81,8 @@ def workers(exchange: Exchange) -> dict[str, object]:
     queues: dict[str, list[list[object]]] = {}
     for peer in exchange.all_workers():
         name = identity_text(peer)
-        served = [[s.weight, shown(s.queue)] for s in peer.serves]
-        connected[name] = {"queues": served, "hb": seconds(peer.last_sign_ns), "available_slots": peer.slots}
+        served = [[s.weight, shown(s.queue)] for s in peer.work.serves]
+        connected[name] = {"queues": served, "hb": seconds(peer.last_sign_ns), "available_slots": peer.work.slots}
         for weight, queue in served:
             queues.setdefault(str(queue), []).append([weight, name])
     return {"connected_workers": connected, "connected_queues": queues}

@@ -89,7 +89,7 @@ class PingpongWorker(ZmtpSession):
             self.on_rarer(frames)
             return
         word = frames[1]
-        if self.expects_job and self.held and word != PING and word != READY:
+        if self.expects_job and self.work.held and word != PING and word != READY:
             self.owes_pong = True
         else:
             self.say_pong()
@@ -153,7 +153,7 @@ class PingpongWorker(ZmtpSession):
             self.exchange.note(self, "PINGPONG_UNKNOWN_STATUS")
 
     def on_ready(self) -> None:
-        if self.held:
+        if self.work.held:
             # It was sent before the job arrived, or the worker is confused; with a second job its results could not be told apart.
             self.exchange.note(self, "PINGPONG_READY_WHILE_BUSY")
             return
@@ -161,7 +161,7 @@ class PingpongWorker(ZmtpSession):
         self.free()
 
     def on_ping(self) -> None:
-        if not self.held:
+        if not self.work.held:
             self.free()
         elif self.form == UNKNOWN and not self.was_repeated:
             self.repeat()
@@ -170,9 +170,9 @@ class PingpongWorker(ZmtpSession):
         m = self.job
         # A mark must be the job's own; only the first job may be answered as a package although it was sent plain.
         is_stray = mark != b"" and mark != self.mark and (self.mark != b"" or self.given > 1)
-        if m is None or not self.held or is_stray:
+        if m is None or not self.work.held or is_stray:
             self.exchange.late(self, mark)
-            if not self.held and self.is_owing:
+            if not self.work.held and self.is_owing:
                 self.on_owed(form)
             return
         self.job = None
@@ -190,7 +190,7 @@ class PingpongWorker(ZmtpSession):
             self.free()
 
     def catch_up(self) -> bool:
-        if self.is_connected and not self.held:
+        if self.is_connected and not self.work.held:
             self.free()
         return False
 
@@ -207,14 +207,14 @@ class PingpongWorker(ZmtpSession):
         """Give an idle worker its slot: one, never two."""
         if self.is_owing:
             return
-        if (self.pingpong.is_draining or self.is_dismissed) and self.pingpong.settings.send_exit:
+        if (self.pingpong.is_draining or self.work.is_dismissed) and self.pingpong.settings.send_exit:
             self.say_exit()
             return
         if not self.is_worker and self.exchange.join(self, [(10, self.pingpong.settings.queue)]) != TAKEN:
             self.exchange.note(self, "PINGPONG_QUEUE_REFUSED")
             return
         # It may have shown another form while it was idle: a message that the old form could not carry may be waiting.
-        self.exchange.ready(self, 1 if self.slots == 0 else 0)
+        self.exchange.ready(self, 1 if self.work.slots == 0 else 0)
 
     # -- callbacks of the core ------------------------------------------------------------------------------------------
 
@@ -311,14 +311,14 @@ class PingpongWorker(ZmtpSession):
             self.pay_pong()
         if self.is_unread:
             self.last_sign_ns = core_ns
-        if not self.is_worker or self.held or self.is_owing:
+        if not self.is_worker or self.work.held or self.is_owing:
             return
         if core_ns - self.last_sign_ns > self.pingpong.settings.worker_expire_ns:
             self.exchange.lose(self, HEARTBEAT_LOST)
 
     def say_goodbye(self) -> None:
         """Send EXIT; a worker with a job gets it after its result."""
-        if self.is_worker and not self.held and self.pingpong.settings.send_exit:
+        if self.is_worker and not self.work.held and self.pingpong.settings.send_exit:
             self.say_exit()
 
     def say_exit(self) -> None:

@@ -46,10 +46,10 @@ class RqConsumer(Peer):
     def has_answered(self) -> None:
         """Free an id, and with it a slot, unless a later CONSUME lowered MAX."""
         self.taken -= 1
-        if not self.is_leaving:
-            if self.taken + self.slots < self.messages_max:
+        if not self.work.is_leaving:
+            if self.taken + self.work.slots < self.messages_max:
                 self.session.exchange.ready(self, 1)
-        elif not self.held:
+        elif not self.work.held:
             self.session.release(self, WORKER_LEFT)
 
     # -- callbacks of the core ------------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class RqConsumer(Peer):
 
     def admitted(self) -> None:
         """Update `is_consuming` after the operator admitted it: it is served immediately, after a first CONSUMING if needed, or waits again."""
-        if self.serves and not self.serves[0].is_waiting:
+        if self.work.serves and not self.work.serves[0].is_waiting:
             if not self.is_consuming:
                 self.promoted(self.queue)
         else:
@@ -101,10 +101,10 @@ class RqConsumer(Peer):
         self.session.say_now(encode_consuming(self.queue_id, queue))
 
     def published(self, topic: bytes, body: bytes) -> None:
-        if not self.is_consuming or self.is_dismissed:
+        if not self.is_consuming or self.work.is_dismissed:
             return
         session = self.session
-        if session.rq.is_relaying and self.serves[0].rank <= PRIORITY_LOW:
+        if session.rq.is_relaying and self.work.serves[0].rank <= PRIORITY_LOW:
             return  # perhaps the link that it came from
         if session.rq.settings.librq_safe:
             session.exchange.note(self, "RQ_BROADCAST_SKIPPED")

@@ -122,7 +122,7 @@ class RqInbound(RispHandler):
         consumer.is_relay = rank == PRIORITY_LOW and consumer.messages_max == 1
         consumer.is_blocked = session.is_blocked or session.is_idle
         self.exchange.subscribe_exactly(consumer, queue)
-        consumer.is_consuming = consumer.is_dismissed or not consumer.serves[0].is_waiting
+        consumer.is_consuming = consumer.work.is_dismissed or not consumer.work.serves[0].is_waiting
         if consumer.is_consuming:
             session.say_now(encode_consuming(consumer.queue_id, queue))
         room = consumer.messages_max - consumer.taken
@@ -149,7 +149,7 @@ class RqInbound(RispHandler):
     def on_cancel_queue(self, queue: bytes, queue_id: i64) -> None:
         session = self.session
         consumer = session.consumers.get(self.queue_of(queue, queue_id))
-        if consumer is None or not consumer.is_worker or consumer.is_leaving:
+        if consumer is None or not consumer.is_worker or consumer.work.is_leaving:
             self.exchange.note(session, "RQ_NOT_CONSUMED")
             return
         session.let_go(consumer)

@@ -214,7 +214,7 @@ class RqLink(RqSource):
             return
         wanted: dict[bytes, bool] = {}
         for worker in self.exchange.all_workers():
-            for serving in worker.serves:
+            for serving in worker.work.serves:
                 if serving.rank > PRIORITY_LOW and not serving.is_waiting and 0 < len(serving.queue) <= 255:
                     wanted[serving.queue] = True
         for queue in self.consumed:

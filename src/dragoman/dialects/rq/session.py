@@ -41,7 +41,7 @@ class RqSession(RqSource):
         self.is_idle: bool = False
         self.has_said_closing: bool = False  # we sent CLOSING
         self.leaving: list[RqConsumer] = []  # consumers still to be released, or to be blocked from new work
-        self.leaving_reason: int = WORKER_LEFT
+        self.release_reason: int = WORKER_LEFT
 
     def start(self) -> None:
         self.enter()
@@ -115,7 +115,7 @@ class RqSession(RqSource):
             consumer.is_blocked = True
             if consumer.is_worker:
                 self.leaving.append(consumer)
-        self.leaving_reason = reason
+        self.release_reason = reason
         self.part()
 
     def part(self) -> None:
@@ -129,10 +129,10 @@ class RqSession(RqSource):
         while count < len(self.leaving) and work < PARTED_STEP:
             consumer = self.leaving[count]
             count += 1
-            work += 1 + len(consumer.held)
+            work += 1 + len(consumer.work.held)
             if not self.is_connected:
-                self.release(consumer, self.leaving_reason)
-            elif consumer.is_worker and not consumer.is_leaving:
+                self.release(consumer, self.release_reason)
+            elif consumer.is_worker and not consumer.work.is_leaving:
                 self.let_go(consumer)
         self.leaving = self.leaving[count:]
         if not self.leaving and self.is_closing:
@@ -149,7 +149,7 @@ class RqSession(RqSource):
         """Give it no new work; its leased messages may still be answered."""
         consumer.is_consuming = False
         self.exchange.leave(consumer)
-        if not consumer.held:
+        if not consumer.work.held:
             self.release(consumer, WORKER_LEFT)
 
     def holds_work(self) -> bool:

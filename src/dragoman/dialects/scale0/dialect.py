@@ -125,8 +125,8 @@ class Scale0Dialect(Dialect):
         held = 0
         room = 0
         for worker in self.exchange.all_workers():
-            held += len(worker.held)
-            room += len(worker.held) + worker.slots
+            held += len(worker.work.held)
+            room += len(worker.work.held) + worker.work.slots
         return held / room if room > 0 else 1.0
 
     # -- bans -----------------------------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ def settle(session: Scale0Session) -> bool:
 
 def settle_anew(session: Scale0Session) -> None:
     """Register the services again, which the configuration may have changed; a queued worker stays queued."""
-    slots = session.slots
+    slots = session.work.slots
     was = session.serving
     if settle(session) and session.serving is not was and slots > 0:
         session.exchange.ready(session, slots)

@@ -210,8 +210,8 @@ class Scale0Session(ZmtpSession):
             return
         self.pong()
         if h.is_busy:
-            self.slots = 0  # even if it was queued: the worker reports that it has no free slot
-        elif self.is_worker and self.slots <= 0:
+            self.exchange.busy(self)  # even if it was queued: the worker reports that it has no free slot
+        elif self.is_worker and self.work.slots <= 0:
             self.exchange.ready(self, 1)
 
     def is_acceptable(self, h: Header) -> bool:
@@ -247,7 +247,7 @@ class Scale0Session(ZmtpSession):
             negotiation.send_config(self)
         elif may_work:
             self.exchange.ready(self, 1)
-            self.slots = 0  # it cannot receive a task later
+            self.exchange.busy(self)  # it cannot receive a task later
         if self.owes:
             self.pong()
 
@@ -351,8 +351,8 @@ class Scale0Session(ZmtpSession):
         if interval_ns == 0:
             interval_ns = int(self.scale0.documents.heartbeat_s * SECOND_NS)
         if now_ns - self.last_word_ns > self.scale0.settings.heartbeats_missed * interval_ns:
-            if self.held:
-                self.slots = 0
+            if self.work.held:
+                self.exchange.busy(self)
             else:
                 self.exchange.lose(self, HEARTBEAT_LOST)
 

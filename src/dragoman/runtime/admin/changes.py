@@ -274,7 +274,7 @@ class Disconnect(Operation):
             end = peer.near_end()
             leased = 0
             for worker in [other for other in core.workers.values() if other.near_end() is end]:
-                leased += len(worker.held)
+                leased += len(worker.work.held)
                 core.roster.leave(worker, BY_OPERATOR)
             connection = face.broker.connections.get(end)
             if connection is not None:
@@ -301,7 +301,7 @@ class Dismiss(Operation):
 
         found = await act(face, change)
         workers = [views.worker_id(peer) for peer in found]
-        return {"worker": self.worker, "workers": workers, "leased": sum(len(peer.held) for peer in found)}
+        return {"worker": self.worker, "workers": workers, "leased": sum(len(peer.work.held) for peer in found)}
 
 
 class Admit(Operation):
@@ -316,7 +316,7 @@ class Admit(Operation):
 
         def change(core: Core) -> list[str]:
             if self.all:
-                found = [peer for peer in core.workers.values() if peer.is_dismissed]
+                found = [peer for peer in core.workers.values() if peer.work.is_dismissed]
                 absent = lookup.absent_dismissals(core)
             else:
                 found = dismissed_workers(core, self.worker)
@@ -336,13 +336,13 @@ class Admit(Operation):
 def dismissed_workers(core: Core, key: str) -> list[Peer]:
     """The worker with this key and those that were dismissed with it."""
     one = lookup.find_worker(core, key)
-    if one is None or not one.is_dismissed:
+    if one is None or not one.work.is_dismissed:
         return []
     end, lasting_id = one.near_end(), one.lasting_id
     return [
         peer
         for peer in core.workers.values()
-        if peer.is_dismissed and (peer.near_end() is end or (lasting_id != b"" and peer.lasting_id == lasting_id))
+        if peer.work.is_dismissed and (peer.near_end() is end or (lasting_id != b"" and peer.lasting_id == lasting_id))
     ]
 
 

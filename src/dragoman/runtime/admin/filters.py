@@ -8,9 +8,10 @@ import msgspec
 
 from dragoman.core.core import Core
 from dragoman.core.queries.matching import ANY, STATES, Wanted
+from dragoman.dialects.registry import DESCRIPTIONS
 from dragoman.model.identities import identities_of
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import DIALECT_NAMES, REASON_NAMES
+from dragoman.model.words import INTERNAL, REASON_NAMES
 from dragoman.runtime.admin.face import OperationRefused, known_queue, known_worker
 
 Age = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
@@ -56,5 +57,5 @@ def _number_of(word: str, numbers: dict[str, int], what: str) -> int:
     return numbers[word]
 
 
-_DIALECTS = {"": ANY} | {name: number for number, name in enumerate(DIALECT_NAMES)}
+_DIALECTS = {"": ANY, "internal": INTERNAL} | {described.name: described.number for described in DESCRIPTIONS}
 _REASONS = {"": ANY} | {name: number for number, name in enumerate(REASON_NAMES)}

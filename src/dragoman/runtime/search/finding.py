@@ -54,7 +54,8 @@ class Question:
         if self.state not in STATES:
             raise BadSearch(f"there is no state {self.state!r}; there are: {', '.join(filter(None, STATES))}")
         if self.dialect and self.dialect not in DIALECT_NAMES:
-            raise BadSearch(f"there is no dialect {self.dialect!r}; there are: {', '.join(DIALECT_NAMES)}")
+            names = [name for number, name in enumerate(DIALECT_NAMES) if name != f"unknown_{number}"]
+            raise BadSearch(f"there is no dialect {self.dialect!r}; there are: {', '.join(names)}")
         if self.to_ns <= self.from_ns:
             raise BadSearch("the span of time ends before it begins")
         if not 1 <= self.before_lsn <= FOREVER:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, write_i64_be
-from mypy_extensions import i64
+from librt.strings import BytesWriter, write_i16_be, write_i64_be
+from mypy_extensions import i16, i64
 
 MORE: Final = 1
 LONG: Final = 2
@@ -25,11 +25,9 @@ SHORT_BODY_SIZE_MAX_V1: Final = 253
 
 def write_frame(out: BytesWriter, frame: bytes, more: bool) -> None:
     """Append one message frame in the form of 2.0 and 3.x."""
-    # Not i64: compiled, `append` takes a plain int natively and an i64 through a Python call.
-    size = len(frame)
+    size: i64 = len(frame)
     if size <= SHORT_BODY_SIZE_MAX:
-        out.append(MORE if more else 0)
-        out.append(size)
+        write_i16_be(out, i16(size | MORE << 8 if more else size))  # flags and size in one write
     else:
         out.append(LONG | MORE if more else LONG)
         write_i64_be(out, size)

@@ -86,7 +86,7 @@ def give(core: Core, number: int, worker_no: int) -> None:
     m, peer = core.state.take(number), core.workers.get(worker_no)
     if m is None or m.state != WAITING or peer is None:
         return
-    peer.slots = max(peer.slots, 1)
+    peer.work.slots = max(peer.work.slots, 1)
     queue = core.state.queues_by_no[m.queue_no]
     if m.where != NOWHERE:
         core.state.unline(m, queue)
@@ -99,8 +99,8 @@ def open_gate(core: Core, worker_no: int) -> int:
     peer = core.workers.get(worker_no)
     if peer is None or not peer.is_blocked:
         return 0
-    spare = max(peer.slots - 1, 0)
-    peer.slots -= spare
+    spare = max(peer.work.slots - 1, 0)
+    peer.work.slots -= spare
     core.unblock(peer)
     return spare
 
@@ -110,7 +110,7 @@ def shut_gate(core: Core, worker_no: int, spare: int) -> None:
     peer = core.workers.get(worker_no)
     if peer is not None:
         peer.is_blocked = True
-        peer.slots += spare
+        peer.work.slots += spare
 
 
 def go_on(core: Core) -> None:

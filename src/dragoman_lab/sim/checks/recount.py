@@ -74,17 +74,17 @@ def check_message(core: Core, number: int, m: Message, in_lines: dict[int, Messa
     elif m.state == LEASED:
         assert m.where == NOWHERE
         assert m.worker is not None
-        assert m.worker.held.get(number) is m, f"{number} is leased to a worker that does not hold it"
+        assert m.worker.work.held.get(number) is m, f"{number} is leased to a worker that does not hold it"
     else:
         assert m.state == QUARANTINED, f"{number} is {name} and still among the open"
         assert m.worker is None
 
 
 def check_worker(peer: Peer) -> None:
-    assert peer.slots >= 0
+    assert peer.work.slots >= 0
     assert peer.is_connected, "a worker whose connection ended is no worker"
-    assert peer.timed_leases == sum(m.lease_until_ns != 0 for m in peer.held.values())
-    for number, m in peer.held.items():
+    assert peer.work.timed_leases == sum(m.lease_until_ns != 0 for m in peer.work.held.values())
+    for number, m in peer.work.held.items():
         assert m.worker is peer, f"{number} is held by two"
         assert m.state == LEASED
 
@@ -118,7 +118,7 @@ def check_nobody_sleeps(core: Core, queue: Queue) -> None:
     assert queue.idle == len(idle) == sum(serving.is_idle for serving in queue.servings)
     for serving in queue.servings:
         peer = serving.peer
-        if peer.slots > 0 and not peer.is_leaving and not peer.is_blocked and serving.takes():
+        if peer.work.slots > 0 and not peer.work.is_leaving and not peer.is_blocked and serving.takes():
             assert serving.is_idle, f"a free worker of {queue.name!r} is in no idle line"
             assert id(serving) in idle
             assert fit == 0, f"{fit} wait in {queue.name!r} beside a free worker"

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from dragoman.dialects.description import RISP
-from dragoman.dialects.registry import wire_of
+from dragoman.dialects.registry import DIALECTS_BY_NAME, wire_of
 from dragoman.errors import PeerError
 from dragoman.runtime.connection import Connection
 from dragoman.wire.zmtp.connection import ZmtpConnection
@@ -75,11 +75,11 @@ class End(Protocol):
 
 
 def version_of(world: Surroundings, listener: str, socket_type: bytes) -> int:
-    """A peer's ZMTP version: a share of peers is old, and at scale0 some of those use 1.0, which cannot name a REQ socket."""
+    """A peer's ZMTP version: a share of peers is old, and where a dialect takes it some of those use 1.0, which cannot name a REQ socket."""
     share = world.plan.legacy_share
     if not share or world.chance.random() >= share:
         return 3
-    may_be_first = listener.startswith("scale0.") and socket_type != b"REQ"
+    may_be_first = DIALECTS_BY_NAME[listener.partition(".")[0]].takes_zmtp1 and socket_type != b"REQ"
     return 1 if may_be_first and world.chance.random() < 0.5 else 2
 
 

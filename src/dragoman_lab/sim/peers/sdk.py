@@ -89,7 +89,7 @@ class SdkClient(SimClient):
         dialect = DIALECTS_BY_NAME[self.kind]
         endpoint = dialect.endpoints().client(setup_of(self.name, self.count))
         end = SdkClientEnd(endpoint, dialect.hello)
-        return Wire(self.world, self, dialect.listener_names[CLIENT], self.name.encode(), end=end)
+        return Wire(self.world, self, dialect.by_role[CLIENT].name, self.name.encode(), end=end)
 
     def ask(self, token: str, queue: bytes, body: bytes) -> None:
         self.say_request(Request(token, self.name), [token.encode(), queue, body])
@@ -117,7 +117,7 @@ class SdkWorker(SimWorker):
         self._endpoint = self._dialect.endpoints().worker(setup_of(name, self.lives))
         self._endpoint.serve([(10, queue) for queue in self.queues], 1 if self._dialect.one_job else self.slots)
         end = SdkWorkerEnd(self._endpoint, self._dialect.hello)
-        return Wire(self.world, self, self._dialect.listener_names[WORKER], name.encode(), end=end)
+        return Wire(self.world, self, self._dialect.by_role[WORKER].name, name.encode(), end=end)
 
     def arrive(self) -> None:
         """It has said what it serves."""
