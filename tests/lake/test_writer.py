@@ -113,9 +113,9 @@ def life() -> bytes:
     m.timeout_ns, m.expires_ns, m.due_ns, m.schedule_no = 30_000_000_999, NOON_NS + 5_000, NOON_NS + 6_000, 44
     log = FactLog()
     log.accepted(m)
+    log.leased(m, 99)
     m.attempt, m.accepted_ns, m.first_leased_ns, m.leased_ns = 1, NOON_NS - 9_999, NOON_NS - 7_000, NOON_NS - 6_000
     m.delivered_ns, m.body_size, m.asked_due_ns = 0, 8, 0
-    log.leased(m, 99)
     log.closed(m, 99, words.EBUS, 17, DONE, words.ANSWERED, 99)
     return log.take()
 

@@ -30,40 +30,13 @@ from dragoman.core.tallies import Tallies
 from dragoman.core.topics import Topics
 from dragoman.limits import EXPIRING_READ_MAX, HEADERS_SIZE_MAX, ID_SIZE_MAX, NOTES_MAX, QUEUES_LISTED_MAX
 from dragoman.limits import SCHEDULES_MAX as SCHEDULES_COUNT_MAX
+from dragoman.model import words
 from dragoman.model.exchange import Exchange, QueueCount
 from dragoman.model.facts.layout import LATE, NO_DIALECT, QUEUE_NAMED, SCHEDULED, STARTED, UNSCHEDULED
 from dragoman.model.facts.records import FactLog
 from dragoman.model.facts.texts import schedule_text
 from dragoman.model.message import NOWHERE, Message, fact_id_of
 from dragoman.model.peer import Peer
-from dragoman.model.words import (
-    ANSWERED,
-    ANSWERED_LATE,
-    BAD_SCHEDULE,
-    BROKER_STARTED,
-    BY_OPERATOR,
-    CONNECTION_ENDED,
-    DROPPED,
-    DUPLICATE,
-    FAILED,
-    HANDOVER_WANTED,
-    INEXPRESSIBLE,
-    KEEP_SAME,
-    KEPT_WANTED,
-    MEMORY_FULL,
-    NO_HASTE,
-    NOT_FOUND,
-    QUEUE_CLOSED,
-    QUEUE_FULL,
-    REFUSED_BY_WORKER,
-    RETURNED,
-    SCHEDULES_MAX,
-    STATE_NAMES,
-    TAKEN,
-    TOO_LONG,
-    WRONG_STATE,
-    shown,
-)
 
 
 @final
@@ -91,7 +64,7 @@ class Core(Exchange):
         self.forgetting = Forgetting(self.state, self.log, self.tallies)
         self.topics = Topics()
         self.notes: dict[str, int] = {}
-        self.refusing: int = TAKEN  # why new work is refused at the moment
+        self.refusing: int = words.TAKEN  # why new work is refused at the moment
         self.now_ns = 0
         self.wall_ahead_ns: int = 0  # wall clock minus `now_ns`: cron uses the wall clock, all else the monotonic one
 
@@ -111,7 +84,7 @@ class Core(Exchange):
             state.ids.write_key(self.log.out)
         # One fact each for readers that know no state before this boot; replay derives all of it from `started`.
         for m in held_messages(state.messages):
-            self.log.released(m, m.worker_no, NO_DIALECT, m.retries_left, m.due_ns, BROKER_STARTED, False)
+            self.log.released(m, m.worker_no, NO_DIALECT, m.retries_left, m.due_ns, words.BROKER_STARTED, False)
         for queue in state.queues.values():
             self.log.numbered(QUEUE_NAMED, queue.number, 0, queue.name)
         state.on_started(boot_no)
@@ -124,29 +97,29 @@ class Core(Exchange):
         self.settling.leftovers.say_to(peer)
 
     def submit(self, message: Message) -> int:
-        if self.refusing != TAKEN:
+        if self.refusing != words.TAKEN:
             return self.refusing
         state = self.state
         queue = state.queue_named(message.queue)
         if queue is None:
             refusal = self.roster.check_name(message.queue)
-            if refusal != TAKEN:
+            if refusal != words.TAKEN:
                 return refusal
             queue = self.roster.name_queue(message.queue)
         refusal = self.check_limits(message, queue)
-        if refusal != TAKEN:
+        if refusal != words.TAKEN:
             return refusal
         message.number = state.take_number()
         message.queue_no = queue.number
         self.log.accepted(message)
         state.on_accepted(message, queue)
         self.tallies.count_accepted(message)
-        if message.flags & KEPT_WANTED:
+        if message.flags & words.KEPT_WANTED:
             client = message.client
             if client is not None:
                 client.kept(message)
         self.place(message, queue)
-        return TAKEN
+        return words.TAKEN
 
     def place(self, message: Message, queue: Queue) -> None:
         """Lease a message that was never leased to an idle worker, or enqueue it."""
@@ -156,22 +129,22 @@ class Core(Exchange):
 
     def check_limits(self, message: Message, queue: Queue) -> int:
         if len(message.client_id) > ID_SIZE_MAX or len(message.headers) > HEADERS_SIZE_MAX:
-            return TOO_LONG
+            return words.TOO_LONG
         if memory_size(self.state) > i64(self.settings.messages_size_max):
-            return MEMORY_FULL
+            return words.MEMORY_FULL
         most = self.settings.queue_messages_max
         if most != 0 and queue.waiting + queue.delayed >= most:
-            return QUEUE_FULL
+            return words.QUEUE_FULL
         if queue.strict > 0 and queue.strict == len(queue.servings) and not queue.is_expressible(message):
-            return INEXPRESSIBLE
+            return words.INEXPRESSIBLE
         if len(message.dedupe) > 0:
             if len(message.dedupe) > ID_SIZE_MAX:
-                return TOO_LONG
+                return words.TOO_LONG
             known = queue.dedupe.get(message.dedupe)
             if known is not None and known[1] > self.now_ns:
                 self.adopt(known[0], message)
-                return DUPLICATE
-        return QUEUE_CLOSED if queue.is_draining else TAKEN
+                return words.DUPLICATE
+        return words.QUEUE_CLOSED if queue.is_draining else words.TAKEN
 
     def adopt(self, number: int, again: Message) -> None:
         """A client reconnected and sent the same request again: the answer to the first one goes to its new connection."""
@@ -216,7 +189,7 @@ class Core(Exchange):
     def state_name(self, message: Message) -> str:
         if message.state == LEASED and message.delivered_ns != 0:
             return "delivered"
-        return STATE_NAMES[message.state]
+        return words.STATE_NAMES[message.state]
 
     def settled_state(self, client_id: bytes) -> str:
         return self.settling.state_of(client_id)
@@ -224,11 +197,11 @@ class Core(Exchange):
     def cancel(self, message: Message, reason: int) -> int:
         held = self.state.take(message.number)  # the argument may be a copy of a message on disk
         if held is None:
-            return NOT_FOUND
-        if held.state > LEASED and reason != BY_OPERATOR and reason != DROPPED:
-            return WRONG_STATE
+            return words.NOT_FOUND
+        if held.state > LEASED and reason != words.BY_OPERATOR and reason != words.DROPPED:
+            return words.WRONG_STATE
         self.settling.close(held, CANCEL, reason, b"", None)
-        return TAKEN
+        return words.TAKEN
 
     def cancel_all(self, client: Peer, reason: int) -> int:
         return self.settling.cancel_all(client, reason)
@@ -260,11 +233,11 @@ class Core(Exchange):
             return
         if is_failure:
             peer.work.failed += 1
-            self.settling.give_back(message, FAILED, value)
+            self.settling.give_back(message, words.FAILED, value)
             return
         peer.work.settled += 1
-        reason = ANSWERED if holder is peer or holder is None else ANSWERED_LATE
-        if message.flags & HANDOVER_WANTED and not message.is_handed_over:
+        reason = words.ANSWERED if holder is peer or holder is None else words.ANSWERED_LATE
+        if message.flags & words.HANDOVER_WANTED and not message.is_handed_over:
             self.dispatch.hand_over(message)  # the worker answered without confirming the delivery first
         self.settling.close(message, ANSWER, reason, value, peer)
 
@@ -273,7 +246,7 @@ class Core(Exchange):
             return
         self.log.delivered(message, peer.number)
         self.state.on_delivered(message)
-        if message.flags & HANDOVER_WANTED and not message.is_handed_over:
+        if message.flags & words.HANDOVER_WANTED and not message.is_handed_over:
             self.dispatch.hand_over(message)
 
     def reject(self, peer: Peer, message: Message, value: bytes) -> None:
@@ -281,7 +254,7 @@ class Core(Exchange):
             self.late(peer, fact_id_of(message))
             return
         peer.work.failed += 1
-        self.settling.close(message, REJECT, REFUSED_BY_WORKER, value, peer)
+        self.settling.close(message, REJECT, words.REFUSED_BY_WORKER, value, peer)
 
     def give_back(self, peer: Peer, message: Message) -> None:
         if message.worker is not peer:
@@ -290,14 +263,14 @@ class Core(Exchange):
         peer.work.failed += 1
         queue = self.state.queues_by_no[message.queue_no]
         if message.retries_left > 0 and not self.roster.has_another(queue, peer):
-            self.settling.close(message, REJECT, RETURNED, b"", peer)
+            self.settling.close(message, REJECT, words.RETURNED, b"", peer)
             return
         message_due_ns = (
             0 if self.roster.has_room_elsewhere(queue, peer) else self.now_ns + backoff_ns(1, self.settings)
         )
         was_blocked = peer.is_blocked
         peer.is_blocked = True  # other free workers come before the one that returned it
-        self.settling.give_back(message, RETURNED, b"", message_due_ns)
+        self.settling.give_back(message, words.RETURNED, b"", message_due_ns)
         peer.is_blocked = was_blocked
         self.dispatch.feed(peer)
 
@@ -317,29 +290,33 @@ class Core(Exchange):
     def goodbye(self, peer: Peer) -> None:
         peer.is_connected = False
         self.routes.remove(peer)
-        self.roster.lose(peer, CONNECTION_ENDED)
+        self.roster.lose(peer, words.CONNECTION_ENDED)
 
     # -- schedules ------------------------------------------------------------------------------------------------------
 
     def schedule(self, template: Message, interval_ns: int, cron: str, runs: int) -> int:
-        if self.refusing != TAKEN:
+        if self.refusing != words.TAKEN:
             return self.refusing
         if interval_ns <= 0 and not is_cron(cron):
-            return BAD_SCHEDULE
+            return words.BAD_SCHEDULE
         if len(template.client_id) > ID_SIZE_MAX or len(template.headers) > HEADERS_SIZE_MAX:
-            return TOO_LONG
-        refusal = TAKEN if template.queue in self.state.queues else self.roster.check_name(template.queue)
-        if refusal != TAKEN:
+            return words.TOO_LONG
+        refusal = words.TAKEN if template.queue in self.state.queues else self.roster.check_name(template.queue)
+        if refusal != words.TAKEN:
             return refusal
         if len(self.state.schedules) >= SCHEDULES_COUNT_MAX and template.dedupe not in self.state.schedules_by_key:
-            return SCHEDULES_MAX
+            return words.SCHEDULES_MAX
         template.queue_no = self.roster.queue_of(template.queue).number
         earlier = self.state.schedules_by_key.get(template.dedupe)
-        if template.flags & KEEP_SAME and earlier is not None and earlier.is_like(template, interval_ns, cron, runs):
-            return TAKEN
+        if (
+            template.flags & words.KEEP_SAME
+            and earlier is not None
+            and earlier.is_like(template, interval_ns, cron, runs)
+        ):
+            return words.TAKEN
         schedule = Schedule(self.state.take_number(), template, max(interval_ns, 0), cron, runs)
         clock_ns = self.now_ns if schedule.interval_ns > 0 else self.now_ns + self.wall_ahead_ns
-        if not template.flags & NO_HASTE:
+        if not template.flags & words.NO_HASTE:
             schedule.next_due_ns = clock_ns  # a cron schedule too: the original EventMQ does so
         else:
             schedule.next_due_ns = next_due(schedule, clock_ns, self.settings.timezone)
@@ -347,15 +324,15 @@ class Core(Exchange):
             SCHEDULED, schedule.number, schedule.next_due_ns, schedule_text(template, interval_ns, cron, runs)
         )
         self.state.on_scheduled(schedule)
-        return TAKEN
+        return words.TAKEN
 
     def unschedule(self, key: bytes) -> int:
         schedule = self.state.schedules_by_key.get(key)
         if schedule is None:
-            return NOT_FOUND
-        self.log.numbered(UNSCHEDULED, schedule.number, BY_OPERATOR, b"")
+            return words.NOT_FOUND
+        self.log.numbered(UNSCHEDULED, schedule.number, words.BY_OPERATOR, b"")
         self.state.on_unscheduled(schedule)
-        return TAKEN
+        return words.TAKEN
 
     def is_cron(self, expression: str) -> bool:
         return is_cron(expression)
@@ -396,7 +373,7 @@ class Core(Exchange):
         counts: list[QueueCount] = []
         for queue in islice(self.state.queues.values(), QUEUES_LISTED_MAX):
             leased_ever = max(queue.accepted - queue.waiting - queue.delayed, 1)
-            name = shown(queue.name)
+            name = words.shown(queue.name)
             mean_ms = queue.wait_ns // leased_ever // 1_000_000
             settled = queue.done + queue.failed
             counts.append(

@@ -20,17 +20,8 @@ from typing import Final, final
 
 from dragoman.core.settings import CoreSettings
 from dragoman.limits import BACKOFF_DOUBLINGS_MAX
+from dragoman.model import words
 from dragoman.model.message import Message
-from dragoman.model.words import (
-    BROKER_STARTED,
-    FAILED,
-    FAILURE_FINAL,
-    GUARANTEED,
-    RETURNED,
-    WORKER_LEFT,
-    WORKER_LOST,
-    WORKERS_DIED,
-)
 
 AGAIN: Final = 0
 END: Final = 1
@@ -48,21 +39,21 @@ class Verdict:
 
 def judge(m: Message, reason: int, deaths: int, settings: CoreSettings, now_ns: int) -> Verdict:
     """Decide by the table above. `deaths`: distinct workers that died holding it, this one included."""
-    if reason == WORKER_LEFT or reason == BROKER_STARTED:
+    if reason == words.WORKER_LEFT or reason == words.BROKER_STARTED:
         return Verdict(AGAIN, reason, m.retries_left, 0)
-    is_death = reason == WORKER_LOST
+    is_death = reason == words.WORKER_LOST
     if is_death and settings.quarantine_after > 0 and deaths >= settings.quarantine_after:
-        return Verdict(ISOLATE, WORKERS_DIED, m.retries_left, 0)
-    if m.flags & FAILURE_FINAL and reason == FAILED:
+        return Verdict(ISOLATE, words.WORKERS_DIED, m.retries_left, 0)
+    if m.flags & words.FAILURE_FINAL and reason == words.FAILED:
         return Verdict(END, reason, m.retries_left, 0)
     due_ns = now_ns + backoff_ns(m.attempt, settings)
-    if (is_death and deaths <= 1) or (reason == RETURNED and m.retries_left > 0):
+    if (is_death and deaths <= 1) or (reason == words.RETURNED and m.retries_left > 0):
         due_ns = 0
     if m.retries_left > 0:
         return Verdict(AGAIN, reason, m.retries_left - 1, due_ns)
     if m.retries_left == 0:
-        return Verdict(ISOLATE if m.flags & GUARANTEED else END, reason, 0, 0)
-    if is_death or reason == RETURNED or m.flags & GUARANTEED:
+        return Verdict(ISOLATE if m.flags & words.GUARANTEED else END, reason, 0, 0)
+    if is_death or reason == words.RETURNED or m.flags & words.GUARANTEED:
         return Verdict(AGAIN, reason, m.retries_left, due_ns)
     return Verdict(END, reason, m.retries_left, 0)
 

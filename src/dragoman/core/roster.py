@@ -12,24 +12,13 @@ from dragoman.core.state.queue import Queue
 from dragoman.core.state.state import State
 from dragoman.limits import LEASES_PER_STEP_MAX, NAME_SIZE_MAX, QUEUE_NO_MAX, SERVED_MAX
 from dragoman.limits import QUEUES_MAX as QUEUES_COUNT_MAX
+from dragoman.model import words
 from dragoman.model.facts.layout import QUEUE_NAMED, WORKER_JOINED
 from dragoman.model.facts.layout import WORKER_LEFT as WORKER_LEFT_FACT
 from dragoman.model.facts.records import FactLog
 from dragoman.model.facts.texts import worker_text
 from dragoman.model.peer import Peer
 from dragoman.model.serving import RANK_NORMAL, Serving
-from dragoman.model.words import (
-    BY_OPERATOR,
-    CONNECTION_ENDED,
-    QUEUES_MAX,
-    RETURNED,
-    SUPERSEDED,
-    TAKEN,
-    TOO_LONG,
-    TOO_MANY_SERVED,
-    WORKER_LEFT,
-    WORKER_LOST,
-)
 
 
 @final
@@ -63,9 +52,9 @@ class Roster:
     def check_name(self, name: bytes) -> int:
         """Whether a queue of this name may be created: TAKEN, or why not."""
         if len(name) > NAME_SIZE_MAX:
-            return TOO_LONG
+            return words.TOO_LONG
         is_full = len(self.state.queues) >= QUEUES_COUNT_MAX or self.state.next_queue_no + SERVED_MAX > QUEUE_NO_MAX
-        return QUEUES_MAX if is_full else TAKEN
+        return words.QUEUES_MAX if is_full else words.TAKEN
 
     def name_queue(self, name: bytes) -> Queue:
         number = self.state.next_queue_no
@@ -80,16 +69,16 @@ class Roster:
 
     def join(self, peer: Peer, queues: list[tuple[int, bytes]]) -> int:
         if len(queues) > SERVED_MAX:
-            return TOO_MANY_SERVED
+            return words.TOO_MANY_SERVED
         unknown = 0
         for _, name in queues:
             if name not in self.state.queues:
                 unknown += 1
                 refusal = self.check_name(name)
-                if refusal != TAKEN:
+                if refusal != words.TAKEN:
                     return refusal
         if unknown > 0 and len(self.state.queues) + unknown > QUEUES_COUNT_MAX:
-            return QUEUES_MAX
+            return words.QUEUES_MAX
         self.enter(peer)
         claims: list[bytes] = []
         for weight, name in queues:
@@ -97,18 +86,18 @@ class Roster:
             claims.append(b"%d %s" % (weight, name))
         peer.work.serves.sort(key=serving_weight, reverse=True)
         self.note_joined(peer, claims)
-        return TAKEN
+        return words.TAKEN
 
     def consume(self, peer: Peer, name: bytes, rank: int, is_exclusive: bool) -> int:
-        refusal = TAKEN if name in self.state.queues else self.check_name(name)
-        if refusal != TAKEN:
+        refusal = words.TAKEN if name in self.state.queues else self.check_name(name)
+        if refusal != words.TAKEN:
             return refusal
         queue = self.queue_of(name)
         if not self.claims_anew(peer, queue, rank, is_exclusive):
             self.enter(peer)
             self.claim(peer, queue, rank, rank, is_exclusive)
         self.note_joined(peer, [b"%d %s" % (rank, name)])
-        return TAKEN
+        return words.TAKEN
 
     def claim(self, peer: Peer, queue: Queue, weight: int, rank: int, is_exclusive: bool) -> None:
         serving = Serving(peer, queue.number, queue.name, weight, rank, is_exclusive)
@@ -139,7 +128,7 @@ class Roster:
     def enter(self, peer: Peer) -> None:
         """Register a new worker, or reset one that declares its queues again."""
         if peer.is_worker:
-            self.promote(self.drop_servings(peer, SUPERSEDED))
+            self.promote(self.drop_servings(peer, words.SUPERSEDED))
         else:
             peer.number = self.state.take_number()
             peer.is_worker = True
@@ -150,9 +139,9 @@ class Roster:
         peer.work.claims = []
         if peer.near_end().work.is_dismissed or self.dismissals.holds(peer.lasting_id, self.state.now_ns):
             peer.work.is_dismissed = True
-            peer.work.leaving_reason = BY_OPERATOR
+            peer.work.leaving_reason = words.BY_OPERATOR
 
-    def leave(self, peer: Peer, reason: int = WORKER_LEFT) -> None:
+    def leave(self, peer: Peer, reason: int = words.WORKER_LEFT) -> None:
         peer.work.is_leaving = True
         peer.work.leaving_reason = reason
         peer.work.slots = 0
@@ -166,9 +155,9 @@ class Roster:
         claims = peer.work.serves
         peer.work.is_dismissed = True
         peer.near_end().work.is_dismissed = True
-        peer.work.leaving_reason = BY_OPERATOR
+        peer.work.leaving_reason = words.BY_OPERATOR
         self.dismissals.add(peer, self.state.now_ns)
-        self.promote(self.drop_servings(peer, BY_OPERATOR))
+        self.promote(self.drop_servings(peer, words.BY_OPERATOR))
         peer.work.claims = claims
         peer.dismissed()
 
@@ -181,7 +170,7 @@ class Roster:
         self.dismissals.remove(peer.lasting_id)
         names: list[bytes] = []
         for claim in claims:
-            if claim.queue in self.state.queues or self.check_name(claim.queue) == TAKEN:
+            if claim.queue in self.state.queues or self.check_name(claim.queue) == words.TAKEN:
                 self.claim(peer, self.queue_of(claim.queue), claim.weight, claim.rank, claim.is_exclusive)
                 names.append(b"%d %s" % (claim.weight, claim.queue))
         if names:
@@ -193,7 +182,7 @@ class Roster:
         if not peer.is_worker:
             return
         is_going = peer.work.is_leaving or peer.work.is_dismissed
-        if reason == CONNECTION_ENDED and is_going and not peer.work.held:
+        if reason == words.CONNECTION_ENDED and is_going and not peer.work.held:
             reason = peer.work.leaving_reason  # it had finished its leases: an orderly departure
         promoted = self.drop_servings(peer, reason)
         peer.is_worker = False
@@ -202,7 +191,7 @@ class Roster:
         if peer.work.is_dismissed:
             peer.work.claims = []
             self.dismissals.departed(peer, self.state.now_ns, self.state.settings.dismissed_ns)
-        why = WORKER_LEFT if is_going else RETURNED if peer.is_relay else WORKER_LOST
+        why = words.WORKER_LEFT if is_going else words.RETURNED if peer.is_relay else words.WORKER_LOST
         self.lost.append(LostWorker(peer, reason, why, promoted))
         peer.work.held = {}
         peer.work.timed_leases = 0

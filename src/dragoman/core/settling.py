@@ -13,18 +13,10 @@ from dragoman.core.state.lines import line_key
 from dragoman.core.state.state import State
 from dragoman.core.tallies import Tallies
 from dragoman.limits import ENDED_REMEMBERED_MAX
+from dragoman.model import words
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
 from dragoman.model.peer import ANONYMOUS, Peer
-from dragoman.model.words import (
-    KEPT_WANTED,
-    PAST_EXPIRY,
-    REPLY_UNDELIVERABLE,
-    REPLY_WANTED,
-    RETRIES_USED_UP,
-    STATE_NAMES,
-    WORKER_LOST,
-)
 
 
 @final
@@ -50,16 +42,16 @@ class Settling:
         peer = message.worker
         assert peer is not None, "only a held message is given back"
         worker_no = message.worker_no  # at the time of the lease: the peer may have a new number by now
-        died_with = worker_no if reason == WORKER_LOST else 0
+        died_with = worker_no if reason == words.WORKER_LOST else 0
         deaths = len(message.died_with) if message.died_with is not None else 0
         if died_with != 0 and (message.died_with is None or died_with not in message.died_with):
             deaths += 1
         verdict = judge(message, reason, deaths, state.settings, state.now_ns)
         if verdict.what == AGAIN and 0 < message.expires_ns <= state.now_ns:
-            self.close(message, EXPIRE, PAST_EXPIRY, b"", peer)
+            self.close(message, EXPIRE, words.PAST_EXPIRY, b"", peer)
             return
         if verdict.what == END:
-            why = RETRIES_USED_UP if message.retries_left == 0 and message.attempt > 1 else reason
+            why = words.RETRIES_USED_UP if message.retries_left == 0 and message.attempt > 1 else reason
             self.close(message, REJECT, why, value, peer)
             return
         if verdict.what == AGAIN:
@@ -79,9 +71,9 @@ class Settling:
         queue = state.queue_of(message.queue_no)
         holder = message.worker
         client = self.routes.client_of(message)
-        is_away = client is None and message.flags & REPLY_WANTED != 0 and message.is_answerable
+        is_away = client is None and message.flags & words.REPLY_WANTED != 0 and message.is_answerable
         if is_away and move == ANSWER:
-            reason = REPLY_UNDELIVERABLE
+            reason = words.REPLY_UNDELIVERABLE
         worker_no = by.number if by is not None else 0
         worker_dialect = by.dialect if by is not None else 0
         holder_no = holder.number if holder is not None else 0
@@ -90,7 +82,7 @@ class Settling:
         if holder is not None:
             self.dispatch.end_lease(message, holder)
         self.tallies.count_closed(message, queue, by, state.now_ns)
-        if is_away or message.flags & KEPT_WANTED:
+        if is_away or message.flags & words.KEPT_WANTED:
             self.remember(message.client_id, outcome)
         if holder is not None and holder is not by:
             holder.withdraw(message, reason)
@@ -116,7 +108,7 @@ class Settling:
         count = 0
         for number in numbers:
             m = state.take(number)
-            if m is None or m.state > LEASED or not m.flags & REPLY_WANTED:
+            if m is None or m.state > LEASED or not m.flags & words.REPLY_WANTED:
                 continue
             if m.client is client or m.address == client.address:  # several clients may share a line
                 self.close(m, CANCEL, reason, b"", None)
@@ -134,7 +126,7 @@ class Settling:
         outcome = self.ended.get(client_id, -1)
         if outcome < 0:
             outcome = self.ended_before.get(client_id, -1)
-        return STATE_NAMES[outcome] if outcome >= 0 else "unknown"
+        return words.STATE_NAMES[outcome] if outcome >= 0 else "unknown"
 
 
 def can_come_back(address: bytes) -> bool:

@@ -11,21 +11,9 @@ from typing import final
 
 from librt.strings import BytesWriter, write_i64_be
 
+from dragoman import limits
 from dragoman.dialects.news import Newsstand
 from dragoman.errors import PeerError
-from dragoman.limits import (
-    ID_SIZE_MAX,
-    INLINE_BODY_SIZE_MAX,
-    MESSAGES_PER_TURN,
-    NO_BOUND,
-    OUTBOX_SIZE_KEPT,
-    OUTPUT_STEP_SIZE,
-    QUEUES_PER_PIECE,
-    READ_PIECE_SIZE,
-    RELEASED_PER_TURN,
-    UNFINISHED_SIZE_MIN,
-    UNFINISHED_STEP_SIZE,
-)
 from dragoman.model.exchange import Exchange
 from dragoman.model.peer import ANONYMOUS, Peer, lasting_id_of
 from dragoman.wire.zmtp.commands import PROGRAM
@@ -49,11 +37,11 @@ class Outboxes:
         self.legacy_listeners: set[str] = set()  # listeners that accept ZMTP 1.0
         self.behind: list[Session] = []  # with work that is done in steps
         self.full: list[Session] = []  # with as much output as may wait for a commit: no new work until it is sent
-        self.output_step_size: int = OUTPUT_STEP_SIZE
+        self.output_step_size: int = limits.OUTPUT_STEP_SIZE
         self.wall_ns: int = 0  # the wall clock, at most a tenth of a second old; 0: not set
         # Incomplete messages: their total bytes, sessions with many such bytes by connection, and the callback for too many.
         self.unfinished_size: int = 0
-        self.unfinished_max: int = NO_BOUND
+        self.unfinished_max: int = limits.NO_BOUND
         self.unfinished: dict[int, Session] = {}
         self.on_unfinished_over: Callable[[Session], None] = nothing
         self.traffic_size: int = (
@@ -114,7 +102,7 @@ class Outboxes:
         """What waited for a commit has been sent: give new work to some of the sessions whose output it was; the others follow in the next turns."""
         sessions = self.full
         self.full = []
-        left = RELEASED_PER_TURN
+        left = limits.RELEASED_PER_TURN
         for session in sessions:
             if left == 0 or session.held_size() > 0:
                 self.full.append(session)
@@ -187,7 +175,7 @@ class Session(Peer):
 
     def piece_size(self) -> int:
         """The number of bytes to process at a time. Fewer for a worker with many queues, because its messages are matched against all of them."""
-        return READ_PIECE_SIZE // (1 + len(self.work.serves) // QUEUES_PER_PIECE)
+        return limits.READ_PIECE_SIZE // (1 + len(self.work.serves) // limits.QUEUES_PER_PIECE)
 
     def has_waiting(self) -> bool:
         """Whether received messages are left for the next turn, by `go_on`."""
@@ -258,7 +246,7 @@ class Session(Peer):
         self.is_cut_short = is_cut_short
         outboxes.unfinished_size += size - self.unfinished_size
         self.unfinished_size = size
-        if size < UNFINISHED_SIZE_MIN:
+        if size < limits.UNFINISHED_SIZE_MIN:
             if self.is_unfinished:
                 self.is_unfinished = False
                 del outboxes.unfinished[self.connection_no]
@@ -267,7 +255,7 @@ class Session(Peer):
             self.is_unfinished = True
             is_another = True
             outboxes.unfinished[self.connection_no] = self
-        if is_another or size - self.progress_size >= UNFINISHED_STEP_SIZE:
+        if is_another or size - self.progress_size >= limits.UNFINISHED_STEP_SIZE:
             self.progress_ns = self.exchange.now_ns
             self.progress_size = size
         if outboxes.unfinished_size > outboxes.unfinished_max:
@@ -321,7 +309,7 @@ class Session(Peer):
         size = len(self.held_out)
         if size > 0:
             data = self.held_out.getvalue()
-            if size <= OUTBOX_SIZE_KEPT:  # its buffer is reused in the next tick
+            if size <= limits.OUTBOX_SIZE_KEPT:  # its buffer is reused in the next tick
                 self.held_out.truncate(0)
             else:
                 self.held_out = BytesWriter()
@@ -386,7 +374,7 @@ class ZmtpSession(Session):
             self.is_open = True
             self.is_greeted = True
             self.identity = zmtp.peer_identity
-            program = zmtp.peer_metadata.get(PROGRAM, b"")[:ID_SIZE_MAX]
+            program = zmtp.peer_metadata.get(PROGRAM, b"")[: limits.ID_SIZE_MAX]
             self.lasting_id = lasting_id_of(program, self.identity, self.remote)
             self.address = address_of(self.listener_no, self.identity, self.outboxes.boot_no, self.connection_no)
             self.opened()
@@ -406,7 +394,7 @@ class ZmtpSession(Session):
         """Process the messages in order, up to an expensive one or MESSAGES_PER_TURN."""
         for at, frames in enumerate(messages):
             self.on_message(frames)
-            if self.had_enough or at == MESSAGES_PER_TURN:
+            if self.had_enough or at == limits.MESSAGES_PER_TURN:
                 self.had_enough = False
                 self.waiting = messages[at + 1 :]
                 return
@@ -430,7 +418,9 @@ class ZmtpSession(Session):
 
     def piece_size(self) -> int:
         """At least the rest of an incomplete frame, which is only stored, however large it is."""
-        return max(self.zmtp.missing_size(), READ_PIECE_SIZE // (1 + len(self.work.serves) // QUEUES_PER_PIECE))
+        return max(
+            self.zmtp.missing_size(), limits.READ_PIECE_SIZE // (1 + len(self.work.serves) // limits.QUEUES_PER_PIECE)
+        )
 
     def opened(self) -> None:
         """The handshake is done."""
@@ -441,7 +431,7 @@ class ZmtpSession(Session):
     def say(self, frames: list[bytes]) -> None:
         """Send a message once the facts so far are stored."""
         if self.is_connected:
-            if len(frames[-1]) > INLINE_BODY_SIZE_MAX and not self.zmtp.is_v1:
+            if len(frames[-1]) > limits.INLINE_BODY_SIZE_MAX and not self.zmtp.is_v1:
                 self.say_by_reference(frames)
             else:
                 write_message(self.held_out, frames, self.zmtp.is_v1)

@@ -26,19 +26,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dragoman import limits
 from dragoman.dialects.session import Session
-from dragoman.limits import (
-    UNFINISHED_ENDED_MAX,
-    UNFINISHED_LET_ON_MAX,
-    UNFINISHED_LOOK_NS_MAX,
-    UNFINISHED_LOOK_NS_MIN,
-    UNFINISHED_READ_SIZE,
-    UNFINISHED_SLOW_NS,
-    UNFINISHED_STEP_SIZE,
-    UNFINISHED_STILL_NS,
-    UNFINISHED_TRIED_MAX,
-    UNFINISHED_WAIT_NS,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,12 +57,12 @@ class Turn:
 
     @property
     def is_slow(self) -> bool:
-        return self.idle_ns >= UNFINISHED_SLOW_NS
+        return self.idle_ns >= limits.UNFINISHED_SLOW_NS
 
     @property
     def need(self) -> int:
         """Bytes missing from the message, as far as announced."""
-        return max(self.session.missing_size(), UNFINISHED_STEP_SIZE)
+        return max(self.session.missing_size(), limits.UNFINISHED_STEP_SIZE)
 
     def is_always_read(self) -> bool:
         return self.connection is None or self.session.holds_work()
@@ -81,7 +70,7 @@ class Turn:
     def has_brought(self) -> bool:
         """Whether 64 KiB were received since this was last true, or another message has begun."""
         size = self.session.unfinished_size
-        if self.mark_size <= size < self.mark_size + UNFINISHED_STEP_SIZE:
+        if self.mark_size <= size < self.mark_size + limits.UNFINISHED_STEP_SIZE:
             return False
         self.mark_size = size
         self.idle_ns = self.still_ns = 0
@@ -90,7 +79,7 @@ class Turn:
     def watch(self, now_ns: int, looked_ns: int) -> None:
         """Update the idle times with what was received since the last look, or since it is read."""
         since_ns = max(self.read_since_ns, looked_ns, self.connection.unpaused_ns if self.connection is not None else 0)
-        elapsed_ns = min(now_ns - since_ns, UNFINISHED_LOOK_NS_MAX)
+        elapsed_ns = min(now_ns - since_ns, limits.UNFINISHED_LOOK_NS_MAX)
         if not self.has_brought():
             self.idle_ns += elapsed_ns
             self.still_ns = self.still_ns + elapsed_ns if self.session.unfinished_size == self.seen_size else 0
@@ -118,7 +107,7 @@ class UnfinishedLine:
         """Apply settings."""
         self._size_max = share + message_size_max
         self._hard_max = self._size_max + share // 2
-        self._tried_max = min(share // 2 // UNFINISHED_READ_SIZE, UNFINISHED_TRIED_MAX)
+        self._tried_max = min(share // 2 // limits.UNFINISHED_READ_SIZE, limits.UNFINISHED_TRIED_MAX)
 
     @property
     def waiting(self) -> list[Connection]:
@@ -148,7 +137,7 @@ class UnfinishedLine:
     def check(self) -> None:
         """Called every tick: look if a message was completed or ended, which frees space."""
         if len(self._broker.outboxes.unfinished) < len(self._line) + len(self._tried):
-            if self._broker.clock.now_ns() - self._looked_ns >= UNFINISHED_LOOK_NS_MIN:
+            if self._broker.clock.now_ns() - self._looked_ns >= limits.UNFINISHED_LOOK_NS_MIN:
                 self.look()
 
     def look(self) -> None:
@@ -194,9 +183,9 @@ class UnfinishedLine:
 
     def _end_still(self) -> None:
         outboxes = self._broker.outboxes
-        still = [turn for turn in self._tried.values() if turn.still_ns >= UNFINISHED_STILL_NS]
+        still = [turn for turn in self._tried.values() if turn.still_ns >= limits.UNFINISHED_STILL_NS]
         still.sort(key=lambda turn: (-turn.still_ns, -turn.session.unfinished_size))
-        for turn in still[:UNFINISHED_ENDED_MAX]:
+        for turn in still[: limits.UNFINISHED_ENDED_MAX]:
             if outboxes.unfinished_size <= outboxes.unfinished_max:
                 return
             self._drop(turn)
@@ -223,9 +212,13 @@ class UnfinishedLine:
     def _let_on_in_order(self, now_ns: int) -> None:
         """Let on what fits. Stop at a connection that has waited so long that the space is kept for it."""
         for turn in [turn for turn in self._line.values() if turn.number not in self._read]:
-            if len(self._read) >= UNFINISHED_LET_ON_MAX:
+            if len(self._read) >= limits.UNFINISHED_LET_ON_MAX:
                 return
-            if turn.need > self._room and turn.waits_since_ns and now_ns - turn.waits_since_ns >= UNFINISHED_WAIT_NS:
+            if (
+                turn.need > self._room
+                and turn.waits_since_ns
+                and now_ns - turn.waits_since_ns >= limits.UNFINISHED_WAIT_NS
+            ):
                 self._end_slow_for(turn)
                 if turn.need > self._room:
                     return
@@ -234,9 +227,11 @@ class UnfinishedLine:
 
     def _end_slow_for(self, waiting: Turn) -> None:
         slow = [
-            turn for turn in self._tried.values() if turn.idle_ns >= UNFINISHED_STILL_NS and not turn.is_always_read()
+            turn
+            for turn in self._tried.values()
+            if turn.idle_ns >= limits.UNFINISHED_STILL_NS and not turn.is_always_read()
         ]
-        for turn in sorted(slow, key=lambda turn: -turn.idle_ns)[:UNFINISHED_ENDED_MAX]:
+        for turn in sorted(slow, key=lambda turn: -turn.idle_ns)[: limits.UNFINISHED_ENDED_MAX]:
             if waiting.need <= self._room:
                 return
             self._room += turn.session.unfinished_size
@@ -266,7 +261,7 @@ class UnfinishedLine:
 
     def _turn_of(self, session: Session) -> Turn:
         turn = Turn(session, self._broker.connections.get(session), self._broker.clock.now_ns())
-        turn.is_new = self._broker.core.now_ns - session.progress_ns < UNFINISHED_SLOW_NS
+        turn.is_new = self._broker.core.now_ns - session.progress_ns < limits.UNFINISHED_SLOW_NS
         return turn
 
     def _join(self, session: Session) -> None:
@@ -284,7 +279,7 @@ class UnfinishedLine:
             self._let_on_or_wait(turn)
 
     def _let_on_or_wait(self, turn: Turn) -> None:
-        if turn.need <= self._room and len(self._read) <= UNFINISHED_LET_ON_MAX:
+        if turn.need <= self._room and len(self._read) <= limits.UNFINISHED_LET_ON_MAX:
             self._let_on(turn)
         else:
             self._wait(turn)

@@ -13,24 +13,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from dragoman import limits
 from dragoman.core.quarantine import DamageCheck
 from dragoman.core.storage.carry import PLACE_SHIFT, Carrier, LiveCount
 from dragoman.core.storage.line_rows import ALL
 from dragoman.core.storage.snapshot import Snapshot, estimated_size
 from dragoman.errors import JournalUnavailable
-from dragoman.limits import (
-    CARRY_STEP_COUNT,
-    CARRY_STEP_SIZE,
-    CHECKPOINT_STEP_COUNT,
-    DAMAGE_CHECK_READS,
-    DAMAGE_CHECK_ROWS,
-    LAKE_FULL_PATIENCE_NS,
-    LAKE_PATIENCE,
-    LIVE_STEP_COUNT,
-    RETENTION_INTERVAL_NS,
-    SEGMENT_SIZE_MIN,
-    SYNC_INTERVAL_NS,
-)
 from dragoman.runtime.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -71,9 +59,9 @@ class Upkeep:
         self.live_size = 0  # bytes of the segments with live records; 0 while the journal is less than half full, when it is not counted
         self.watchdog = Watchdog()  # replaced by the broker's
         self._snapshot: Snapshot | None = None  # a checkpoint in progress
-        self.checkpoint_step = CHECKPOINT_STEP_COUNT
-        self.live_step = LIVE_STEP_COUNT
-        self.carry_size = CARRY_STEP_SIZE
+        self.checkpoint_step = limits.CHECKPOINT_STEP_COUNT
+        self.live_step = limits.LIVE_STEP_COUNT
+        self.carry_size = limits.CARRY_STEP_SIZE
         self.copied_lsn: int | None = None  # facts up to this lsn are in the lake; None: there is no lake to wait for
 
     def on_appended(self) -> bool:
@@ -162,7 +150,7 @@ class Upkeep:
         if self._snapshot is not None:
             pass  # records must not move during a checkpoint
         elif self._carrier is not None:
-            if not self._carrier.step(CARRY_STEP_COUNT, self.carry_size, self.live_step):
+            if not self._carrier.step(limits.CARRY_STEP_COUNT, self.carry_size, self.live_step):
                 self._carrier = None
                 self._next_retention_ns = 0
         elif self._carry_list:
@@ -170,7 +158,9 @@ class Upkeep:
         elif self._count is not None:
             self._go_on_counting(self._count, now_ns)
         elif now_ns >= self._next_retention_ns or (self._is_over and has_newer):
-            self._next_retention_ns = now_ns + (SYNC_INTERVAL_NS if self._full_since_ns else RETENTION_INTERVAL_NS)
+            self._next_retention_ns = now_ns + (
+                limits.SYNC_INTERVAL_NS if self._full_since_ns else limits.RETENTION_INTERVAL_NS
+            )
             self._begin_retention(now_ns)
 
     def _watch_disk(self, now_ns: int) -> None:
@@ -191,7 +181,7 @@ class Upkeep:
         """Quarantine waiting messages in a range that the scrub found damaged, before a worker requests them."""
         check = self._damage_check
         if check is not None:
-            if check.step(DAMAGE_CHECK_READS, DAMAGE_CHECK_ROWS):
+            if check.step(limits.DAMAGE_CHECK_READS, limits.DAMAGE_CHECK_ROWS):
                 return
             self._damage_check = None
             if check.count:
@@ -257,7 +247,7 @@ class Upkeep:
         # Segments that only an older checkpoint refers to can be deleted after a newer one; a quiet journal does not roll to one by itself.
         newest_no, referred = self._checkpoints[-1]
         self._is_urgent = self._is_over and any(
-            (s.sealed or (self._full_since_ns and s.size > SEGMENT_SIZE_MIN))
+            (s.sealed or (self._full_since_ns and s.size > limits.SEGMENT_SIZE_MIN))
             and s.segment_no not in count.counts
             and (s.segment_no >= newest_no or s.segment_no in referred)
             for s in segments
@@ -269,8 +259,8 @@ class Upkeep:
         """The lsn that retention waits for. A lake that cannot be written may cost the journal's size once more, but not fill the disk, nor
         keep a full disk from accepting work for long."""
         journal = self._journal
-        is_over = journal.size() > LAKE_PATIENCE * journal.settings.size_max
-        is_out_of_patience = self._full_since_ns and now_ns - self._full_since_ns >= LAKE_FULL_PATIENCE_NS
+        is_over = journal.size() > limits.LAKE_PATIENCE * journal.settings.size_max
+        is_out_of_patience = self._full_since_ns and now_ns - self._full_since_ns >= limits.LAKE_FULL_PATIENCE_NS
         if self.copied_lsn is not None and (is_over or is_out_of_patience):
             log.error("segments go before the lake has them", code="LAKE_BEHIND", sealed_lsn=self.copied_lsn)
             return None

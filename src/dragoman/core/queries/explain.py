@@ -12,49 +12,30 @@ from dragoman.core.lifecycle import LEASED, QUARANTINED
 from dragoman.core.queries.lookup import lane_size, place_of, worker_name
 from dragoman.core.state.queue import Queue
 from dragoman.limits import MESSAGES_LOOKED_AT_MAX
+from dragoman.model import words
 from dragoman.model.facts.decode import client_id_text
 from dragoman.model.message import IN_DELAYED, Message
 from dragoman.model.peer import TAKES_ANYTHING, TAKES_JSON_JOBS, Peer
 from dragoman.model.phrases import count_of, duration, instant, number_text, picky_text
-from dragoman.model.words import (
-    BROKER_STARTED,
-    BY_OPERATOR,
-    CONNECTION_ENDED,
-    DAMAGED,
-    FAILED,
-    HEARTBEAT_LOST,
-    PROTOCOL_FAULT,
-    REASON_NAMES,
-    REFUSAL_TEXTS,
-    RETURNED,
-    STATE_NAMES,
-    SUPERSEDED,
-    TAKEN,
-    TIMED_OUT,
-    WORKER_LEFT,
-    WORKER_LOST,
-    WORKERS_DIED,
-    shown,
-)
 
 # Why a queue's last worker left.
 LEFT_TEXTS: Final = {
-    BROKER_STARTED: "the broker started anew, and it did not come back",
-    BY_OPERATOR: "the operator sent it away",
-    CONNECTION_ENDED: "its connection ended without a goodbye",
-    HEARTBEAT_LOST: "heartbeat lost",
-    PROTOCOL_FAULT: "it broke its protocol",
-    SUPERSEDED: "it serves other queues now",
-    WORKER_LEFT: "it said goodbye",
+    words.BROKER_STARTED: "the broker started anew, and it did not come back",
+    words.BY_OPERATOR: "the operator sent it away",
+    words.CONNECTION_ENDED: "its connection ended without a goodbye",
+    words.HEARTBEAT_LOST: "heartbeat lost",
+    words.PROTOCOL_FAULT: "it broke its protocol",
+    words.SUPERSEDED: "it serves other queues now",
+    words.WORKER_LEFT: "it said goodbye",
 }
 # Why an earlier attempt ended.
 ENDED_TEXTS: Final = {
-    FAILED: "the worker answered that it failed",
-    RETURNED: "the worker gave it back",
-    TIMED_OUT: "it took longer than its time bound",
-    WORKER_LEFT: "the worker had said goodbye, or was sent away, and went",
-    WORKER_LOST: "the worker was lost",
-    WORKERS_DIED: "it was set aside as one that kills workers, and let out again",
+    words.FAILED: "the worker answered that it failed",
+    words.RETURNED: "the worker gave it back",
+    words.TIMED_OUT: "it took longer than its time bound",
+    words.WORKER_LEFT: "the worker had said goodbye, or was sent away, and went",
+    words.WORKER_LOST: "the worker was lost",
+    words.WORKERS_DIED: "it was set aside as one that kills workers, and let out again",
 }
 
 
@@ -92,12 +73,12 @@ def explain_message(core: Core, m: Message) -> list[str]:
     if m.state == QUARANTINED:
         return explain_quarantined(core, m)
     if m.state > QUARANTINED:
-        return [f"settled: {STATE_NAMES[m.state]}"]
+        return [f"settled: {words.STATE_NAMES[m.state]}"]
     queue = core.state.queues_by_no[m.queue_no]
     if m.where == IN_DELAYED:
         lines = [delayed_line(core, m)]
         if queue.is_paused:
-            lines.append(f"then it waits on: the queue `{shown(queue.name)}` is paused")
+            lines.append(f"then it waits on: the queue `{words.shown(queue.name)}` is paused")
         return lines
     place = place_of(core, m)
     lines = blocking_lines(core, queue, place.unfit)
@@ -119,7 +100,7 @@ def delayed_line(core: Core, m: Message) -> str:
 
 def blocking_lines(core: Core, queue: Queue, unfit: int) -> list[str]:
     """What prevents the first message of a queue from being leased; empty: nothing."""
-    name = shown(queue.name)
+    name = words.shown(queue.name)
     if core.dispatch.is_stopped:
         return ["waits: the broker is draining and gives nothing to workers; it is served after the next start"]
     if queue.is_paused:
@@ -139,7 +120,7 @@ def blocking_lines(core: Core, queue: Queue, unfit: int) -> list[str]:
 
 
 def no_worker_line(core: Core, queue: Queue) -> str:
-    name = shown(queue.name)
+    name = words.shown(queue.name)
     if queue.last_worker_left_ns == 0:
         return f"waits: no worker serves `{name}`, and none is known to have"
     left = instant(queue.last_worker_left_ns, core.now_ns)
@@ -188,13 +169,13 @@ def explain_leased(core: Core, m: Message) -> list[str]:
 
 def explain_quarantined(core: Core, m: Message) -> list[str]:
     number = number_text(m.number)
-    if m.last_reason == WORKERS_DIED and m.died_with is not None:
+    if m.last_reason == words.WORKERS_DIED and m.died_with is not None:
         names = ", ".join([f"w{number_text(worker_no)}" for worker_no in m.died_with])
         died = f"{count_of(len(m.died_with), 'worker')} died holding it ({names})"
         line = f"quarantined: {died}"
-    elif m.last_reason == DAMAGED:
+    elif m.last_reason == words.DAMAGED:
         return [
-            f"quarantined: its record in the journal is damaged ({shown(m.damage)})",
+            f"quarantined: its record in the journal is damaged ({words.shown(m.damage)})",
             f"`dragoman quarantine retry {number}` reads it again, `dragoman quarantine drop {number}` ends it",
         ]
     else:
@@ -207,11 +188,11 @@ def explain_quarantined(core: Core, m: Message) -> list[str]:
 
 def explain_queue(core: Core, queue: Queue) -> list[str]:
     lines: list[str] = []
-    if core.refusing != TAKEN:
-        lines.append(f"takes no new work: {REFUSAL_TEXTS[core.refusing]}")
+    if core.refusing != words.TAKEN:
+        lines.append(f"takes no new work: {words.REFUSAL_TEXTS[core.refusing]}")
     if queue.is_draining:
         lines.append(
-            f"takes no new messages: it is being drained; `dragoman queues resume {shown(queue.name)}` ends that"
+            f"takes no new messages: it is being drained; `dragoman queues resume {words.shown(queue.name)}` ends that"
         )
     if queue.waiting > 0:
         unfit = 0
@@ -272,9 +253,9 @@ def explain_worker(core: Core, peer: Peer) -> list[str]:
     for serving in peer.work.serves:
         queue = core.state.queues_by_no[serving.queue_no]
         if serving.is_waiting:
-            lines.append(f"waits to serve `{shown(queue.name)}`: an exclusive claim stands between")
+            lines.append(f"waits to serve `{words.shown(queue.name)}`: an exclusive claim stands between")
         else:
-            lines.append(f"serves `{shown(queue.name)}` (weight {serving.weight}): {serving_text(queue)}")
+            lines.append(f"serves `{words.shown(queue.name)}` (weight {serving.weight}): {serving_text(queue)}")
     if peer.body_constraint == TAKES_JSON_JOBS:
         lines.append("is an original EventMQ worker: it is offered JSON jobs only")
     elif peer.body_constraint != TAKES_ANYTHING:
@@ -338,4 +319,4 @@ def when(at_ns: int, now_ns: int) -> str:
 
 def text_of(texts: dict[int, str], reason: int) -> str:
     """A reason as text; one that has none here by its name in facts."""
-    return texts.get(reason, REASON_NAMES[reason])
+    return texts.get(reason, words.REASON_NAMES[reason])

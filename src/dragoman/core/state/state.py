@@ -12,18 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from mypy_extensions import i64
 
-from dragoman.core.lifecycle import (
-    FIRST_END,
-    LEASE,
-    LEASED,
-    QUARANTINE,
-    QUARANTINED,
-    RELEASE,
-    REQUEUE,
-    WAITING,
-    held_messages,
-    moved,
-)
+from dragoman.core import lifecycle
 from dragoman.core.retries import count_death
 from dragoman.core.settings import CoreSettings
 from dragoman.core.state.attendance import Attendance
@@ -107,9 +96,9 @@ class State:
         for m in self.messages.values():
             if m.attempt > 0 and m.flags & HANDOVER_WANTED:
                 m.is_handed_over = True  # its client may have been notified, and must not be notified twice
-        for m in held_messages(self.messages):
+        for m in lifecycle.held_messages(self.messages):
             queue = self.queues_by_no[m.queue_no]
-            m.state = moved(m.state, RELEASE)
+            m.state = lifecycle.moved(m.state, lifecycle.RELEASE)
             queue.leased -= 1
             self.enqueue_returned(m, queue)
         self.attendance.on_started(self.queues_by_no, self.now_ns)
@@ -127,7 +116,7 @@ class State:
     def on_accepted(self, m: Message, queue: Queue) -> None:
         if self.snapshot is not None:
             self.snapshot.before_accepted(m, queue)
-        m.state = WAITING
+        m.state = lifecycle.WAITING
         m.accepted_ns = self.now_ns
         m.asked_due_ns = m.due_ns
         if m.number >= self.next_number:
@@ -147,7 +136,7 @@ class State:
         self.before_moved(m, queue)
         if m.where != NOWHERE:
             self.unline(m, queue)
-        m.state = moved(m.state, LEASE)
+        m.state = lifecycle.moved(m.state, lifecycle.LEASE)
         m.attempt += 1
         m.worker_no = worker_no
         m.leased_ns = self.now_ns
@@ -168,7 +157,7 @@ class State:
         self, m: Message, queue: Queue, retries_left: int, due_ns: int, reason: int, died_with: int
     ) -> None:
         self.before_moved(m, queue)
-        m.state = moved(m.state, RELEASE)
+        m.state = lifecycle.moved(m.state, lifecycle.RELEASE)
         m.retries_left = retries_left
         m.due_ns = due_ns
         m.last_reason = reason
@@ -183,21 +172,21 @@ class State:
 
     def on_closed(self, m: Message, queue: Queue, outcome: int) -> None:
         self.before_moved(m, queue)
-        if m.state == LEASED:
+        if m.state == lifecycle.LEASED:
             queue.leased -= 1
-        elif m.state == QUARANTINED:
+        elif m.state == lifecycle.QUARANTINED:
             del self.quarantine[m.number]
             queue.quarantined -= 1
         elif m.where != NOWHERE:
             self.unline(m, queue)
-        assert outcome >= FIRST_END
+        assert outcome >= lifecycle.FIRST_END
         m.state = outcome
         queue.used_ns = self.now_ns
         self.unindex(m)
         self.settled += 1
         if m.expires_ns != 0 and self.expiries.settled(self.accepted - self.settled):
             self.expiries.watch_again(self.messages, self.queues)
-        if outcome == FIRST_END:
+        if outcome == lifecycle.FIRST_END:
             queue.done += 1
         else:
             queue.failed += 1
@@ -205,11 +194,11 @@ class State:
     def on_quarantined(self, m: Message, queue: Queue, reason: int, died_with: int, damage: bytes) -> None:
         """`damage`: why its record cannot be read; empty if that is not the reason."""
         self.before_moved(m, queue)
-        if m.state == LEASED:
+        if m.state == lifecycle.LEASED:
             queue.leased -= 1
         elif m.where != NOWHERE:
             self.unline(m, queue)
-        m.state = moved(m.state, QUARANTINE)
+        m.state = lifecycle.moved(m.state, lifecycle.QUARANTINE)
         m.last_reason = reason
         m.damage = damage
         if died_with != 0:
@@ -222,8 +211,8 @@ class State:
     def on_requeued(self, m: Message, queue: Queue) -> None:
         """Leave the quarantine, or a backoff that the operator ended early."""
         self.before_moved(m, queue)
-        if m.state == QUARANTINED:
-            m.state = moved(m.state, REQUEUE)
+        if m.state == lifecycle.QUARANTINED:
+            m.state = lifecycle.moved(m.state, lifecycle.REQUEUE)
             m.died_with = None
             del self.quarantine[m.number]
             queue.quarantined -= 1

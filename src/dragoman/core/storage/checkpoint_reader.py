@@ -14,28 +14,8 @@ from dragoman.core.state.lines import line_code
 from dragoman.core.state.queue import Queue
 from dragoman.core.state.schedule import Schedule
 from dragoman.core.state.state import State
-from dragoman.core.storage.checkpoint import (
-    COUNTERS,
-    HOLDERS,
-    KEYS,
-    LEFT,
-    LINE,
-    MESSAGE,
-    MESSAGE_V1,
-    QUEUE,
-    SCHEDULE,
-    SERVES,
-    USED,
-)
-from dragoman.model.facts.fields import (
-    RecordWalk,
-    accepted_queue_no,
-    checkpoint_chunk,
-    schedule_cron,
-    schedule_interval_ns,
-    schedule_runs,
-    template_at,
-)
+from dragoman.core.storage import checkpoint
+from dragoman.model.facts import fields
 from dragoman.model.facts.layout import BOOT_SHIFT, CHECKPOINT_CHUNK
 from dragoman.model.facts.records import ANY_MESSAGE, read_accepted
 from dragoman.model.message import Message
@@ -59,7 +39,7 @@ class CheckpointReader:
 
     def chunk(self, data: bytes) -> None:
         section = data[0]
-        if section == COUNTERS:
+        if section == checkpoint.COUNTERS:
             state = self.state
             state.boot_no = read_i64_le(data, 1)
             state.next_number = read_i64_le(data, 9)
@@ -72,23 +52,23 @@ class CheckpointReader:
                 state.forgotten.released = read_i64_le(data, 57)
             if len(data) > KEY_FIRST_AT:
                 state.ids.set_key(data[KEY_AT : KEY_AT + KEY_SIZE], read_i64_le(data, KEY_FIRST_AT))
-        elif section == QUEUE:
+        elif section == checkpoint.QUEUE:
             self.queue(data)
-        elif section == KEYS:
+        elif section == checkpoint.KEYS:
             self.keys(data)
-        elif section == SCHEDULE:
+        elif section == checkpoint.SCHEDULE:
             self.schedule(data)
-        elif section == MESSAGE or section == MESSAGE_V1:
-            self.message(data, section == MESSAGE_V1)
-        elif section == HOLDERS:
+        elif section == checkpoint.MESSAGE or section == checkpoint.MESSAGE_V1:
+            self.message(data, section == checkpoint.MESSAGE_V1)
+        elif section == checkpoint.HOLDERS:
             self.holders(data)
-        elif section == SERVES:
+        elif section == checkpoint.SERVES:
             self.serves(data)
-        elif section == LEFT:
+        elif section == checkpoint.LEFT:
             self.left(data)
-        elif section == USED:
+        elif section == checkpoint.USED:
             self.used(data)
-        elif section == LINE:
+        elif section == checkpoint.LINE:
             self.line(data)
 
     def queue(self, data: bytes) -> None:
@@ -235,27 +215,33 @@ class CheckpointReader:
 
 def queue_names(records: bytes, names: dict[int, bytes]) -> bool:
     """Collect the names of queues from one block of a checkpoint; False when no more of them follow."""
-    walk = RecordWalk(records)
+    walk = fields.RecordWalk(records)
     while walk.step():
         section = records[walk.at + CHECKPOINT_CHUNK]
-        if section == QUEUE:
-            data = checkpoint_chunk(records, walk.at)
+        if section == checkpoint.QUEUE:
+            data = fields.checkpoint_chunk(records, walk.at)
             names[read_i32_le(data, 1)] = data[54:]
-        elif section != COUNTERS and section != KEYS:
+        elif section != checkpoint.COUNTERS and section != checkpoint.KEYS:
             return False
     return True
 
 
 def read_key(records: bytes, ids: WireIds) -> None:
     """Read the key of ids from the first block of a checkpoint, which begins with COUNTERS; older checkpoints have none."""
-    data = checkpoint_chunk(records, 0)
-    if len(data) >= KEY_AT + KEY_SIZE and data[0] == COUNTERS:
+    data = fields.checkpoint_chunk(records, 0)
+    if len(data) >= KEY_AT + KEY_SIZE and data[0] == checkpoint.COUNTERS:
         ids.set_key(data[KEY_AT : KEY_AT + KEY_SIZE], read_i64_le(data, KEY_FIRST_AT))
 
 
 def read_schedule(state: State, number: int, text: bytes) -> Schedule:
     """Read a schedule from the text of its scheduled fact (model/facts/texts.schedule_text)."""
-    at = template_at(text)
-    queue = state.queues_by_no[accepted_queue_no(text, at)]
+    at = fields.template_at(text)
+    queue = state.queues_by_no[fields.accepted_queue_no(text, at)]
     template = read_accepted(text, at, queue.name, True)
-    return Schedule(number, template, schedule_interval_ns(text), schedule_cron(text).decode(), schedule_runs(text))
+    return Schedule(
+        number,
+        template,
+        fields.schedule_interval_ns(text),
+        fields.schedule_cron(text).decode(),
+        fields.schedule_runs(text),
+    )

@@ -19,52 +19,7 @@ from dragoman.core.state.forgetting import on_queue_forgotten
 from dragoman.core.state.queue import Queue
 from dragoman.core.storage.checkpoint_reader import CheckpointReader, read_schedule
 from dragoman.core.storage.kept import complete
-from dragoman.model.facts.fields import (
-    RecordWalk,
-    accepted_message_no,
-    accepted_queue_no,
-    checkpoint_chunk,
-    closed_outcome,
-    fired_next_due_ns,
-    fired_runs_left,
-    keyed_key,
-    leased_worker_no,
-    quarantined_damage,
-    quarantined_numbers,
-    record_number,
-    record_small,
-    record_text,
-    released_due_ns,
-    released_is_death,
-    released_reason,
-    released_retries_left,
-    released_worker_no,
-    template_at,
-)
-from dragoman.model.facts.layout import (
-    ACCEPTED,
-    CARRIED,
-    CARRIED_RECORD,
-    CHECKPOINT,
-    CLOSED,
-    DELIVERED,
-    FIRED,
-    KEYED,
-    LEASED,
-    PAUSED,
-    QUARANTINED,
-    QUARANTINED_DIED_WITH,
-    QUEUE_FORGOTTEN,
-    QUEUE_NAMED,
-    RELEASED,
-    REQUEUED,
-    RESUMED,
-    SCHEDULED,
-    STARTED,
-    UNSCHEDULED,
-    WORKER_JOINED,
-    WORKER_LEFT,
-)
+from dragoman.model.facts import fields, layout
 from dragoman.model.facts.records import read_accepted
 from dragoman.model.message import Message
 from dragoman.model.words import BROKER_STARTED, DAMAGED, DRAINS
@@ -84,31 +39,31 @@ class Replay:
     def block(self, records: bytes, place: int, time_ns: int) -> None:
         """Apply one block; `place` is the reference of its first record."""
         self.core.set_time(time_ns)
-        walk = RecordWalk(records)
+        walk = fields.RecordWalk(records)
         while walk.step():
             at = walk.at
             kind = walk.kind
-            if kind == ACCEPTED:
+            if kind == layout.ACCEPTED:
                 self.accepted(records, at, place)
-            elif kind == LEASED:
+            elif kind == layout.LEASED:
                 self.leased(records, at)
-            elif kind == CLOSED:
+            elif kind == layout.CLOSED:
                 self.closed(records, at)
-            elif kind == RELEASED:
+            elif kind == layout.RELEASED:
                 self.released(records, at)
-            elif kind == CHECKPOINT:
-                self.checkpoint.chunk(checkpoint_chunk(records, at))
-            elif kind == CARRIED:
+            elif kind == layout.CHECKPOINT:
+                self.checkpoint.chunk(fields.checkpoint_chunk(records, at))
+            elif kind == layout.CARRIED:
                 self.carried(records, at, place)
-            elif kind == KEYED:
-                self.state.ids.set_key(keyed_key(records, at), record_number(records, at))
+            elif kind == layout.KEYED:
+                self.state.ids.set_key(fields.keyed_key(records, at), fields.record_number(records, at))
             else:
                 self.rare(records, at, kind)
         self.facts += walk.facts
 
     def accepted(self, records: bytes, at: i64, place: int) -> None:
         state = self.state
-        queue = self.queue_of(accepted_queue_no(records, at))
+        queue = self.queue_of(fields.accepted_queue_no(records, at))
         m = read_accepted(records, at, queue.name, False)
         m.place = place + at
         state.on_accepted(m, queue)
@@ -116,96 +71,105 @@ class Replay:
 
     def carried(self, records: bytes, at: i64, place: int) -> None:
         """A message's record was copied out of an old segment: refer to the copy, and complete a message whose old record could not be read."""
-        number: int = accepted_message_no(records, at + CARRIED_RECORD)
+        number: int = fields.accepted_message_no(records, at + layout.CARRIED_RECORD)
         self.state.move(number, place + at)
         m = self.state.messages.get(number)
         if m is not None and m.is_bare:
-            complete(m, read_accepted(records, at + CARRIED_RECORD, m.queue, False))
+            complete(m, read_accepted(records, at + layout.CARRIED_RECORD, m.queue, False))
             m.damage = b""
             self.state.index(m)
 
     def leased(self, records: bytes, at: i64) -> None:
-        m = self.state.take(record_number(records, at))
+        m = self.state.take(fields.record_number(records, at))
         if m is not None:
             queue = self.state.queues_by_no[m.queue_no]
             if m.state != IS_WAITING:
                 self.bring_back(m, queue)
-            self.state.on_leased(m, queue, leased_worker_no(records, at))
+            self.state.on_leased(m, queue, fields.leased_worker_no(records, at))
 
     def released(self, records: bytes, at: i64) -> None:
-        reason = released_reason(records, at)
+        reason = fields.released_reason(records, at)
         if reason == BROKER_STARTED:
             return  # already applied with the `started` fact before it
-        m = self.state.take(record_number(records, at))
+        m = self.state.take(fields.record_number(records, at))
         if m is not None:
-            worker_no = released_worker_no(records, at) if released_is_death(records, at) else 0
+            worker_no = fields.released_worker_no(records, at) if fields.released_is_death(records, at) else 0
             queue = self.state.queues_by_no[m.queue_no]
             if m.state != IS_LEASED:
                 self.lease_unseen(m, queue)
             self.state.on_released(
-                m, queue, released_retries_left(records, at), released_due_ns(records, at), reason, worker_no
+                m,
+                queue,
+                fields.released_retries_left(records, at),
+                fields.released_due_ns(records, at),
+                reason,
+                worker_no,
             )
 
     def closed(self, records: bytes, at: i64) -> None:
-        m = self.state.take(record_number(records, at))
+        m = self.state.take(fields.record_number(records, at))
         if m is not None:
-            self.state.on_closed(m, self.state.queues_by_no[m.queue_no], closed_outcome(records, at))
+            self.state.on_closed(m, self.state.queues_by_no[m.queue_no], fields.closed_outcome(records, at))
 
     def rare(self, records: bytes, at: i64, kind: i64) -> None:
         """Facts of the one shape `i64 number, i64 small, text`."""
         state = self.state
-        number: int = record_number(records, at)
-        small: int = record_small(records, at)
-        text = record_text(records, at)
-        if kind == STARTED:
+        number: int = fields.record_number(records, at)
+        small: int = fields.record_small(records, at)
+        text = fields.record_text(records, at)
+        if kind == layout.STARTED:
             state.on_started(number)
-        elif kind == QUEUE_NAMED:
+        elif kind == layout.QUEUE_NAMED:
             self.queue_named(number, text)
-        elif kind == QUEUE_FORGOTTEN:
+        elif kind == layout.QUEUE_FORGOTTEN:
             queue = state.queues_by_no.get(number)
             if queue is not None:
                 on_queue_forgotten(state, queue)
-        elif kind == WORKER_JOINED:
+        elif kind == layout.WORKER_JOINED:
             if number >= state.next_number:
                 state.next_number = number + 1
             state.attendance.on_joined(number, text, state.queues, state.queues_by_no, state.now_ns)
-        elif kind == WORKER_LEFT:
+        elif kind == layout.WORKER_LEFT:
             state.attendance.on_left(number, small, state.queues_by_no, state.now_ns)
-        elif kind == DELIVERED:
+        elif kind == layout.DELIVERED:
             m = state.take(number)
             if m is not None:
                 state.on_delivered(m)
-        elif kind == QUARANTINED or kind == REQUEUED:
-            m = state.take_bare(number) if kind == QUARANTINED and small == DAMAGED else state.take(number)
+        elif kind == layout.QUARANTINED or kind == layout.REQUEUED:
+            m = state.take_bare(number) if kind == layout.QUARANTINED and small == DAMAGED else state.take(number)
             if m is not None:
                 self.isolated(m, kind, small, text)
-        elif kind == PAUSED or kind == RESUMED:
-            state.on_paused(self.queue_of(number), kind == PAUSED, kind == RESUMED and small == DRAINS)
-        elif kind == SCHEDULED:
+        elif kind == layout.PAUSED or kind == layout.RESUMED:
+            state.on_paused(self.queue_of(number), kind == layout.PAUSED, kind == layout.RESUMED and small == DRAINS)
+        elif kind == layout.SCHEDULED:
             self.scheduled(number, small, text)
-        elif kind == UNSCHEDULED:
+        elif kind == layout.UNSCHEDULED:
             schedule = state.schedules.get(number)
             if schedule is not None:
                 state.on_unscheduled(schedule)
-        elif kind == FIRED:
+        elif kind == layout.FIRED:
             schedule = state.schedules.get(number)
             if schedule is not None:
-                state.on_fired(schedule, small, fired_next_due_ns(records, at), fired_runs_left(records, at))
+                state.on_fired(
+                    schedule, small, fields.fired_next_due_ns(records, at), fields.fired_runs_left(records, at)
+                )
 
     def isolated(self, m: Message, kind: i64, reason: int, text: bytes) -> None:
         queue = self.state.queues_by_no[m.queue_no]
-        if kind == QUARANTINED:
+        if kind == layout.QUARANTINED:
             if m.state != IS_LEASED and reason != DAMAGED:
                 self.lease_unseen(m, queue)
-            damage = quarantined_damage(text) if reason == DAMAGED else b""
-            self.state.on_quarantined(m, queue, reason, quarantined_numbers(text)[QUARANTINED_DIED_WITH], damage)
+            damage = fields.quarantined_damage(text) if reason == DAMAGED else b""
+            self.state.on_quarantined(
+                m, queue, reason, fields.quarantined_numbers(text)[layout.QUARANTINED_DIED_WITH], damage
+            )
         elif m.state == IS_LEASED:
             self.bring_back(m, queue)
         else:
             self.state.on_requeued(m, queue)
 
     def scheduled(self, number: int, next_due_ns: int, text: bytes) -> None:
-        self.queue_of(accepted_queue_no(text, template_at(text)))
+        self.queue_of(fields.accepted_queue_no(text, fields.template_at(text)))
         schedule = read_schedule(self.state, number, text)
         schedule.next_due_ns = next_due_ns
         self.state.on_scheduled(schedule)

@@ -18,19 +18,7 @@ from dragoman.core.lifecycle import LEASED, WAITING
 from dragoman.core.state.queue import Queue
 from dragoman.core.state.schedule import Schedule
 from dragoman.core.state.state import State
-from dragoman.core.storage.checkpoint import (
-    COUNTERS,
-    HOLDERS,
-    LEFT,
-    SERVES,
-    chunk,
-    finish,
-    write_keys,
-    write_message,
-    write_queue,
-    write_schedule,
-    write_used,
-)
+from dragoman.core.storage import checkpoint
 from dragoman.core.storage.line_rows import ALL, PLACE_SHIFT, ROWS_PER_UNIT, LineRows
 from dragoman.limits import CHECKPOINT_ROWS_MAX, CHECKPOINT_STEP_COUNT
 from dragoman.model.message import Message
@@ -173,19 +161,19 @@ class Snapshot:
     def before_queue(self, queue: Queue) -> None:
         number = queue.number
         if self.section == QUEUES and number not in self.written_queues and number not in self.saved_queues:
-            self.saved_queues[number] = (write_queue(queue), queue.used_ns)
+            self.saved_queues[number] = (checkpoint.write_queue(queue), queue.used_ns)
 
     def before_fired(self, schedule: Schedule) -> None:
         if self.section <= SCHEDULES and schedule.number not in self.saved_schedules:
             chunks: list[bytes] = []
-            write_schedule(schedule, chunks)
+            checkpoint.write_schedule(schedule, chunks)
             self.saved_schedules[schedule.number] = chunks
 
     # -- the sections ---------------------------------------------------------------------------------------------------
 
     def write_counters(self) -> None:
         state = self.state
-        out = chunk(COUNTERS)
+        out = checkpoint.chunk(checkpoint.COUNTERS)
         write_i64_le(out, state.boot_no)
         write_i64_le(out, state.next_number)
         write_i64_le(out, state.accepted)
@@ -197,7 +185,7 @@ class Snapshot:
         if state.ids.key:
             write_i64_le(out, state.ids.first)
             out.write(state.ids.key)
-        finish(out, self.chunks)
+        checkpoint.finish(out, self.chunks)
 
     def next_queue(self) -> bool:
         if self.key_at < len(self.key_names):
@@ -211,7 +199,7 @@ class Snapshot:
         self.units += 1
         number = queue.number
         saved = self.saved_queues.pop(number, None)
-        self.chunks.append(saved[0] if saved is not None else write_queue(queue))
+        self.chunks.append(saved[0] if saved is not None else checkpoint.write_queue(queue))
         self.used.append(number)
         self.used.append(saved[1] if saved is not None else queue.used_ns)
         keys = self.saved_keys.pop(number, None)
@@ -228,7 +216,7 @@ class Snapshot:
     def next_keys(self) -> None:
         start = self.key_at
         stop = min(start + CHECKPOINT_ROWS_MAX // 4, len(self.key_names))
-        write_keys(self.queues[self.queue_at - 1].number, self.keys, self.key_names[start:stop], self.chunks)
+        checkpoint.write_keys(self.queues[self.queue_at - 1].number, self.keys, self.key_names[start:stop], self.chunks)
         self.units += stop - start
         self.key_at = stop
         if stop == len(self.key_names):
@@ -247,7 +235,7 @@ class Snapshot:
         if saved is not None:
             self.chunks.extend(saved)
         else:
-            write_schedule(schedule, self.chunks)
+            checkpoint.write_schedule(schedule, self.chunks)
         self.saved_schedules[schedule.number] = []  # written: later changes need no copy
         return False
 
@@ -268,7 +256,7 @@ class Snapshot:
             return False
         place = m.place if self.moved_place is None else self.moved_place(m.place)
         self.places.add(place >> PLACE_SHIFT)
-        write_message(m, self.moved_place, self.chunks)
+        checkpoint.write_message(m, self.moved_place, self.chunks)
         if m.state == LEASED:
             self.holders.append(number)
             self.holders.append(m.worker_no)
@@ -277,10 +265,10 @@ class Snapshot:
     def write_holders(self) -> None:
         held = self.holders
         for start in range(0, len(held), 2 * CHECKPOINT_ROWS_MAX):
-            out = chunk(HOLDERS)
+            out = checkpoint.chunk(checkpoint.HOLDERS)
             for number in held[start : start + 2 * CHECKPOINT_ROWS_MAX]:
                 write_i64_le(out, number)
-            finish(out, self.chunks)
+            checkpoint.finish(out, self.chunks)
         self.units += len(held) // ROWS_PER_UNIT
         self.holders = []
 
@@ -294,25 +282,25 @@ class Snapshot:
         self.worker_at += 1
         queue_nos = self.serves[worker_no]
         self.units += 1 + len(queue_nos) // ROWS_PER_UNIT
-        out = chunk(SERVES)
+        out = checkpoint.chunk(checkpoint.SERVES)
         write_i64_le(out, worker_no)
         for queue_no in queue_nos:
             write_i32_le(out, queue_no)
-        finish(out, self.chunks)
+        checkpoint.finish(out, self.chunks)
         return False
 
     def write_left(self) -> None:
         queue_nos = sorted(self.left)
         for start in range(0, len(queue_nos), CHECKPOINT_ROWS_MAX):
-            out = chunk(LEFT)
+            out = checkpoint.chunk(checkpoint.LEFT)
             for queue_no in queue_nos[start : start + CHECKPOINT_ROWS_MAX]:
                 left = self.left[queue_no]
                 write_i32_le(out, queue_no)
                 write_i64_le(out, left[0])
                 out.append(left[1])
-            finish(out, self.chunks)
+            checkpoint.finish(out, self.chunks)
         for start in range(0, len(self.used), 2 * CHECKPOINT_ROWS_MAX):
-            write_used(self.used[start : start + 2 * CHECKPOINT_ROWS_MAX], self.chunks)
+            checkpoint.write_used(self.used[start : start + 2 * CHECKPOINT_ROWS_MAX], self.chunks)
         self.units += (len(queue_nos) + len(self.used)) // 4
 
 

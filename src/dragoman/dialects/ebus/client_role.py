@@ -10,26 +10,11 @@ from typing import Final
 
 from librt.strings import BytesWriter, write_i64_be
 
+from dragoman.dialects.ebus import words
 from dragoman.dialects.ebus.data import pack, reject_data
 from dragoman.dialects.ebus.dialect import EbusDialect
 from dragoman.dialects.ebus.requests import ClientRecord, Ended, recipient_of
 from dragoman.dialects.ebus.stales import STALES_NS_MAX, in_ms
-from dragoman.dialects.ebus.words import (
-    CANCEL,
-    DISCONNECT,
-    HEARTBEAT,
-    NULL,
-    PING,
-    REJECT,
-    REJECT_OPENING,
-    REPLY,
-    REPLY_OPENING,
-    REQ,
-    REQUEST,
-    SERVICES,
-    WORKER,
-    WORKERS,
-)
 from dragoman.dialects.session import Outboxes, ZmtpSession
 from dragoman.limits import INLINE_BODY_SIZE_MAX
 from dragoman.model.message import Message
@@ -65,34 +50,34 @@ class ClientRole(ZmtpSession):
 
     def on_client(self, word: bytes, frames: list[bytes], at: int) -> None:
         """`at` is the index of the first frame after the command."""
-        if word == REQ or word == REQUEST:
+        if word == words.REQ or word == words.REQUEST:
             self.on_request(frames, at)
-        elif word == PING:
-            self.tell_client_now([HEARTBEAT])
-        elif word == HEARTBEAT:
+        elif word == words.PING:
+            self.tell_client_now([words.HEARTBEAT])
+        elif word == words.HEARTBEAT:
             pass
-        elif word == CANCEL:
+        elif word == words.CANCEL:
             self.on_cancel(frames, at + 1 if len(frames) > at + 1 else at, True)
-        elif word == REJECT:
+        elif word == words.REJECT:
             self.on_cancel(frames, at, False)
-        elif word == SERVICES:
-            self.tell_client_now([SERVICES, b"", self.ebus.roll().services()])
+        elif word == words.SERVICES:
+            self.tell_client_now([words.SERVICES, b"", self.ebus.roll().services()])
             self.had_enough = True
-        elif word == WORKERS:
-            self.tell_client_now([WORKERS, b"", self.ebus.roll().workers()])
+        elif word == words.WORKERS:
+            self.tell_client_now([words.WORKERS, b"", self.ebus.roll().workers()])
             self.had_enough = True
-        elif word == DISCONNECT:
+        elif word == words.DISCONNECT:
             if not self.is_worker:
                 self.finish()
         else:
             self.exchange.note(self, "EBUS_UNKNOWN_MESSAGE")
-            self.turn_away(WORKER, b"unknown message type")
+            self.turn_away(words.WORKER, b"unknown message type")
 
     def on_request(self, frames: list[bytes], at: int) -> None:
         count = len(frames)
         if count < at + 2 or not frames[at]:
             self.exchange.note(self, "EBUS_SHORT_MESSAGE")
-            self.turn_away(WORKER, b"a request needs a service and a rid")
+            self.turn_away(words.WORKER, b"a request needs a service and a rid")
             return
         client_record = self.client_record
         if client_record is None:
@@ -101,7 +86,7 @@ class ClientRole(ZmtpSession):
         client_record.envelope = self.client_envelope
         queue = frames[at]
         rid = frames[at + 1]
-        body = frames[at + 2] if count > at + 2 else NULL
+        body = frames[at + 2] if count > at + 2 else words.NULL
         if self.is_asked(client_record, rid):
             return
         if self.ebus.requests.has_orphans():
@@ -126,7 +111,7 @@ class ClientRole(ZmtpSession):
             client_record.open[rid] = m.number
         else:
             text = f"{REFUSAL_CODES[refusal]}: {REFUSAL_TEXTS[refusal]}"
-            self.tell_client_now([REJECT, rid, pack(text, self.ebus.settings.is_json)])
+            self.tell_client_now([words.REJECT, rid, pack(text, self.ebus.settings.is_json)])
 
     def is_asked(self, client_record: ClientRecord, rid: bytes) -> bool:
         """Whether the request exists already. If it is open, its outcome is redirected to this connection; if it has ended, it is sent again."""
@@ -177,12 +162,12 @@ class ClientRole(ZmtpSession):
         self.remember(message, value, True, False)
         if self.is_plain_client:
             out = self.held_out
-            out.write(REPLY_OPENING)
+            out.write(words.REPLY_OPENING)
             write_frame(out, message.client_id, True)
             self.write_body(out, value, False)
             self.touch()
         else:
-            self.tell_client([REPLY, message.client_id, value])
+            self.tell_client([words.REPLY, message.client_id, value])
 
     def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
         """An expired request is rejected without a reason, as in the original; any other with the worker's reason, or ours."""
@@ -192,13 +177,13 @@ class ClientRole(ZmtpSession):
             return
         if self.is_plain_client:
             out = self.held_out
-            out.write(REJECT_OPENING)
+            out.write(words.REJECT_OPENING)
             write_frame(out, message.client_id, len(value) > 0)
             if value:
                 self.write_body(out, value, False)
             self.touch()
         else:
-            self.tell_client([REJECT, message.client_id, value] if value else [REJECT, message.client_id])
+            self.tell_client([words.REJECT, message.client_id, value] if value else [words.REJECT, message.client_id])
 
     def remember(self, message: Message, value: bytes, has_value: bool, is_rejected: bool) -> None:
         client_record = self.client_record
@@ -209,7 +194,7 @@ class ClientRole(ZmtpSession):
 
     def tell_outcome(self, rid: bytes, ended: Ended) -> None:
         """Send a remembered outcome."""
-        frames = [REJECT if ended.is_rejected else REPLY, rid]
+        frames = [words.REJECT if ended.is_rejected else words.REPLY, rid]
         if ended.has_value:
             frames.append(ended.value)
         self.tell_client(frames)
@@ -226,10 +211,10 @@ class ClientRole(ZmtpSession):
             self.hold_part(body)
 
     def tell_client(self, frames: list[bytes]) -> None:
-        self.say([b""] * self.client_envelope + [WORKER, *frames])
+        self.say([b""] * self.client_envelope + [words.WORKER, *frames])
 
     def tell_client_now(self, frames: list[bytes]) -> None:
-        self.say_now([b""] * self.client_envelope + [WORKER, *frames])
+        self.say_now([b""] * self.client_envelope + [words.WORKER, *frames])
 
     def turn_away(self, signature: bytes, why: bytes) -> None:
         """Send DISCONNECT with the reason, in the peer's own envelope, and end the connection."""

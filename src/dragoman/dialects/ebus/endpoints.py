@@ -15,25 +15,10 @@ from typing import Final, final
 
 from librt.strings import BytesWriter
 
+from dragoman.dialects.ebus import words
 from dragoman.dialects.ebus.data import text_in
 from dragoman.dialects.ebus.pulse import DEAD, PING_DUE, Pulse
 from dragoman.dialects.ebus.stales import in_ms
-from dragoman.dialects.ebus.words import (
-    ANSWER_OPENING,
-    ASK_OPENING,
-    CANCEL,
-    CLIENT,
-    DISCONNECT,
-    HEARTBEAT,
-    NULL,
-    PING,
-    READY,
-    REJECT,
-    REPLY,
-    REQ,
-    REQUEST,
-    WORKER,
-)
 from dragoman.dialects.endpoint import (
     ANSWERED,
     FAILED,
@@ -81,24 +66,24 @@ class EbusClientEndpoint(ClientEndpoint):
 
     def receive_message(self, frames: list[bytes], outcomes: list[tuple[int, bytes, bytes]]) -> None:
         count = len(frames)
-        if count < 3 or frames[0] or frames[1] != WORKER:
+        if count < 3 or frames[0] or frames[1] != words.WORKER:
             return  # not addressed to a client
         self.pulse.has_received = True
         word = frames[2]
-        if word == REPLY or word == REJECT:
+        if word == words.REPLY or word == words.REJECT:
             # Ignore an answer to a request that we did not send, or that is already answered.
             if count < 4 or self.services.pop(frames[3], None) is None:
                 return
             value = frames[4] if count > 4 else b""
-            if word == REPLY:
+            if word == words.REPLY:
                 outcomes.append((ANSWERED, frames[3], value))
             else:
                 reason = text_in(value) if value else EXPIRED
                 is_refusal = reason.partition(b":")[0] in REFUSALS
                 outcomes.append((REFUSED if is_refusal else FAILED, frames[3], reason))
-        elif word == PING:
-            self.tell([HEARTBEAT])
-        elif word == DISCONNECT:
+        elif word == words.PING:
+            self.tell([words.HEARTBEAT])
+        elif word == words.DISCONNECT:
             self.is_over = True
             self.problem = frames[3].decode("utf-8", "replace") if count > 3 else "the broker sent us away"
 
@@ -107,7 +92,7 @@ class EbusClientEndpoint(ClientEndpoint):
         self.services[call_id] = options.queue
         stales_ns = max(1, options.expires_ns) if options.expires_ns != NOT_GIVEN else options.timeout_ns
         out = self.out
-        out.write(ASK_OPENING)
+        out.write(words.ASK_OPENING)
         write_frame(out, options.queue, True)
         write_frame(out, call_id, True)
         write_frame(out, body, stales_ns > 0)
@@ -117,14 +102,14 @@ class EbusClientEndpoint(ClientEndpoint):
     def give_up(self, call_id: bytes) -> None:
         service = self.services.get(call_id)
         if service is not None:
-            self.tell([CANCEL, service, call_id])
+            self.tell([words.CANCEL, service, call_id])
 
     def beat(self, now_s: float) -> None:
         if not self.is_ready or self.is_over:
             return
         found = self.pulse.beat(now_s)
         if found == PING_DUE:
-            self.tell([PING])
+            self.tell([words.PING])
         elif found == DEAD:
             self.is_over = True
             self.problem = "the broker is silent"
@@ -137,7 +122,7 @@ class EbusClientEndpoint(ClientEndpoint):
         return data
 
     def tell(self, frames: list[bytes]) -> None:
-        self.out.write(encode_message([b"", CLIENT, *frames]))
+        self.out.write(encode_message([b"", words.CLIENT, *frames]))
 
 
 SERVICES_MAX: Final = FRAMES_MAX - 4
@@ -164,56 +149,56 @@ class EbusWorkerEndpoint(WorkerEndpoint):
         if not 0 < len(names) <= SERVICES_MAX:
             raise ValueError(f"an ebus worker serves 1 to {SERVICES_MAX} services, not {len(names)}")
         self.service = names[0]
-        self.tell([READY, NULL, names[0], b"%d" % max(slots, 1), *names[1:]])
-        self.tell([PING])  # READY has no answer; PING has one, if the broker accepted us
+        self.tell([words.READY, words.NULL, names[0], b"%d" % max(slots, 1), *names[1:]])
+        self.tell([words.PING])  # READY has no answer; PING has one, if the broker accepted us
 
     def receive(self, data: bytes) -> list[tuple[bytes, float, bytes]]:
         """Return the received jobs without a timeout: when `stales ms` has passed, the broker sends CANCEL."""
         jobs: list[tuple[bytes, float, bytes]] = []
         for frames in self.zmtp.receive(data):
             count = len(frames)
-            if count < 2 or frames[0] != CLIENT:
+            if count < 2 or frames[0] != words.CLIENT:
                 continue
             self.pulse.has_received = True
             word = frames[1]
-            if word == REQ or word == REQUEST:
+            if word == words.REQ or word == words.REQUEST:
                 if count > 2:
-                    jobs.append((frames[2], 0.0, frames[3] if count > 3 else NULL))
-            elif word == HEARTBEAT:
+                    jobs.append((frames[2], 0.0, frames[3] if count > 3 else words.NULL))
+            elif word == words.HEARTBEAT:
                 self.is_ready = True
-            elif word == CANCEL:
+            elif word == words.CANCEL:
                 self.cancelled.append(frames[2] if count > 2 else b"")
-            elif word == PING:
-                self.tell([HEARTBEAT])
-            elif word == DISCONNECT:
+            elif word == words.PING:
+                self.tell([words.HEARTBEAT])
+            elif word == words.DISCONNECT:
                 self.end(frames[2].decode("utf-8", "replace") if count > 2 else "the broker sent us away")
         return jobs
 
     def reply(self, request_id: bytes, value: bytes) -> None:
         out = self.out
-        out.write(ANSWER_OPENING)
+        out.write(words.ANSWER_OPENING)
         write_frame(out, request_id, True)
         write_frame(out, value, False)
 
     def reject(self, request_id: bytes, value: bytes) -> None:
         """Refuse a job for good: the broker does not try another worker."""
-        self.tell([REJECT, request_id, value])
+        self.tell([words.REJECT, request_id, value])
 
     def goodbye(self) -> None:
-        self.tell([DISCONNECT, self.service, b"leaving"])
+        self.tell([words.DISCONNECT, self.service, b"leaving"])
 
     def beat(self, now_s: float) -> None:
         if not self.zmtp.is_ready or self.is_over:
             return
         found = self.pulse.beat(now_s)
         if found == PING_DUE:
-            self.tell([PING])
+            self.tell([words.PING])
         elif found == DEAD:
             self.end("the broker is silent")
             return
         if now_s - self.last_heartbeat_s >= HEARTBEAT_S and self.is_ready:
             self.last_heartbeat_s = now_s
-            self.tell([HEARTBEAT])
+            self.tell([words.HEARTBEAT])
 
     def end(self, problem: str) -> None:
         self.is_over = True
@@ -227,7 +212,7 @@ class EbusWorkerEndpoint(WorkerEndpoint):
         return data
 
     def tell(self, frames: list[bytes]) -> None:
-        self.out.write(encode_message([WORKER, *frames]))
+        self.out.write(encode_message([words.WORKER, *frames]))
 
 
 @final

@@ -10,22 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from dragoman.dialects.ebus import words
 from dragoman.dialects.ebus.client_role import ClientRole
 from dragoman.dialects.ebus.dialect import EbusDialect
 from dragoman.dialects.ebus.stales import in_ms
-from dragoman.dialects.ebus.words import (
-    CANCEL,
-    CLIENT,
-    DISCONNECT,
-    HEARTBEAT,
-    NULL,
-    PING,
-    READY,
-    REJECT,
-    REPLY,
-    REQ,
-    REQ_OPENING,
-)
 from dragoman.dialects.session import Outboxes
 from dragoman.model.message import Message
 from dragoman.model.wire_ids import DIGITS
@@ -53,21 +41,21 @@ class WorkerRole(ClientRole):
 
     def on_worker(self, word: bytes, frames: list[bytes], at: int) -> None:
         """`at` is the index of the first frame after the command."""
-        if word == REPLY or word == REJECT:
+        if word == words.REPLY or word == words.REJECT:
             if self.is_worker:
                 self.on_answer(word, frames, at)
             else:
                 self.send_off(b"not ready: say READY first")
-        elif word == READY:
+        elif word == words.READY:
             self.on_ready(frames, at)
         elif not self.is_worker:
             # Its READY went to the previous broker, or it was taken for lost: DISCONNECT makes it reconnect.
             self.send_off(b"not ready: say READY first")
-        elif word == PING:
-            self.tell_worker_now([HEARTBEAT])
-        elif word == HEARTBEAT:
+        elif word == words.PING:
+            self.tell_worker_now([words.HEARTBEAT])
+        elif word == words.HEARTBEAT:
             pass
-        elif word == DISCONNECT:
+        elif word == words.DISCONNECT:
             self.exchange.leave(self)
         else:
             self.exchange.note(self, "EBUS_UNKNOWN_MESSAGE")
@@ -79,7 +67,7 @@ class WorkerRole(ClientRole):
             self.send_off(b"an answer needs a rid")
             return
         rid = frames[at]
-        value = frames[at + 1] if len(frames) > at + 1 else NULL
+        value = frames[at + 1] if len(frames) > at + 1 else words.NULL
         digits = rid
         if len(rid) != DIGITS:  # rids from before there was a key are shorter
             digits = rid.rjust(DIGITS, b"0") if len(rid) < DIGITS else b""
@@ -89,7 +77,7 @@ class WorkerRole(ClientRole):
             m = None  # it cannot have had a request of a service that it does not serve
         if m is None or m.attempt == 0:
             self.exchange.late(self, self.exchange.ids.fact_id(digits, 0, rid))
-        elif word == REPLY:
+        elif word == words.REPLY:
             self.exchange.reply(self, m, value, False)
         else:
             self.exchange.reject(self, m, value)
@@ -102,7 +90,7 @@ class WorkerRole(ClientRole):
             self.send_off(b"READY was said already")
             return
         count = len(frames)
-        service = frames[at + 1] if count > at + 1 else frames[at] if count > at and frames[at] != NULL else b""
+        service = frames[at + 1] if count > at + 1 else frames[at] if count > at and frames[at] != words.NULL else b""
         if not service:
             self.send_off(b"READY needs a service")
             return
@@ -138,19 +126,19 @@ class WorkerRole(ClientRole):
             stales = self.ebus.stales.default_text
         if self.is_plain_worker:
             out = self.held_out
-            out.write(REQ_OPENING)
+            out.write(words.REQ_OPENING)
             self.ebus.write_rid(out, message.number)
             self.write_body(out, message.body, True)
             write_frame(self.held_out, stales, False)
             self.touch()
         else:
-            self.tell_worker([REQ, self.ebus.rid_of(message.number), message.body, stales])
+            self.tell_worker([words.REQ, self.ebus.rid_of(message.number), message.body, stales])
 
     def withdraw(self, message: Message, reason: int) -> None:
         """Tell the worker to stop. Its slot is free immediately: the limit is on what it still has to do."""
         self.slots_owed += 1
         rid = self.ebus.rid_of(message.number)
-        self.tell_worker([CANCEL, rid])
+        self.tell_worker([words.CANCEL, rid])
 
     # -- time -----------------------------------------------------------------------------------------------------------
 
@@ -165,14 +153,14 @@ class WorkerRole(ClientRole):
             self.pings = 0
         elif seconds_silent > settings.pings_max:
             self.exchange.lose(self, HEARTBEAT_LOST)
-            self.turn_away(CLIENT, b"no heartbeat")
+            self.turn_away(words.CLIENT, b"no heartbeat")
             return
         elif seconds_silent > self.pings:
             self.pings = seconds_silent
-            self.tell_worker_now([PING])
+            self.tell_worker_now([words.PING])
         if settings.heartbeat_ns > 0 and now_ns >= self.next_beat_ns:
             self.next_beat_ns = now_ns + settings.heartbeat_ns
-            self.tell_worker_now([HEARTBEAT])
+            self.tell_worker_now([words.HEARTBEAT])
 
     def give_slots_back(self) -> None:
         if self.slots_owed > 0:
@@ -189,10 +177,10 @@ class WorkerRole(ClientRole):
     def send_off(self, why: bytes) -> None:
         """Disconnect a worker that violated the protocol; its requests go to other workers."""
         self.exchange.lose(self, PROTOCOL_FAULT)
-        self.turn_away(CLIENT, why)
+        self.turn_away(words.CLIENT, why)
 
     def tell_worker(self, frames: list[bytes]) -> None:
-        self.say([b""] * self.worker_envelope + [CLIENT, *frames])
+        self.say([b""] * self.worker_envelope + [words.CLIENT, *frames])
 
     def tell_worker_now(self, frames: list[bytes]) -> None:
-        self.say_now([b""] * self.worker_envelope + [CLIENT, *frames])
+        self.say_now([b""] * self.worker_envelope + [words.CLIENT, *frames])

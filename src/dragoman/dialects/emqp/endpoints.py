@@ -17,30 +17,7 @@ from typing import Final, final
 import msgspec
 from librt.strings import BytesWriter
 
-from dragoman.dialects.emqp.words import (
-    ACK,
-    BYTES,
-    CANCEL,
-    DISCONNECT,
-    DISMISSED,
-    ERROR_START,
-    HEARTBEAT,
-    INFORM,
-    KBYE,
-    PUBLISH,
-    READY_OPENING,
-    REPLY,
-    REPLY_OPENING,
-    REQUEST,
-    REQUEST_OPENING,
-    SCHEDULE,
-    STATE,
-    UNSCHEDULE,
-    VERSION,
-    VERSION_MAJOR,
-    WORKER,
-    opening,
-)
+from dragoman.dialects.emqp import words
 from dragoman.dialects.endpoint import (
     ANSWERED,
     KEPT,
@@ -59,7 +36,7 @@ from dragoman.model.words import REFUSAL_CODES
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message, write_frame
 
-PUBLISH_OPENING: Final = opening(PUBLISH)
+PUBLISH_OPENING: Final = words.opening(words.PUBLISH)
 DEDUPE: Final = b",dedupe:"
 TIMEOUT: Final = b"timeout"
 # The prefix of the broker's own refusals; a worker's error has its own type, or is formatted differently.
@@ -81,7 +58,7 @@ class RequestForm:
         self.dedupes_by_id = dedupes_by_id
 
     def write(self, out: BytesWriter, call_id: bytes, body: bytes) -> None:
-        out.write(REQUEST_OPENING)
+        out.write(words.REQUEST_OPENING)
         write_frame(out, call_id, True)
         out.write(self.frames)
         if self.dedupes_by_id:
@@ -151,15 +128,15 @@ class EmqpClientEndpoint(ClientEndpoint):
         reports: list[tuple[int, bytes, bytes]] = []
         for frames in self.zmtp.receive(data):
             count = len(frames)
-            if count < 5 or frames[0] or (frames[1] != VERSION and not frames[1].startswith(VERSION_MAJOR)):
+            if count < 5 or frames[0] or (frames[1] != words.VERSION and not frames[1].startswith(words.VERSION_MAJOR)):
                 continue
             command = frames[2]
-            if command == REPLY:
+            if command == words.REPLY:
                 if count > 5:
                     value = frames[4]
-                    is_refused = value.startswith(ERROR_START) and is_refusal(value)
+                    is_refused = value.startswith(words.ERROR_START) and is_refusal(value)
                     reports.append((REFUSED if is_refused else ANSWERED, frames[5], value))
-            elif command == ACK:
+            elif command == words.ACK:
                 reports.append((KEPT, frames[4], b""))
         self.is_ready = self.zmtp.is_ready
         return reports
@@ -168,21 +145,21 @@ class EmqpClientEndpoint(ClientEndpoint):
         form_of(options).write(self.out, call_id, body)
 
     def ask_state(self, question_id: bytes, call_id: bytes) -> None:
-        self.out.write(encode_message([b"", VERSION, STATE, question_id, call_id]))
+        self.out.write(encode_message([b"", words.VERSION, words.STATE, question_id, call_id]))
 
     def ask_cancel(self, question_id: bytes, call_id: bytes) -> None:
-        self.out.write(encode_message([b"", VERSION, CANCEL, question_id, call_id]))
+        self.out.write(encode_message([b"", words.VERSION, words.CANCEL, question_id, call_id]))
 
     def schedule(self, call_id: bytes, options: CallOptions, interval_s: float, cron: bytes, body: bytes) -> None:
         headers = header_text([b"ack-requested", b"nohaste", b"keep-same"], options)
-        self.write_schedule([SCHEDULE, call_id, options.queue, headers], interval_s, cron, body)
+        self.write_schedule([words.SCHEDULE, call_id, options.queue, headers], interval_s, cron, body)
 
     def unschedule(self, call_id: bytes, options: CallOptions, interval_s: float, cron: bytes, body: bytes) -> None:
-        self.write_schedule([UNSCHEDULE, call_id, options.queue, b"ack-requested"], interval_s, cron, body)
+        self.write_schedule([words.UNSCHEDULE, call_id, options.queue, b"ack-requested"], interval_s, cron, body)
 
     def write_schedule(self, frames: list[bytes], interval_s: float, cron: bytes, body: bytes) -> None:
         interval = b"-1" if cron else b"%.9g" % interval_s
-        self.out.write(encode_message([b"", VERSION, *frames, interval, body, cron]))
+        self.out.write(encode_message([b"", words.VERSION, *frames, interval, body, cron]))
 
     def data_to_send(self) -> bytes:
         data = self.zmtp.take_outgoing()
@@ -223,7 +200,9 @@ class EmqpWorkerEndpoint(WorkerEndpoint):
         """Register for queues. The last frame tells the broker that this worker accepts any body."""
         self.inform_id = self.ids.take()
         pairs = msgspec.json.encode([(weight, name.decode("utf-8", "replace")) for weight, name in queues])
-        self.out.write(encode_message([b"", VERSION, INFORM, self.inform_id, pairs, WORKER, BYTES]))
+        self.out.write(
+            encode_message([b"", words.VERSION, words.INFORM, self.inform_id, pairs, words.WORKER, words.BYTES])
+        )
         self.ready_due = slots
 
     def receive(self, data: bytes) -> list[tuple[bytes, float, bytes]]:
@@ -231,20 +210,20 @@ class EmqpWorkerEndpoint(WorkerEndpoint):
         jobs: list[tuple[bytes, float, bytes]] = []
         for frames in self.zmtp.receive(data):
             count = len(frames)
-            if count < 4 or frames[0] or (frames[1] != VERSION and not frames[1].startswith(VERSION_MAJOR)):
+            if count < 4 or frames[0] or (frames[1] != words.VERSION and not frames[1].startswith(words.VERSION_MAJOR)):
                 continue
             command = frames[2]
-            if command == REQUEST:
+            if command == words.REQUEST:
                 if count >= 7:
                     jobs.append((frames[3], timeout_s_of(frames[5]), frames[6]))
-            elif command == ACK:
+            elif command == words.ACK:
                 self.is_acknowledged = self.is_acknowledged or (count > 4 and frames[4] == self.inform_id)
-            elif command == DISCONNECT:
+            elif command == words.DISCONNECT:
                 self.is_over = True
                 self.problem = "the broker sent us away: we inform again"
-            elif command == HEARTBEAT:
-                self.is_dismissed = count > 5 and frames[5] == DISMISSED
-            elif command == KBYE:
+            elif command == words.HEARTBEAT:
+                self.is_dismissed = count > 5 and frames[5] == words.DISMISSED
+            elif command == words.KBYE:
                 self.is_broker_leaving = True
         self.is_ready = self.is_acknowledged or (self.zmtp.is_ready and not self.inform_id)
         return jobs
@@ -254,7 +233,7 @@ class EmqpWorkerEndpoint(WorkerEndpoint):
 
     def reply(self, request_id: bytes, value: bytes) -> None:
         out = self.out
-        out.write(REPLY_OPENING)
+        out.write(words.REPLY_OPENING)
         write_frame(out, self.ids.take(), True)
         write_frame(out, value, True)
         write_frame(out, request_id, False)
@@ -262,7 +241,7 @@ class EmqpWorkerEndpoint(WorkerEndpoint):
     def goodbye(self) -> None:
         self.is_leaving = True
         if self.inform_id:
-            self.out.write(encode_message([b"", VERSION, KBYE, self.ids.take()]))
+            self.out.write(encode_message([b"", words.VERSION, words.KBYE, self.ids.take()]))
 
     def beat(self, now_s: float) -> None:
         if self.has_received:
@@ -277,14 +256,14 @@ class EmqpWorkerEndpoint(WorkerEndpoint):
             self.next_heartbeat_s = now_s + self.heartbeat_s
             if self.is_acknowledged and not self.is_leaving:
                 wall_text = b"%.6f" % (self.wall_s + now_s)
-                self.out.write(encode_message([b"", VERSION, HEARTBEAT, self.ids.take(), wall_text]))
+                self.out.write(encode_message([b"", words.VERSION, words.HEARTBEAT, self.ids.take(), wall_text]))
 
     def data_to_send(self) -> bytes:
         data = self.zmtp.take_outgoing()
         if self.ready_due > 0 and self.is_acknowledged and not self.is_leaving:
             out = self.out
             for _ in range(self.ready_due):
-                out.write(READY_OPENING)
+                out.write(words.READY_OPENING)
                 write_frame(out, self.ids.take(), False)
             self.ready_due = 0
         if len(self.out) > 0 and self.zmtp.is_ready:

@@ -13,19 +13,10 @@ from dragoman.dialects.emqp.headers import SECONDS_MAX
 from dragoman.dialects.emqp.jobs import json_value
 from dragoman.dialects.emqp.words import SCHEDULE
 from dragoman.limits import JSON_READ_SIZE_MAX, SCHEDULE_INTERVAL_NS_MIN
+from dragoman.model import words
 from dragoman.model.exchange import Exchange
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import (
-    BAD_HEADER,
-    BAD_SCHEDULE,
-    EMQP,
-    KEPT_WANTED,
-    NO_HASTE,
-    NOT_FOUND,
-    REFUSAL_TEXTS,
-    TAKEN,
-)
 
 if TYPE_CHECKING:
     from dragoman.dialects.emqp.session import EmqpSession
@@ -41,24 +32,24 @@ def take(session: EmqpSession, command: bytes, frames: list[bytes], at: int) -> 
         forward(session, command, frames, at)
         return
     m, refusal, problem = schedule(command == SCHEDULE, frames, at, session.exchange, emqp)
-    if refusal != TAKEN:
+    if refusal != words.TAKEN:
         session.refuse(m, refusal, problem)
-    elif m.flags & KEPT_WANTED:
+    elif m.flags & words.KEPT_WANTED:
         session.kept(m)
 
 
 def forward(session: EmqpSession, command: bytes, frames: list[bytes], at: int) -> None:
     emqp = session.emqp
-    m = Message(EMQP, b"", frames[at], b"")
+    m = Message(words.EMQP, b"", frames[at], b"")
     problem = why_no_scheduler_takes(command == SCHEDULE, frames, at, session.exchange, emqp)
     if problem:
-        session.refuse(m, BAD_SCHEDULE, problem)
+        session.refuse(m, words.BAD_SCHEDULE, problem)
         return
     for scheduler in emqp.schedulers.values():
         scheduler.tell([command, *frames[at:]])
         return
     session.exchange.note(session, "EMQP_NO_SCHEDULER")
-    session.refuse(m, NOT_FOUND, "no scheduler is connected")
+    session.refuse(m, words.NOT_FOUND, "no scheduler is connected")
 
 
 def schedule(
@@ -68,9 +59,9 @@ def schedule(
     fields = [*frames[at:], b"", b"", b"", b"", b"", b""]
     headers = emqp.meanings.of(fields[2])
     queue = fields[1] if fields[1] else emqp.settings.default_queue
-    m = Message(EMQP, queue, fields[0], fields[4])
+    m = Message(words.EMQP, queue, fields[0], fields[4])
     if headers.problem:
-        return m, BAD_HEADER, headers.problem
+        return m, words.BAD_HEADER, headers.problem
     m.headers = fields[2]
     m.flags = headers.flags
     m.retries_left = headers.retries
@@ -86,16 +77,20 @@ def schedule(
     except ValueError:
         interval_s = math.nan
     if not interval_s <= SECONDS_MAX:
-        return m, BAD_SCHEDULE, "the interval wants seconds, or -1 for cron"
+        return m, words.BAD_SCHEDULE, "the interval wants seconds, or -1 for cron"
     interval_ns = int(interval_s * SECOND_NS) if interval_s > 0 else 0
     if interval_s > 0 and interval_ns < SCHEDULE_INTERVAL_NS_MIN:
-        return m, BAD_SCHEDULE, f"the interval is below {SCHEDULE_INTERVAL_NS_MIN / SECOND_NS} seconds"
+        return m, words.BAD_SCHEDULE, f"the interval is below {SCHEDULE_INTERVAL_NS_MIN / SECOND_NS} seconds"
     if headers.runs == 0:
         exchange.unschedule(m.dedupe)
-        return m, TAKEN, ""
+        return m, words.TAKEN, ""
     cron = seconds_first(fields[5].decode("utf-8", "replace"))
     refusal = exchange.schedule(m, interval_ns, cron, headers.runs)
-    return m, refusal, f"{cron[:64]!r} is not a cron expression" if refusal == BAD_SCHEDULE else REFUSAL_TEXTS[refusal]
+    return (
+        m,
+        refusal,
+        f"{cron[:64]!r} is not a cron expression" if refusal == words.BAD_SCHEDULE else words.REFUSAL_TEXTS[refusal],
+    )
 
 
 def seconds_first(cron: str) -> str:
@@ -131,7 +126,7 @@ def why_no_scheduler_takes(is_new: bool, frames: list[bytes], at: int, exchange:
     if is_new and interval_s < 0:
         if not exchange.is_cron(frames[at + 5].decode()):
             return "it is not a cron expression"
-        if headers.runs > 0 and not headers.flags & NO_HASTE:
+        if headers.runs > 0 and not headers.flags & words.NO_HASTE:
             return "run_count with cron wants nohaste too"
     return ""
 

@@ -8,37 +8,10 @@ from __future__ import annotations
 
 from typing import final
 
-from dragoman.dialects.emqp import inform, jobs, schedules, status
+from dragoman.dialects.emqp import inform, jobs, schedules, status, words
 from dragoman.dialects.emqp.dialect import EmqpDialect
 from dragoman.dialects.emqp.headers import one_answer
 from dragoman.dialects.emqp.inform import ANYTHING, ORIGINAL, UNKNOWN
-from dragoman.dialects.emqp.words import (
-    ACK,
-    CANCEL,
-    DISCONNECT,
-    DISMISSED,
-    HEARTBEAT,
-    INFORM,
-    KBAI,
-    KBYE,
-    OPENINGS,
-    PUBLISH,
-    READY,
-    READY_OPENING,
-    REPLY,
-    REPLY_OPENING,
-    REQUEST,
-    REQUEST_OPENING,
-    SCHEDULE,
-    SHOW_SCHEDULERS,
-    SHOW_WORKERS,
-    STATE,
-    STATUS,
-    UNSCHEDULE,
-    VERSION,
-    VERSION_MAJOR,
-    is_failure,
-)
 from dragoman.dialects.session import Outboxes, ZmtpSession
 from dragoman.limits import ERROR_TEXT_SIZE_MAX, INLINE_BODY_SIZE_MAX, NAME_SIZE_MAX
 from dragoman.model.message import Message, own_digits
@@ -66,7 +39,7 @@ class EmqpSession(ZmtpSession):
 
     def __init__(self, listener: str, listener_no: int, outboxes: Outboxes, dialect: EmqpDialect) -> None:
         super().__init__(EMQP, listener, listener_no, outboxes, b"ROUTER")
-        self.zmtp.expect(OPENINGS)
+        self.zmtp.expect(words.OPENINGS)
         self.emqp = dialect
         self.envelope: int = 1
         self.is_req: bool = False
@@ -95,7 +68,7 @@ class EmqpSession(ZmtpSession):
 
     def on_message(self, frames: list[bytes]) -> None:
         first = frames[0]
-        if first is REQUEST_OPENING or first is REPLY_OPENING or first is READY_OPENING:
+        if first is words.REQUEST_OPENING or first is words.REPLY_OPENING or first is words.READY_OPENING:
             self.on_opened(first, frames)
             return
         at = 0
@@ -105,7 +78,7 @@ class EmqpSession(ZmtpSession):
             self.exchange.note(self, "EMQP_SHORT_MESSAGE")
             return
         version = frames[at]
-        if version != VERSION and not version.startswith(VERSION_MAJOR):
+        if version != words.VERSION and not version.startswith(words.VERSION_MAJOR):
             self.exchange.note(self, "EMQP_VERSION")
             return
         if at != self.envelope:
@@ -113,11 +86,11 @@ class EmqpSession(ZmtpSession):
             self.is_plain = at == 1 and not self.zmtp.is_v1
         self.has_spoken = True
         command = frames[at + 1]
-        if command == REQUEST:
+        if command == words.REQUEST:
             self.on_request(frames, at + 2)
-        elif command == REPLY:
+        elif command == words.REPLY:
             self.on_reply(frames, at + 2)
-        elif command == READY:
+        elif command == words.READY:
             self.on_ready()
         else:
             self.on_rarer(command.upper(), frames, at + 2)
@@ -128,37 +101,37 @@ class EmqpSession(ZmtpSession):
             self.envelope = 1
             self.is_plain = True
         self.has_spoken = True
-        if opening is REQUEST_OPENING:
+        if opening is words.REQUEST_OPENING:
             self.on_request(frames, 1)
-        elif opening is REPLY_OPENING:
+        elif opening is words.REPLY_OPENING:
             self.on_reply(frames, 1)
         else:
             self.on_ready()
 
     def on_rarer(self, command: bytes, frames: list[bytes], at: int) -> None:
         """`at` is the index of the message id."""
-        if command == HEARTBEAT:
+        if command == words.HEARTBEAT:
             self.on_heartbeat()
-        elif command == INFORM:
+        elif command == words.INFORM:
             inform.take(self, frames, at)
-        elif command == SCHEDULE or command == UNSCHEDULE:
+        elif command == words.SCHEDULE or command == words.UNSCHEDULE:
             schedules.take(self, command, frames, at)
-        elif command == PUBLISH:
+        elif command == words.PUBLISH:
             self.on_publish(frames, at)
-        elif command == STATE or command == CANCEL:
+        elif command == words.STATE or command == words.CANCEL:
             self.on_question(command, frames, at)
-        elif command == KBYE or command == KBAI:
+        elif command == words.KBYE or command == words.KBAI:
             self.on_kbye()
-        elif command == DISCONNECT:
+        elif command == words.DISCONNECT:
             self.on_disconnect(frames[at])
-        elif command == STATUS or command == SHOW_WORKERS or command == SHOW_SCHEDULERS:
-            self.tell([REPLY, self.emqp.next_id(), status.answer(command, self.exchange, self.emqp)])
+        elif command == words.STATUS or command == words.SHOW_WORKERS or command == words.SHOW_SCHEDULERS:
+            self.tell([words.REPLY, self.emqp.next_id(), status.answer(command, self.exchange, self.emqp)])
             self.had_enough = True
-        elif command == REQUEST:
+        elif command == words.REQUEST:
             self.on_request(frames, at)
-        elif command == REPLY:
+        elif command == words.REPLY:
             self.on_reply(frames, at)
-        elif command == READY:
+        elif command == words.READY:
             self.on_ready()
         else:
             self.exchange.note(self, "EMQP_UNKNOWN_COMMAND")
@@ -204,7 +177,7 @@ class EmqpSession(ZmtpSession):
         if m is None:
             self.exchange.late(self, self.exchange.ids.fact_id(own_digits(wire_id), 0, wire_id))
             return
-        self.exchange.reply(self, m, value, is_failure(value))
+        self.exchange.reply(self, m, value, words.is_failure(value))
 
     def on_ready(self) -> None:
         self.has_said_ready = True
@@ -214,12 +187,12 @@ class EmqpSession(ZmtpSession):
             self.exchange.note(self, "EMQP_READY_FROM_A_SCHEDULER")  # DISCONNECT would end the scheduler program
         else:
             # A worker that we took for lost, or that is still connected after a restart of ours: make it send INFORM again.
-            self.tell_now([DISCONNECT, self.emqp.next_id()])
+            self.tell_now([words.DISCONNECT, self.emqp.next_id()])
 
     def on_heartbeat(self) -> None:
         # Only a program that received an ACK sends these; on the worker port it is a job manager, which starts over on DISCONNECT.
         if self.informed == UNKNOWN and not self.is_scheduler and self.listener == "emqp.worker":
-            self.tell_now([DISCONNECT, self.emqp.next_id()])
+            self.tell_now([words.DISCONNECT, self.emqp.next_id()])
 
     def on_publish(self, frames: list[bytes], at: int) -> None:
         if len(frames) < at + 3:
@@ -233,9 +206,9 @@ class EmqpSession(ZmtpSession):
     def on_question(self, command: bytes, frames: list[bytes], at: int) -> None:
         """Handle our extensions STATE and CANCEL: `id, the request's id` is answered with `value, id`."""
         asked = frames[at + 1] if len(frames) > at + 1 else b""
-        answer = status.state_of if command == STATE else status.cancel
+        answer = status.state_of if command == words.STATE else status.cancel
         self.had_enough = True  # it may search all messages on disk
-        self.tell([REPLY, self.emqp.next_id(), b'{"value":%s}' % answer(asked, self.exchange), frames[at]])
+        self.tell([words.REPLY, self.emqp.next_id(), b'{"value":%s}' % answer(asked, self.exchange), frames[at]])
 
     def on_kbye(self) -> None:
         if self.is_worker:
@@ -258,10 +231,10 @@ class EmqpSession(ZmtpSession):
         text = headers.to_original if self.informed == ORIGINAL else headers.to_worker
         wire_id = self.exchange.ids.of(message)
         if not self.is_plain:
-            self.tell([REQUEST, wire_id, message.queue, text, message.body])
+            self.tell([words.REQUEST, wire_id, message.queue, text, message.body])
             return
         out = self.held_out
-        out.write(REQUEST_OPENING)
+        out.write(words.REQUEST_OPENING)
         write_frame(out, wire_id, True)
         write_frame(out, message.queue, True)
         write_frame(out, text, True)
@@ -276,19 +249,19 @@ class EmqpSession(ZmtpSession):
     def handed_over(self, message: Message) -> None:
         if self.is_plain:
             out = self.held_out
-            out.write(REPLY_OPENING)
+            out.write(words.REPLY_OPENING)
             self.emqp.write_next_id(out)
             write_frame(out, message.client_id, False)
             self.touch()
         else:
-            self.tell([REPLY, self.emqp.next_id(), message.client_id])
+            self.tell([words.REPLY, self.emqp.next_id(), message.client_id])
 
     def answered(self, message: Message, value: bytes) -> None:
         if not message.flags & REPLY_WANTED:
             return
         if self.is_plain:
             out = self.held_out
-            out.write(REPLY_OPENING)
+            out.write(words.REPLY_OPENING)
             self.emqp.write_next_id(out)
             if len(value) <= INLINE_BODY_SIZE_MAX:
                 write_frame(out, value, True)
@@ -299,24 +272,24 @@ class EmqpSession(ZmtpSession):
             write_frame(out, message.client_id, False)
             self.touch()
         else:
-            self.tell([REPLY, self.emqp.next_id(), value, message.client_id])
+            self.tell([words.REPLY, self.emqp.next_id(), value, message.client_id])
 
     def kept(self, message: Message) -> None:
-        self.tell([ACK, self.emqp.next_id(), message.client_id])
+        self.tell([words.ACK, self.emqp.next_id(), message.client_id])
 
     def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
         """Notify only a client that waits for an answer: for a result it requested, or for any answer if a REQ peer had none yet."""
         if message.flags & REPLY_WANTED or (self.is_req and message.flags & HANDOVER_WANTED and message.attempt == 0):
-            if not is_failure(value):  # the worker used another dialect's format, or there is no value
+            if not words.is_failure(value):  # the worker used another dialect's format, or there is no value
                 name = REASON_NAMES[reason]
                 text = value[:ERROR_TEXT_SIZE_MAX].decode("utf-8", "replace") if value else name.replace("_", " ")
                 value = jobs.error_value(name.upper(), text)
-            self.tell([REPLY, self.emqp.next_id(), value, message.client_id])
+            self.tell([words.REPLY, self.emqp.next_id(), value, message.client_id])
 
     def refuse(self, message: Message, refusal: int, text: str) -> None:
         """Answer refused work whatever the headers are, because no other answer follows. While the journal cannot store anything this must not
         wait for it; only "duplicate" refers to a message that may not be stored yet."""
-        frames = [REPLY, self.emqp.next_id(), jobs.error_value(REFUSAL_CODES[refusal], text), message.client_id]
+        frames = [words.REPLY, self.emqp.next_id(), jobs.error_value(REFUSAL_CODES[refusal], text), message.client_id]
         if refusal == DUPLICATE:
             self.tell(frames)
         else:
@@ -337,7 +310,7 @@ class EmqpSession(ZmtpSession):
         """Handle the loss of its worker role; DISCONNECT makes the original's and our own workers start over."""
         self.informed = UNKNOWN
         if self.has_said_ready:
-            self.tell_now([DISCONNECT, self.emqp.next_id()])
+            self.tell_now([words.DISCONNECT, self.emqp.next_id()])
 
     # -- time -----------------------------------------------------------------------------------------------------------
 
@@ -362,14 +335,14 @@ class EmqpSession(ZmtpSession):
         ):
             # The original waits for ever for the ACK of an INFORM that the previous broker received: any ACK releases it.
             self.was_freed = True
-            self.tell_now([ACK, self.emqp.next_id(), self.emqp.next_id()])
+            self.tell_now([words.ACK, self.emqp.next_id(), self.emqp.next_id()])
 
     def send_heartbeat(self, now_ns: int) -> None:
         self.next_beat_ns = now_ns + self.emqp.settings.heartbeat_ns
         stamp = b"%d.%06d" % (now_ns // 1_000_000_000, now_ns % 1_000_000_000 // 1000)
-        frames = [HEARTBEAT, self.emqp.next_id(), stamp]
+        frames = [words.HEARTBEAT, self.emqp.next_id(), stamp]
         if self.work.is_dismissed and self.informed == ANYTHING:
-            frames.append(DISMISSED)
+            frames.append(words.DISMISSED)
         self.tell_now(frames)
 
     def dismissed(self) -> None:
@@ -381,12 +354,12 @@ class EmqpSession(ZmtpSession):
     def say_goodbye(self) -> None:
         """Send KBYE because the broker stops."""
         if self.is_worker or self.is_scheduler:
-            self.tell_now([KBYE, self.emqp.next_id()])
+            self.tell_now([words.KBYE, self.emqp.next_id()])
 
     # -- envelopes ------------------------------------------------------------------------------------------------------
 
     def tell(self, frames: list[bytes]) -> None:
-        self.say([b""] * self.envelope + [VERSION, *frames])
+        self.say([b""] * self.envelope + [words.VERSION, *frames])
 
     def tell_now(self, frames: list[bytes]) -> None:
-        self.say_now([b""] * self.envelope + [VERSION, *frames])
+        self.say_now([b""] * self.envelope + [words.VERSION, *frames])

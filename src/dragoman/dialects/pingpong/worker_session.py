@@ -15,24 +15,8 @@ from typing import Final, final
 
 from librt.strings import write_i64_be
 
-from dragoman.dialects.pingpong import texts
+from dragoman.dialects.pingpong import texts, words
 from dragoman.dialects.pingpong.dialect import PingpongDialect
-from dragoman.dialects.pingpong.words import (
-    DELIMITER,
-    EXIT,
-    JOB_COMPLETE,
-    JSON,
-    JSON_PONG,
-    PACKAGE,
-    PACKAGE_ENDING,
-    PING,
-    PLAIN,
-    PONG,
-    PONG_MESSAGE,
-    READY,
-    UNKNOWN,
-    envelope_of,
-)
 from dragoman.dialects.session import Outboxes, ZmtpSession
 from dragoman.limits import INLINE_BODY_SIZE_MAX, JSON_READ_SIZE_MAX
 from dragoman.model.message import Message
@@ -52,7 +36,7 @@ class PingpongWorker(ZmtpSession):
         super().__init__(PINGPONG, listener, listener_no, outboxes, b"ROUTER")
         self.pingpong = dialect
         self.is_strict = True
-        self.form: int = UNKNOWN
+        self.form: int = words.UNKNOWN
         self.envelope: int = 1
         self.is_usual: bool = True  # the usual envelope and frame form: the fast output path applies
         self.given: int = 0  # jobs so far
@@ -79,8 +63,8 @@ class PingpongWorker(ZmtpSession):
     def set_form(self, form: int) -> None:
         """Address the worker in this form from now on, unless the operator fixed the form."""
         fixed = self.pingpong.settings.form
-        self.form = fixed if fixed != UNKNOWN else form
-        self.body_constraint = TAKES_TEXT if self.form == JSON else TAKES_NO_CONTROL_WORDS
+        self.form = fixed if fixed != words.UNKNOWN else form
+        self.body_constraint = TAKES_TEXT if self.form == words.JSON else TAKES_NO_CONTROL_WORDS
 
     # -- messages from the worker ---------------------------------------------------------------------------------------
 
@@ -89,7 +73,7 @@ class PingpongWorker(ZmtpSession):
             self.on_rarer(frames)
             return
         word = frames[1]
-        if self.expects_job and self.work.held and word != PING and word != READY:
+        if self.expects_job and self.work.held and word != words.PING and word != words.READY:
             self.owes_pong = True
         else:
             self.say_pong()
@@ -97,58 +81,58 @@ class PingpongWorker(ZmtpSession):
 
     def say_pong(self) -> None:
         self.pay_pong()
-        self.free_out.write(PONG_MESSAGE)
+        self.free_out.write(words.PONG_MESSAGE)
         self.touch()
 
     def pay_pong(self) -> None:
         """Send the deferred PONG, because no job follows to carry it."""
         if self.owes_pong:
             self.owes_pong = False
-            self.tell_now([PONG])
+            self.tell_now([words.PONG])
 
     def on_rarer(self, frames: list[bytes]) -> None:
         if len(frames) == 1:
             fields = texts.read_object(frames[0])
             if fields is not None and "status" in fields:
-                self.say_now([JSON_PONG])
+                self.say_now([words.JSON_PONG])
                 self.on_status(fields)
                 return
         self.pay_pong()
-        at = envelope_of(frames)
+        at = words.envelope_of(frames)
         self.envelope = at
         self.is_usual = at == 1 and not self.zmtp.is_v1
-        self.tell_now([PONG])
+        self.tell_now([words.PONG])
         count = len(frames) - at
         if count == 1:
             self.on_word(frames[at])
-        elif count >= 3 and frames[at] == JOB_COMPLETE:
-            self.on_result(frames[-1], frames[at + 1], False, PACKAGE)
+        elif count >= 3 and frames[at] == words.JOB_COMPLETE:
+            self.on_result(frames[-1], frames[at + 1], False, words.PACKAGE)
         else:
             self.exchange.note(self, "PINGPONG_SHAPE")
 
     def on_word(self, word: bytes) -> None:
-        if word == PING:
+        if word == words.PING:
             self.on_ping()
-        elif word == READY:
+        elif word == words.READY:
             self.on_ready()
         else:
-            self.on_result(word, b"", False, PLAIN)
+            self.on_result(word, b"", False, words.PLAIN)
 
     def on_status(self, fields: dict[str, bytes]) -> None:
         """Handle a message of the json form."""
-        if self.form != JSON:
-            self.set_form(JSON)
+        if self.form != words.JSON:
+            self.set_form(words.JSON)
         status = texts.text_of(fields["status"])
-        if status == PING:
+        if status == words.PING:
             self.on_ping()
-        elif status == READY:
+        elif status == words.READY:
             self.on_ready()
         elif status == b"SUCCESS" or status == b"ERROR":
             is_failure = status == b"ERROR"
             value = fields.get("result", b"")
             if is_failure:
                 value = fields.get("msg", value)
-            self.on_result(texts.text_of(value), texts.text_of(fields.get("token", b"")), is_failure, JSON)
+            self.on_result(texts.text_of(value), texts.text_of(fields.get("token", b"")), is_failure, words.JSON)
         else:
             self.exchange.note(self, "PINGPONG_UNKNOWN_STATUS")
 
@@ -163,7 +147,7 @@ class PingpongWorker(ZmtpSession):
     def on_ping(self) -> None:
         if not self.work.held:
             self.free()
-        elif self.form == UNKNOWN and not self.was_repeated:
+        elif self.form == words.UNKNOWN and not self.was_repeated:
             self.repeat()
 
     def on_result(self, value: bytes, mark: bytes, is_failure: bool, form: int) -> None:
@@ -177,7 +161,7 @@ class PingpongWorker(ZmtpSession):
             return
         self.job = None
         self.freed_ns = self.exchange.now_ns
-        may_answer_again = self.was_repeated and self.form == UNKNOWN and form == PLAIN
+        may_answer_again = self.was_repeated and self.form == words.UNKNOWN and form == words.PLAIN
         if form > self.form:  # never back: a damaged message looks plain
             self.set_form(form)
         self.exchange.reply(self, m, value, is_failure)
@@ -196,7 +180,7 @@ class PingpongWorker(ZmtpSession):
 
     def on_owed(self, form: int) -> None:
         """Handle the result of a job that was withdrawn: it is dropped, but shows the form, and that the worker is free."""
-        may_answer_again = self.was_repeated and self.form == UNKNOWN and form == PLAIN
+        may_answer_again = self.was_repeated and self.form == words.UNKNOWN and form == words.PLAIN
         if form > self.form:
             self.set_form(form)
         if not may_answer_again:
@@ -225,13 +209,13 @@ class PingpongWorker(ZmtpSession):
         self.was_repeated = False
         self.expects_job = self.exchange.now_ns - self.freed_ns < SOON_NS
         body = message.body
-        if self.owes_pong and (self.form > PLAIN or not self.is_usual):
+        if self.owes_pong and (self.form > words.PLAIN or not self.is_usual):
             self.pay_pong()
-        if self.form == JSON:
+        if self.form == words.JSON:
             self.mark = b"%032x" % (message.number << 16 | self.given & 0xFFFF)
             self.say([texts.work_of(self.mark, body, self.form_of(message))])
             self.pingpong.formed = None
-        elif self.form == PACKAGE:
+        elif self.form == words.PACKAGE:
             self.deliver_package(body)
         elif not self.is_usual:
             self.tell([body])
@@ -239,8 +223,8 @@ class PingpongWorker(ZmtpSession):
             out = self.held_out
             if self.owes_pong:
                 self.owes_pong = False
-                out.write(PONG_MESSAGE)
-            out.write(DELIMITER)
+                out.write(words.PONG_MESSAGE)
+            out.write(words.DELIMITER)
             if len(body) <= INLINE_BODY_SIZE_MAX:
                 write_frame(out, body, False)
             else:
@@ -255,10 +239,10 @@ class PingpongWorker(ZmtpSession):
         self.mark = mark
         if self.is_usual and len(body) <= INLINE_BODY_SIZE_MAX:
             out = self.held_out
-            out.write(DELIMITER)
+            out.write(words.DELIMITER)
             write_frame(out, body, True)
             write_frame(out, mark, True)
-            out.write(PACKAGE_ENDING)
+            out.write(words.PACKAGE_ENDING)
             self.touch()
         else:
             self.tell([body, mark, b"", b""])
@@ -281,7 +265,9 @@ class PingpongWorker(ZmtpSession):
         if not (message.fit | message.unfit) & kind:
             body = message.body
             can_be_told = (
-                self.form_of(message) != texts.NO_TEXT if kind == TAKES_TEXT else body != PONG and body != EXIT
+                self.form_of(message) != texts.NO_TEXT
+                if kind == TAKES_TEXT
+                else body != words.PONG and body != words.EXIT
             )
             if can_be_told:
                 message.fit |= kind
@@ -323,10 +309,10 @@ class PingpongWorker(ZmtpSession):
 
     def say_exit(self) -> None:
         """Send EXIT once; the json form has no such command."""
-        if not self.is_told_to_exit and self.form != JSON:
+        if not self.is_told_to_exit and self.form != words.JSON:
             self.is_told_to_exit = True
             self.pay_pong()
-            self.tell_now([EXIT])
+            self.tell_now([words.EXIT])
 
     # -- envelopes ------------------------------------------------------------------------------------------------------
 

@@ -13,20 +13,8 @@ from typing import Final, final
 from librt.strings import BytesWriter
 
 from dragoman.dialects.endpoint import Endpoint
+from dragoman.dialects.scale0 import words
 from dragoman.dialects.scale0.headers import UNKNOWN_LOAD, Header, token_of
-from dragoman.dialects.scale0.words import (
-    CHANGEBROKER,
-    CONFIG,
-    CONNECT,
-    FORCENEGOTIATE,
-    HOSTILE,
-    MOVED,
-    NEEDBROKER,
-    NOT_ACCEPTING,
-    PING,
-    PONG,
-    WRONG_VERSION,
-)
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message
 
@@ -73,12 +61,12 @@ class NegotiatedSession:
 
     def connect(self) -> None:
         self.state = CONNECTING
-        self.tell(CONNECT, b'"config_type":"JSON"' + self.who())
+        self.tell(words.CONNECT, b'"config_type":"JSON"' + self.who())
 
     def seek(self) -> None:
         self.state = SEEKING
         self.has_sought = True
-        self.tell(NEEDBROKER, self.who()[1:])
+        self.tell(words.NEEDBROKER, self.who()[1:])
 
     def who(self) -> bytes:
         fields = b',"identity":%s' % token_of(self.zmtp.identity)
@@ -90,28 +78,28 @@ class NegotiatedSession:
 
     def receive_message(self, command: bytes, h: Header) -> None:
         """Handle everything but tasks and their outcomes."""
-        if command == CONFIG:
+        if command == words.CONFIG:
             self.state = AGREED
             self.version = h.version
             self.load = h.load
             self.endpoint.is_ready = True
-        elif command == PONG:
+        elif command == words.PONG:
             self.last_pong_s = self.now_s
             self.oldest_ping_s = self.now_s
             if self.pings_owed > 0:
                 self.pings_owed -= 1
-        elif command == CHANGEBROKER:
+        elif command == words.CHANGEBROKER:
             self.endpoint.moved_to = h.broker
             self.end(h.reason.decode("utf-8", "replace") or "the broker sent us elsewhere")
-        elif command == FORCENEGOTIATE or h.code == WRONG_VERSION:
+        elif command == words.FORCENEGOTIATE or h.code == words.WRONG_VERSION:
             self.renegotiate()
-        elif h.code == MOVED:
+        elif h.code == words.MOVED:
             self.is_moving = True
-        elif h.code == NOT_ACCEPTING and self.state == SEEKING:
+        elif h.code == words.NOT_ACCEPTING and self.state == SEEKING:
             self.connect()
-        elif h.code == NOT_ACCEPTING and self.state == CONNECTING and not self.has_sought:
+        elif h.code == words.NOT_ACCEPTING and self.state == CONNECTING and not self.has_sought:
             self.seek()
-        elif h.code == HOSTILE or h.code == NOT_ACCEPTING or self.state != AGREED:
+        elif h.code == words.HOSTILE or h.code == words.NOT_ACCEPTING or self.state != AGREED:
             self.end(f"{h.code}: {h.reason.decode('utf-8', 'replace')}")
 
     def renegotiate(self) -> None:
@@ -148,7 +136,7 @@ class NegotiatedSession:
         if self.pings_owed == 0:
             self.oldest_ping_s = self.now_s
         self.pings_owed += 1
-        self.tell(PING, b'"heartbeat_interval":%g%s%s' % (INTERVAL_S, self.stamp(), more))
+        self.tell(words.PING, b'"heartbeat_interval":%g%s%s' % (INTERVAL_S, self.stamp(), more))
 
     def stamp(self) -> bytes:
         """Time and version, each with a comma before it."""

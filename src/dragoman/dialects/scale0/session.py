@@ -10,26 +10,11 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from dragoman.dialects.scale0 import complaints, legacy, negotiation
+from dragoman.dialects.scale0 import complaints, legacy, negotiation, words
 from dragoman.dialects.scale0.complaints import error_header
 from dragoman.dialects.scale0.dialect import Scale0Dialect
 from dragoman.dialects.scale0.headers import Header, Memory, names_of, read_header, text_of
 from dragoman.dialects.scale0.phrases import id_token, write_size
-from dragoman.dialects.scale0.words import (
-    CONNECT,
-    ERROR,
-    FORCENEGOTIATE,
-    MOVED,
-    NEEDBROKER,
-    NOT_ACCEPTING,
-    PING,
-    PONG,
-    TASK,
-    TASK_OPENING,
-    TASKREPLY,
-    TASKREPLY_OPENING,
-    WRONG_VERSION,
-)
 from dragoman.dialects.session import Outboxes, ZmtpSession
 from dragoman.dialects.traceparent import with_traceparent
 from dragoman.limits import ERROR_TEXT_SIZE_MAX, ID_SIZE_MAX, INLINE_BODY_SIZE_MAX
@@ -124,16 +109,16 @@ class Scale0Session(ZmtpSession):
             legacy.take(self, command, text)
             return
         self.has_spoken = True
-        if command == TASK:
+        if command == words.TASK:
             self.on_task(text, frames[at + 2] if count > at + 2 else b"")
-        elif command == PING:
+        elif command == words.PING:
             self.on_ping(text)
-        elif command == TASKREPLY:
+        elif command == words.TASKREPLY:
             self.on_taskreply(text, frames[at + 2] if count > at + 2 else b"")
-        elif command == CONNECT:
+        elif command == words.CONNECT:
             negotiation.on_connect(self, read_header(text))
             self.had_enough = True  # a configuration may be large, and so may be the list of brokers
-        elif command == NEEDBROKER:
+        elif command == words.NEEDBROKER:
             negotiation.on_needbroker(self, read_header(text))
             self.had_enough = True
         else:
@@ -158,7 +143,7 @@ class Scale0Session(ZmtpSession):
         m.client = self
         m.address = self.address
         if not self.scale0.documents.is_accepting:
-            self.error(NOT_ACCEPTING, f"{complaints.NOT_TAKEN}: the broker takes nothing new", id_token(m))
+            self.error(words.NOT_ACCEPTING, f"{complaints.NOT_TAKEN}: the broker takes nothing new", id_token(m))
             return
         refusal = self.exchange.submit(m)
         if refusal == TAKEN:
@@ -229,9 +214,9 @@ class Scale0Session(ZmtpSession):
                 self.answer_req(False)  # a pending message for this REQ socket brings it up to date
                 return False
             self.exchange.note(self, "SCALE0_WRONG_VERSION")
-            self.error(WRONG_VERSION, f"the configuration is version {phrases.version.decode()}", b"")
+            self.error(words.WRONG_VERSION, f"the configuration is version {phrases.version.decode()}", b"")
             if not self.is_req:
-                self.tell_now([FORCENEGOTIATE, b"{}"])
+                self.tell_now([words.FORCENEGOTIATE, b"{}"])
             return False
         if h.version:
             self.config_version = phrases.version
@@ -261,7 +246,7 @@ class Scale0Session(ZmtpSession):
 
     def error(self, code: int, reason: str, token: bytes) -> None:
         """Send an ERROR without waiting for a commit: the message it refers to was not accepted."""
-        self.tell_now([ERROR, error_header(code, reason.encode("utf-8", "replace"), token)])
+        self.tell_now([words.ERROR, error_header(code, reason.encode("utf-8", "replace"), token)])
 
     # -- callbacks of the core ------------------------------------------------------------------------------------------
 
@@ -269,10 +254,10 @@ class Scale0Session(ZmtpSession):
         phrases = self.scale0.phrases
         phrases.at(self.scale0.wall_ns())
         if not self.is_plain:
-            self.tell([TASK, phrases.task_header(message), message.body])
+            self.tell([words.TASK, phrases.task_header(message), message.body])
             return
         out = self.held_out
-        out.write(TASK_OPENING)
+        out.write(words.TASK_OPENING)
         phrases.write_task_header(out, message)
         self.write_body(message.body)
 
@@ -281,10 +266,10 @@ class Scale0Session(ZmtpSession):
         phrases.at(self.scale0.wall_ns())
         if not self.is_plain:
             if not self.is_req or message.number == self.awaited:
-                self.tell([TASKREPLY, phrases.reply_header(message), value])
+                self.tell([words.TASKREPLY, phrases.reply_header(message), value])
             return
         out = self.held_out
-        out.write(TASKREPLY_OPENING)
+        out.write(words.TASKREPLY_OPENING)
         phrases.write_reply_header(out, message)
         self.write_body(value)
 
@@ -301,7 +286,7 @@ class Scale0Session(ZmtpSession):
         """Send the reason why there will be no TASKREPLY, as given by the worker, if it gave one."""
         if not self.is_req or message.number == self.awaited:
             said = value[:ERROR_TEXT_SIZE_MAX] if value else REASON_NAMES[reason].upper().encode()
-            self.tell([ERROR, error_header(NOT_ACCEPTING, said, id_token(message))])
+            self.tell([words.ERROR, error_header(words.NOT_ACCEPTING, said, id_token(message))])
 
     def withdraw(self, message: Message, reason: int) -> None:
         """Do nothing: Scale0 has no command for it; the late answer will be dropped."""
@@ -332,12 +317,12 @@ class Scale0Session(ZmtpSession):
         if self.is_req:
             self.owes_move = True
         elif self.generation == 0 and self.is_open:
-            self.error(MOVED, "this broker is stopping", b"")
+            self.error(words.MOVED, "this broker is stopping", b"")
             negotiation.send_elsewhere(self, "this broker is stopping")
 
     def ping_legacy(self, stamp: bytes) -> None:
         if self.generation == legacy.SECOND and not self.is_req:
-            self.tell_now([PING, stamp])
+            self.tell_now([words.PING, stamp])
 
     def beat(self, now_ns: int) -> None:
         """Remove a worker that is silent for too long. One that has a task may be silent: it keeps the task and only loses its slot; the
@@ -365,7 +350,7 @@ class Scale0Session(ZmtpSession):
             self.free_out.write(phrases.pong)
             self.touch()
         else:
-            self.tell_now([PONG, phrases.pong_header])
+            self.tell_now([words.PONG, phrases.pong_header])
 
     def tell(self, frames: list[bytes]) -> None:
         if self.may_tell():

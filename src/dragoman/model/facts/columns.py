@@ -13,89 +13,7 @@ from typing import Final, final
 from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i16_le, write_i32_le, write_i64_le
 from mypy_extensions import i16, i32, i64, u8
 
-from dragoman.model.facts.fields import (
-    RecordWalk,
-    accepted_client_id,
-    accepted_queue_no,
-    body_at,
-    body_end,
-    fired_message_no,
-    fired_runs_left,
-    quarantined_numbers,
-    record_number,
-    record_small,
-    record_text,
-    schedule_cron,
-    template_at,
-)
-from dragoman.model.facts.layout import (
-    ACCEPTED,
-    ACCEPTED_DIALECT,
-    ACCEPTED_DUE_NS,
-    ACCEPTED_EXPIRES_NS,
-    ACCEPTED_FLAGS,
-    ACCEPTED_MESSAGE_NO,
-    ACCEPTED_PRIORITY,
-    ACCEPTED_QUEUE_NO,
-    ACCEPTED_RETRIES_LEFT,
-    ACCEPTED_SCHEDULE_NO,
-    ACCEPTED_TIMEOUT_NS,
-    CHECKPOINT,
-    CLOCK_STEPPED,
-    CLOSED,
-    CLOSED_ACCEPTED_NS,
-    CLOSED_ATTEMPT,
-    CLOSED_BODY_SIZE,
-    CLOSED_DELIVERED_NS,
-    CLOSED_DIALECT,
-    CLOSED_DUE_NS,
-    CLOSED_FIRST_LEASED_NS,
-    CLOSED_HOLDER_NO,
-    CLOSED_LEASED_NS,
-    CLOSED_OUTCOME,
-    CLOSED_QUEUE_NO,
-    CLOSED_REASON,
-    CLOSED_REPLY_SIZE,
-    CLOSED_WORKER_DIALECT,
-    CLOSED_WORKER_NO,
-    DELIVERED,
-    FIRED,
-    LATE,
-    LEASED,
-    LEASED_ATTEMPT,
-    LEASED_WORKER_NO,
-    NOTED,
-    PAUSED,
-    PUBLISHED,
-    QUARANTINED,
-    QUARANTINED_ATTEMPT,
-    QUARANTINED_DIALECT,
-    QUARANTINED_LEASED_NS,
-    QUARANTINED_NUMBERS,
-    QUARANTINED_QUEUE_NO,
-    QUARANTINED_WORKER_DIALECT,
-    QUARANTINED_WORKER_NO,
-    QUEUE_FORGOTTEN,
-    QUEUE_NAMED,
-    RELEASED,
-    RELEASED_ATTEMPT,
-    RELEASED_DIALECT,
-    RELEASED_DUE_NS,
-    RELEASED_IS_DEATH,
-    RELEASED_LEASED_NS,
-    RELEASED_QUEUE_NO,
-    RELEASED_REASON,
-    RELEASED_RETRIES_LEFT,
-    RELEASED_WORKER_DIALECT,
-    RELEASED_WORKER_NO,
-    REQUEUED,
-    RESUMED,
-    SCHEDULED,
-    STARTED,
-    UNSCHEDULED,
-    WORKER_JOINED,
-    WORKER_LEFT,
-)
+from dragoman.model.facts import fields, layout
 from dragoman.model.words import RQ, shown
 
 NO_LONG: Final = -(2**63)
@@ -175,10 +93,10 @@ class FactColumns:
         first: i64 = first_lsn
         from_: i64 = from_lsn
         at_ns: i64 = time_ns
-        walk = RecordWalk(records)
+        walk = fields.RecordWalk(records)
         while walk.step():
             lsn = first + walk.facts
-            if walk.kind < CHECKPOINT and lsn >= from_:
+            if walk.kind < layout.CHECKPOINT and lsn >= from_:
                 self._add(records, walk.at, walk.size, u8(walk.kind), lsn, at_ns)
         return first + walk.facts
 
@@ -187,18 +105,18 @@ class FactColumns:
         write_i64_le(self.lsn, lsn)
         self.kind.append(kind)
         write_i64_le(self.time_ns, at_ns)
-        if kind == LEASED:
+        if kind == layout.LEASED:
             self._row(
-                message_no=record_number(records, at),
-                worker_no=read_i64_le(records, at + LEASED_WORKER_NO),
-                attempt=read_i32_le(records, at + LEASED_ATTEMPT),
+                message_no=fields.record_number(records, at),
+                worker_no=read_i64_le(records, at + layout.LEASED_WORKER_NO),
+                attempt=read_i32_le(records, at + layout.LEASED_ATTEMPT),
             )
-        elif kind == CLOSED:
+        elif kind == layout.CLOSED:
             self._add_closed(records, at, size)
-        elif kind == ACCEPTED:
+        elif kind == layout.ACCEPTED:
             self._add_accepted(records, at)
             return
-        elif kind == RELEASED:
+        elif kind == layout.RELEASED:
             self._add_released(records, at, size)
         else:
             self._add_rarer(records, at, kind)
@@ -206,28 +124,28 @@ class FactColumns:
         self._texts(b"", b"")
 
     def _add_accepted(self, records: bytes, at: i64) -> None:
-        dialect: u8 = records[at + ACCEPTED_DIALECT]
-        start = body_at(records, at)
-        end = body_end(records, at)
+        dialect: u8 = records[at + layout.ACCEPTED_DIALECT]
+        start = fields.body_at(records, at)
+        end = fields.body_end(records, at)
         body_hash: i64 = NO_LONG
         if self.bodies != BODIES_NONE:
             body = records[start:end]
             body_hash = read_i64_le(blake2b(body, digest_size=HASH_SIZE).digest(), 0)
         self._row(
-            message_no=read_i64_le(records, at + ACCEPTED_MESSAGE_NO),
-            queue_no=read_i32_le(records, at + ACCEPTED_QUEUE_NO),
-            schedule_no=read_i64_le(records, at + ACCEPTED_SCHEDULE_NO),
+            message_no=read_i64_le(records, at + layout.ACCEPTED_MESSAGE_NO),
+            queue_no=read_i32_le(records, at + layout.ACCEPTED_QUEUE_NO),
+            schedule_no=read_i64_le(records, at + layout.ACCEPTED_SCHEDULE_NO),
             client_dialect=dialect,
-            retries_left=read_i32_le(records, at + ACCEPTED_RETRIES_LEFT),
-            priority=records[at + ACCEPTED_PRIORITY],
-            flags=records[at + ACCEPTED_FLAGS],
-            timeout_ns=read_i64_le(records, at + ACCEPTED_TIMEOUT_NS),
-            expires_ns=read_i64_le(records, at + ACCEPTED_EXPIRES_NS),
-            due_ns=read_i64_le(records, at + ACCEPTED_DUE_NS),
+            retries_left=read_i32_le(records, at + layout.ACCEPTED_RETRIES_LEFT),
+            priority=records[at + layout.ACCEPTED_PRIORITY],
+            flags=records[at + layout.ACCEPTED_FLAGS],
+            timeout_ns=read_i64_le(records, at + layout.ACCEPTED_TIMEOUT_NS),
+            expires_ns=read_i64_le(records, at + layout.ACCEPTED_EXPIRES_NS),
+            due_ns=read_i64_le(records, at + layout.ACCEPTED_DUE_NS),
             body_size=i32(end - start),
             body_hash=body_hash,
         )
-        client_id = accepted_client_id(records, at)
+        client_id = fields.accepted_client_id(records, at)
         if dialect == RQ and len(client_id) == 4:
             client_id = b"%d" % int.from_bytes(client_id, "big")  # as decode.client_id_text
         if self.bodies == BODIES_FULL:
@@ -237,62 +155,64 @@ class FactColumns:
             self._texts(client_id, b"")
 
     def _add_closed(self, records: bytes, at: i64, size: i64) -> None:
-        worker_no = read_i64_le(records, at + CLOSED_WORKER_NO)
+        worker_no = read_i64_le(records, at + layout.CLOSED_WORKER_NO)
         self._row(
-            message_no=record_number(records, at),
+            message_no=fields.record_number(records, at),
             worker_no=worker_no,
-            holder_no=read_i64_le(records, at + CLOSED_HOLDER_NO) if size > CLOSED_HOLDER_NO else 0,
-            queue_no=read_i32_le(records, at + CLOSED_QUEUE_NO),
-            attempt=read_i32_le(records, at + CLOSED_ATTEMPT),
-            client_dialect=records[at + CLOSED_DIALECT],
-            worker_dialect=u8(records[at + CLOSED_WORKER_DIALECT]) if worker_no != 0 else NO_BYTE,
-            outcome=records[at + CLOSED_OUTCOME],
-            reason=records[at + CLOSED_REASON],
-            due_ns=read_i64_le(records, at + CLOSED_DUE_NS) if size > CLOSED_DUE_NS else 0,
-            accepted_ns=read_i64_le(records, at + CLOSED_ACCEPTED_NS),
-            first_leased_ns=read_i64_le(records, at + CLOSED_FIRST_LEASED_NS),
-            leased_ns=read_i64_le(records, at + CLOSED_LEASED_NS),
-            delivered_ns=read_i64_le(records, at + CLOSED_DELIVERED_NS),
-            body_size=read_i32_le(records, at + CLOSED_BODY_SIZE),
-            reply_size=read_i32_le(records, at + CLOSED_REPLY_SIZE),
+            holder_no=read_i64_le(records, at + layout.CLOSED_HOLDER_NO) if size > layout.CLOSED_HOLDER_NO else 0,
+            queue_no=read_i32_le(records, at + layout.CLOSED_QUEUE_NO),
+            attempt=read_i32_le(records, at + layout.CLOSED_ATTEMPT),
+            client_dialect=records[at + layout.CLOSED_DIALECT],
+            worker_dialect=u8(records[at + layout.CLOSED_WORKER_DIALECT]) if worker_no != 0 else NO_BYTE,
+            outcome=records[at + layout.CLOSED_OUTCOME],
+            reason=records[at + layout.CLOSED_REASON],
+            due_ns=read_i64_le(records, at + layout.CLOSED_DUE_NS) if size > layout.CLOSED_DUE_NS else 0,
+            accepted_ns=read_i64_le(records, at + layout.CLOSED_ACCEPTED_NS),
+            first_leased_ns=read_i64_le(records, at + layout.CLOSED_FIRST_LEASED_NS),
+            leased_ns=read_i64_le(records, at + layout.CLOSED_LEASED_NS),
+            delivered_ns=read_i64_le(records, at + layout.CLOSED_DELIVERED_NS),
+            body_size=read_i32_le(records, at + layout.CLOSED_BODY_SIZE),
+            reply_size=read_i32_le(records, at + layout.CLOSED_REPLY_SIZE),
         )
 
     def _add_released(self, records: bytes, at: i64, size: i64) -> None:
-        is_whole = size > RELEASED_LEASED_NS
+        is_whole = size > layout.RELEASED_LEASED_NS
         self._row(
-            message_no=record_number(records, at),
-            worker_no=read_i64_le(records, at + RELEASED_WORKER_NO),
-            queue_no=read_i32_le(records, at + RELEASED_QUEUE_NO) if is_whole else 0,
-            attempt=read_i32_le(records, at + RELEASED_ATTEMPT),
-            client_dialect=u8(records[at + RELEASED_DIALECT]) if is_whole else NO_BYTE,
-            worker_dialect=u8(records[at + RELEASED_WORKER_DIALECT]) if is_whole else NO_BYTE,
-            reason=records[at + RELEASED_REASON],
-            is_death=records[at + RELEASED_IS_DEATH],
-            retries_left=read_i32_le(records, at + RELEASED_RETRIES_LEFT),
-            due_ns=read_i64_le(records, at + RELEASED_DUE_NS),
-            leased_ns=read_i64_le(records, at + RELEASED_LEASED_NS) if is_whole else 0,
+            message_no=fields.record_number(records, at),
+            worker_no=read_i64_le(records, at + layout.RELEASED_WORKER_NO),
+            queue_no=read_i32_le(records, at + layout.RELEASED_QUEUE_NO) if is_whole else 0,
+            attempt=read_i32_le(records, at + layout.RELEASED_ATTEMPT),
+            client_dialect=u8(records[at + layout.RELEASED_DIALECT]) if is_whole else NO_BYTE,
+            worker_dialect=u8(records[at + layout.RELEASED_WORKER_DIALECT]) if is_whole else NO_BYTE,
+            reason=records[at + layout.RELEASED_REASON],
+            is_death=records[at + layout.RELEASED_IS_DEATH],
+            retries_left=read_i32_le(records, at + layout.RELEASED_RETRIES_LEFT),
+            due_ns=read_i64_le(records, at + layout.RELEASED_DUE_NS),
+            leased_ns=read_i64_le(records, at + layout.RELEASED_LEASED_NS) if is_whole else 0,
         )
 
     def _add_rarer(self, records: bytes, at: i64, kind: u8) -> None:
         """All others: `i64 number, i64 small, text`. A kind of a later version has its number and instant, nothing else."""
-        number = record_number(records, at)
-        small = record_small(records, at)
-        text = record_text(records, at)
-        if kind == QUEUE_NAMED:
+        number = fields.record_number(records, at)
+        small = fields.record_small(records, at)
+        text = fields.record_text(records, at)
+        if kind == layout.QUEUE_NAMED:
             self._row(queue_no=i32(number))
-        elif kind == QUEUE_FORGOTTEN:
+        elif kind == layout.QUEUE_FORGOTTEN:
             self._row(queue_no=i32(number), reason=u8(small))
-        elif kind == WORKER_JOINED or kind == LATE:
+        elif kind == layout.WORKER_JOINED or kind == layout.LATE:
             self._row(worker_no=number, worker_dialect=u8(small))
-        elif kind == PUBLISHED or kind == NOTED or kind == STARTED:
+        elif kind == layout.PUBLISHED or kind == layout.NOTED or kind == layout.STARTED:
             self._row(count=number)
-        elif kind == SCHEDULED:
-            queue_no = accepted_queue_no(text, template_at(text))
+        elif kind == layout.SCHEDULED:
+            queue_no = fields.accepted_queue_no(text, fields.template_at(text))
             self._row(schedule_no=number, due_ns=small, queue_no=queue_no)
-            text = schedule_cron(text)
-        elif kind == FIRED:
-            message_no = fired_message_no(records, at)
-            self._row(message_no=message_no, schedule_no=number, due_ns=small, count=fired_runs_left(records, at))
+            text = fields.schedule_cron(text)
+        elif kind == layout.FIRED:
+            message_no = fields.fired_message_no(records, at)
+            self._row(
+                message_no=message_no, schedule_no=number, due_ns=small, count=fields.fired_runs_left(records, at)
+            )
             text = b""
         else:
             self._add_textless(number, small, text, kind)
@@ -301,39 +221,39 @@ class FactColumns:
 
     def _add_textless(self, number: i64, small: i64, text: bytes, kind: u8) -> None:
         """Facts whose text, where they have one, is more numbers."""
-        if kind == DELIVERED:
+        if kind == layout.DELIVERED:
             self._row(message_no=number, worker_no=small)
-        elif kind == WORKER_LEFT:
+        elif kind == layout.WORKER_LEFT:
             self._row(worker_no=number, reason=u8(small))
-        elif kind == PAUSED or kind == RESUMED:
+        elif kind == layout.PAUSED or kind == layout.RESUMED:
             self._row(queue_no=i32(number))
-        elif kind == UNSCHEDULED:
+        elif kind == layout.UNSCHEDULED:
             self._row(schedule_no=number, reason=u8(small))
-        elif kind == CLOCK_STEPPED:
+        elif kind == layout.CLOCK_STEPPED:
             self._row(count=number if small == 1 else -number)
-        elif kind == REQUEUED:
+        elif kind == layout.REQUEUED:
             self._row(
                 message_no=number, queue_no=i32(small), client_dialect=u8(int(text.split()[0])) if text else NO_BYTE
             )
-        elif kind == QUARANTINED:
+        elif kind == layout.QUARANTINED:
             self._add_quarantined(number, u8(small), text)
         else:
             self._row()
 
     def _add_quarantined(self, number: i64, reason: u8, text: bytes) -> None:
-        numbers = quarantined_numbers(text)
-        if len(numbers) < QUARANTINED_NUMBERS:  # of an older journal: only the worker whose death decided it
+        numbers = fields.quarantined_numbers(text)
+        if len(numbers) < layout.QUARANTINED_NUMBERS:  # of an older journal: only the worker whose death decided it
             self._row(message_no=number, reason=reason, worker_no=i64(numbers[0]) if numbers else 0)
             return
         self._row(
             message_no=number,
-            worker_no=i64(numbers[QUARANTINED_WORKER_NO]),
-            queue_no=i32(numbers[QUARANTINED_QUEUE_NO]),
-            attempt=i32(numbers[QUARANTINED_ATTEMPT]),
-            client_dialect=u8(numbers[QUARANTINED_DIALECT]),
-            worker_dialect=u8(numbers[QUARANTINED_WORKER_DIALECT]),
+            worker_no=i64(numbers[layout.QUARANTINED_WORKER_NO]),
+            queue_no=i32(numbers[layout.QUARANTINED_QUEUE_NO]),
+            attempt=i32(numbers[layout.QUARANTINED_ATTEMPT]),
+            client_dialect=u8(numbers[layout.QUARANTINED_DIALECT]),
+            worker_dialect=u8(numbers[layout.QUARANTINED_WORKER_DIALECT]),
             reason=reason,
-            leased_ns=i64(numbers[QUARANTINED_LEASED_NS]),
+            leased_ns=i64(numbers[layout.QUARANTINED_LEASED_NS]),
         )
 
     def _row(

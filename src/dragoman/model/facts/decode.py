@@ -8,91 +8,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from dragoman.model.facts.fields import (
-    RecordWalk,
-    closed_accepted_ns,
-    closed_attempt,
-    closed_body_size,
-    closed_delivered_ns,
-    closed_dialect,
-    closed_due_ns,
-    closed_first_leased_ns,
-    closed_holder_no,
-    closed_leased_ns,
-    closed_outcome,
-    closed_queue_no,
-    closed_reason,
-    closed_reply_size,
-    closed_worker_dialect,
-    closed_worker_no,
-    fired_message_no,
-    fired_next_due_ns,
-    fired_runs_left,
-    leased_attempt,
-    leased_worker_no,
-    quarantined_damage,
-    quarantined_numbers,
-    reaches,
-    record_number,
-    record_size,
-    record_small,
-    record_text,
-    released_attempt,
-    released_dialect,
-    released_due_ns,
-    released_is_death,
-    released_leased_ns,
-    released_queue_no,
-    released_reason,
-    released_retries_left,
-    released_worker_dialect,
-    released_worker_no,
-    schedule_cron,
-    schedule_interval_ns,
-    schedule_runs,
-    template_at,
-)
-from dragoman.model.facts.layout import (
-    ACCEPTED,
-    CARRIED,
-    CARRIED_RECORD,
-    CHECKPOINT,
-    CLOCK_STEPPED,
-    CLOSED,
-    CLOSED_DUE_NS,
-    CLOSED_HOLDER_NO,
-    DELIVERED,
-    FACT_NAMES,
-    FIRED,
-    KEYED,
-    KIND,
-    LATE,
-    LEASED,
-    NO_DIALECT,
-    NOTED,
-    PAUSED,
-    PUBLISHED,
-    QUARANTINED,
-    QUARANTINED_ATTEMPT,
-    QUARANTINED_DIALECT,
-    QUARANTINED_DIED_WITH,
-    QUARANTINED_LEASED_NS,
-    QUARANTINED_NUMBERS,
-    QUARANTINED_QUEUE_NO,
-    QUARANTINED_WORKER_DIALECT,
-    QUARANTINED_WORKER_NO,
-    QUEUE_FORGOTTEN,
-    QUEUE_NAMED,
-    RELEASED,
-    RELEASED_LEASED_NS,
-    REQUEUED,
-    RESUMED,
-    SCHEDULED,
-    STARTED,
-    UNSCHEDULED,
-    WORKER_JOINED,
-    WORKER_LEFT,
-)
+from dragoman.model.facts import fields, layout
 from dragoman.model.facts.records import read_accepted
 from dragoman.model.facts.texts import claims_of
 from dragoman.model.words import DAMAGED, DIALECT_NAMES, DRAINS, FLAG_NAMES, REASON_NAMES, RQ, STATE_NAMES, shown, word
@@ -100,45 +16,45 @@ from dragoman.model.words import DAMAGED, DIALECT_NAMES, DRAINS, FLAG_NAMES, REA
 
 def decode(records: bytes, at: i64, with_body: bool = False) -> dict[str, object]:
     """Decode the record at `at`."""
-    kind: i64 = records[at + KIND]
-    if kind == ACCEPTED:
+    kind: i64 = records[at + layout.KIND]
+    if kind == layout.ACCEPTED:
         return decode_accepted(records, at, with_body)
-    if kind == LEASED:
+    if kind == layout.LEASED:
         return {
             "fact": "leased",
-            "message_no": record_number(records, at),
-            "worker_no": leased_worker_no(records, at),
-            "attempt": leased_attempt(records, at),
+            "message_no": fields.record_number(records, at),
+            "worker_no": fields.leased_worker_no(records, at),
+            "attempt": fields.leased_attempt(records, at),
         }
-    if kind == RELEASED:
+    if kind == layout.RELEASED:
         return decode_released(records, at)
-    if kind == CLOSED:
+    if kind == layout.CLOSED:
         return decode_closed(records, at)
-    if kind == CHECKPOINT:
-        return {"fact": "checkpoint", "size": record_size(records, at)}
-    if kind == KEYED:
+    if kind == layout.CHECKPOINT:
+        return {"fact": "checkpoint", "size": fields.record_size(records, at)}
+    if kind == layout.KEYED:
         return {"fact": "keyed"}  # without the key, which is secret
-    if kind == CARRIED:
-        fields = decode_accepted(records, at + CARRIED_RECORD, with_body)
-        fields["fact"] = "carried"
-        fields["accepted_ns"] = record_number(records, at)
-        return fields
+    if kind == layout.CARRIED:
+        fact = decode_accepted(records, at + layout.CARRIED_RECORD, with_body)
+        fact["fact"] = "carried"
+        fact["accepted_ns"] = fields.record_number(records, at)
+        return fact
     return decode_rarer(records, at, kind)
 
 
 def decode_block(records: bytes, with_body: bool = False) -> list[dict[str, object]]:
     """Decode every record of a block, in order, except the key of ids."""
     found: list[dict[str, object]] = []
-    walk = RecordWalk(records)
+    walk = fields.RecordWalk(records)
     while walk.step():
-        if walk.kind != KEYED:
+        if walk.kind != layout.KEYED:
             found.append(decode(records, walk.at, with_body))
     return found
 
 
 def decode_accepted(records: bytes, at: i64, with_body: bool) -> dict[str, object]:
     m = read_accepted(records, at, b"", with_body)
-    fields: dict[str, object] = {
+    fact: dict[str, object] = {
         "fact": "accepted",
         "message_no": m.number,
         "dialect": word(DIALECT_NAMES, m.dialect),
@@ -157,105 +73,105 @@ def decode_accepted(records: bytes, at: i64, with_body: bool) -> dict[str, objec
         "body_size": m.body_size,
     }
     if with_body:
-        fields["body"] = m.body
-    return fields
+        fact["body"] = m.body
+    return fact
 
 
 def decode_released(records: bytes, at: i64) -> dict[str, object]:
-    fields: dict[str, object] = {
+    fact: dict[str, object] = {
         "fact": "released",
-        "message_no": record_number(records, at),
-        "worker_no": released_worker_no(records, at),
-        "attempt": released_attempt(records, at),
-        "retries_left": released_retries_left(records, at),
-        "due_ns": released_due_ns(records, at),
-        "reason": word(REASON_NAMES, released_reason(records, at)),
-        "is_death": released_is_death(records, at) == 1,
+        "message_no": fields.record_number(records, at),
+        "worker_no": fields.released_worker_no(records, at),
+        "attempt": fields.released_attempt(records, at),
+        "retries_left": fields.released_retries_left(records, at),
+        "due_ns": fields.released_due_ns(records, at),
+        "reason": word(REASON_NAMES, fields.released_reason(records, at)),
+        "is_death": fields.released_is_death(records, at) == 1,
     }
-    if reaches(records, at, RELEASED_LEASED_NS):
-        worker_dialect = released_worker_dialect(records, at)
-        fields["leased_ns"] = released_leased_ns(records, at)
-        fields["queue_no"] = released_queue_no(records, at)
-        fields["dialect"] = word(DIALECT_NAMES, released_dialect(records, at))
-        fields["worker_dialect"] = word(DIALECT_NAMES, worker_dialect) if worker_dialect != NO_DIALECT else ""
-    return fields
+    if fields.reaches(records, at, layout.RELEASED_LEASED_NS):
+        worker_dialect = fields.released_worker_dialect(records, at)
+        fact["leased_ns"] = fields.released_leased_ns(records, at)
+        fact["queue_no"] = fields.released_queue_no(records, at)
+        fact["dialect"] = word(DIALECT_NAMES, fields.released_dialect(records, at))
+        fact["worker_dialect"] = word(DIALECT_NAMES, worker_dialect) if worker_dialect != layout.NO_DIALECT else ""
+    return fact
 
 
 def decode_closed(records: bytes, at: i64) -> dict[str, object]:
-    fields: dict[str, object] = {
+    fact: dict[str, object] = {
         "fact": "closed",
-        "message_no": record_number(records, at),
-        "worker_no": closed_worker_no(records, at),
-        "attempt": closed_attempt(records, at),
-        "queue_no": closed_queue_no(records, at),
-        "accepted_ns": closed_accepted_ns(records, at),
-        "first_leased_ns": closed_first_leased_ns(records, at),
-        "leased_ns": closed_leased_ns(records, at),
-        "delivered_ns": closed_delivered_ns(records, at),
-        "body_size": closed_body_size(records, at),
-        "reply_size": closed_reply_size(records, at),
-        "outcome": word(STATE_NAMES, closed_outcome(records, at)),
-        "reason": word(REASON_NAMES, closed_reason(records, at)),
-        "dialect": word(DIALECT_NAMES, closed_dialect(records, at)),
-        "worker_dialect": word(DIALECT_NAMES, closed_worker_dialect(records, at)),
+        "message_no": fields.record_number(records, at),
+        "worker_no": fields.closed_worker_no(records, at),
+        "attempt": fields.closed_attempt(records, at),
+        "queue_no": fields.closed_queue_no(records, at),
+        "accepted_ns": fields.closed_accepted_ns(records, at),
+        "first_leased_ns": fields.closed_first_leased_ns(records, at),
+        "leased_ns": fields.closed_leased_ns(records, at),
+        "delivered_ns": fields.closed_delivered_ns(records, at),
+        "body_size": fields.closed_body_size(records, at),
+        "reply_size": fields.closed_reply_size(records, at),
+        "outcome": word(STATE_NAMES, fields.closed_outcome(records, at)),
+        "reason": word(REASON_NAMES, fields.closed_reason(records, at)),
+        "dialect": word(DIALECT_NAMES, fields.closed_dialect(records, at)),
+        "worker_dialect": word(DIALECT_NAMES, fields.closed_worker_dialect(records, at)),
     }
-    if reaches(records, at, CLOSED_DUE_NS):
-        fields["due_ns"] = closed_due_ns(records, at)
-    if reaches(records, at, CLOSED_HOLDER_NO):
-        fields["holder_no"] = closed_holder_no(records, at)
-    return fields
+    if fields.reaches(records, at, layout.CLOSED_DUE_NS):
+        fact["due_ns"] = fields.closed_due_ns(records, at)
+    if fields.reaches(records, at, layout.CLOSED_HOLDER_NO):
+        fact["holder_no"] = fields.closed_holder_no(records, at)
+    return fact
 
 
 def decode_rarer(records: bytes, at: i64, kind: i64) -> dict[str, object]:
     """Facts of the one shape `i64 number, i64 small, text`."""
-    number: int = record_number(records, at)
-    small: int = record_small(records, at)
-    text = record_text(records, at)
-    name = word(FACT_NAMES, kind)
-    if kind == STARTED:
+    number: int = fields.record_number(records, at)
+    small: int = fields.record_small(records, at)
+    text = fields.record_text(records, at)
+    name = word(layout.FACT_NAMES, kind)
+    if kind == layout.STARTED:
         return {"fact": name, "boot_no": number, "version": shown(text)}
-    if kind == QUEUE_NAMED:
+    if kind == layout.QUEUE_NAMED:
         return {"fact": name, "queue_no": number, "queue": shown(text)}
-    if kind == QUEUE_FORGOTTEN:
+    if kind == layout.QUEUE_FORGOTTEN:
         return {"fact": name, "queue_no": number, "queue": shown(text), "reason": word(REASON_NAMES, small)}
-    if kind == WORKER_JOINED:
+    if kind == layout.WORKER_JOINED:
         return decode_joined(number, small, text)
-    if kind == WORKER_LEFT:
+    if kind == layout.WORKER_LEFT:
         return {"fact": name, "worker_no": number, "reason": word(REASON_NAMES, small)}
-    if kind == DELIVERED:
+    if kind == layout.DELIVERED:
         return {"fact": name, "message_no": number, "worker_no": small}
-    if kind == QUARANTINED:
+    if kind == layout.QUARANTINED:
         return decode_quarantined(number, small, text)
-    if kind == REQUEUED:
-        fields: dict[str, object] = {"fact": name, "message_no": number}
+    if kind == layout.REQUEUED:
+        fact: dict[str, object] = {"fact": name, "message_no": number}
         if text:
-            fields["queue_no"] = small
-            fields["dialect"] = word(DIALECT_NAMES, int(text.split()[0]))
-        return fields
-    if kind == SCHEDULED:
+            fact["queue_no"] = small
+            fact["dialect"] = word(DIALECT_NAMES, int(text.split()[0]))
+        return fact
+    if kind == layout.SCHEDULED:
         return decode_scheduled(number, small, text)
-    if kind == UNSCHEDULED:
+    if kind == layout.UNSCHEDULED:
         return {"fact": name, "schedule_no": number, "reason": word(REASON_NAMES, small)}
-    if kind == FIRED:
+    if kind == layout.FIRED:
         return {
             "fact": name,
             "schedule_no": number,
             "due_ns": small,
-            "message_no": fired_message_no(records, at),
-            "next_due_ns": fired_next_due_ns(records, at),
-            "runs_left": fired_runs_left(records, at),
+            "message_no": fields.fired_message_no(records, at),
+            "next_due_ns": fields.fired_next_due_ns(records, at),
+            "runs_left": fields.fired_runs_left(records, at),
         }
-    if kind == RESUMED and small == DRAINS:
+    if kind == layout.RESUMED and small == DRAINS:
         return {"fact": name, "queue_no": number, "is_draining": True}
-    if kind == PAUSED or kind == RESUMED:
+    if kind == layout.PAUSED or kind == layout.RESUMED:
         return {"fact": name, "queue_no": number}
-    if kind == PUBLISHED:
+    if kind == layout.PUBLISHED:
         return {"fact": name, "count": number, "topic": shown(text)}
-    if kind == CLOCK_STEPPED:
+    if kind == layout.CLOCK_STEPPED:
         return {"fact": name, "delta_ns": number if small == 1 else -number}
-    if kind == LATE:
+    if kind == layout.LATE:
         return {"fact": name, "worker_no": number, "dialect": word(DIALECT_NAMES, small), "wire_id": shown(text)}
-    if kind == NOTED:
+    if kind == layout.NOTED:
         return {"fact": name, "count": number, "code": shown(text)}
     return {"fact": name, "number": number, "small": small, "text": shown(text)}
 
@@ -275,14 +191,14 @@ def decode_joined(number: int, dialect: int, text: bytes) -> dict[str, object]:
 
 
 def decode_scheduled(number: int, next_due_ns: int, text: bytes) -> dict[str, object]:
-    template = decode_accepted(text, template_at(text), False)
+    template = decode_accepted(text, fields.template_at(text), False)
     return {
         "fact": "scheduled",
         "schedule_no": number,
         "next_due_ns": next_due_ns,
-        "interval_ns": schedule_interval_ns(text),
-        "cron": shown(schedule_cron(text)),
-        "runs": schedule_runs(text),
+        "interval_ns": fields.schedule_interval_ns(text),
+        "cron": shown(fields.schedule_cron(text)),
+        "runs": fields.schedule_runs(text),
         "queue_no": template["queue_no"],
         "headers": template["headers"],
         "body_size": template["body_size"],
@@ -290,23 +206,23 @@ def decode_scheduled(number: int, next_due_ns: int, text: bytes) -> dict[str, ob
 
 
 def decode_quarantined(number: int, reason: int, text: bytes) -> dict[str, object]:
-    numbers = quarantined_numbers(text)
-    fields: dict[str, object] = {
+    numbers = fields.quarantined_numbers(text)
+    fact: dict[str, object] = {
         "fact": "quarantined",
         "message_no": number,
         "reason": word(REASON_NAMES, reason),
-        "died_with": numbers[QUARANTINED_DIED_WITH] if numbers else 0,
+        "died_with": numbers[layout.QUARANTINED_DIED_WITH] if numbers else 0,
     }
-    if len(numbers) == QUARANTINED_NUMBERS:
-        fields["worker_no"] = numbers[QUARANTINED_WORKER_NO]
-        fields["attempt"] = numbers[QUARANTINED_ATTEMPT]
-        fields["leased_ns"] = numbers[QUARANTINED_LEASED_NS]
-        fields["queue_no"] = numbers[QUARANTINED_QUEUE_NO]
-        fields["dialect"] = word(DIALECT_NAMES, numbers[QUARANTINED_DIALECT])
-        fields["worker_dialect"] = word(DIALECT_NAMES, numbers[QUARANTINED_WORKER_DIALECT])
+    if len(numbers) == layout.QUARANTINED_NUMBERS:
+        fact["worker_no"] = numbers[layout.QUARANTINED_WORKER_NO]
+        fact["attempt"] = numbers[layout.QUARANTINED_ATTEMPT]
+        fact["leased_ns"] = numbers[layout.QUARANTINED_LEASED_NS]
+        fact["queue_no"] = numbers[layout.QUARANTINED_QUEUE_NO]
+        fact["dialect"] = word(DIALECT_NAMES, numbers[layout.QUARANTINED_DIALECT])
+        fact["worker_dialect"] = word(DIALECT_NAMES, numbers[layout.QUARANTINED_WORKER_DIALECT])
     if reason == DAMAGED:
-        fields["damage"] = shown(quarantined_damage(text))
-    return fields
+        fact["damage"] = shown(fields.quarantined_damage(text))
+    return fact
 
 
 def flag_words(flags: int) -> list[str]:

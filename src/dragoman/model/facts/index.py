@@ -16,33 +16,7 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from dragoman.crc import crc32
-from dragoman.model.facts.fields import (
-    RecordWalk,
-    accepted_client_id,
-    accepted_client_id_size,
-    accepted_message_no,
-    fired_message_no,
-    record_number,
-    record_text,
-)
-from dragoman.model.facts.layout import (
-    ACCEPTED,
-    BOOT_SHIFT,
-    CARRIED,
-    CARRIED_RECORD,
-    CLOSED,
-    DELIVERED,
-    FIRED,
-    LATE,
-    LEASED,
-    QUARANTINED,
-    QUEUE_NAMED,
-    RELEASED,
-    REQUEUED,
-    STARTED,
-    WORKER_JOINED,
-    WORKER_LEFT,
-)
+from dragoman.model.facts import fields, layout
 from dragoman.model.words import shown
 
 OFFSET_BITS: Final = 32
@@ -59,7 +33,7 @@ NUMBER_MAX: Final = (1 << 63) - 1  # no record holds a larger one
 
 def number_key(number: i64) -> i64:
     """The key of the number of a message, worker, schedule or queue."""
-    return (number ^ (number >> BOOT_SHIFT) * BOOT_SPREAD) & KEY_MASK
+    return (number ^ (number >> layout.BOOT_SHIFT) * BOOT_SPREAD) & KEY_MASK
 
 
 def id_key(text: bytes) -> i64:
@@ -116,16 +90,16 @@ def unpacked(data: bytes, entries: vec[i64]) -> vec[i64]:
 
 def index_block(records: bytes, offset: i64, entries: vec[i64]) -> vec[i64]:
     """Add the entries of one block, whose header is at `offset`."""
-    walk = RecordWalk(records)
+    walk = fields.RecordWalk(records)
     while walk.step():
         at = walk.at
         kind = walk.kind
-        if kind == ACCEPTED:
+        if kind == layout.ACCEPTED:
             entries = index_accepted(records, at, offset, entries)
-        elif kind == LEASED or kind == CLOSED or kind == RELEASED or is_numbered(kind):
-            entries = append(entries, number_key(record_number(records, at)) << OFFSET_BITS | offset)
-        elif kind == CARRIED:
-            entries = index_accepted(records, at + CARRIED_RECORD, offset, entries)
+        elif kind == layout.LEASED or kind == layout.CLOSED or kind == layout.RELEASED or is_numbered(kind):
+            entries = append(entries, number_key(fields.record_number(records, at)) << OFFSET_BITS | offset)
+        elif kind == layout.CARRIED:
+            entries = index_accepted(records, at + layout.CARRIED_RECORD, offset, entries)
         else:
             entries = index_rarer(records, at, kind, offset, entries)
     return entries
@@ -133,27 +107,27 @@ def index_block(records: bytes, offset: i64, entries: vec[i64]) -> vec[i64]:
 
 def is_numbered(kind: i64) -> bool:
     """Whether a less frequent record is indexed by its first number."""
-    if kind == DELIVERED or kind == QUARANTINED or kind == REQUEUED:
+    if kind == layout.DELIVERED or kind == layout.QUARANTINED or kind == layout.REQUEUED:
         return True
-    return kind == WORKER_JOINED or kind == WORKER_LEFT or kind == QUEUE_NAMED
+    return kind == layout.WORKER_JOINED or kind == layout.WORKER_LEFT or kind == layout.QUEUE_NAMED
 
 
 def index_accepted(records: bytes, at: i64, offset: i64, entries: vec[i64]) -> vec[i64]:
-    entries = append(entries, number_key(accepted_message_no(records, at)) << OFFSET_BITS | offset)
-    if accepted_client_id_size(records, at) > 0:
-        entries = append(entries, id_key(accepted_client_id(records, at)) << OFFSET_BITS | offset)
+    entries = append(entries, number_key(fields.accepted_message_no(records, at)) << OFFSET_BITS | offset)
+    if fields.accepted_client_id_size(records, at) > 0:
+        entries = append(entries, id_key(fields.accepted_client_id(records, at)) << OFFSET_BITS | offset)
     return entries
 
 
 def index_rarer(records: bytes, at: i64, kind: i64, offset: i64, entries: vec[i64]) -> vec[i64]:
-    if kind == STARTED:
+    if kind == layout.STARTED:
         return append(entries, offset)
-    if kind == FIRED:
-        number = fired_message_no(records, at)
+    if kind == layout.FIRED:
+        number = fields.fired_message_no(records, at)
         if number > 0:  # else the due instant was skipped
             return append(entries, number_key(number) << OFFSET_BITS | offset)
-    elif kind == LATE:
-        text = record_text(records, at)
+    elif kind == layout.LATE:
+        text = fields.record_text(records, at)
         if not text.isascii():
             text = shown(text).encode()  # readers look it up by its text form
         return append(entries, id_key(text) << OFFSET_BITS | offset)

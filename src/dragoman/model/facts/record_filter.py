@@ -19,22 +19,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from dragoman.limits import FIND_ENDED_MAX
-from dragoman.model.facts.fields import (
-    RecordWalk,
-    accepted_address,
-    accepted_dialect,
-    accepted_message_no,
-    accepted_queue_no,
-    closed_accepted_ns,
-    closed_dialect,
-    closed_holder_no,
-    closed_outcome,
-    closed_queue_no,
-    closed_worker_no,
-    leased_worker_no,
-    reaches,
-    record_number,
-)
+from dragoman.model.facts import fields
 from dragoman.model.facts.layout import ACCEPTED, CLOSED, CLOSED_HOLDER_NO, LEASED
 from dragoman.model.peer import ANONYMOUS
 
@@ -87,60 +72,60 @@ class Filter:
 
 def find_listed(records: bytes, first_lsn: int, wanted: Filter, found: dict[int, int]) -> None:
     """Add the messages listed in a block to `found`: number → lsn of the fact it is listed at. Removes those that turn out not to match."""
-    walk = RecordWalk(records)
+    walk = fields.RecordWalk(records)
     first: i64 = first_lsn
     before: i64 = wanted.before_lsn
     while walk.step() and first + walk.facts < before:
         at = walk.at
         if walk.kind == ACCEPTED:
             if is_accepted_wanted(records, at, wanted):
-                found[accepted_message_no(records, at)] = first + walk.facts
+                found[fields.accepted_message_no(records, at)] = first + walk.facts
         elif walk.kind == CLOSED:
             find_closed(records, at, first + walk.facts, wanted, found)
         elif walk.kind == LEASED:
-            if wanted.lists_leased(leased_worker_no(records, at)):
-                found[record_number(records, at)] = first + walk.facts
+            if wanted.lists_leased(fields.leased_worker_no(records, at)):
+                found[fields.record_number(records, at)] = first + walk.facts
 
 
 def is_accepted_wanted(records: bytes, at: i64, wanted: Filter) -> bool:
     is_client = wanted.has_peer and is_from(records, at, wanted.identities)
     if not wanted.lists_accepted(is_client):
         return False
-    return wanted.has_origin(accepted_queue_no(records, at), accepted_dialect(records, at))
+    return wanted.has_origin(fields.accepted_queue_no(records, at), fields.accepted_dialect(records, at))
 
 
 def is_from(records: bytes, at: i64, identities: set[bytes]) -> bool:
     """Whether the client in an accepted record has one of these identities."""
-    address = accepted_address(records, at)
+    address = fields.accepted_address(records, at)
     return len(address) > 1 and address[0] < ANONYMOUS and address[1:] in identities
 
 
 def find_closed(records: bytes, at: i64, lsn: i64, wanted: Filter, found: dict[int, int]) -> None:
-    number: int = record_number(records, at)
-    is_like = wanted.has_origin(closed_queue_no(records, at), closed_dialect(records, at))
-    if not is_like or not wanted.has_state(closed_outcome(records, at)):
+    number: int = fields.record_number(records, at)
+    is_like = wanted.has_origin(fields.closed_queue_no(records, at), fields.closed_dialect(records, at))
+    if not is_like or not wanted.has_state(fields.closed_outcome(records, at)):
         if number in found:
             del found[number]
         elif wanted.state == OPEN and len(wanted.ended) < FIND_ENDED_MAX:
             wanted.ended.add(number)
         return
-    worker_no = closed_worker_no(records, at)
-    holder_no = closed_holder_no(records, at)
-    if wanted.lists_closed(worker_no, holder_no, closed_accepted_ns(records, at), wanted.since_ns):
+    worker_no = fields.closed_worker_no(records, at)
+    holder_no = fields.closed_holder_no(records, at)
+    if wanted.lists_closed(worker_no, holder_no, fields.closed_accepted_ns(records, at), wanted.since_ns):
         found[number] = lsn
 
 
 def note_numbers(records: bytes, queue_nos: set[int], worker_nos: set[int]) -> None:
     """Collect the queues and workers of the messages in a block."""
-    walk = RecordWalk(records)
+    walk = fields.RecordWalk(records)
     while walk.step():
         at = walk.at
         if walk.kind == ACCEPTED:
-            queue_nos.add(accepted_queue_no(records, at))
+            queue_nos.add(fields.accepted_queue_no(records, at))
         elif walk.kind == LEASED:
-            worker_nos.add(leased_worker_no(records, at))
+            worker_nos.add(fields.leased_worker_no(records, at))
         elif walk.kind == CLOSED:
-            queue_nos.add(closed_queue_no(records, at))
-            worker_nos.add(closed_worker_no(records, at))
-            if reaches(records, at, CLOSED_HOLDER_NO):
-                worker_nos.add(closed_holder_no(records, at))
+            queue_nos.add(fields.closed_queue_no(records, at))
+            worker_nos.add(fields.closed_worker_no(records, at))
+            if fields.reaches(records, at, CLOSED_HOLDER_NO):
+                worker_nos.add(fields.closed_holder_no(records, at))

@@ -4,31 +4,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from dragoman.model.facts.fields import (
-    RecordWalk,
-    accepted_client_id,
-    accepted_client_id_size,
-    accepted_message_no,
-    fired_message_no,
-    record_number,
-)
-from dragoman.model.facts.layout import (
-    ACCEPTED,
-    CARRIED,
-    CARRIED_RECORD,
-    CLOSED,
-    DELIVERED,
-    FIRED,
-    LATE,
-    LEASED,
-    QUARANTINED,
-    QUEUE_NAMED,
-    RELEASED,
-    REQUEUED,
-    STARTED,
-    WORKER_JOINED,
-    WORKER_LEFT,
-)
+from dragoman.model.facts import fields, layout
 
 
 def find_matches(records: bytes, numbers: set[int], client_id: bytes, found: list[tuple[int, int]]) -> None:
@@ -36,36 +12,40 @@ def find_matches(records: bytes, numbers: set[int], client_id: bytes, found: lis
 
     An accepted (or carried) record with `client_id`, if that is not empty, adds its message to `numbers`. Some other facts that the
     history of a message may need are found, too: starts of the broker, workers that join, names of queues, late answers."""
-    walk = RecordWalk(records)
+    walk = fields.RecordWalk(records)
     while walk.step():
         if is_match(records, walk.at, walk.kind, numbers, client_id):
             found.append((walk.at, walk.facts))
 
 
 def is_match(records: bytes, at: i64, kind: i64, numbers: set[int], client_id: bytes) -> bool:
-    if kind == ACCEPTED:
+    if kind == layout.ACCEPTED:
         return is_accepted_match(records, at, numbers, client_id)
-    if kind == LEASED or kind == CLOSED or kind == RELEASED or is_rarer_move(kind):
-        return record_number(records, at) in numbers
-    if kind == CARRIED:
-        return is_accepted_match(records, at + CARRIED_RECORD, numbers, client_id)
-    if kind == WORKER_LEFT:  # for a search for a worker
-        return record_number(records, at) in numbers
-    if kind == FIRED:  # a schedule's message has no client id: it can only be found by number
-        return fired_message_no(records, at) in numbers
-    return kind == STARTED or kind == WORKER_JOINED or kind == QUEUE_NAMED or kind == LATE
+    if kind == layout.LEASED or kind == layout.CLOSED or kind == layout.RELEASED or is_rarer_move(kind):
+        return fields.record_number(records, at) in numbers
+    if kind == layout.CARRIED:
+        return is_accepted_match(records, at + layout.CARRIED_RECORD, numbers, client_id)
+    if kind == layout.WORKER_LEFT:  # for a search for a worker
+        return fields.record_number(records, at) in numbers
+    if kind == layout.FIRED:  # a schedule's message has no client id: it can only be found by number
+        return fields.fired_message_no(records, at) in numbers
+    return kind == layout.STARTED or kind == layout.WORKER_JOINED or kind == layout.QUEUE_NAMED or kind == layout.LATE
 
 
 def is_rarer_move(kind: i64) -> bool:
-    return kind == DELIVERED or kind == QUARANTINED or kind == REQUEUED
+    return kind == layout.DELIVERED or kind == layout.QUARANTINED or kind == layout.REQUEUED
 
 
 def is_accepted_match(records: bytes, at: i64, numbers: set[int], client_id: bytes) -> bool:
-    number: int = accepted_message_no(records, at)
+    number: int = fields.accepted_message_no(records, at)
     if number in numbers:
         return True
     size: i64 = len(client_id)
-    if size == 0 or accepted_client_id_size(records, at) != size or accepted_client_id(records, at) != client_id:
+    if (
+        size == 0
+        or fields.accepted_client_id_size(records, at) != size
+        or fields.accepted_client_id(records, at) != client_id
+    ):
         return False
     numbers.add(number)
     return True

@@ -14,44 +14,11 @@ from mypy_extensions import i32, i64
 
 from dragoman.crc import crc32
 from dragoman.limits import BODY_REFERENCE_SIZE, LOG_SIZE_KEPT, RECORD_COPY_MAX
+from dragoman.model.facts import layout
 from dragoman.model.facts.fields import (
     accepted_message_no,
     body_end,
     headers_size,
-)
-from dragoman.model.facts.layout import (
-    ACCEPTED,
-    ACCEPTED_ADDRESS_SIZE,
-    ACCEPTED_CLIENT_ID_SIZE,
-    ACCEPTED_CRC_SIZE,
-    ACCEPTED_DEDUPE_SIZE,
-    ACCEPTED_DIALECT,
-    ACCEPTED_DUE_NS,
-    ACCEPTED_EXPIRES_NS,
-    ACCEPTED_FIXED,
-    ACCEPTED_FLAGS,
-    ACCEPTED_MESSAGE_NO,
-    ACCEPTED_PRIORITY,
-    ACCEPTED_QUEUE_NO,
-    ACCEPTED_RETRIES_LEFT,
-    ACCEPTED_SCHEDULE_NO,
-    ACCEPTED_TIMEOUT_NS,
-    CARRIED,
-    CARRIED_RECORD,
-    CLOSED,
-    CLOSED_SIZE,
-    CLOSED_SIZE_WITH_HOLDER,
-    CRC_SIZE,
-    CRC_SIZE_SHIFT,
-    DELIVERED,
-    KIND,
-    LEASED,
-    LEASED_SIZE,
-    QUARANTINED,
-    RELEASED,
-    RELEASED_SIZE,
-    REQUEUED,
-    TEXT,
 )
 from dragoman.model.message import Message
 from dragoman.model.words import DAMAGED
@@ -145,7 +112,7 @@ class FactLog:
         body = m.body
         is_small = len(body) <= RECORD_COPY_MAX
         scratch = self.scratch
-        write_accepted(scratch, m, CRC_SIZE, is_small)
+        write_accepted(scratch, m, layout.CRC_SIZE, is_small)
         head = scratch.getvalue()
         scratch.truncate(0)
         crc: int = self.crc32(head)
@@ -160,14 +127,14 @@ class FactLog:
             write_u32_le(out, crc)
         else:
             self.add_by_reference(body)
-            self.parts.append(crc.to_bytes(CRC_SIZE, "little"))
-            self.moved_on(CRC_SIZE)
+            self.parts.append(crc.to_bytes(layout.CRC_SIZE, "little"))
+            self.moved_on(layout.CRC_SIZE)
 
     def leased(self, m: Message, worker_no: int) -> None:
         """Written before it is applied: the attempt is the one that begins."""
         out = self.out
-        write_i32_le(out, LEASED_SIZE)
-        out.append(LEASED)
+        write_i32_le(out, layout.LEASED_SIZE)
+        out.append(layout.LEASED)
         write_i64_le(out, m.number)
         write_i64_le(out, worker_no)
         write_i32_le(out, m.attempt + 1)
@@ -176,8 +143,8 @@ class FactLog:
     def delivered(self, m: Message, worker_no: int) -> None:
         """The shape of `numbered`, without a text."""
         out = self.out
-        write_i32_le(out, TEXT)
-        out.append(DELIVERED)
+        write_i32_le(out, layout.TEXT)
+        out.append(layout.DELIVERED)
         write_i64_le(out, m.number)
         write_i64_le(out, worker_no)
         self.count += 1
@@ -193,8 +160,8 @@ class FactLog:
         is_death: bool,
     ) -> None:
         out = self.out
-        write_i32_le(out, RELEASED_SIZE)
-        out.append(RELEASED)
+        write_i32_le(out, layout.RELEASED_SIZE)
+        out.append(layout.RELEASED)
         write_i64_le(out, m.number)
         write_i64_le(out, worker_no)
         write_i32_le(out, m.attempt)
@@ -221,8 +188,8 @@ class FactLog:
         """`worker_no`: who settled it; `holder_no`: who had it in hand; 0: nobody."""
         out = self.out
         is_simple = holder_no == 0 or holder_no == worker_no
-        write_i32_le(out, CLOSED_SIZE if is_simple else CLOSED_SIZE_WITH_HOLDER)
-        out.append(CLOSED)
+        write_i32_le(out, layout.CLOSED_SIZE if is_simple else layout.CLOSED_SIZE_WITH_HOLDER)
+        out.append(layout.CLOSED)
         write_i64_le(out, m.number)
         write_i64_le(out, worker_no)
         write_i64_le(out, i64(m.attempt) | i64(m.queue_no) << 32)
@@ -248,19 +215,19 @@ class FactLog:
             m.dialect,
             worker_dialect,
         )
-        self.numbered(QUARANTINED, m.number, reason, text if reason != DAMAGED else text + b" " + m.damage)
+        self.numbered(layout.QUARANTINED, m.number, reason, text if reason != DAMAGED else text + b" " + m.damage)
 
     def requeued(self, m: Message, is_in_line: bool) -> None:
         """`is_in_line`: it was not set aside, only told to wait."""
-        self.numbered(REQUEUED, m.number, m.queue_no, b"%d %d" % (m.dialect, 1 if is_in_line else 0))
+        self.numbered(layout.REQUEUED, m.number, m.queue_no, b"%d %d" % (m.dialect, 1 if is_in_line else 0))
 
     def carried(self, accepted: bytes, accepted_ns: int) -> int:
         """Copy an accepted record forward: storage, not a fact. Returns its new place."""
         out = self.out
         place = self.base_place + len(out)
         accepted = with_crc(accepted)
-        write_i32_le(out, CARRIED_RECORD + len(accepted))
-        out.append(CARRIED)
+        write_i32_le(out, layout.CARRIED_RECORD + len(accepted))
+        out.append(layout.CARRIED)
         write_i64_le(out, accepted_ns)
         if len(accepted) < BODY_REFERENCE_SIZE:
             out.write(accepted)
@@ -271,7 +238,7 @@ class FactLog:
     def numbered(self, kind: int, number: int, small: int, text: bytes) -> None:
         """Every rarer fact has one shape: `i64 number, i64 small, text`."""
         out = self.out
-        write_i32_le(out, TEXT + len(text))
+        write_i32_le(out, layout.TEXT + len(text))
         out.append(kind)
         write_i64_le(out, number)
         write_i64_le(out, small)
@@ -316,9 +283,9 @@ def write_accepted(out: BytesWriter, m: Message, crc_size: i64, with_body: bool)
     address_size: i64 = len(address)
     dedupe_size: i64 = len(dedupe)
     text_size: i64 = len(headers)
-    size: i64 = ACCEPTED_FIXED + id_size + address_size + dedupe_size + text_size + len(m.body) + crc_size
+    size: i64 = layout.ACCEPTED_FIXED + id_size + address_size + dedupe_size + text_size + len(m.body) + crc_size
     write_i32_le(out, i32(size))
-    write_u32_le(out, ACCEPTED | i64(m.dialect) << 8 | i64(m.flags) << 16 | i64(m.priority) << 24)
+    write_u32_le(out, layout.ACCEPTED | i64(m.dialect) << 8 | i64(m.flags) << 16 | i64(m.priority) << 24)
     write_i64_le(out, m.number)
     write_i64_le(out, i64(m.queue_no) | i64(m.retries_left) << 32)
     write_i64_le(out, m.timeout_ns)
@@ -328,7 +295,7 @@ def write_accepted(out: BytesWriter, m: Message, crc_size: i64, with_body: bool)
     out.append(int(id_size))
     out.append(int(address_size))
     out.append(int(dedupe_size))
-    write_i32_le(out, i32(text_size | crc_size << CRC_SIZE_SHIFT))
+    write_i32_le(out, i32(text_size | crc_size << layout.CRC_SIZE_SHIFT))
     out.write(client_id)
     out.write(address)
     if dedupe_size > 0:
@@ -341,28 +308,28 @@ def write_accepted(out: BytesWriter, m: Message, crc_size: i64, with_body: bool)
 
 def read_accepted(data: bytes, at: i64, queue: bytes, with_body: bool) -> Message:
     """Rebuild the message of an accepted record that starts at `at`."""
-    n1: i64 = data[at + ACCEPTED_CLIENT_ID_SIZE]
-    n2: i64 = data[at + ACCEPTED_ADDRESS_SIZE]
-    n3: i64 = data[at + ACCEPTED_DEDUPE_SIZE]
-    address = at + ACCEPTED_FIXED + n1
+    n1: i64 = data[at + layout.ACCEPTED_CLIENT_ID_SIZE]
+    n2: i64 = data[at + layout.ACCEPTED_ADDRESS_SIZE]
+    n3: i64 = data[at + layout.ACCEPTED_DEDUPE_SIZE]
+    address = at + layout.ACCEPTED_FIXED + n1
     dedupe = address + n2
     headers = dedupe + n3
     body = headers + headers_size(data, at)
     end = body_end(data, at)
-    client_id = data[at + ACCEPTED_FIXED : address]
-    m = Message(data[at + ACCEPTED_DIALECT], queue, client_id, data[body:end] if with_body else b"")
+    client_id = data[at + layout.ACCEPTED_FIXED : address]
+    m = Message(data[at + layout.ACCEPTED_DIALECT], queue, client_id, data[body:end] if with_body else b"")
     m.body_size = end - body
     m.is_loaded = with_body
-    m.flags = data[at + ACCEPTED_FLAGS]
-    m.priority = data[at + ACCEPTED_PRIORITY]
-    m.number = read_i64_le(data, at + ACCEPTED_MESSAGE_NO)
-    m.queue_no = read_i32_le(data, at + ACCEPTED_QUEUE_NO)
-    m.retries_left = read_i32_le(data, at + ACCEPTED_RETRIES_LEFT)
-    m.timeout_ns = read_i64_le(data, at + ACCEPTED_TIMEOUT_NS)
-    m.expires_ns = read_i64_le(data, at + ACCEPTED_EXPIRES_NS)
-    m.due_ns = read_i64_le(data, at + ACCEPTED_DUE_NS)
+    m.flags = data[at + layout.ACCEPTED_FLAGS]
+    m.priority = data[at + layout.ACCEPTED_PRIORITY]
+    m.number = read_i64_le(data, at + layout.ACCEPTED_MESSAGE_NO)
+    m.queue_no = read_i32_le(data, at + layout.ACCEPTED_QUEUE_NO)
+    m.retries_left = read_i32_le(data, at + layout.ACCEPTED_RETRIES_LEFT)
+    m.timeout_ns = read_i64_le(data, at + layout.ACCEPTED_TIMEOUT_NS)
+    m.expires_ns = read_i64_le(data, at + layout.ACCEPTED_EXPIRES_NS)
+    m.due_ns = read_i64_le(data, at + layout.ACCEPTED_DUE_NS)
     m.asked_due_ns = m.due_ns
-    m.schedule_no = read_i64_le(data, at + ACCEPTED_SCHEDULE_NO)
+    m.schedule_no = read_i64_le(data, at + layout.ACCEPTED_SCHEDULE_NO)
     m.address = data[address:dedupe]
     m.dedupe = data[dedupe:headers]
     m.headers = data[headers:body]
@@ -371,19 +338,21 @@ def read_accepted(data: bytes, at: i64, queue: bytes, with_body: bool) -> Messag
 
 def with_crc(accepted: bytes) -> bytes:
     """An accepted record as this version writes it: one of version 1 gets its CRC."""
-    if accepted[ACCEPTED_CRC_SIZE] != 0:
+    if accepted[layout.ACCEPTED_CRC_SIZE] != 0:
         return accepted
-    size = (len(accepted) + CRC_SIZE).to_bytes(4, "little")
-    sized = b"".join([size, accepted[4:ACCEPTED_CRC_SIZE], b"\x04", accepted[ACCEPTED_FIXED:]])
+    size = (len(accepted) + layout.CRC_SIZE).to_bytes(4, "little")
+    sized = b"".join([size, accepted[4 : layout.ACCEPTED_CRC_SIZE], b"\x04", accepted[layout.ACCEPTED_FIXED :]])
     crc: int = crc32(sized)
     return sized + crc.to_bytes(4, "little")
 
 
 def has_crc(record: bytes) -> bool:
     """Whether a record claims to be an accepted or carried one with a CRC of its own."""
-    at: i64 = CARRIED_RECORD if record[KIND] == CARRIED else 0
+    at: i64 = layout.CARRIED_RECORD if record[layout.KIND] == layout.CARRIED else 0
     return (
-        len(record) > at + ACCEPTED_CRC_SIZE and record[at + KIND] == ACCEPTED and record[at + ACCEPTED_CRC_SIZE] != 0
+        len(record) > at + layout.ACCEPTED_CRC_SIZE
+        and record[at + layout.KIND] == layout.ACCEPTED
+        and record[at + layout.ACCEPTED_CRC_SIZE] != 0
     )
 
 
@@ -393,12 +362,15 @@ def flaw_of(record: bytes, number: int, is_proved: bool) -> str:
     `is_proved`: their block's CRC has been checked, so their own need not be."""
     if is_proved and number == ANY_RECORD:
         return ""
-    at: i64 = CARRIED_RECORD if record[KIND] == CARRIED else 0
-    if len(record) < at + ACCEPTED_FIXED + (0 if is_proved else CRC_SIZE) or record[at + KIND] != ACCEPTED:
+    at: i64 = layout.CARRIED_RECORD if record[layout.KIND] == layout.CARRIED else 0
+    if (
+        len(record) < at + layout.ACCEPTED_FIXED + (0 if is_proved else layout.CRC_SIZE)
+        or record[at + layout.KIND] != layout.ACCEPTED
+    ):
         return "no message begins here"
     if not is_proved:
         crc: int = crc32(record if at == 0 else record[at:])
-        if record[at + ACCEPTED_CRC_SIZE] != CRC_SIZE or crc != CRC_RESIDUE:
+        if record[at + layout.ACCEPTED_CRC_SIZE] != layout.CRC_SIZE or crc != CRC_RESIDUE:
             return "the record's CRC does not match"
     if number > 0 and accepted_message_no(record, at) != number:
         return "the record of another message is here"
@@ -407,7 +379,9 @@ def flaw_of(record: bytes, number: int, is_proved: bool) -> str:
 
 def carried_at(record: bytes) -> int:
     """Where the accepted record begins inside a record: a carried one wraps it (size, kind, accepted instant)."""
-    if record[KIND] == CARRIED:
-        return CARRIED_RECORD
-    assert record[KIND] == ACCEPTED, f"a record of kind {record[KIND]} where a message was expected"
+    if record[layout.KIND] == layout.CARRIED:
+        return layout.CARRIED_RECORD
+    assert record[layout.KIND] == layout.ACCEPTED, (
+        f"a record of kind {record[layout.KIND]} where a message was expected"
+    )
     return 0

@@ -10,26 +10,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from dragoman.model.facts.fields import (
-    RecordWalk,
-    accepted_dialect,
-    accepted_headers,
-    accepted_message_no,
-    headers_size,
-    record_number,
-)
-from dragoman.model.facts.layout import (
-    ACCEPTED,
-    BOOT_SHIFT,
-    CLOSED,
-    DELIVERED,
-    QUARANTINED,
-    QUEUE_FORGOTTEN,
-    QUEUE_NAMED,
-    RELEASED,
-    REQUEUED,
-    WORKER_JOINED,
-)
+from dragoman.model.facts import fields, layout
 from dragoman.model.words import EMQP, INTERNAL, SCALE0
 
 SAMPLES: Final = 1 << 20  # a sampling ratio is a number out of these
@@ -41,7 +22,7 @@ SPREAD: Final = 2654435769  # 2**32 divided by the golden ratio: spreads consecu
 def is_sampled(number: i64, samples: i64) -> bool:
     """Whether a message is sampled at the ratio `samples` / SAMPLES."""
     folded: i64 = (
-        number ^ number >> BOOT_SHIFT
+        number ^ number >> layout.BOOT_SHIFT
     ) & 0x7FFFFFFF  # a number is boot and count: every boot starts at another value
     return (folded * SPREAD >> 12) & (SAMPLES - 1) < samples
 
@@ -51,18 +32,24 @@ def find_traced(records: bytes, samples: i64, known: Container[int], found: list
 
     These are records of sampled and `known` messages, of messages whose client sent `traceparent`, and the names of queues and
     workers. Leased facts are not included: the fact that ends a lease repeats its instant."""
-    walk = RecordWalk(records)
+    walk = fields.RecordWalk(records)
     while walk.step():
         if is_wanted(records, walk.at, walk.kind, samples, known):
             found.append((walk.at, walk.facts))
 
 
 def is_wanted(records: bytes, at: i64, kind: i64, samples: i64, known: Container[int]) -> bool:
-    if kind == CLOSED or kind == RELEASED or kind == DELIVERED or kind == QUARANTINED or kind == REQUEUED:
-        return is_traced(record_number(records, at), samples, known)
-    if kind == ACCEPTED:
-        return is_sampled(accepted_message_no(records, at), samples) or has_traceparent(records, at)
-    return kind == QUEUE_NAMED or kind == QUEUE_FORGOTTEN or kind == WORKER_JOINED
+    if (
+        kind == layout.CLOSED
+        or kind == layout.RELEASED
+        or kind == layout.DELIVERED
+        or kind == layout.QUARANTINED
+        or kind == layout.REQUEUED
+    ):
+        return is_traced(fields.record_number(records, at), samples, known)
+    if kind == layout.ACCEPTED:
+        return is_sampled(fields.accepted_message_no(records, at), samples) or has_traceparent(records, at)
+    return kind == layout.QUEUE_NAMED or kind == layout.QUEUE_FORGOTTEN or kind == layout.WORKER_JOINED
 
 
 def is_traced(number: i64, samples: i64, known: Container[int]) -> bool:
@@ -71,9 +58,9 @@ def is_traced(number: i64, samples: i64, known: Container[int]) -> bool:
 
 def has_traceparent(records: bytes, at: i64) -> bool:
     """Whether the headers of an accepted record may contain `traceparent`; the caller has to parse them."""
-    dialect = accepted_dialect(records, at)
-    if headers_size(records, at) < TRACEPARENT_SIZE_MIN:
+    dialect = fields.accepted_dialect(records, at)
+    if fields.headers_size(records, at) < TRACEPARENT_SIZE_MIN:
         return False
     if dialect != EMQP and dialect != INTERNAL and dialect != SCALE0:
         return False
-    return TRACEPARENT in accepted_headers(records, at).lower()
+    return TRACEPARENT in fields.accepted_headers(records, at).lower()

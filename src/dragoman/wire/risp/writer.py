@@ -7,38 +7,14 @@ from typing import Final
 from librt.strings import BytesWriter, write_i16_be, write_i32_be
 from mypy_extensions import i16, i32, i64
 
-from dragoman.wire.risp.words import (
-    BROADCAST,
-    CANCEL_QUEUE,
-    CLEAR,
-    CLOSING,
-    CONSUME,
-    CONSUMING,
-    DELIVERED,
-    EXCLUSIVE,
-    ID,
-    MAX,
-    NOREPLY,
-    PAYLOAD,
-    PING,
-    PONG,
-    PRIORITY,
-    QUEUE,
-    QUEUEID,
-    REPLY,
-    REQUEST,
-    RETRIES,
-    SERVER_FULL,
-    TIMEOUT,
-    UNDELIVERED,
-)
+from dragoman.wire.risp import words
 
-CLEAR_ID: Final = bytes([CLEAR, ID])
-PING_BYTES: Final = bytes([PING])
-PONG_BYTES: Final = bytes([PONG])
-NODE_CLOSING: Final = bytes([CLOSING])
-CONTROLLER_CLOSING: Final = bytes([CLEAR, CLOSING])
-FULL: Final = bytes([SERVER_FULL])
+CLEAR_ID: Final = bytes([words.CLEAR, words.ID])
+PING_BYTES: Final = bytes([words.PING])
+PONG_BYTES: Final = bytes([words.PONG])
+NODE_CLOSING: Final = bytes([words.CLOSING])
+CONTROLLER_CLOSING: Final = bytes([words.CLEAR, words.CLOSING])
+FULL: Final = bytes([words.SERVER_FULL])
 
 
 def id_bytes(request_id: int) -> bytes:
@@ -57,7 +33,7 @@ def write_short(out: BytesWriter, command: int, number: i64) -> None:
 
 
 def write_queue(out: BytesWriter, queue: bytes) -> None:
-    out.append(QUEUE)
+    out.append(words.QUEUE)
     out.append(len(queue))
     out.write(queue)
 
@@ -65,9 +41,9 @@ def write_queue(out: BytesWriter, queue: bytes) -> None:
 def request_head(queue_id: int) -> bytes:
     """The common start of every request and broadcast to a consumer of this queue, up to the payload's length."""
     out = BytesWriter()
-    out.append(CLEAR)
-    write_short(out, QUEUEID, queue_id)
-    out.append(PAYLOAD)
+    out.append(words.CLEAR)
+    write_short(out, words.QUEUEID, queue_id)
+    out.append(words.PAYLOAD)
     return out.getvalue()
 
 
@@ -79,39 +55,39 @@ def encode_request(
     out.write(CLEAR_ID)
     out.write(request_id)
     write_queue(out, queue)
-    write_number(out, PAYLOAD, len(body))
+    write_number(out, words.PAYLOAD, len(body))
     out.write(body)
     if is_noreply:
-        out.append(NOREPLY)
+        out.append(words.NOREPLY)
     if retries >= 0:
-        out.append(RETRIES)
+        out.append(words.RETRIES)
         out.append(retries)
     if timeout_s >= 0:
-        write_short(out, TIMEOUT, timeout_s)
-    out.append(REQUEST)
+        write_short(out, words.TIMEOUT, timeout_s)
+    out.append(words.REQUEST)
     return out.getvalue()
 
 
 def encode_delivered(request_id: bytes) -> bytes:
-    return b"%s%s%c" % (CLEAR_ID, request_id, DELIVERED)
+    return b"%s%s%c" % (CLEAR_ID, request_id, words.DELIVERED)
 
 
 def encode_undelivered(request_id: bytes) -> bytes:
-    return b"%s%s%c" % (CLEAR_ID, request_id, UNDELIVERED)
+    return b"%s%s%c" % (CLEAR_ID, request_id, words.UNDELIVERED)
 
 
 def encode_reply(request_id: bytes, body: bytes) -> bytes:
-    return b"%s%s%c%s%s%c" % (CLEAR_ID, request_id, PAYLOAD, id_bytes(len(body)), body, REPLY)
+    return b"%s%s%c%s%s%c" % (CLEAR_ID, request_id, words.PAYLOAD, id_bytes(len(body)), body, words.REPLY)
 
 
 def encode_broadcast(queue: bytes, body: bytes) -> bytes:
     """Encode a broadcast to a controller."""
     out = BytesWriter()
-    out.append(CLEAR)
+    out.append(words.CLEAR)
     write_queue(out, queue)
-    write_number(out, PAYLOAD, len(body))
+    write_number(out, words.PAYLOAD, len(body))
     out.write(body)
-    out.append(BROADCAST)
+    out.append(words.BROADCAST)
     return out.getvalue()
 
 
@@ -120,38 +96,38 @@ def encode_broadcast_to_consumer(queue_id: int, body: bytes) -> bytes:
     out.write(request_head(queue_id))
     write_i32_be(out, len(body))
     out.write(body)
-    out.append(BROADCAST)
+    out.append(words.BROADCAST)
     return out.getvalue()
 
 
 def encode_consume(queue: bytes, messages_max: int, priority: int, is_exclusive: bool) -> bytes:
     """Encode a consumer's registration; negative numbers are omitted."""
     out = BytesWriter()
-    out.append(CLEAR)
+    out.append(words.CLEAR)
     if is_exclusive:
-        out.append(EXCLUSIVE)
+        out.append(words.EXCLUSIVE)
     write_queue(out, queue)
     if messages_max >= 0:
-        write_short(out, MAX, messages_max)
+        write_short(out, words.MAX, messages_max)
     if priority >= 0:
-        out.append(PRIORITY)
+        out.append(words.PRIORITY)
         out.append(priority)
-    out.append(CONSUME)
+    out.append(words.CONSUME)
     return out.getvalue()
 
 
 def encode_consuming(queue_id: int, queue: bytes) -> bytes:
     out = BytesWriter()
-    out.append(CLEAR)
-    write_short(out, QUEUEID, queue_id)
+    out.append(words.CLEAR)
+    write_short(out, words.QUEUEID, queue_id)
     write_queue(out, queue)
-    out.append(CONSUMING)
+    out.append(words.CONSUMING)
     return out.getvalue()
 
 
 def encode_cancel_queue(queue: bytes) -> bytes:
     out = BytesWriter()
-    out.append(CLEAR)
+    out.append(words.CLEAR)
     write_queue(out, queue)
-    out.append(CANCEL_QUEUE)
+    out.append(words.CANCEL_QUEUE)
     return out.getvalue()
