@@ -67,7 +67,7 @@ pipeline: $(BROKER) $(SPARK) ## take what ./data/journal and ./data/lake hold in
 	@$(VENV)/bin/dragoman pipeline run --data '$(DATA)' --report '$(DATA)/report.html' $(ARGS)
 
 quick: setup ## test the broker itself on the installed build, a minute or two: no Spark, browser, EventMQ, nothing slow
-	$(PY) -m pytest $(SPREAD) -m 'not ($(ONCE) or $(LONGEST) or long)' $(QUICK) $(ARGS)
+	DRAGOMAN_TEST_EXAMPLES=15 $(PY) -m pytest $(SPREAD) --numprocesses 3 --hypothesis-profile quick -m 'not ($(ONCE) or $(LONGEST) or long)' $(QUICK) $(ARGS)
 
 test: test-installed test-pure ## run the whole suite on the installed build, then the compiled packages' tests on plain Python
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \

@@ -19,6 +19,8 @@ settings.register_profile(
     suppress_health_check=list(HealthCheck),
     print_blob=True,
 )
+# `make quick` looks at fewer examples of everything.
+settings.register_profile("quick", max_examples=20)
 
 
 def pytest_configure() -> None:

@@ -133,6 +133,7 @@ def test_an_honest_sender_gets_through_among_many_that_trickle(new_broker: NewBr
         assert memory(broker)["unfinished"] <= 2.5 * LARGEST + 1_000_000
 
 
+@pytest.mark.long
 def test_of_many_messages_that_stall_no_more_than_their_share_is_kept(new_broker: NewBroker) -> None:
     broker = new_broker(SETTING).start()
     with sending(broker, large_request()[:-1000], 200), Client(broker) as client, Worker(broker, b"small") as worker:

@@ -239,7 +239,7 @@ def test_a_body_goes_as_far_as_it_is_asked_to(body: bytes) -> None:
     assert full == {**hashed, "body": body}
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 @given(client_id=st.binary(max_size=40), dialect=st.sampled_from(range(6)), body=st.binary(max_size=60))
 def test_any_client_id_reads_as_decode_shows_it(client_id: bytes, dialect: int, body: bytes) -> None:
     log = FactLog()

@@ -94,7 +94,7 @@ def judge(fact: dict[str, Any], lsn: int, sought: Filter, found: dict[int, int])
             found[fact["message_no"]] = lsn
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings().max_examples, deadline=None)
 @given(
     story=steps,
     state=st.sampled_from([ANY, OPEN, ENDED, 3, 4, 5, 6]),
@@ -123,7 +123,7 @@ def test_records_and_decoded_facts_show_the_same_messages(
     assert found == judged(data, sought)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(steps)
 def test_the_queues_and_workers_of_a_block_are_noted(story: list[tuple[str, int, int]]) -> None:
     data = written(story)

@@ -21,6 +21,7 @@ def router(message_size_max: int = MESSAGE_SIZE_MAX) -> ZmtpConnection:
     return ZmtpConnection(b"ROUTER", as_server=True, message_size_max=message_size_max)
 
 
+@pytest.mark.long
 def test_a_message_of_100_mb_passes_both_ways_under_a_raised_limit(stage: Stage) -> None:
     dealer = stage.connected(zmq.DEALER)
     ours = stage.accept(router(message_size_max=HUNDRED_MB + 10)).handshake()
