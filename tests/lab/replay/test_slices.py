@@ -172,8 +172,9 @@ def test_a_message_whose_first_attempts_are_older_than_the_journal_is_put_there_
     log.numbered(QUEUE_NAMED, 1, 0, b"mail")
     log.numbered(WORKER_JOINED, 9, EMQP, b"emqp.worker\t127.0.0.1:1\t\t10 mail")
     log.carried(accepted, 100 * second_ns)
-    message.attempt = 3
+    message.attempt = 2
     log.leased(message, 9)
+    message.attempt = 3
     log.closed(message, 9, EMQP, 5, 3, ANSWERED, 9)
     history = History(Wanted(0, 10_000 * second_ns), {})
     history.read([Block(log.take(), 1, 5, 5_000 * second_ns)], 5, lambda done, total: None)
