@@ -15,7 +15,6 @@ FOLDERS = ("src", "docs", "bench", "contrib", "tests")
 FILES = ("README.md", "Makefile", "setup.py", "pyproject.toml")
 KINDS = {".py", ".md", ".html", ".js", ".toml"}
 HISTORY = ROOT / "docs" / "decisions"
-TESTS = ROOT / "tests"
 THIS = Path(__file__)
 
 RETIRED = {
@@ -38,9 +37,6 @@ RETIRED = {
     "laws": "invariants",
     "inner rooms": "inner packages",
     "compiled rooms": "compiled packages",
-}
-# The generator in dragoman_lab still has a `House`: these words have only left the tests.
-RETIRED_IN_TESTS = {
     "House": "InMemoryBroker",
     "KeptHouse": "JournaledBroker",
     "new_house": "new_broker",
@@ -52,19 +48,20 @@ RETIRED_IN_TESTS = {
     "Guest": "FakeConnection",
     "guest": "peer",
     "guests": "peers",
+    "Shelf": "Tier",
+    "shelf": "tier",
+    "is_hungry": "is_unfed",
 }
-ALL = RETIRED | RETIRED_IN_TESTS
+PATTERN = re.compile(r"\b(" + "|".join(RETIRED) + r")\b")
 
 
 def found_in(path: Path) -> list[str]:
     """One line for each retired word in a file."""
-    retired = ALL if TESTS in path.parents else RETIRED
-    pattern = re.compile(r"\b(" + "|".join(retired) + r")\b")
     lines = path.read_text(encoding="utf-8").splitlines()
     return [
-        f"{path.relative_to(ROOT)}:{number}: {word!r} is now {retired[word]!r}"
+        f"{path.relative_to(ROOT)}:{number}: {word!r} is now {RETIRED[word]!r}"
         for number, line in enumerate(lines, 1)
-        for word in pattern.findall(line)
+        for word in PATTERN.findall(line)
     ]
 
 

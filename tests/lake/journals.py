@@ -57,7 +57,7 @@ def read_all(lake: Lake) -> pa.Table:
     """Every fact of the lake once, as its readers choose files."""
     tables = []
     for share in cover(lake.parts(INCOMING), lake.parts(HISTORY)):
-        table = lake.read(share.part, share.shelf)
+        table = lake.read(share.part, share.tier)
         tables.append(table.slice(share.first_lsn - share.part.first_lsn, share.rows))
     return pa.concat_tables(tables) if tables else None
 

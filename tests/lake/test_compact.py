@@ -47,8 +47,8 @@ def compact(lake: Lake, now_s: float = NOON_S, is_all: bool = False, keep_s: flo
     return steps
 
 
-def ranges(lake: Lake, shelf: str) -> list[tuple[int, int]]:
-    return [(part.first_lsn, part.last_lsn) for part in lake.parts(shelf)]  # type: ignore[arg-type]
+def ranges(lake: Lake, tier: str) -> list[tuple[int, int]]:
+    return [(part.first_lsn, part.last_lsn) for part in lake.parts(tier)]  # type: ignore[arg-type]
 
 
 def waiting(*rows: int, date: datetime.date = TODAY) -> list[Stored]:

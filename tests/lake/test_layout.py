@@ -19,7 +19,7 @@ def part(first: int, last: int, broker: str = BROKER) -> Part:
 
 
 def read(incoming: list[Part], history: list[Part]) -> list[tuple[str, int, int]]:
-    return [(share.shelf, share.first_lsn, share.last_lsn) for share in cover(incoming, history)]
+    return [(share.tier, share.first_lsn, share.last_lsn) for share in cover(incoming, history)]
 
 
 def test_a_path_says_what_its_part_is() -> None:
@@ -100,16 +100,16 @@ ranges = st.lists(st.tuples(st.integers(1, 30), st.integers(0, 10)), max_size=8)
 def test_every_fact_that_is_there_is_read_exactly_once(
     incoming: list[tuple[int, int]], history: list[tuple[int, int]]
 ) -> None:
-    shelves = {
+    tiers = {
         "incoming": [part(first, first + more) for first, more in incoming],
         "history": [part(first, first + more) for first, more in history],
     }
-    held = {name: {lsn for p in parts for lsn in range(p.first_lsn, p.last_lsn + 1)} for name, parts in shelves.items()}
+    held = {name: {lsn for p in parts for lsn in range(p.first_lsn, p.last_lsn + 1)} for name, parts in tiers.items()}
     got: list[int] = []
-    for share in cover(shelves["incoming"], shelves["history"]):
+    for share in cover(tiers["incoming"], tiers["history"]):
         lsns = range(share.first_lsn, share.last_lsn + 1)
         assert share.part.first_lsn <= share.first_lsn
         assert share.last_lsn <= share.part.last_lsn
-        assert share.shelf == "history" or held["history"].isdisjoint(lsns)
+        assert share.tier == "history" or held["history"].isdisjoint(lsns)
         got += lsns
     assert got == sorted(held["incoming"] | held["history"])

@@ -71,7 +71,7 @@ def test_a_new_sealer_goes_on_where_the_lake_ends(tmp_path: Path) -> None:
 def test_a_lake_that_only_has_history_left_says_where_to_go_on_too(tmp_path: Path) -> None:
     with journal(tmp_path) as log:
         seal(sealer(tmp_path), append(log, 4))
-        incoming, history = (tmp_path / "lake/facts" / shelf for shelf in ("incoming", "history"))
+        incoming, history = (tmp_path / "lake/facts" / tier for tier in ("incoming", "history"))
         incoming.rename(history)
         assert seal(sealer(tmp_path), append(log, 4)) == [(5, 8)]
 

@@ -8,14 +8,14 @@ from datetime import date
 
 import pytest
 
-from dragoman.lake.layout import HISTORY, INCOMING, Gap, Part, Shelf
+from dragoman.lake.layout import HISTORY, INCOMING, Gap, Part, Tier
 from dragoman_spark.jobs.plan import File, Held, Plan, Ranges, Take, plan
 
 ONE, TWO = "0000000000000001", "0000000000000002"
 
 
-def file(first: int, last: int, broker: str = ONE, shelf: Shelf = INCOMING) -> File:
-    return File(Part(broker, first, last, date(2026, 3, 2)), shelf)
+def file(first: int, last: int, broker: str = ONE, tier: Tier = INCOMING) -> File:
+    return File(Part(broker, first, last, date(2026, 3, 2)), tier)
 
 
 class Stream:
@@ -70,7 +70,7 @@ def test_of_two_files_that_begin_together_the_longer_is_taken_whole() -> None:
 
 
 def test_the_same_file_on_both_shelves_is_taken_once() -> None:
-    assert Stream().batch(file(1, 10), file(1, 10, shelf=HISTORY)).rows == 10
+    assert Stream().batch(file(1, 10), file(1, 10, tier=HISTORY)).rows == 10
 
 
 def test_what_lies_behind_a_gap_waits_for_the_late_file() -> None:
@@ -134,10 +134,10 @@ def test_of_a_late_file_that_reaches_over_its_gap_each_missing_range_is_taken() 
 def test_a_gap_is_filled_from_the_history_at_once() -> None:
     stream = Stream()
     stream.batch(file(1, 10))
-    stream.catalog = [file(1, 18, shelf=HISTORY), file(11, 14), file(15, 18), file(19, 20)]
+    stream.catalog = [file(1, 18, tier=HISTORY), file(11, 14), file(15, 18), file(19, 20)]
     chosen = stream.batch(file(21, 30))
     assert chosen.take == [
-        Take(file(1, 18, shelf=HISTORY), 11, 18),
+        Take(file(1, 18, tier=HISTORY), 11, 18),
         Take(file(19, 20), 19, 20),
         Take(file(21, 30), 21, 30),
     ]
@@ -147,7 +147,7 @@ def test_a_gap_is_filled_from_the_history_at_once() -> None:
 def test_what_the_history_lacks_of_a_gap_is_still_waited_for() -> None:
     stream = Stream()
     stream.batch(file(1, 10))
-    stream.catalog = [file(11, 14, shelf=HISTORY), file(17, 18, shelf=HISTORY)]
+    stream.catalog = [file(11, 14, tier=HISTORY), file(17, 18, tier=HISTORY)]
     chosen = stream.batch(file(21, 30))
     assert ranges(chosen) == [(11, 14)]
     assert chosen.held == [Held(file(21, 30), 0)]
@@ -169,7 +169,7 @@ def test_a_lake_that_begins_late_is_waited_for_no_longer_than_it_is_there() -> N
 
 def test_a_broker_never_seen_begins_where_the_lake_has_its_first_fact() -> None:
     stream = Stream()
-    stream.catalog = [file(1, 100, shelf=HISTORY)]
+    stream.catalog = [file(1, 100, tier=HISTORY)]
     assert ranges(stream.batch(file(101, 110))) == [(1, 100), (101, 110)]
 
 

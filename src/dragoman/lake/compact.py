@@ -34,8 +34,8 @@ class Compactor:
         self._lake, self._broker, self._keep_s = lake, broker, incoming_keep_s
         incoming = {stored.part: stored for stored in lake.stored(INCOMING, broker)}
         shares = cover(incoming, lake.parts(HISTORY, broker))
-        needed = {share.part for share in shares if share.shelf == INCOMING}
-        whole = {share.part for share in shares if share.shelf == INCOMING and share.is_whole}
+        needed = {share.part for share in shares if share.tier == INCOMING}
+        whole = {share.part for share in shares if share.tier == INCOMING and share.is_whole}
         self._waiting = [incoming[part] for part in sorted(whole)]  # in lsn order
         self._covered = [stored for part, stored in incoming.items() if part not in needed]
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Final, Literal
 
-Shelf = Literal["incoming", "history"]
+Tier = Literal["incoming", "history"]
 
 FACTS: Final = "facts"
 INCOMING: Final = "incoming"
@@ -50,9 +50,9 @@ class Part:
         lsns = f"{self.first_lsn:0{_LSN_DIGITS}d}-{self.last_lsn:0{_LSN_DIGITS}d}"
         return f"{self.broker}-{lsns}{SUFFIX}"
 
-    def path(self, shelf: Shelf) -> str:
+    def path(self, tier: Tier) -> str:
         """The path relative to the lake's root."""
-        return f"{FACTS}/{shelf}/{DATE_KEY}{self.date.isoformat()}/{self.name}"
+        return f"{FACTS}/{tier}/{DATE_KEY}{self.date.isoformat()}/{self.name}"
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -60,7 +60,7 @@ class Share:
     """The range to read of a part: its facts from `first_lsn` to `last_lsn`, which may be fewer than it holds."""
 
     part: Part
-    shelf: Shelf
+    tier: Tier
     first_lsn: int
     last_lsn: int
 
@@ -119,13 +119,13 @@ def cover(incoming: Iterable[Part], history: Iterable[Part]) -> list[Share]:
     """The ranges to read so that every fact comes once: history first, then what only incoming parts hold. In lsn order, broker by broker."""
     taken: dict[str, list[tuple[int, int]]] = {}
     shares: list[Share] = []
-    shelves: tuple[tuple[Shelf, Iterable[Part]], ...] = ((HISTORY, history), (INCOMING, incoming))
-    for shelf, parts in shelves:
+    tiers: tuple[tuple[Tier, Iterable[Part]], ...] = ((HISTORY, history), (INCOMING, incoming))
+    for tier, parts in tiers:
         # Of parts that begin together the longest goes first: the others are then covered and omitted entirely.
         for part in sorted(set(parts), key=lambda part: (part.broker, part.first_lsn, -part.last_lsn)):
             ranges = taken.setdefault(part.broker, [])
             free = uncovered(part.first_lsn, part.last_lsn, ranges)
-            shares += [Share(part, shelf, first, last) for first, last in free]
+            shares += [Share(part, tier, first, last) for first, last in free]
             taken[part.broker] = merged(ranges + free) if free else ranges
     return sorted(shares, key=lambda share: (share.part.broker, share.first_lsn))
 

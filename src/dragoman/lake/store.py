@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.errors import LakeDamaged, LakeTooNew, LakeUnreachable, PyarrowMissing
 from dragoman.lake import layout, schema
-from dragoman.lake.layout import HISTORY, INCOMING, Part, Share, Shelf
+from dragoman.lake.layout import HISTORY, INCOMING, Part, Share, Tier
 from dragoman.limits import LAKE_DIRECTORY_MODE, LAKE_FILE_MODE
 
 if TYPE_CHECKING:
     import pyarrow
     from pyarrow import fs
 
-SHELVES: Final[tuple[Shelf, ...]] = (INCOMING, HISTORY)
+TIERS: Final[tuple[Tier, ...]] = (INCOMING, HISTORY)
 # Their uploads are atomic, and a rename would be a copy.
 _OBJECT_STORES: Final = frozenset({"s3", "gcs", "abfs"})
 
@@ -37,7 +37,7 @@ class Stored:
     """A part that exists."""
 
     part: Part
-    shelf: Shelf
+    tier: Tier
     size: int
     modified_s: float
 
@@ -77,45 +77,45 @@ class Lake:
         self._base = self._base.rstrip("/") or "/"
         self.is_local = self._fs.type_name == "local"
 
-    def path(self, part: Part, shelf: Shelf) -> str:
+    def path(self, part: Part, tier: Tier) -> str:
         """The path in the file system; for a local lake an absolute path."""
-        return f"{self._base}/{part.path(shelf)}"
+        return f"{self._base}/{part.path(tier)}"
 
-    def stored(self, shelf: Shelf, broker: str | None = None) -> list[Stored]:
-        """Parts on a shelf, sorted; of one broker or of all."""
+    def stored(self, tier: Tier, broker: str | None = None) -> list[Stored]:
+        """Parts on a tier, sorted; of one broker or of all."""
         found, foreign = [], 0
-        for info in self._infos(shelf):
+        for info in self._infos(tier):
             if _is_temporary(info.base_name):
                 continue
             if (part := layout.parse(info.path)) is None:
                 foreign += 1
             elif broker is None or part.broker == broker:
-                found.append(Stored(part, shelf, info.size, info.mtime_ns / 1e9 if info.mtime_ns else 0.0))
+                found.append(Stored(part, tier, info.size, info.mtime_ns / 1e9 if info.mtime_ns else 0.0))
         self.foreign_names = foreign
         return sorted(found, key=lambda stored: stored.part)
 
-    def parts(self, shelf: Shelf, broker: str | None = None) -> list[Part]:
-        return [stored.part for stored in self.stored(shelf, broker)]
+    def parts(self, tier: Tier, broker: str | None = None) -> list[Part]:
+        return [stored.part for stored in self.stored(tier, broker)]
 
     def last_lsn(self, broker: str) -> int:
         """The highest lsn of a broker in the lake; 0: none."""
-        return max((part.last_lsn for shelf in SHELVES for part in self.parts(shelf, broker)), default=0)
+        return max((part.last_lsn for tier in TIERS for part in self.parts(tier, broker)), default=0)
 
     def remove_temporary(self, broker: str) -> int:
         """Remove the temporary files of a writer of this broker that died; return their number."""
         left = [
             info.path
-            for shelf in SHELVES
-            for info in self._infos(shelf)
+            for tier in TIERS
+            for info in self._infos(tier)
             if info.base_name.startswith(f"{layout.TEMPORARY}{broker}-")
         ]
         for path in left:
             self._delete(path)
         return len(left)
 
-    def put(self, part: Part, shelf: Shelf, data: pyarrow.Buffer) -> None:
+    def put(self, part: Part, tier: Tier, data: pyarrow.Buffer) -> None:
         """Store a whole file under the part's name."""
-        target = self.path(part, shelf)
+        target = self.path(part, tier)
         directory = target.rpartition("/")[0]
         try:
             self._make_directory(directory)
@@ -134,8 +134,8 @@ class Lake:
         except OSError as error:
             raise LakeUnreachable(self.root, _words(error)) from error
 
-    def copy(self, part: Part, source: Shelf, target: Shelf) -> None:
-        """Copy a part's file to another shelf."""
+    def copy(self, part: Part, source: Tier, target: Tier) -> None:
+        """Copy a part's file to another tier."""
         try:
             with self._fs.open_input_stream(self.path(part, source)) as stream:
                 data = stream.read_buffer()
@@ -143,20 +143,20 @@ class Lake:
             raise LakeUnreachable(self.root, _words(error)) from error
         self.put(part, target, data)
 
-    def delete(self, part: Part, shelf: Shelf) -> None:
-        self._delete(self.path(part, shelf))
+    def delete(self, part: Part, tier: Tier) -> None:
+        self._delete(self.path(part, tier))
 
-    def remove_empty(self, date: datetime.date, shelf: Shelf) -> None:
+    def remove_empty(self, date: datetime.date, tier: Tier) -> None:
         """Remove a date's directory if it is empty. Object stores have no directories."""
         if self.is_local:
             with suppress(OSError):
-                Path(f"{self._base}/{layout.FACTS}/{shelf}/{layout.DATE_KEY}{date.isoformat()}").rmdir()
+                Path(f"{self._base}/{layout.FACTS}/{tier}/{layout.DATE_KEY}{date.isoformat()}").rmdir()
 
-    def read(self, part: Part, shelf: Shelf) -> pyarrow.Table:
+    def read(self, part: Part, tier: Tier) -> pyarrow.Table:
         """A part's rows. Raises for a file of a later schema, or with other rows than its name says."""
         from pyarrow import parquet
 
-        path = self.path(part, shelf)
+        path = self.path(part, tier)
         with self._reading(path), parquet.ParquetFile(path, filesystem=self._fs) as file:
             check_version(path, file.schema_arrow.metadata)
             table = file.read()
@@ -170,7 +170,7 @@ class Lake:
         statistics exclude a match are not read."""
         import pyarrow.dataset as ds
 
-        path = self.path(share.part, share.shelf)
+        path = self.path(share.part, share.tier)
         wanted = (ds.field("lsn") >= share.first_lsn) & (ds.field("lsn") <= share.last_lsn)
         things = [
             reduce(and_, (ds.field(name).isin(sorted(values)) for name, values in thing.items())) for thing in sought
@@ -181,11 +181,11 @@ class Lake:
             found: list[dict[str, Any]] = source.to_table(columns, wanted & reduce(or_, things)).to_pylist()
         return found
 
-    def span(self, part: Part, shelf: Shelf) -> tuple[datetime.datetime, datetime.datetime] | None:
+    def span(self, part: Part, tier: Tier) -> tuple[datetime.datetime, datetime.datetime] | None:
         """The earliest and the latest instant of a part's facts, from its footer: no row is read. None: the file is gone."""
         from pyarrow import parquet
 
-        path = self.path(part, shelf)
+        path = self.path(part, tier)
         with self._reading(path):
             try:
                 footer = parquet.read_metadata(path, filesystem=self._fs)
@@ -225,9 +225,9 @@ class Lake:
                 made.mkdir(0o700)
                 made.chmod(self._modes.directory)  # not by `mkdir`: the umask would clear bits
 
-    def _infos(self, shelf: Shelf) -> list[Any]:
+    def _infos(self, tier: Tier) -> list[Any]:
         try:
-            selector = self._selector(f"{self._base}/{layout.FACTS}/{shelf}", recursive=True, allow_not_found=True)
+            selector = self._selector(f"{self._base}/{layout.FACTS}/{tier}", recursive=True, allow_not_found=True)
             return [info for info in self._fs.get_file_info(selector) if info.type == self._is_file]
         except OSError as error:
             raise LakeUnreachable(self.root, _words(error)) from error

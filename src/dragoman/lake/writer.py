@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from dragoman import limits
-from dragoman.lake.layout import INCOMING, Part, Shelf, broker_name, broker_no, date_of
+from dragoman.lake.layout import INCOMING, Part, Tier, broker_name, broker_no, date_of
 from dragoman.lake.store import Lake
 from dragoman.model.facts.columns import BODIES_FULL, BODIES_HASH, BODIES_NONE, FactColumns
 
@@ -88,7 +88,7 @@ class LakeWriter:
         assert reached == end, f"a block of {count} facts has {reached - first_lsn}"
         self.next_lsn = end
 
-    def flush(self, into: Shelf = INCOMING) -> list[Written]:
+    def flush(self, into: Tier = INCOMING) -> list[Written]:
         """Write all rows as files; return the new files. It may be retried after a failure: no rows are lost, and the files written before
         the failure are returned then."""
         from dragoman.lake.arrow import to_parquet, to_table

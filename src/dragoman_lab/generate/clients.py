@@ -1,4 +1,4 @@
-"""Generated clients of several dialects: a stream of messages for every queue, at the rate of its tide, each made as its dialect would: ids,
+"""Generated clients of several dialects: a stream of messages for every queue, at the rate of its rate_curve, each made as its dialect would: ids,
 flags, bounds and bodies."""
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dragoman.model.message import Message
 from dragoman.model.quiet_peer import QuietPeer
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import BY_CLIENT, DIALECT_NAMES, RQ
+from dragoman_lab.generate.broker import GeneratedBroker
 from dragoman_lab.generate.chance import BITS, EXPONENTIALS, NORMALS, Chance
-from dragoman_lab.generate.house import House
-from dragoman_lab.generate.services import Service, Tide
+from dragoman_lab.generate.services import RateCurve, Service
 
 DOORS: Final = {described.number: described.by_role[CLIENT] for described in DESCRIPTIONS}
 TURNS: Final = 64  # a power of two: the next client is chosen by six random bits
@@ -29,7 +29,7 @@ EBUS_STALES_S: Final = 3600.0
 DELAY_MEDIAN_S: Final = 900.0
 
 
-class Wishes:
+class MessageMaker:
     """Makes messages. Bodies are pieces of one long random text."""
 
     def __init__(self, chance: Chance) -> None:
@@ -122,15 +122,15 @@ def _size(normal: float) -> float:
 class Client:
     """One client program. rq's are anonymous: after a disconnect their replies cannot be delivered."""
 
-    def __init__(self, house: House, dialect: int, name: str) -> None:
-        self.house = house
+    def __init__(self, broker: GeneratedBroker, dialect: int, name: str) -> None:
+        self.broker = broker
         self.dialect = dialect
         self.identity = b"" if dialect == RQ else name.encode()
         self.peer = self.connected()
 
     def connected(self) -> QuietPeer:
         listener = DOORS[self.dialect]
-        return self.house.connect(self.dialect, listener.name, listener.number, self.identity)
+        return self.broker.connect(self.dialect, listener.name, listener.number, self.identity)
 
     def come_back(self, _: object) -> None:
         if not self.peer.is_connected:
@@ -140,76 +140,76 @@ class Client:
 class Stream:
     """The messages of one queue."""
 
-    def __init__(self, service: Service, tide: Tide, turns: list[Client]) -> None:
+    def __init__(self, service: Service, rate_curve: RateCurve, turns: list[Client]) -> None:
         self.service = service
         self.queue = service.name.encode()
-        self.tide = tide
+        self.rate_curve = rate_curve
         self.turns = turns
-        self.rate, self.until_ns = tide.at(tide.start_ns)
-        self.is_arrival = False  # whether the scheduled event is the next message, or only the tide's next slot
+        self.rate, self.until_ns = rate_curve.at(rate_curve.start_ns)
+        self.is_arrival = False  # whether the scheduled event is the next message, or only the rate_curve's next slot
 
 
 class Clients:
     """All clients of a broker."""
 
-    def __init__(self, house: House, wishes: Wishes, services: list[tuple[Service, Tide]]) -> None:
-        self.house = house
-        self.wishes = wishes
-        self.scale = 1.0  # factor on every tide's rate, to reach the planned number of facts
-        self.streams = [Stream(service, tide, self._cast(service)) for service, tide in services]
+    def __init__(self, broker: GeneratedBroker, maker: MessageMaker, services: list[tuple[Service, RateCurve]]) -> None:
+        self.broker = broker
+        self.maker = maker
+        self.scale = 1.0  # factor on every rate_curve's rate, to reach the planned number of facts
+        self.streams = [Stream(service, rate_curve, self._cast(service)) for service, rate_curve in services]
         self.by_name = {stream.service.name: stream for stream in self.streams}
         self.everybody = list({id(client): client for stream in self.streams for client in stream.turns}.values())
 
     def start(self) -> None:
         for stream in self.streams:
-            self.house.at(self.house.now_ns, self.flow, stream)
+            self.broker.at(self.broker.now_ns, self.flow, stream)
 
     def flow(self, stream: Stream) -> None:
-        """Send a message or adopt the tide's new rate; then schedule the next event, however long that takes at this rate."""
-        house = self.house
-        now_ns = house.now_ns
+        """Send a message or adopt the rate_curve's new rate; then schedule the next event, however long that takes at this rate."""
+        broker = self.broker
+        now_ns = broker.now_ns
         if stream.is_arrival:
-            house.sent += 1
+            broker.sent += 1
             self.send(stream)
-            if stream.service.is_batched and house.chance.unit() < stream.service.is_batched:
+            if stream.service.is_batched and broker.chance.unit() < stream.service.is_batched:
                 self.send_batch(stream)
         if now_ns >= stream.until_ns:
-            stream.rate, stream.until_ns = stream.tide.at(now_ns)
+            stream.rate, stream.until_ns = stream.rate_curve.at(now_ns)
         until_ns = next_ns = stream.until_ns
         if stream.rate > 0:
-            next_ns = now_ns + int(EXPONENTIALS[house.chance.bits(BITS)] / (stream.rate * self.scale) * SECOND_NS)
+            next_ns = now_ns + int(EXPONENTIALS[broker.chance.bits(BITS)] / (stream.rate * self.scale) * SECOND_NS)
         stream.is_arrival = next_ns < until_ns
-        house.at(next_ns if stream.is_arrival else until_ns, self.flow, stream)
+        broker.at(next_ns if stream.is_arrival else until_ns, self.flow, stream)
 
     def send(self, stream: Stream) -> Message:
-        house = self.house
+        broker = self.broker
         service = stream.service
-        client = stream.turns[house.chance.bits(6)]
+        client = stream.turns[broker.chance.bits(6)]
         if not client.peer.is_connected:
             client.come_back(None)
-        m = self.wishes.message(client.dialect, service, stream.queue, house.now_ns)
+        m = self.maker.message(client.dialect, service, stream.queue, broker.now_ns)
         m.client = client.peer
         m.address = client.peer.address
-        house.core.submit(m)
-        if service.is_cancelled and house.chance.unit() < service.is_cancelled:
-            house.later(CANCEL_MEAN_S * house.chance.exponential(), self.cancel, m)
+        broker.core.submit(m)
+        if service.is_cancelled and broker.chance.unit() < service.is_cancelled:
+            broker.later(CANCEL_MEAN_S * broker.chance.exponential(), self.cancel, m)
         return m
 
     def send_batch(self, stream: Stream) -> None:
-        for _ in range(4 + self.house.chance.below(BATCH_MAX)):
-            self.house.sent += 1
+        for _ in range(4 + self.broker.chance.below(BATCH_MAX)):
+            self.broker.sent += 1
             self.send(stream)
 
     def cancel(self, m: Message) -> None:
         if m.state <= LEASED:
-            self.house.core.cancel(m, BY_CLIENT)
+            self.broker.core.cancel(m, BY_CLIENT)
 
     def cut(self, _: object) -> None:
         """Disconnect a random client; replies until it is back are undeliverable."""
-        client = self.house.chance.one_of(self.everybody)
+        client = self.broker.chance.one_of(self.everybody)
         if client.peer.is_connected:
-            self.house.core.goodbye(client.peer)
-            self.house.later(AWAY_MEAN_S * self.house.chance.exponential(), client.come_back, None)
+            self.broker.core.goodbye(client.peer)
+            self.broker.later(AWAY_MEAN_S * self.broker.chance.exponential(), client.come_back, None)
 
     def start_again(self) -> None:
         """Reconnect all clients after a restart of the broker."""
@@ -219,10 +219,10 @@ class Clients:
 
     def _cast(self, service: Service) -> list[Client]:
         """The clients of a queue, two or three of each dialect, as a table of TURNS entries."""
-        chance = self.house.chance
+        chance = self.broker.chance
         mixed = chance.mix(service.clients, TURNS)
         programs: dict[int, list[Client]] = {}
         for dialect in service.clients:
             names = [f"{service.name}-{DIALECT_NAMES[dialect]}-{i}" for i in range(2 + chance.below(2))]
-            programs[dialect] = [Client(self.house, dialect, name) for name in names]
+            programs[dialect] = [Client(self.broker, dialect, name) for name in names]
         return [chance.one_of(programs[mixed[i % len(mixed)]]) for i in range(TURNS)]

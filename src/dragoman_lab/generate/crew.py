@@ -11,9 +11,9 @@ from dragoman.model.message import Message, fact_id_of
 from dragoman.model.quiet_peer import QuietPeer
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DIALECT_NAMES, EBUS, EMQP, HEARTBEAT_LOST, PINGPONG, RQ
+from dragoman_lab.generate.broker import GeneratedBroker
 from dragoman_lab.generate.chance import BITS, NORMALS
-from dragoman_lab.generate.clients import Wishes
-from dragoman_lab.generate.house import House
+from dragoman_lab.generate.clients import MessageMaker
 from dragoman_lab.generate.services import LONG_JOBS, Service
 
 DOORS: Final = {described.number: described.by_role[WORKER] for described in DESCRIPTIONS}
@@ -47,8 +47,8 @@ class Worker:
 class Crew:
     """All workers of a broker."""
 
-    def __init__(self, house: House, staff: list[tuple[Service, int]]) -> None:
-        self.house = house
+    def __init__(self, broker: GeneratedBroker, staff: list[tuple[Service, int]]) -> None:
+        self.broker = broker
         self.everybody: list[Worker] = []
         names = [service.name for service, count in staff if count > 0]
         for service, count in staff:
@@ -56,25 +56,25 @@ class Crew:
 
     def start(self) -> None:
         for worker in self.everybody:
-            self.house.later(self.house.chance.between(0.1, 5.0), self.join, worker)
+            self.broker.later(self.broker.chance.between(0.1, 5.0), self.join, worker)
             self._plan_end(worker)
 
     def join(self, worker: Worker) -> None:
         if worker.is_here:
             return
-        house = self.house
+        broker = self.broker
         listener = DOORS[worker.dialect]
-        peer = house.connect(worker.dialect, listener.name, listener.number, worker.name.encode())
+        peer = broker.connect(worker.dialect, listener.name, listener.number, worker.name.encode())
         peer.owner = worker
         peer.says_delivered = worker.dialect == RQ
         peer.is_chosen_by_load = worker.dialect == EBUS
         worker.peer, worker.is_here = peer, True
         worker.life += 1
         if worker.dialect == RQ:
-            house.core.consume(peer, worker.queues[0][1], RANK, False)
+            broker.core.consume(peer, worker.queues[0][1], RANK, False)
         else:
-            house.core.join(peer, worker.queues)
-        house.core.ready(peer, worker.slots)
+            broker.core.join(peer, worker.queues)
+        broker.core.ready(peer, worker.slots)
 
     # -- ways to end ----------------------------------------------------------------------------------------------------
 
@@ -82,37 +82,37 @@ class Crew:
         """The worker dies with its leases; its connection ends."""
         if worker.is_here and worker.peer is not None:
             worker.is_here = False
-            self.house.core.goodbye(worker.peer)
-            self.house.later(self.house.chance.between(1, 60), self.join, worker)
+            self.broker.core.goodbye(worker.peer)
+            self.broker.later(self.broker.chance.between(1, 60), self.join, worker)
 
     def fall_silent(self, worker: Worker) -> None:
         """The worker hangs: it sends nothing until it counts as lost."""
         if worker.is_here and worker.peer is not None:
             worker.is_here = False
-            self.house.later(SILENCE_S, self.give_up, worker.peer)
-            self.house.later(SILENCE_S + self.house.chance.between(5, 300), self.join, worker)
+            self.broker.later(SILENCE_S, self.give_up, worker.peer)
+            self.broker.later(SILENCE_S + self.broker.chance.between(5, 300), self.join, worker)
 
     def give_up(self, peer: QuietPeer) -> None:
         if peer.is_worker:
-            self.house.core.lose(peer, HEARTBEAT_LOST)
-            self.house.core.goodbye(peer)
+            self.broker.core.lose(peer, HEARTBEAT_LOST)
+            self.broker.core.goodbye(peer)
 
     def leave(self, worker: Worker) -> None:
         """The worker announces that it leaves, and goes when it has no leases or after LEAVE_MAX_S."""
         if worker.is_here and worker.peer is not None and not worker.peer.work.is_leaving:
-            self.house.core.leave(worker.peer)
-            self.house.later(0.0 if not worker.peer.work.held else LEAVE_MAX_S, self.go, (worker, worker.life))
+            self.broker.core.leave(worker.peer)
+            self.broker.later(0.0 if not worker.peer.work.held else LEAVE_MAX_S, self.go, (worker, worker.life))
 
     def go(self, who: tuple[Worker, int]) -> None:
         worker, life = who
         if worker.is_here and worker.life == life and worker.peer is not None:
             worker.is_here = False
-            self.house.core.goodbye(worker.peer)
-            self.house.later(self.house.chance.between(2, 90), self.join, worker)
+            self.broker.core.goodbye(worker.peer)
+            self.broker.later(self.broker.chance.between(2, 90), self.join, worker)
 
     def end(self, worker: Worker) -> None:
         """End the worker's connection, in one of several ways."""
-        odds = self.house.chance.unit()
+        odds = self.broker.chance.unit()
         if odds < 0.25:
             self.crash(worker)
         elif odds < 0.4:
@@ -122,28 +122,28 @@ class Crew:
         self._plan_end(worker)
 
     def one_crashes(self, _: object) -> None:
-        self.crash(self.house.chance.one_of(self.everybody))
+        self.crash(self.broker.chance.one_of(self.everybody))
 
     def one_falls_silent(self, _: object) -> None:
-        self.fall_silent(self.house.chance.one_of(self.everybody))
+        self.fall_silent(self.broker.chance.one_of(self.everybody))
 
     def deploy(self, _: object) -> None:
         """A deployment: the workers of one queue leave and come back, one after the other."""
-        queue = self.house.chance.one_of(self.everybody).queues[0][1]
+        queue = self.broker.chance.one_of(self.everybody).queues[0][1]
         for i, worker in enumerate(w for w in self.everybody if w.queues[0][1] == queue):
-            self.house.later(20.0 * i, self.leave, worker)
+            self.broker.later(20.0 * i, self.leave, worker)
 
     def start_again(self) -> None:
         """Reconnect the workers after a restart, each when it notices, some with a pending reply."""
         for worker in self.everybody:
             worker.is_here = False
-            self.house.later(self.house.chance.between(0.3, 8.0), self.join, worker)
+            self.broker.later(self.broker.chance.between(0.3, 8.0), self.join, worker)
 
     # -- creating workers -----------------------------------------------------------------------------------------------
 
     def _hire(self, service: Service, count: int, names: list[str]) -> None:
         """Create `count` workers for a queue; some of them serve a second queue."""
-        chance = self.house.chance
+        chance = self.broker.chance
         for i, dialect in enumerate(chance.mix(service.workers, count)):
             queues = [(10, service.name.encode())]
             if dialect == EMQP and service.name != LONG_JOBS.name and chance.unit() < BOTH_ODDS:
@@ -155,7 +155,7 @@ class Crew:
             self.everybody.append(Worker(dialect, name, queues, service.slots, slowness))
 
     def _plan_end(self, worker: Worker) -> None:
-        self.house.later(LIFE_MEAN_S * self.house.chance.exponential(), self.end, worker)
+        self.broker.later(LIFE_MEAN_S * self.broker.chance.exponential(), self.end, worker)
 
 
 class Trade:
@@ -174,10 +174,10 @@ class Trade:
 class Work:
     """All running work. `deadly`: messages that kill the workers that take them."""
 
-    def __init__(self, house: House, crew: Crew, wishes: Wishes, services: list[Service]) -> None:
-        self.house = house
+    def __init__(self, broker: GeneratedBroker, crew: Crew, maker: MessageMaker, services: list[Service]) -> None:
+        self.broker = broker
         self.crew = crew
-        self.wishes = wishes
+        self.maker = maker
         self.deadly: set[int] = set()
         self._trades = {s.name.encode(): Trade(s) for s in services if s.workers}
         self._by_no: dict[int, Trade] = {}
@@ -188,26 +188,26 @@ class Work:
         assert isinstance(worker, Worker), "whoever is given a message is a worker"
         if m.worker is not peer or m.attempt != attempt or not worker.is_here:
             return
-        house = self.house
+        broker = self.broker
         if m.number in self.deadly:
-            house.later(DEADLY_S * house.chance.unit(), self.crew.crash, worker)
+            broker.later(DEADLY_S * broker.chance.unit(), self.crew.crash, worker)
             return
         trade = self._by_no.get(m.queue_no)
         if trade is None:
             trade = self._by_no[m.queue_no] = self._trades[m.queue]
-        work_ns = int(trade.times_ns[house.chance.bits(BITS)] * worker.slowness)
+        work_ns = int(trade.times_ns[broker.chance.bits(BITS)] * worker.slowness)
         task = (worker, worker.life, peer, m, attempt, trade)
         if worker.dialect == RQ:
-            house.later(CONFIRM_S * house.chance.unit(), self.confirm, task)
-        end_ns = house.now_ns + work_ns
-        house.at(end_ns, self.finish, task)
+            broker.later(CONFIRM_S * broker.chance.unit(), self.confirm, task)
+        end_ns = broker.now_ns + work_ns
+        broker.at(end_ns, self.finish, task)
         if 0 < m.lease_until_ns < end_ns:
-            house.at(m.lease_until_ns, self.overdue, (m, attempt))
+            broker.at(m.lease_until_ns, self.overdue, (m, attempt))
 
     def confirm(self, task: tuple[Worker, int, QuietPeer, Message, int, Trade]) -> None:
         worker, life, peer, m, attempt, _ = task
         if worker.is_here and worker.life == life and m.attempt == attempt:
-            self.house.core.delivered(peer, m)
+            self.broker.core.delivered(peer, m)
 
     def finish(self, task: tuple[Worker, int, QuietPeer, Message, int, Trade]) -> None:
         """End the work: reply, fail, or settle late."""
@@ -217,12 +217,12 @@ class Work:
         if worker.life != life:
             self.answer_anew(worker, m)
             return
-        core = self.house.core
+        core = self.broker.core
         if m.worker is peer and m.attempt == attempt:
             self.settle(peer, m, trade)
         elif m.state <= QUARANTINED and worker.dialect != PINGPONG:
-            core.reply(peer, m, self.wishes.piece(30), False)  # the first reply wins, even a late one
-        elif self.house.chance.unit() > STOPS_ODDS:
+            core.reply(peer, m, self.maker.piece(30), False)  # the first reply wins, even a late one
+        elif self.broker.chance.unit() > STOPS_ODDS:
             core.late(peer, fact_id_of(m))
         if not peer.work.is_leaving:
             core.ready(peer, 1)
@@ -230,32 +230,32 @@ class Work:
             self.crew.go((worker, life))
 
     def settle(self, peer: QuietPeer, m: Message, trade: Trade) -> None:
-        chance = self.house.chance
+        chance = self.broker.chance
         odds = chance.unit()
-        core = self.house.core
+        core = self.broker.core
         if odds >= trade.returns:
-            core.reply(peer, m, self.wishes.piece(8 + chance.bits(8)), False)
+            core.reply(peer, m, self.maker.piece(8 + chance.bits(8)), False)
         elif odds < trade.fails:
-            core.reply(peer, m, self.wishes.piece(40), True)
+            core.reply(peer, m, self.maker.piece(40), True)
         elif odds < trade.refuses:
-            core.reject(peer, m, self.wishes.piece(20))
+            core.reject(peer, m, self.maker.piece(20))
         else:
             core.give_back(peer, m)
 
     def answer_anew(self, worker: Worker, m: Message) -> None:
         """Reply over a new connection after the worker lost the one it took the message on; only some workers do."""
         peer = worker.peer
-        if peer is None or worker.dialect == PINGPONG or self.house.chance.unit() < STOPS_ODDS:
+        if peer is None or worker.dialect == PINGPONG or self.broker.chance.unit() < STOPS_ODDS:
             return
         if m.state <= QUARANTINED:
-            self.house.core.reply(peer, m, self.wishes.piece(30), False)
+            self.broker.core.reply(peer, m, self.maker.piece(30), False)
 
     def overdue(self, what: tuple[Message, int]) -> None:
         """Run the broker's sweep for a lease that has expired."""
         m, attempt = what
         if m.attempt != attempt or m.lease_until_ns == 0:
             return
-        now_ns = self.house.now_ns
-        self.house.timers.sweep(now_ns, now_ns)
+        now_ns = self.broker.now_ns
+        self.broker.timers.sweep(now_ns, now_ns)
         if m.attempt == attempt and 0 < m.lease_until_ns <= now_ns:
-            self.house.later(SWEEP_S, self.overdue, what)
+            self.broker.later(SWEEP_S, self.overdue, what)

@@ -10,7 +10,7 @@ from typing import Final
 
 from dragoman.errors import JournalMisplaced, LakeTaken
 from dragoman.journal import Journal, JournalSettings
-from dragoman.lake.layout import HISTORY, Shelf, broker_name, date_of
+from dragoman.lake.layout import HISTORY, Tier, broker_name, date_of
 from dragoman.lake.store import Lake
 from dragoman.lake.writer import LakeWriter
 from dragoman_lab.generate.plan import DAY_NS, Plan
@@ -42,10 +42,10 @@ class Filler:
     """Writes one broker's blocks as files."""
 
     def __init__(
-        self, lake: Lake, plan: Plan, shelf: Shelf, rows_max: int, filled: Filled, told: Callable[[int], object]
+        self, lake: Lake, plan: Plan, tier: Tier, rows_max: int, filled: Filled, told: Callable[[int], object]
     ) -> None:
         self._writer = LakeWriter(lake, plan.broker_id)
-        self._store = shelf
+        self._store = tier
         self._filled = filled
         self._told = told
         self._rows_max = rows_max
@@ -74,8 +74,8 @@ class Filler:
         self._rows = 0
 
 
-def fill(root: str, plans: list[Plan], shelf: Shelf, progress: Progress, rows_max: int = 0) -> Filled:
-    """Generate the planned facts, one broker after the other; a file has `rows_max` rows (0: the shelf's default), give or take a block.
+def fill(root: str, plans: list[Plan], tier: Tier, progress: Progress, rows_max: int = 0) -> Filled:
+    """Generate the planned facts, one broker after the other; a file has `rows_max` rows (0: the tier's default), give or take a block.
 
     Raises LakeTaken if the lake already has facts of one of these brokers.
     """
@@ -84,15 +84,15 @@ def fill(root: str, plans: list[Plan], shelf: Shelf, progress: Progress, rows_ma
         if lake.last_lsn(broker_name(plan.broker_id)) > 0:
             raise LakeTaken(root, plan.seed)
     filled = Filled()
-    rows_max = rows_max or (HISTORY_ROWS_MAX if shelf == HISTORY else INCOMING_ROWS)
+    rows_max = rows_max or (HISTORY_ROWS_MAX if tier == HISTORY else INCOMING_ROWS)
     total = sum(plan.facts for plan in plans)
     for plan in plans:
         world = World(plan)
-        filler = Filler(lake, plan, shelf, rows_max, filled, lambda done: progress(done, total))
+        filler = Filler(lake, plan, tier, rows_max, filled, lambda done: progress(done, total))
         world.run(filler.take)
         filler.flush()
-        filled.messages += world.house.core.state.accepted
-        filled.open += world.house.core.state.accepted - world.house.core.state.settled
+        filled.messages += world.broker.core.state.accepted
+        filled.open += world.broker.core.state.accepted - world.broker.core.state.settled
     progress(total, total)
     return filled
 

@@ -145,7 +145,7 @@ def _again(service: Service, round_no: int) -> Service:
     return replace(service, name=f"{service.name}.{round_no + 1}", peak_hour=(service.peak_hour + 5 * round_no) % 24)
 
 
-class Tide:
+class RateCurve:
     """Messages per second of one queue, slot by slot; after the end of the run the last slot's rate applies."""
 
     def __init__(self, service: Service, plan: Plan, chance: Chance) -> None:

@@ -8,9 +8,9 @@ from dragoman.core.operator import purge, requeue, set_paused
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DROPPED, EMQP, GUARANTEED, KEPT_WANTED, NO_HASTE, TAKEN
+from dragoman_lab.generate.broker import GeneratedBroker
 from dragoman_lab.generate.clients import Clients, Stream
 from dragoman_lab.generate.crew import Crew, Work
-from dragoman_lab.generate.house import House
 from dragoman_lab.generate.plan import DAY_NS
 from dragoman_lab.generate.services import LONG_JOBS, UNSERVED
 
@@ -26,8 +26,8 @@ INTERVAL_S_MIN: Final = 60
 class Troubles:
     """Schedules all incidents; each is one small event."""
 
-    def __init__(self, house: House, clients: Clients, crew: Crew, work: Work) -> None:
-        self.house = house
+    def __init__(self, broker: GeneratedBroker, clients: Clients, crew: Crew, work: Work) -> None:
+        self.broker = broker
         self.clients = clients
         self.crew = crew
         self.work = work
@@ -37,8 +37,8 @@ class Troubles:
         self.long_jobs = clients.by_name[LONG_JOBS.name]
 
     def start(self) -> None:
-        house = self.house
-        plan = house.plan
+        broker = self.broker
+        plan = broker.plan
         days = plan.days
         for act, count in (
             (self.clients.cut, max(4, round(days * 3))),
@@ -51,46 +51,46 @@ class Troubles:
             (self.send_deadly, max(3, round(plan.messages * DEADLY_PART))),
             (self.tell_news, max(10, round(plan.facts * NEWS_PART))),
         ):
-            house.spread(count, act, None)
-        house.spread(2, self.send_deadly, None, 0.05, 0.2)
-        house.spread(max(3, round(days)), self.visit_quarantine, None, 0.25, 0.86)
+            broker.spread(count, act, None)
+        broker.spread(2, self.send_deadly, None, 0.05, 0.2)
+        broker.spread(max(3, round(days)), self.visit_quarantine, None, 0.25, 0.86)
         # Not in the last part: messages that stay open need time to reach their state before the end.
-        house.spread(2, self.send_deadly, None, 0.88, 0.94)
-        house.spread(3, self.send_long, None, 0.92, 0.97)
-        house.spread(3, self.send_far, None, 0.9, 0.97)
+        broker.spread(2, self.send_deadly, None, 0.88, 0.94)
+        broker.spread(3, self.send_long, None, 0.92, 0.97)
+        broker.spread(3, self.send_far, None, 0.9, 0.97)
         self.make_schedules()
 
     # -- schedules ------------------------------------------------------------------------------------------------------
 
     def make_schedules(self) -> None:
         """One by interval, scaled to the size of the run; several by cron; one that ends after three runs, one that is removed."""
-        plan = self.house.plan
+        plan = self.broker.plan
         interval_s = max(plan.days * 86_400 / max(plan.messages * FIRED_PART, 4), INTERVAL_S_MIN)
         self.schedule(self.served[0], b"every", int(interval_s * SECOND_NS), "", -1)
         self.schedule(self.served[-1], b"nightly", 0, "15 2 * * *", -1)
         self.schedule(self.served[1 % len(self.served)], b"weekdays", 0, "30 6 * * 1-5", -1)
         self.schedule(self.served[0], b"few", int(interval_s * 3 * SECOND_NS), "", 3)
         self.schedule(self.served[-1], b"withdrawn", 0, "@hourly", -1)
-        self.house.at(plan.start_ns + min(plan.span_ns // 3, DAY_NS), self.unschedule, b"withdrawn")
+        self.broker.at(plan.start_ns + min(plan.span_ns // 3, DAY_NS), self.unschedule, b"withdrawn")
 
     def schedule(self, stream: Stream, key: bytes, interval_ns: int, cron: str, runs: int) -> None:
         template = self.kept(stream, key)
         template.flags |= NO_HASTE
         template.dedupe = key
         template.retries_left = 2
-        assert self.house.core.schedule(template, interval_ns, cron, runs) == TAKEN
+        assert self.broker.core.schedule(template, interval_ns, cron, runs) == TAKEN
 
     def unschedule(self, key: bytes) -> None:
-        self.house.core.unschedule(key)
+        self.broker.core.unschedule(key)
 
     # -- messages that end badly or stay open ---------------------------------------------------------------------------
 
     def send_deadly(self, _: object) -> None:
         """A message that kills every worker that takes it, until it is quarantined."""
-        m = self.kept(self.house.chance.one_of(self.served), b"deadly-%d" % self.house.now_ns)
+        m = self.kept(self.broker.chance.one_of(self.served), b"deadly-%d" % self.broker.now_ns)
         m.flags |= GUARANTEED
         m.retries_left = DEADLY_RETRIES
-        self.house.core.submit(m)
+        self.broker.core.submit(m)
         self.work.deadly.add(m.number)
 
     def send_long(self, _: object) -> None:
@@ -98,9 +98,9 @@ class Troubles:
 
     def send_far(self, _: object) -> None:
         """A message that is due only after the end of the run."""
-        m = self.kept(self.house.chance.one_of(self.served), b"far-%d" % self.house.now_ns)
-        m.due_ns = self.house.end_ns + DAY_NS
-        self.house.core.submit(m)
+        m = self.kept(self.broker.chance.one_of(self.served), b"far-%d" % self.broker.now_ns)
+        m.due_ns = self.broker.end_ns + DAY_NS
+        self.broker.core.submit(m)
 
     def kept(self, stream: Stream, client_id: bytes) -> Message:
         """A message whose client wants only a confirmation that it is kept."""
@@ -110,7 +110,7 @@ class Troubles:
 
     def visit_quarantine(self, _: object) -> None:
         """The operator retries some quarantined messages, drops some and leaves the rest for later."""
-        core = self.house.core
+        core = self.broker.core
         for m in list(core.state.quarantine.values()):
             self.judged += 1
             if self.judged % 3 == 1:
@@ -122,30 +122,30 @@ class Troubles:
     # -- queues ---------------------------------------------------------------------------------------------------------
 
     def pause(self, _: object) -> None:
-        stream = self.house.chance.one_of(self.served)
-        set_paused(self.house.core, stream.queue, True)
-        self.house.later(self.house.chance.between(60, 1500), self.resume, stream)
+        stream = self.broker.chance.one_of(self.served)
+        set_paused(self.broker.core, stream.queue, True)
+        self.broker.later(self.broker.chance.between(60, 1500), self.resume, stream)
 
     def resume(self, stream: Stream) -> None:
-        set_paused(self.house.core, stream.queue, False)
+        set_paused(self.broker.core, stream.queue, False)
 
     def purge(self, _: object) -> None:
-        purge(self.house.core, UNSERVED.name.encode(), 1 + self.house.chance.below(5))
+        purge(self.broker.core, UNSERVED.name.encode(), 1 + self.broker.chance.below(5))
 
     # -- the broker -----------------------------------------------------------------------------------------------------
 
     def step_clock(self, _: object) -> None:
-        self.house.timers.clock_stepped(int(self.house.chance.between(-30, 30) * SECOND_NS))
+        self.broker.timers.clock_stepped(int(self.broker.chance.between(-30, 30) * SECOND_NS))
 
     def tell_news(self, _: object) -> None:
         """Publish messages and log oddities; their counts become facts a second later."""
-        house = self.house
-        peer = house.chance.one_of(self.clients.everybody).peer
-        for _i in range(1 + house.chance.below(20)):
-            house.core.publish(peer, TOPICS[house.chance.bits(2)], b"news")
-        if house.chance.unit() < 0.2:
-            house.core.note(peer, house.chance.one_of(list(ODDITIES)))
-        house.later(1.0, self.count_news, None)
+        broker = self.broker
+        peer = broker.chance.one_of(self.clients.everybody).peer
+        for _i in range(1 + broker.chance.below(20)):
+            broker.core.publish(peer, TOPICS[broker.chance.bits(2)], b"news")
+        if broker.chance.unit() < 0.2:
+            broker.core.note(peer, broker.chance.one_of(list(ODDITIES)))
+        broker.later(1.0, self.count_news, None)
 
     def count_news(self, _: object) -> None:
-        self.house.timers.sweep(self.house.now_ns, self.house.now_ns)
+        self.broker.timers.sweep(self.broker.now_ns, self.broker.now_ns)

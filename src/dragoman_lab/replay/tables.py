@@ -55,7 +55,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Guest:
+class ReplayedPeer:
     """One client or worker."""
 
     name: str
@@ -86,8 +86,8 @@ def read_message(name: str, row: Mapping[str, Any]) -> Asked:
     )
 
 
-def read_guest(name: str, row: Mapping[str, Any]) -> Guest:
-    return Guest(
+def read_peer(name: str, row: Mapping[str, Any]) -> ReplayedPeer:
+    return ReplayedPeer(
         name=name,
         dialect=row["dialect"],
         identity=as_bytes(row.get("identity", b"")),

@@ -12,7 +12,7 @@ from dragoman_lab.sim.report import run_seed
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Simulate a broker and its guests, once per seed.")
+    parser = argparse.ArgumentParser(description="Simulate a broker and its peers, once per seed.")
     parser.add_argument("--seeds", type=int, default=2000, help="how many seeds")
     parser.add_argument("--first", type=int, default=1, help="the first of them")
     parser.add_argument("--seed", type=int, help="just this one")

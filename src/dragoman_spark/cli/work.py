@@ -42,13 +42,13 @@ def at_work(call: Call, app: str) -> Iterator[Work]:
 
 def facts_are_there(call: Call) -> None:
     """Raise for a lake without facts, before Spark is started."""
-    from dragoman.lake.store import SHELVES, Lake
+    from dragoman.lake.store import TIERS, Lake
     from dragoman_spark.jobs.spark.errors import spark_is_there
     from dragoman_spark.jobs.tables.root import for_arrow
 
     spark_is_there()
     lake = Lake(for_arrow(call.lake))
-    if not any(lake.parts(shelf) for shelf in SHELVES):
+    if not any(lake.parts(tier) for tier in TIERS):
         raise LakeEmpty(call.lake)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
-from dragoman.lake.layout import Gap, Part, Shelf, merged, uncovered
+from dragoman.lake.layout import Gap, Part, Tier, merged, uncovered
 
 # The lsns that are done, of one broker: sorted, both ends included, no range touching the next.
 Ranges = list[tuple[int, int]]
@@ -23,15 +23,15 @@ Ranges = list[tuple[int, int]]
 
 @dataclass(frozen=True, order=True, slots=True)
 class File:
-    """One file of the lake: a part on one of its shelves."""
+    """One file of the lake: a part on one of its tiers."""
 
     part: Part
-    shelf: Shelf
+    tier: Tier
 
     @property
     def path(self) -> str:
         """The path relative to the lake's root."""
-        return self.part.path(self.shelf)
+        return self.part.path(self.tier)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,5 +162,5 @@ class _Walk:
             self._take_next(furthest, last_lsn)
 
 
-def _order(file: File) -> tuple[int, int, Shelf]:
-    return file.part.first_lsn, -file.part.last_lsn, file.shelf
+def _order(file: File) -> tuple[int, int, Tier]:
+    return file.part.first_lsn, -file.part.last_lsn, file.tier

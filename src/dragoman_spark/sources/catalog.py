@@ -47,7 +47,7 @@ class Catalog:
         later schema, is torn, or has other than the number of facts in its name."""
         files = list(files)
         with ThreadPoolExecutor(FOOTERS_AT_ONCE) as pool:
-            spans = list(pool.map(lambda file: self._lake.span(file.part, file.shelf), files))
+            spans = list(pool.map(lambda file: self._lake.span(file.part, file.tier), files))
         return {file: Span(*span) for file, span in zip(files, spans, strict=True) if span is not None}
 
     def takes(self, done: dict[str, Ranges], day: date | None = None) -> list[Take]:
@@ -79,6 +79,6 @@ def lacking(takes: Iterable[Take], done: dict[str, Ranges]) -> list[Gap]:
 
 
 def _within(share: Share, done: Ranges) -> list[Take]:
-    file = File(share.part, share.shelf)
+    file = File(share.part, share.tier)
     spans = [(max(first, share.first_lsn), min(last, share.last_lsn)) for first, last in done]
     return [Take(file, first, last) for first, last in spans if first <= last]

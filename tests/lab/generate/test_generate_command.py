@@ -16,8 +16,8 @@ from dragoman_lab.generate.lake import fill
 from dragoman_lab.generate.plan import Plan
 
 
-def files(root: Path, shelf: str) -> list[Path]:
-    return sorted((root / "facts" / shelf).rglob("*.parquet"))
+def files(root: Path, tier: str) -> list[Path]:
+    return sorted((root / "facts" / tier).rglob("*.parquet"))
 
 
 def test_the_lake_has_every_fact_once_and_in_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,7 +48,7 @@ def run() -> GeneratedRun:
     run = GeneratedRun()
     world = World(PLAN)
     world.run(run.take)
-    run.state = world.house.core.state
+    run.state = world.broker.core.state
     return run
 
 

@@ -6,7 +6,7 @@ import json
 
 from dragoman.dialects.traceparent import leading, without_traceparent
 from dragoman_lab.replay.play.stage import Stage
-from dragoman_lab.replay.tables import Asked, Guest
+from dragoman_lab.replay.tables import Asked, ReplayedPeer
 from dragoman_lab.sim.machine import risp
 from dragoman_lab.sim.machine.net import StillWire, Wire
 from dragoman_lab.sim.peers.ebus import FROM_CLIENT
@@ -19,14 +19,14 @@ class ReplayClient:
     listener = ""
     is_rude = False
 
-    def __init__(self, stage: Stage, guest: Guest) -> None:
-        self.stage, self.guest = stage, guest
-        self.name = guest.name
+    def __init__(self, stage: Stage, peer: ReplayedPeer) -> None:
+        self.stage, self.peer = stage, peer
+        self.name = peer.name
         self.wire: Wire | None = None
 
     def come(self) -> Wire:
         if self.wire is None or not self.wire.is_up:
-            self.wire = StillWire(self.stage, self, self.listener, self.guest.identity, self.guest.socket)
+            self.wire = StillWire(self.stage, self, self.listener, self.peer.identity, self.peer.socket)
             self.stage.settle()
         return self.wire
 

@@ -18,7 +18,7 @@ from dragoman_lab.replay.play import desk
 from dragoman_lab.replay.play.clients import CLIENTS, ReplayClient
 from dragoman_lab.replay.play.stage import Fact, Stage
 from dragoman_lab.replay.play.workers import VALUE, WORKERS, ReplayWorker
-from dragoman_lab.replay.tables import Row, Table, read_guest, read_message, read_queues
+from dragoman_lab.replay.tables import Row, Table, read_message, read_peer, read_queues
 from dragoman_lab.replay.telling import TOLD, Told, tell
 from dragoman_lab.sim.machine.net import StillWire, Wire
 from dragoman_lab.sim.peers.emqp import VERSION
@@ -199,17 +199,17 @@ class Player:
 
     def _client(self, name: str) -> ReplayClient:
         if name not in self._clients:
-            guest = read_guest(name, self._clients_told[name])
-            self._clients[name] = CLIENTS[guest.dialect](self.stage, guest)
+            peer = read_peer(name, self._clients_told[name])
+            self._clients[name] = CLIENTS[peer.dialect](self.stage, peer)
         return self._clients[name]
 
     # -- workers --------------------------------------------------------------------------------------------------------
 
     def on_joins(self, who: str) -> None:
         self._must_run()
-        guest = read_guest(who, self._workers_told[who])
+        peer = read_peer(who, self._workers_told[who])
         self.notes.coming = who
-        self._workers[who] = worker = WORKERS[guest.dialect](self.stage, guest)
+        self._workers[who] = worker = WORKERS[peer.dialect](self.stage, peer)
         worker.come()
         if who not in self.notes.worker_numbers:
             raise Stumble("it was not taken on")
@@ -303,7 +303,7 @@ class Player:
         else:
             key = self._key_from_before(worker, message)
         if not verb(key):
-            raise Stumble(f"{worker.guest.dialect} has no word for it")
+            raise Stumble(f"{worker.peer.dialect} has no word for it")
 
     def _key_from_before(self, worker: ReplayWorker, message: str) -> bytes:
         """The key of a message that a worker got on an earlier connection: it counted as lost and came back with a reply."""

@@ -12,7 +12,7 @@ import json
 from dragoman.model.units import SECOND_NS
 from dragoman.runtime.config import Config
 from dragoman_lab.replay.play.stage import Stage
-from dragoman_lab.replay.tables import Guest
+from dragoman_lab.replay.tables import ReplayedPeer
 from dragoman_lab.sim.machine import risp
 from dragoman_lab.sim.machine.net import StillWire, Wire
 from dragoman_lab.sim.peers.ebus import FROM_WORKER
@@ -32,10 +32,10 @@ class ReplayWorker:
     is_gated = False
     minds_stale = False  # a message taken from it occupies a slot until it replies
 
-    def __init__(self, stage: Stage, guest: Guest) -> None:
-        self.stage, self.guest = stage, guest
-        self.name = guest.name
-        self.queues = guest.queues
+    def __init__(self, stage: Stage, peer: ReplayedPeer) -> None:
+        self.stage, self.peer = stage, peer
+        self.name = peer.name
+        self.queues = peer.queues
         self.wire: Wire | None = None
         self.arrivals: list[bytes] = []  # messages it was given, in order, by the keys that its replies need
         self.is_silent = False
@@ -46,7 +46,7 @@ class ReplayWorker:
     # -- its connection -------------------------------------------------------------------------------------------------
 
     def come(self) -> None:
-        self.wire = StillWire(self.stage, self, self.listener, self.guest.identity)
+        self.wire = StillWire(self.stage, self, self.listener, self.peer.identity)
         session = self.wire.connection.session
         if session is not None:
             session.is_blocked = self.is_gated
@@ -164,7 +164,7 @@ class EmqpWorker(ReplayWorker):
 
     def arrive(self) -> None:
         queues = json.dumps([[weight, queue.decode()] for queue, weight in self.queues.items()]).encode()
-        more = [] if self.guest.shape == "original" else [b"bytes"]
+        more = [] if self.peer.shape == "original" else [b"bytes"]
         self._say(b"INFORM", b"in", queues, b"worker", *more)
 
     def beat(self) -> None:
@@ -196,7 +196,7 @@ class Scale0Worker(ReplayWorker):
     listener = "scale0.worker"
 
     def beat_s(self, config: Config) -> float:
-        return self.guest.heartbeat_s or config.dialects["scale0"].heartbeat_s
+        return self.peer.heartbeat_s or config.dialects["scale0"].heartbeat_s
 
     def arrive(self) -> None:
         self._ping()
@@ -217,8 +217,8 @@ class Scale0Worker(ReplayWorker):
 
     def _ping(self) -> None:
         header: dict[str, object] = {"services": [queue.decode() for queue in self.queues]}
-        if self.guest.heartbeat_s:
-            header["heartbeat_interval"] = self.guest.heartbeat_s
+        if self.peer.heartbeat_s:
+            header["heartbeat_interval"] = self.peer.heartbeat_s
         if not self.wants_one:
             header["busy"] = True
         self._say(b"PING", header)
@@ -251,12 +251,12 @@ class PingpongWorker(ReplayWorker):
 
     def answer(self, key: bytes) -> bool:
         self._answered = len(self.arrivals)
-        if self.guest.shape == "json":
+        if self.peer.shape == "json":
             return self.send([b'{"status":"SUCCESS","token":"%s","result":"replayed"}' % key])
         return self.send([b"", b"replayed"])
 
     def fail(self, key: bytes) -> bool:
-        if self.guest.shape != "json":
+        if self.peer.shape != "json":
             return False
         self._answered = len(self.arrivals)
         return self.send([b'{"status":"ERROR","token":"%s","msg":"replayed"}' % key])
@@ -270,7 +270,7 @@ class PingpongWorker(ReplayWorker):
             self.given(b"")
 
     def _word(self, word: bytes) -> None:
-        self.send([b'{"status":"%s"}' % word] if self.guest.shape == "json" else [b"", word])
+        self.send([b'{"status":"%s"}' % word] if self.peer.shape == "json" else [b"", word])
 
 
 class EbusWorker(ReplayWorker):
@@ -284,7 +284,7 @@ class EbusWorker(ReplayWorker):
 
     def arrive(self) -> None:
         first, *more = self.queues
-        self._say(b"READY", b"null", first, b"%d" % self.guest.slots, *more)
+        self._say(b"READY", b"null", first, b"%d" % self.peer.slots, *more)
 
     def beat(self) -> None:
         self._say(b"HEARTBEAT")
@@ -319,7 +319,7 @@ class RqWorker(ReplayWorker):
     def arrive(self) -> None:
         self._noreply: set[bytes] = set()
         for queue, rank in self.queues.items():
-            self._say(risp.queue(queue), risp.most(self.guest.slots), risp.priority(rank), risp.CONSUME)
+            self._say(risp.queue(queue), risp.most(self.peer.slots), risp.priority(rank), risp.CONSUME)
 
     def make_room(self, stale: list[bytes]) -> None:
         if stale:

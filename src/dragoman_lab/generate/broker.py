@@ -19,7 +19,7 @@ from dragoman_lab.generate.plan import Plan
 Act = Callable[[Any], None]
 
 
-class House:
+class GeneratedBroker:
     """The state that all parts of a world share. Random values are drawn in the order of events, so the same seed gives the same run."""
 
     def __init__(self, plan: Plan) -> None:
@@ -31,7 +31,7 @@ class House:
         self.now_ns = plan.start_ns
         self.end_ns = plan.start_ns + plan.span_ns
         self.facts = 0  # already in blocks
-        self.sent = 0  # messages sent by the tides' rates
+        self.sent = 0  # messages sent by the rate_curves' rates
         self.boot_no = 0
         self.agenda: list[tuple[int, int, Act, Any]] = []
         self._count = 0
