@@ -145,9 +145,9 @@ def fast_beats(broker: RunningBroker, log: Path, *options: str) -> Iterator[Prog
     """A worker program that beats every 0.1 s."""
     code = (
         "import sys, msgspec\n"
-        "from dragoman.client.worker import program, settings\n"
+        "from dragoman.client.worker import WorkerSettings, program\n"
         "processes = int(sys.argv[1])\n"
-        "sys.exit(program.run('tests.client.jobs:app', settings.WorkerSettings(processes=processes, heartbeat_s=0.1)))"
+        "sys.exit(program.run('tests.client.jobs:app', WorkerSettings(processes=processes, heartbeat_s=0.1)))"
     )
     environ = {**os.environ, "SHOP_BROKER": broker.url}
     with log.open("wb") as out:
