@@ -67,7 +67,7 @@ class Disk:
     def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
         """Write all parts one after the other, continuing after a short write."""
         for first in range(0, len(parts), _PARTS_MAX):
-            some = parts[first : first + _PARTS_MAX]
+            some = parts if len(parts) <= _PARTS_MAX else parts[first : first + _PARTS_MAX]
             size, done = sum(map(len, some)), os.pwritev(fd, some, offset)
             if done < size:
                 rest = memoryview(b"".join(some))[done:]

@@ -131,35 +131,38 @@ class Broker:
         if self._is_stopped:
             return
         self._is_awake = False
-        roster = self.core.roster
+        roster, outboxes = self.core.roster, self.outboxes
         if roster.has_more():
             self.watchdog.run("what was broken off", roster.go_on)
-        if self.outboxes.behind:
-            self.watchdog.run("what was put off", self.outboxes.catch_up)
+        if outboxes.behind:
+            self.watchdog.run("what was put off", outboxes.catch_up)
         self._commit()
         if self._resting:
             resting, self._resting = self._resting, []
             for connection in resting:
                 connection.go_on()
-        if self.outboxes.stop_requested:
-            self.outboxes.stop_requested = False
+        if outboxes.stop_requested:
+            outboxes.stop_requested = False
             self.on_stop()
         self.watchdog.end_turn()
-        if roster.has_more() or self.outboxes.behind:
+        if roster.has_more() or outboxes.behind:
             self.wake()
 
     def _commit(self) -> None:
+        outboxes = self.outboxes
         found = self.committer.commit()
         if found == KEPT:
-            self.outboxes.send_all()
-            self._end_finished()
-            _tell(self._waiters)
-            if self.outboxes.full:
+            outboxes.send_all()
+            if outboxes.finished:
+                self._end_finished()
+            if self._waiters:
+                _tell(self._waiters)
+            if outboxes.full:
                 self._release_full()
         else:
-            self.outboxes.send_free()
+            outboxes.send_free()
             if found == STARTED:
-                self._batch += self.outboxes.take_batch()
+                self._batch += outboxes.take_batch()
                 self._batch_waiters += self._waiters
                 self._waiters.clear()
         if self.core.refusing == TAKEN and not (self.committer.trouble is None and self.journal.accepts_new_work):
