@@ -36,7 +36,7 @@ SESSIONS := --numprocesses 2 --dist worksteal -o faulthandler_timeout=0
 # The broker itself: what `make quick` runs.
 QUICK := $(addprefix tests/,model wire dialects core journal runtime)
 # What plain Python runs again: the compiled packages and what drives them hardest. The rest is interpreted in both builds.
-PURE := $(QUICK) $(addprefix tests/,client crossings fuzz lab test_layout.py)
+PURE := $(QUICK) $(addprefix tests/,client crossings fuzz lab otel/test_tracer.py test_layout.py)
 # pytest ends with 5 where ARGS picks no test of a run: the other run may have some.
 NONE := [ $$? -eq 5 ]
 

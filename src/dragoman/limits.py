@@ -202,8 +202,13 @@ CARRY_STEP_COUNT: Final = 1000
 CARRY_STEP_SIZE: Final = 2 * 1024 * 1024
 # Open messages visited per sweep, to find the segments in use or the records to carry: 3 to 7 ms on a busy machine.
 LIVE_STEP_COUNT: Final = 30_000
-# Waiting messages that a start reads from disk, because a client may send them again: about a second.
-EXPIRING_READ_MAX: Final = 100_000
+# Bytes of an unfinished message of a dialect outside the package, unless it asks for more: 16 pieces of a read, some milliseconds.
+PLAIN_UNFINISHED_SIZE_MAX: Final = 1024 * 1024
+# Waiting messages that a start reads from disk, because a client may send them again, and the bytes of records that it reads for them: a
+# second or two. They are looked for in steps of so many messages.
+EXPIRING_MAX: Final = 100_000
+EXPIRING_READ_SIZE: Final = 256 * 1024 * 1024
+EXPIRING_STEP: Final = 10_000
 # The journal may grow to this many times its maximum while the lake has not copied its facts; then the oldest are deleted anyway.
 LAKE_PATIENCE: Final = 2
 # On a full disk the lake has this long to copy facts before they are deleted; new work is refused meanwhile.

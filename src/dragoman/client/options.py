@@ -26,7 +26,7 @@ class Options:
     delay_s: float = 0.0  # run not before this many seconds from now
     expires_s: float | None = None  # do not run after this many seconds
     dedupe: str | Callable[..., str] | None = None  # the broker accepts the same key once within its dedupe window
-    guarantee: bool = False  # not settled until it succeeds
+    guarantee: bool = False  # a failure or a timeout does not settle it
     once: bool = False  # an `ask` carries its id as dedupe key, too: sent again, it is still accepted once
     repeatable: bool = False  # an `ask` whose answer was lost with a connection is sent again: it may run twice
     wait_s: float | None = None  # how long the caller waits; None: the App's value

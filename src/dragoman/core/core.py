@@ -28,7 +28,7 @@ from dragoman.core.state.state import State
 from dragoman.core.storage.kept import BeginLoad, Kept, Look, ReadRecord
 from dragoman.core.tallies import Tallies
 from dragoman.core.topics import Topics
-from dragoman.limits import EXPIRING_READ_MAX, HEADERS_SIZE_MAX, ID_SIZE_MAX, NOTES_MAX, QUEUES_LISTED_MAX
+from dragoman.limits import HEADERS_SIZE_MAX, ID_SIZE_MAX, NOTES_MAX, QUEUES_LISTED_MAX
 from dragoman.limits import SCHEDULES_MAX as SCHEDULES_COUNT_MAX
 from dragoman.model import words
 from dragoman.model.exchange import Exchange, QueueCount
@@ -172,7 +172,7 @@ class Core(Exchange):
         return message.body
 
     def open_messages(self, dialect: int) -> list[Message]:
-        found = {m.number: m for m in peek_expiring(self.state, EXPIRING_READ_MAX) if m.dialect == dialect}
+        found = {m.number: m for m in peek_expiring(self.state, dialect)}
         found.update({m.number: m for m in self.state.messages.values() if m.dialect == dialect})
         return [found[number] for number in sorted(found)]
 

@@ -11,7 +11,7 @@
 
 Every message is in exactly one state; an id that is not known is reported as "unknown", never as pending. A waiting message may be
 answered: the reply of an earlier holder counts (the first answer wins). A QUARANTINED message is open: its body is kept until the
-operator requeues or drops it. Every change of state goes through this table.
+operator requeues or drops it. Every decision to change a state goes through this table; a replayed close takes the outcome from its fact.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MOVE_NAMES: Final = ["lease", "release", "answer", "reject", "expire", "cancel",
 
 NO: Final = -1
 
-# Every legal move of a message; nothing else moves one.
+# Every legal move of a message; no command makes another.
 NEXT: Final[list[int]] = [
     # LEASE  RELEASE  ANSWER  REJECT    EXPIRE   CANCEL     QUARANTINE   REQUEUE
     LEASED,  NO,      DONE,   REJECTED, EXPIRED, CANCELLED, QUARANTINED, NO,       # WAITING

@@ -1,4 +1,5 @@
-"""What a dialect states about itself. Broker, SDK, web page, command line and simulator know a dialect by its description alone.
+"""What a dialect states about itself. Broker, SDK, web page, command line and simulator know a dialect by its description; what it
+can do beyond that (links to other controllers, trace contexts) is named where it is done.
 
 A dialect is a folder. Its module `description` is imported by every program, so it imports little; the others are imported by those
 programs that need them:

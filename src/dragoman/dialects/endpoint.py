@@ -36,7 +36,7 @@ ENVELOPE_SIZE: Final = 1024  # the most bytes that a dialect adds to a body
 class CallOptions:
     """The options of a call, common to all dialects.
 
-    dialects/crossing.py declares which ones each dialect has; the SDK refuses the others before it creates this object.
+    The description of each dialect declares which ones it has; the SDK refuses the others before it creates this object.
     """
 
     def __init__(self, queue: bytes) -> None:

@@ -126,7 +126,13 @@ FEATURES: Final = [
     Feature(PREFIXES, "prefixes", False, "receiving every topic that begins alike", ""),
     Feature(QUEUES, "queues", False, "more queues than one", ""),
     Feature(ONCE, "once", False, "sent again after a lost connection it still runs once", ""),
-    Feature(GUARANTEE, "guarantee", False, "not settled before a success, however many tries that takes", ""),
+    Feature(
+        GUARANTEE,
+        "guarantee",
+        False,
+        "a failure or a timeout does not settle it: it is tried again, then quarantined",
+        "",
+    ),
     Feature(
         TRACE,
         "trace",

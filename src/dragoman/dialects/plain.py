@@ -14,6 +14,7 @@ from mypy_extensions import mypyc_attr
 from dragoman.dialects.contract import Dialect
 from dragoman.dialects.session import Outboxes, Session, address_of
 from dragoman.errors import MessageTooLarge, PeerError
+from dragoman.limits import PLAIN_UNFINISHED_SIZE_MAX
 from dragoman.model.message import Message
 from dragoman.wire import first_bytes
 
@@ -29,10 +30,12 @@ class PlainDialect(Dialect):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class SessionHandler:
-    """One connection in a dialect. The core calls it back as `Peer` describes; what a dialect does not use may be left out."""
+    """One connection in a dialect. The core calls these methods as `Peer` describes; those that a dialect does not use may be left out."""
 
     def __init__(self, session: PlainSession) -> None:
         self.session = session
+        # The most bytes of an unfinished message: `receive` gets all of it with each piece, so its cost grows with the square.
+        self.unfinished_max: int = PLAIN_UNFINISHED_SIZE_MAX
 
     def start(self) -> None:
         """The connection is established."""
@@ -111,8 +114,9 @@ class PlainSession(Session):
         rest = self.handler.receive(data)
         is_another = len(rest) < len(data)
         self.rest = rest
-        if len(rest) > self.outboxes.message_size_max:
-            raise MessageTooLarge(len(rest), self.outboxes.message_size_max)
+        size_max = min(self.handler.unfinished_max, self.outboxes.message_size_max)
+        if len(rest) > size_max:
+            raise MessageTooLarge(len(rest), size_max)
         if len(rest) != self.unfinished_size:
             self.note_unfinished(len(rest), is_another, len(rest) > 0)
 

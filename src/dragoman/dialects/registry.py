@@ -27,6 +27,26 @@ MODULES: Final = [
     "dragoman.dialects.rq.description",
 ]
 FURTHER: Final = "DRAGOMAN_DIALECTS"
+# Sections and listeners of the settings that are no dialect's, and the name for messages that the broker itself makes.
+RESERVED: Final = frozenset(
+    [
+        "data",
+        "drain",
+        "http",
+        "internal",
+        "journal",
+        "lake",
+        "limits",
+        "listen",
+        "log",
+        "otel",
+        "queues",
+        "schedules",
+        "security",
+        "web",
+        "workers",
+    ]
+)
 
 DESCRIPTIONS: Final[list[DialectDescription]] = []
 DIALECTS_BY_NAME: Final[dict[str, DialectDescription]] = {}
@@ -38,14 +58,18 @@ def register(description: DialectDescription) -> None:
     name = description.name
     if name in DIALECTS_BY_NAME:
         raise ValueError(f"there are two dialects named {name}")
-    name_dialect(description.number, name)
+    if name in RESERVED:
+        raise ValueError(f"{name} is the name of something else in the settings")
+    listeners = dict(LISTENERS_BY_NAME)
     for listener in description.listeners:
         if not 0 < listener.number < ANONYMOUS or listener.name.partition(".")[0] != name:
             raise ValueError(f"{name} cannot have a listener {listener.name} with the number {listener.number}")
-        for other in LISTENERS_BY_NAME.values():
+        for other in listeners.values():
             if listener.number == other.number or listener.name == other.name:
                 raise ValueError(f"the listeners {listener.name} and {other.name} have the same name or number")
-        LISTENERS_BY_NAME[listener.name] = listener
+        listeners[listener.name] = listener
+    name_dialect(description.number, name)
+    LISTENERS_BY_NAME.update(listeners)
     DIALECTS_BY_NAME[name] = description
     DESCRIPTIONS.append(description)
 

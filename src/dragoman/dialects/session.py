@@ -394,7 +394,7 @@ class ZmtpSession(Session):
         """Process the messages in order, up to an expensive one or MESSAGES_PER_TURN."""
         for at, frames in enumerate(messages):
             self.on_message(frames)
-            if self.had_enough or at == limits.MESSAGES_PER_TURN:
+            if self.had_enough or at + 1 == limits.MESSAGES_PER_TURN:
                 self.had_enough = False
                 self.waiting = messages[at + 1 :]
                 return

@@ -131,7 +131,7 @@ class Journal:
 
     @property
     def uncommitted_size(self) -> int:
-        """Bytes appended and not yet synced; the runtime pauses clients above `limits.UNCOMMITTED_SIZE_MAX`."""
+        """Bytes appended and not yet synced; the runtime pauses clients above `limits.uncommitted_max` of the settings."""
         return self._writer.held.size if self._writer is not None else 0
 
     @property

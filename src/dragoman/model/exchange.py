@@ -55,7 +55,7 @@ class Exchange:
 
     def open_messages(self, dialect: int) -> list[Message]:
         """The open messages that came from clients of a dialect, oldest first. Those on disk only are read, for which they must expire: copies
-        without body, of the newest EXPIRING_READ_MAX at most. For the start of the broker."""
+        without body, of the newest EXPIRING_MAX at most. For the start of the broker."""
         raise NotImplementedError
 
     def readdress(self, message: Message, client: Peer) -> None:

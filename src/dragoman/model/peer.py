@@ -1,7 +1,7 @@
 """A peer: one connection and its roles (client, worker, subscriber), as the core sees it.
 
 The core decides and calls the methods of `Peer`; a dialect implements each in its own protocol. These methods never block, never fail
-and never call back into the core: they only write to the peer's outbox.
+and decide nothing: they write to the peer's outbox, and at most note an event or read a body.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Serving:
         )
         self.is_idle: bool = False  # it is in an idle line of the queue
         self.is_active: bool = True  # False once the claim ended
-        self.last_turn: int = 0  # the worker's turn (`Peer.turn`) in which it was last served
+        self.last_turn: int = 0  # the worker's turn (`WorkerState.turn`) in which it was last served
         self.passed_over: int = 0  # turns lost to other queues while messages waited here; -1: none of them fits
 
     def takes(self) -> bool:

@@ -27,7 +27,7 @@ ROW_SIZE: Final = DIALECTS_MAX + 1
 REPLY_WANTED: Final = 1  # the worker's answer is sent to the client
 HANDOVER_WANTED: Final = 2  # the client is notified when a worker has the message
 KEPT_WANTED: Final = 4  # the client is notified when the message is kept at the configured durability
-GUARANTEED: Final = 8  # not settled before a success: failures and timeouts are retried
+GUARANTEED: Final = 8  # failures and timeouts do not settle it: they are retried, then it is quarantined
 NO_HASTE: Final = 16  # of a schedule: the first run is at the first due instant, not at once
 KEEP_SAME: Final = 32  # of a schedule: declaring it again changes nothing, so programs may do so at each start
 # It expires while leased, too. With HANDOVER_WANTED, only until its client was notified of the hand-over.

@@ -6,6 +6,8 @@ import pytest
 
 from dragoman.core.operator import set_draining, set_paused
 from dragoman.core.settings import CoreSettings
+from dragoman.core.state.forgetting import on_queue_forgotten
+from dragoman.core.state.queue import Queue
 from dragoman.core.storage.snapshot import encode
 from dragoman.limits import QUEUE_NO_MAX, QUEUES_MAX
 from dragoman.model.units import SECOND_NS
@@ -204,3 +206,16 @@ def test_room_under_the_limit_comes_back_with_a_hundred_thousand_names() -> None
     assert core.state.queues[b"one-more"].number == QUEUES_MAX + 1
     assert core.lookup(kept) is not None
     assert set(replayed(broker).state.queues) == {b"job-7", b"one-more"}
+
+
+def test_a_queue_is_found_by_its_name_whatever_it_is_called_and_whatever_was_forgotten() -> None:
+    state = InMemoryBroker().core.state
+    empty = Queue(1, b"")
+    other = Queue(2, b"other")
+    for queue in (empty, other):
+        state.queues[queue.name] = state.queues_by_no[queue.number] = queue
+    assert state.queue_named(b"") is empty
+    assert state.queue_named(b"other") is other
+    on_queue_forgotten(state, other)
+    assert state.queue_named(b"other") is None
+    assert state.queue_named(b"") is empty

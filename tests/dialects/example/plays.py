@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from dragoman.client.worker import WorkerSettings
 from dragoman.dialects.description import DialectDescription, ListenerDescription
 from dragoman.dialects.registry import DESCRIPTIONS, register
 from dragoman.errors import NotInDialect
+from dragoman.limits import PLAIN_UNFINISHED_SIZE_MAX
+from dragoman.model.words import DIALECT_NAMES
 from dragoman.testing.broker import RunningBroker, running_worker
 from dragoman_lab.sim.report import run_seed
 from tests.client import errands
@@ -76,6 +78,11 @@ def by_hand(data: Path) -> None:
             assert file.readline() == b"OK %s good\n" % number
             file.write(b"NONSENSE\n")
             assert file.read() == b""
+        with socket.create_connection(place, 10) as endless:
+            with suppress(ConnectionError):
+                endless.sendall(b"PUT mail " + b"x" * (2 * PLAIN_UNFINISHED_SIZE_MAX))
+            with suppress(ConnectionError):
+                assert endless.makefile("rb").read() == b"HELLO\n", "it was cut off"
         with socket.create_connection(place, 10) as browser:
             browser.sendall(b"GET / HTTP/1.1\r\n\r\n")
             assert b"HTTP is not spoken" in browser.makefile("rb").read()
@@ -174,10 +181,11 @@ def command_line(data: Path) -> None:
 def clash(what: str) -> None:
     number = DESCRIPTIONS[0].number if what == "number" else 21
     listener_no = DESCRIPTIONS[0].listeners[0].number if what == "listener" else 101
-    name = DESCRIPTIONS[0].name if what == "name" else "other"
+    name = {"name": DESCRIPTIONS[0].name, "reserved": "journal"}.get(what, "other")
     listeners = [ListenerDescription(f"{name}.client", listener_no, 7071, "")]
-    with pytest.raises(ValueError, match=r"same|two|cannot"):
+    with pytest.raises(ValueError, match=r"same|two|cannot|something else"):
         register(DialectDescription(name, number, "", listeners, [], []))
+    assert "other" not in DIALECT_NAMES, "nothing of it stays"
 
 
 PLAYS: dict[str, Callable[..., None]] = {

@@ -106,6 +106,6 @@ def test_a_name_that_leads_nowhere_is_told_to_the_operator() -> None:
     assert "from environment variable DRAGOMAN_DIALECTS" in done.stderr
 
 
-@pytest.mark.parametrize("clash", ["number", "listener", "name"])
+@pytest.mark.parametrize("clash", ["number", "listener", "name", "reserved"])
 def test_a_description_that_contradicts_another_is_refused(clash: str) -> None:
     play("clash", clash)

@@ -475,6 +475,28 @@ def test_a_rid_sent_again_after_a_restart_runs_once_also_where_its_request_is_on
     assert outcomes == {b"%d" % rid: b"done data %d" % rid for rid in range(3)}
 
 
+def test_newer_messages_of_another_dialect_that_expire_do_not_hide_requests_on_disk_only() -> None:
+    requests: list[Step] = [
+        ("send", "client", b"", b"EBC01", b"REQ", b"mail", b"%d" % rid, b"data", b"20000") for rid in range(3)
+    ]
+    others: list[Step] = [
+        ("send", "other", b"", VERSION, b"REQUEST", b"o%d" % n, b"mail", b"expires:100", b"{}") for n in range(5)
+    ]
+    steps: list[Step] = [
+        ("connect", "client", "ebus.client", b"c0"),
+        *requests,
+        ("connect", "other", "emqp.client", b"o"),
+        *others,
+        ("kill",),
+        ("start",),
+        ("connect", "client", "ebus.client", b"c0"),
+        *requests,
+        ("wait", 0.1),
+    ]
+    scene = play(steps, {"queues.head_max": 1})
+    assert [fact["dialect"] for fact in scene.facts("accepted")] == ["ebus"] * 3 + ["emqp"] * 5
+
+
 def test_an_outcome_of_a_request_on_disk_only_waits_for_its_client_after_a_restart() -> None:
     steps: list[Step] = [
         ("connect", "client", "ebus.client", b"c0"),

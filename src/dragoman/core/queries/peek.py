@@ -7,6 +7,7 @@ from array import array
 from dragoman.core.state.state import State
 from dragoman.core.state.tail import id_hash
 from dragoman.core.storage.kept import find_row
+from dragoman.limits import EXPIRING_MAX, EXPIRING_READ_SIZE, EXPIRING_STEP
 from dragoman.model.facts.fields import body_at, body_end
 from dragoman.model.facts.records import carried_at
 from dragoman.model.message import Message
@@ -32,8 +33,9 @@ def peek_by_id(state: State, client_id: bytes) -> Message | None:
     return None
 
 
-def peek_expiring(state: State, most: int) -> list[Message]:
-    """The messages on disk only that expire, `most` of them at most: the newest. A damaged one is left out."""
+def peek_expiring(state: State, dialect: int) -> list[Message]:
+    """The messages of a dialect on disk only that expire, the newest first: EXPIRING_MAX of them at most, within EXPIRING_READ_SIZE bytes of
+    records, because only the record says which dialect it is of. A damaged one is left out."""
     numbers: array[int] = array("q")
     for queue in state.queues.values():
         for lane in queue.lanes:
@@ -42,18 +44,28 @@ def peek_expiring(state: State, most: int) -> list[Message]:
                 for at in range(tail.head, len(tail.numbers)):
                     if tail.numbers[at] > 0 and tail.expires[at] > 0:
                         numbers.append(tail.numbers[at])
-    first_no = sorted(numbers)[-most] if len(numbers) > most else 0
+    newest = sorted(numbers, reverse=True)
+    effort_max = state.kept.effort + EXPIRING_READ_SIZE
     found: list[Message] = []
+    for begin in range(0, len(newest), EXPIRING_STEP):
+        if len(found) >= EXPIRING_MAX or state.kept.effort > effort_max:
+            break
+        add_expiring(state, dialect, newest[min(begin + EXPIRING_STEP, len(newest)) - 1], newest[begin], found)
+    return found
+
+
+def add_expiring(state: State, dialect: int, first_no: int, last_no: int, found: list[Message]) -> None:
     for queue in state.queues.values():
         for lane in queue.lanes:
             for line in lane.lines.values():
                 tail = line.tail
                 for at in range(tail.after(first_no - 1), len(tail.numbers)):
+                    if tail.numbers[at] > last_no:
+                        break
                     if tail.numbers[at] > 0 and tail.expires[at] > 0:
                         m = state.kept.read_row(queue, lane, line, at, False)
-                        if not m.is_bare:
+                        if not m.is_bare and m.dialect == dialect:
                             found.append(m)
-    return found
 
 
 def peek_body(state: State, m: Message, most: int) -> bytes:

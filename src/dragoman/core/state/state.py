@@ -78,8 +78,9 @@ class State:
         return queue
 
     def queue_named(self, name: bytes) -> Queue | None:
-        if name is self.recent_name or name == self.recent_name:
-            return self.recent_named
+        queue = self.recent_named
+        if queue is not None and (name is self.recent_name or name == self.recent_name):
+            return queue
         queue = self.queues.get(name)
         if queue is not None:
             self.recent_named = queue

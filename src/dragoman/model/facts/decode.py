@@ -219,7 +219,8 @@ def decode_quarantined(number: int, reason: int, text: bytes) -> dict[str, objec
         fact["leased_ns"] = numbers[layout.QUARANTINED_LEASED_NS]
         fact["queue_no"] = numbers[layout.QUARANTINED_QUEUE_NO]
         fact["dialect"] = word(DIALECT_NAMES, numbers[layout.QUARANTINED_DIALECT])
-        fact["worker_dialect"] = word(DIALECT_NAMES, numbers[layout.QUARANTINED_WORKER_DIALECT])
+        if numbers[layout.QUARANTINED_WORKER_DIALECT] != layout.NO_DIALECT:
+            fact["worker_dialect"] = word(DIALECT_NAMES, numbers[layout.QUARANTINED_WORKER_DIALECT])
     if reason == DAMAGED:
         fact["damage"] = shown(fields.quarantined_damage(text))
     return fact

@@ -119,7 +119,7 @@ class LimitsConfig:
     uncommitted_max: int = setting(
         limits.UNCOMMITTED_SIZE_MAX,
         kinds.size(2**10),
-        "Bytes of facts not yet committed. Above it client sockets are not read; workers that hold jobs still are.",
+        "Bytes of facts not yet committed. Above it client sockets are not read; workers still are.",
         reloadable=True,
     )
     queue_messages_max: int = setting(

@@ -1,4 +1,4 @@
-"""An independent reading of the facts, without the broker's code: which fact may follow which, and what is open at the end."""
+"""An independent reading of the facts, without the core's code: which fact may follow which, and what is open at the end."""
 
 from __future__ import annotations
 

@@ -43,10 +43,12 @@ def _in(column: str, numbers: Iterable[int]) -> str:
 
 
 def _unknown(column: str, numbers: Iterable[int]) -> str:
-    """A condition for unknown numbers. Known numbers are consecutive, so two comparisons suffice; null is not unknown."""
+    """A condition for unknown numbers; null is not unknown. Two comparisons suffice where known numbers are consecutive: all but those of
+    dialects outside the package."""
     known = sorted(numbers)
-    assert known == list(range(known[0], known[-1] + 1)), f"{column} has a hole in its numbers"
-    return f"{column} not between {known[0]} and {known[-1]}"
+    if known == list(range(known[0], known[-1] + 1)):
+        return f"{column} not between {known[0]} and {known[-1]}"
+    return f"not ({_in(column, known)})"
 
 
 def _lacks(kinds: tuple[int, ...], *columns: str) -> str:
