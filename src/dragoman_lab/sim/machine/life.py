@@ -131,7 +131,8 @@ class Life:
     def work(self) -> int:
         """Units of work so far: facts made, disk operations, pieces of 64 KiB read and written."""
         disk = self.world.disk
-        return self.world.chronicle.next_lsn + self.core.log.count + disk.operations + disk.moved_size // PIECE_SIZE
+        facts = self.world.chronicle.next_lsn + self.broker.committer.stuck_count + self.core.log.count
+        return facts + disk.operations + disk.moved_size // PIECE_SIZE
 
     @property
     def is_settled(self) -> bool:
