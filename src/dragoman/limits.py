@@ -202,6 +202,8 @@ CARRY_STEP_COUNT: Final = 1000
 CARRY_STEP_SIZE: Final = 2 * 1024 * 1024
 # Open messages visited per sweep, to find the segments in use or the records to carry: 3 to 7 ms on a busy machine.
 LIVE_STEP_COUNT: Final = 30_000
+# Blocks of memory from this size on are returned to the system when they are freed; below it, getting the pages again would cost too much.
+LARGE_BLOCK_SIZE: Final = 256 * 1024
 # Bytes of an unfinished message of a dialect outside the package, unless it asks for more: 16 pieces of a read, some milliseconds.
 PLAIN_UNFINISHED_SIZE_MAX: Final = 1024 * 1024
 # Waiting messages that a start reads from disk, because a client may send them again, and the bytes of records that it reads for them: a

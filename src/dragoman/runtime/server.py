@@ -31,7 +31,7 @@ from dragoman.runtime.links.rq_links import RqLinks
 from dragoman.runtime.links.scale0_watch import Scale0File, Scale0Fleet
 from dragoman.runtime.process import logs
 from dragoman.runtime.process.home import Home
-from dragoman.runtime.process.machine import bind
+from dragoman.runtime.process.machine import bind, map_large_blocks
 from dragoman.runtime.recovery import begin_boot, open_journal, recover
 from dragoman.runtime.settings import apply_core, journal_settings
 from dragoman.runtime.upkeep import Upkeep
@@ -53,6 +53,7 @@ def run(config: Config, reload: Callable[[], Config] | None = None) -> int:
     logs.configure(config)
     home = Home(config.data)
     home.enter()
+    map_large_blocks()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             server = Server(config, home, reload)

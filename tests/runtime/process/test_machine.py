@@ -90,3 +90,23 @@ def test_memory_freed_between_objects_that_live_on_goes_back_to_the_system() -> 
     before, after = map(int, ran.stdout.split())
     assert before > 150_000_000
     assert after < 80_000_000
+
+
+RSS_OF_FREED = """
+from dragoman.runtime.process.machine import map_large_blocks, resident_size
+{call}
+freed = bytearray(b"z") * (30 << 20)
+del freed
+large, small = [], []
+for _ in range(200):
+    large.append(bytearray(b"x") * (1 << 20))
+    small.append(bytes(5000))
+large.clear()
+print(resident_size())
+"""
+
+
+def test_large_blocks_are_returned_to_the_system_when_they_are_freed() -> None:
+    command = [sys.executable, "-c", RSS_OF_FREED.format(call="map_large_blocks()")]
+    left_size = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert left_size < 100 << 20, "200 MiB were freed, between small blocks that are still used"

@@ -7,10 +7,13 @@ import os
 import socket
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
+from typing import Final
 
+from dragoman.limits import LARGE_BLOCK_SIZE
 from dragoman.runtime.config import Listener
 
 ROOT = Path("/")
+M_MMAP_THRESHOLD: Final = -3  # malloc.h
 
 
 def memory_size(root: Path = ROOT) -> int:
@@ -22,6 +25,14 @@ def memory_size(root: Path = ROOT) -> int:
 def resident_size() -> int:
     fields = Path("/proc/self/statm").read_text().split()
     return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def map_large_blocks() -> None:
+    """Have the C library map every block from LARGE_BLOCK_SIZE on by itself, so that freeing it returns it to the system. Left alone, glibc
+    raises this size to that of the largest block freed, up to 32 MiB, and keeps what is freed below it between small blocks."""
+    options = getattr(ctypes.CDLL(None), "mallopt", None)
+    if options is not None:
+        options(M_MMAP_THRESHOLD, LARGE_BLOCK_SIZE)
 
 
 def return_free_memory() -> None:
