@@ -1,4 +1,4 @@
-"""Whoever presents a message's id was given it: nobody counts to another worker's request, in ebus or in Scale0."""
+"""A peer that presents a message's id was given it: no worker can count to another worker's request, in ebus or in Scale0."""
 
 from __future__ import annotations
 

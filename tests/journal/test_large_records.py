@@ -1,4 +1,4 @@
-"""Large records are proved without being kept, and read in steps; what is wrong with one is told as if it were read whole."""
+"""Large records are proved without being kept, and read in steps; damage to one is reported as if it were read whole."""
 
 from __future__ import annotations
 

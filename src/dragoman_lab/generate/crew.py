@@ -185,7 +185,7 @@ class Work:
     def begin(self, peer: QuietPeer, m: Message, attempt: int) -> None:
         """Start the work on a message that a worker was given."""
         worker = peer.owner
-        assert isinstance(worker, Worker), "whoever is given a message is a worker"
+        assert isinstance(worker, Worker), "only a worker is given a message"
         if m.worker is not peer or m.attempt != attempt or not worker.is_here:
             return
         broker = self.broker

@@ -166,7 +166,7 @@ def wide_zpl(count: int) -> str:
 
 
 def broadcasts(broker: Daemon) -> None:
-    """What a worker of the newest original says is told on the PUB port to everybody who listens there."""
+    """What a worker of the newest original sends is published to all subscribers."""
     listeners = [Flood(broker, "scale0.publish") for _ in range(100)]
     for listener in listeners:
         listener.pour_all([[b"\x01%d" % number] for number in range(SUBSCRIPTIONS_MAX // 50)] + [[b"\x01w"]])

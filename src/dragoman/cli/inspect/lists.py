@@ -71,7 +71,7 @@ def pause(queue: str, data: Path, as_json: bool) -> None:
 def drain(queue: str, data: Path, as_json: bool) -> None:
     """Take no new messages for QUEUE and give out what waits; `resume` ends it. Survives restarts.
 
-    Whoever sends to it is refused with QUEUE_CLOSED. Retries and quarantined messages of the queue go on; schedules make nothing in it.
+    Clients that send to it are refused with QUEUE_CLOSED. Retries and quarantined messages of the queue go on; schedules make nothing in it.
     """
     answer = ask(data, "drain_queue", queue=queue)
     left = f"{count_of(answer['waiting'], 'message')} to give out, {answer['leased']} leased"

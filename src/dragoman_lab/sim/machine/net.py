@@ -219,7 +219,7 @@ class Wire:
                 self.close()
         for frames in messages:
             if self.world.verbose:
-                self.world.say(f"    {self.far.name} ({self.number}) is told {shown(frames)}")
+                self.world.say(f"    {self.far.name} ({self.number}) receives {shown(frames)}")
             self.far.on_left(self, frames)
             if self.is_stalled:
                 self._kept_back.append(frames)
