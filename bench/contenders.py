@@ -80,9 +80,11 @@ def start_broker(
     has_page: bool = False,
     is_indexed: bool = False,
     python: str = sys.executable,
+    prefix: list[str] | None = None,
 ) -> Running:
     """Start `dragoman up` on a fresh directory below `data_root`, or again on `data`, with the listeners of one dialogue, and the web page
-    and the journal's index if asked for; return once it listens. `python`: the interpreter of the environment whose build is to run."""
+    and the journal's index if asked for; return once it listens. `python`: the interpreter of the environment whose build is to run; `prefix`: a program
+    to run it under."""
     keep_data = data is not None
     if data is None:
         data_root.mkdir(parents=True, exist_ok=True)
@@ -91,7 +93,7 @@ def start_broker(
     file.unlink(missing_ok=True)  # a killed broker leaves its own behind
     wanted = {*dialogue.listeners, HTTP} if has_page else set(dialogue.listeners)
     listen = [f"{name}={'tcp://127.0.0.1:0' if name in wanted else 'off'}" for name in ALL_LISTENERS]
-    command = [python, "-m", "dragoman", "up", "--data", str(data), "--durability", durability]
+    command = [*(prefix or []), python, "-m", "dragoman", "up", "--data", str(data), "--durability", durability]
     command += ["--set", f"lake.mode={lake}", "--set", f"journal.index={'auto' if is_indexed else 'off'}"]
     command += [part for value in listen for part in ("--listen", value)]
     begun = time.monotonic()
