@@ -1,8 +1,8 @@
-"""The build: plain Python, or with the inner packages compiled by mypyc as one unit.
+"""The build: plain Python, or with the hot path compiled by mypyc as one unit.
 
     python setup.py probe     say which of the two this machine gets, and why (needs only the standard library)
 
-The packages named in PACKAGES become one extension, so that calls between them are C calls. They are compiled when a
+The packages named in PACKAGES and the modules in TICK become one extension, so that calls between them are C calls. They are compiled when a
 C compiler and Python's headers are there and DRAGOMAN_PURE is not 1. Both builds behave the same.
 """
 
@@ -20,6 +20,12 @@ from typing import Any
 
 SOURCE = Path("src")
 PACKAGES = ("limits.py", "model", "wire", "dialects", "core")
+# What runs in every tick between a read and the writes it causes; the rest of these packages is plain Python.
+TICK = (
+    *(f"journal/{name}.py" for name in ("disk", "format", "journal", "segments")),
+    *(f"journal/writing/{name}.py" for name in ("moves", "spare_segment", "unsynced", "writer")),
+    *(f"runtime/{name}.py" for name in ("broker", "clock", "committer", "connection", "memory", "upkeep", "watchdog")),
+)
 PROBE = "#include <Python.h>\nint main(void) { return 0; }\n"
 
 
@@ -45,7 +51,7 @@ def why_not_compiled() -> str:
 def compiled_modules() -> list[str]:
     """Return the files of the compiled unit. `__init__.py` files only hold docstrings and stay as they are."""
     found: list[Path] = []
-    for package in PACKAGES:
+    for package in PACKAGES + TICK:
         place = SOURCE / "dragoman" / package
         found += [place] if place.is_file() else sorted(place.rglob("*.py"))
     return [str(path) for path in found if path.name != "__init__.py"]

@@ -9,6 +9,8 @@ import os
 from collections.abc import Sequence
 from typing import Protocol
 
+from mypy_extensions import mypyc_attr
+
 from dragoman.errors import JournalMisplaced
 
 # One pwritev takes at most this many parts on Linux.
@@ -37,6 +39,7 @@ class DiskFace(Protocol):
     def free_space(self, path: str) -> int: ...
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Disk:
     """The real disk."""
 

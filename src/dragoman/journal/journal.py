@@ -14,6 +14,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Protocol, Self
 
+from mypy_extensions import mypyc_attr
+
 from dragoman import limits
 from dragoman.errors import JournalFailing, JournalMisplaced, JournalUnavailable
 from dragoman.journal import retention
@@ -66,6 +68,7 @@ class FactLog(Protocol):
         """Delete facts below `before_lsn` as far as possible. Return how many storage units were deleted."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Journal:
     """Created by `Journal.open`. `append`, `roll`, `read_record` and `drop` belong to one thread; `commit`, `sync` and `upkeep` may run
     in other threads at the same time."""

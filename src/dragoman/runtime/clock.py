@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import time
 
+from mypy_extensions import mypyc_attr
 
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Clock:
     """`now_ns` for leases and expiries; `wall_ns` for cron; `step_ns` reports when the two diverge."""
 

@@ -52,10 +52,9 @@ class Committer:
         self._core, self._journal, self._loop = core, journal, outside.loop
         self._on_synced, self._on_written, self._on_appended = on_synced, on_written, on_appended
         self._has_places = journal.settings.durability != "memory"
-        self._thread = outside.commit_thread  # one thread; None when the durability needs no sync
-        self._write_thread = (
-            outside.write_thread
-        )  # for large blocks, one at a time; None: all are written on the event loop
+        self._commit_thread = outside.commit_thread  # one thread; None when the durability needs no sync
+        # For large blocks, one at a time; None: all are written on the event loop.
+        self._write_thread = outside.write_thread
         self._stuck: Block | None = None
         self._is_unsynced = False
         self.is_busy = False
@@ -85,9 +84,9 @@ class Committer:
             return WAITING
         if not self._is_unsynced:
             return KEPT
-        assert self._thread is not None
+        assert self._commit_thread is not None
         self.is_busy = True
-        self._thread.submit(self._sync)
+        self._commit_thread.submit(self._sync)
         return STARTED
 
     def _append(self) -> bool:
@@ -96,7 +95,7 @@ class Committer:
             block = self._stuck if self._stuck is not None else self._next_block()
             if block is None:
                 if self._on_appended():
-                    self._is_unsynced = self._thread is not None
+                    self._is_unsynced = self._commit_thread is not None
                 self._set_base()
                 return True
             if self._write_thread is not None and block.size > WRITTEN_ASIDE_SIZE:
@@ -115,7 +114,7 @@ class Committer:
                 continue  # retry with the space reserved for settling work
             self._stuck = None
             self._core.log.taken = []
-            self._is_unsynced = self._thread is not None
+            self._is_unsynced = self._commit_thread is not None
 
     def _next_block(self) -> Block | None:
         log = self._core.log
@@ -146,7 +145,7 @@ class Committer:
         if trouble is None:
             self._stuck = None
             self._core.log.taken = []
-            self._is_unsynced = self._thread is not None
+            self._is_unsynced = self._commit_thread is not None
         else:
             self.trouble = trouble
         if trouble is None or not had_reserve:  # else a later commit retries it
@@ -170,6 +169,6 @@ class Committer:
             self.trouble = trouble
 
     def close(self) -> None:
-        for thread in (self._thread, self._write_thread):
+        for thread in (self._commit_thread, self._write_thread):
             if thread is not None:
                 thread.shutdown()

@@ -6,6 +6,8 @@ import asyncio
 import socket
 from typing import TYPE_CHECKING, cast
 
+from mypy_extensions import mypyc_attr
+
 from dragoman.dialects.session import Session, discard
 from dragoman.errors import PeerError
 from dragoman.limits import READ_TURN_NS, SMALL_READ_SIZE, TURN_SIZE
@@ -14,8 +16,9 @@ if TYPE_CHECKING:
     from dragoman.runtime.broker import Broker
 
 
-class Connection(asyncio.Protocol):
-    """Thin: all protocol logic is in the session."""
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Connection:
+    """An `asyncio.Protocol` by its methods: a compiled class cannot inherit from it. Thin: all protocol logic is in the session."""
 
     def __init__(self, broker: Broker, listener: str) -> None:
         self.broker = broker
@@ -131,6 +134,10 @@ class Connection(asyncio.Protocol):
             self.session.sink = self.transport.write
             self.session.set_socket_full(False)
             self.broker.balance(self)
+
+    def eof_received(self) -> bool:
+        """The peer sends nothing more: close the connection, too."""
+        return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         session = self.session

@@ -10,7 +10,7 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import structlog
 import uvloop
@@ -175,7 +175,9 @@ class Server:
                 self.webpage = Webpage(self.config, self.home, sock)
                 self.listeners[HTTP] = self.webpage.address
                 continue
-            server = await loop.create_server(self._factory(listener.name), sock=sock, backlog=BACKLOG)
+            server = await loop.create_server(
+                cast(Callable[[], asyncio.Protocol], self._factory(listener.name)), sock=sock, backlog=BACKLOG
+            )
             self._servers.append(server)
             host, port = sock.getsockname()[:2]
             self.listeners[listener.name] = f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"

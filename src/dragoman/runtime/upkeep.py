@@ -49,7 +49,7 @@ class Upkeep:
         self._count: LiveCount | None = None  # count in progress; retention decides when it is complete
         self._count_from = 0  # the segment that was being written when the count began
         self._next_retention_ns = 0
-        self._thread: threading.Thread | None = None
+        self._upkeep_thread: threading.Thread | None = None
         self._checkpoint_no = journal.checkpoint_no  # the newest synced one at the last retention check
         self._full_since_ns = 0  # since when the disk is full; 0: it is not full
         self._is_over = False  # over its maximum size, and only a newer checkpoint allows deletion
@@ -141,7 +141,7 @@ class Upkeep:
         self._watch_disk(now_ns)
         has_newer = self._checkpoint_no != journal.checkpoint_no
         is_hasty = self._is_over and not has_newer and self._checkpoints[-1][0] > (self._checkpoint_no or 0)
-        if self._thread is None or not self._thread.is_alive():
+        if self._upkeep_thread is None or not self._upkeep_thread.is_alive():
             if is_hasty or journal.wants_upkeep(now_ns):
                 self._begin(journal.upkeep, now_ns)
             elif journal.scrub.wants_step(now_ns):
@@ -174,8 +174,8 @@ class Upkeep:
 
     def _begin(self, work: Callable[[int], None], now_ns: int) -> None:
         """Run work that waits for the disk in a thread."""
-        self._thread = self._new_thread(target=work, args=(now_ns,), name="upkeep", daemon=True)
-        self._thread.start()
+        self._upkeep_thread = self._new_thread(target=work, args=(now_ns,), name="upkeep", daemon=True)
+        self._upkeep_thread.start()
 
     def _check_damage(self) -> None:
         """Quarantine waiting messages in a range that the scrub found damaged, before a worker requests them."""
@@ -267,5 +267,5 @@ class Upkeep:
         return self.copied_lsn
 
     def close(self) -> None:
-        if self._thread is not None:
-            self._thread.join()
+        if self._upkeep_thread is not None:
+            self._upkeep_thread.join()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import structlog
 
@@ -73,14 +73,17 @@ class RqLinks:
         loop = asyncio.get_running_loop()
         try:
             _, connection = await asyncio.wait_for(
-                loop.create_connection(lambda: LinkConnection(self.broker), host.strip("[]"), int(port)), CONNECT_S
+                loop.create_connection(
+                    lambda: cast(asyncio.Protocol, LinkConnection(self.broker)), host.strip("[]"), int(port)
+                ),
+                CONNECT_S,
             )
         except TimeoutError:
             return None, f"no connection within {CONNECT_S:g} s"
         except OSError as error:
             return None, error.strerror or str(error)
         log.info("link to another controller is up", controller=place)
-        return connection, ""
+        return cast(LinkConnection, connection), ""
 
     async def _is_replaced_at_once(self, connection: LinkConnection, place: str) -> bool:
         """Wait for the end of a link. Return whether nothing is wrong, so that the next one is opened at once."""
