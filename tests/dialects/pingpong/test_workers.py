@@ -190,6 +190,21 @@ def test_ready_frees_an_owing_worker() -> None:
     assert worker.said() == [PONG, [b"", b"next"]]
 
 
+def test_a_ready_that_crossed_a_cancelled_job_does_not_free_its_worker(broker: PingpongBroker) -> None:
+    # Simulator seed 82008644: READY was sent before the job arrived, and read after the job was withdrawn.
+    worker, client = ready_worker(broker), FakeClient(broker)
+    client.order(b"job")
+    message = next(iter(worker.broker_side.work.held.values()))
+    broker.core.cancel(message, BY_OPERATOR)
+    client.order(b"next")
+    worker.ready()
+    assert [b"", b"next"] not in worker.said()
+    assert broker.notes() == {"PINGPONG_READY_WHILE_BUSY": 1}
+    broker.pass_time(1.0)
+    worker.ready()
+    assert worker.said() == [PONG, [b"", b"next"]]
+
+
 def test_a_new_connection_owes_nothing() -> None:
     broker = timed_table()
     worker, client = ready_worker(broker, b"same"), FakeClient(broker)
