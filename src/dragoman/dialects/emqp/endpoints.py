@@ -118,7 +118,7 @@ class EmqpClientEndpoint(ClientEndpoint):
         super().__init__()
         self.beat_s = 0.0  # it sends no heartbeats
         assert identity, "EventMQ's router ends on a peer without an identity"
-        self.zmtp = ZmtpConnection(b"DEALER", False, identity, message_size_max)
+        self.zmtp = ZmtpConnection(b"DEALER", identity, message_size_max)
         self.out = BytesWriter()
 
     def opening(self) -> bytes:
@@ -176,7 +176,7 @@ class EmqpWorkerEndpoint(WorkerEndpoint):
     def __init__(self, setup: EndpointSetup) -> None:
         super().__init__()
         assert setup.identity, "EventMQ's router ends on a peer without an identity"
-        self.zmtp = ZmtpConnection(b"DEALER", False, setup.identity, setup.message_size_max)
+        self.zmtp = ZmtpConnection(b"DEALER", setup.identity, setup.message_size_max)
         self.zmtp.program = setup.program
         self.ids = setup.ids
         self.wall_s = setup.wall_s
@@ -295,7 +295,7 @@ class EmqpPublisherEndpoint(PublisherEndpoint):
         super().__init__()
         self.beat_s = 0.0  # it sends no heartbeats
         assert identity, "EventMQ's router ends on a peer without an identity"
-        self.zmtp = ZmtpConnection(b"DEALER", False, identity, message_size_max)
+        self.zmtp = ZmtpConnection(b"DEALER", identity, message_size_max)
         self.ids = ids
         self.out = BytesWriter()
 
@@ -328,7 +328,7 @@ class EmqpSubscriberEndpoint(SubscriberEndpoint):
     def __init__(self, message_size_max: int) -> None:
         super().__init__()
         self.beat_s = 0.0  # it sends no heartbeats
-        self.zmtp = ZmtpConnection(b"SUB", False, b"", message_size_max)
+        self.zmtp = ZmtpConnection(b"SUB", b"", message_size_max)
         self.prefixes: list[bytes] = []  # not sent yet
 
     def opening(self) -> bytes:

@@ -41,7 +41,7 @@ class PingpongClientEndpoint(ClientEndpoint):
     def __init__(self, message_size_max: int) -> None:
         super().__init__()
         self.beat_s = 0.0  # it sends no heartbeats
-        self.zmtp = ZmtpConnection(b"DEALER", False, b"", message_size_max)
+        self.zmtp = ZmtpConnection(b"DEALER", b"", message_size_max)
         self.calls: deque[bytes] = deque()
         self.out = BytesWriter()
 
@@ -87,7 +87,7 @@ class PingpongWorkerEndpoint(WorkerEndpoint):
 
     def __init__(self, message_size_max: int) -> None:
         super().__init__()
-        self.zmtp = ZmtpConnection(b"DEALER", False, b"", message_size_max)
+        self.zmtp = ZmtpConnection(b"DEALER", b"", message_size_max)
         self.out = BytesWriter()
         self.is_serving: bool = False
         self.is_leaving: bool = False
