@@ -57,8 +57,6 @@ class EmqpSession(ZmtpSession):
         self.emqp.schedulers.pop(self.connection_no, None)
         self.exchange.goodbye(self)
 
-    # -- messages from the peer -----------------------------------------------------------------------------------------
-
     def on_message(self, frames: list[bytes]) -> None:
         first = frames[0]
         if first is words.REQUEST_OPENING or first is words.REPLY_OPENING or first is words.READY_OPENING:
@@ -247,8 +245,6 @@ class EmqpSession(ZmtpSession):
         else:
             self.exchange.note(self, "EMQP_ONLY_AN_ADMIN_MAY_STOP_THE_BROKER")
 
-    # -- callbacks of the core ------------------------------------------------------------------------------------------
-
     def deliver(self, message: Message) -> None:
         is_ours = message.dialect == model_words.EMQP or message.dialect == model_words.INTERNAL
         headers = self.emqp.meanings.of(message.headers if is_ours else jobs.headers_of(message))
@@ -341,8 +337,6 @@ class EmqpSession(ZmtpSession):
         if self.has_sent_ready:
             self.tell_now([words.DISCONNECT, self.emqp.next_id()])
 
-    # -- time -----------------------------------------------------------------------------------------------------------
-
     def beat(self, now_ns: int) -> None:
         settings = self.emqp.settings
         if self.is_unread:
@@ -381,8 +375,6 @@ class EmqpSession(ZmtpSession):
     def say_goodbye(self) -> None:
         if self.is_worker or self.is_scheduler:
             self.tell_now([words.KBYE, self.emqp.next_id()])
-
-    # -- envelopes ------------------------------------------------------------------------------------------------------
 
     def tell(self, frames: list[bytes]) -> None:
         self.say([b""] * self.envelope + [words.VERSION, *frames])

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, read_i32_be, write_i32_be
+from librt.strings import read_i32_be
 from mypy_extensions import i64
 
 from dragoman.errors import BadCommand
@@ -57,12 +57,9 @@ def build(name: bytes, data: bytes) -> bytes:
     return bytes([len(name)]) + name + data
 
 
-def write_property(out: BytesWriter, name: bytes, value: bytes) -> None:
-    """Append one property of a READY's metadata."""
-    out.append(len(name))
-    out.write(name)
-    write_i32_be(out, len(value))
-    out.write(value)
+def build_property(name: bytes, value: bytes) -> bytes:
+    """Build one property of a READY's metadata."""
+    return bytes([len(name)]) + name + len(value).to_bytes(4, "big") + value
 
 
 def read_metadata(data: bytes) -> dict[bytes, bytes]:

@@ -120,8 +120,6 @@ class ZmtpConnection:
         self._received = b""
         self.reader = FrameReader(0)
 
-    # The greeting, in the order of its bytes.
-
     def _receive_greeting(self, data: bytes) -> bytes:
         """Consume greeting bytes; returns those after the greeting once it is complete, which shows in `_state`."""
         before = len(self._received)
@@ -202,13 +200,12 @@ class ZmtpConnection:
         self._send_command(commands.build(commands.READY, self._metadata()))
 
     def _metadata(self) -> bytes:
-        out = BytesWriter()
-        commands.write_property(out, b"Socket-Type", self.socket_type)
+        metadata = commands.build_property(b"Socket-Type", self.socket_type)
         if self.socket_type in greeting.SENDS_IDENTITY:
-            commands.write_property(out, b"Identity", self.identity)
+            metadata += commands.build_property(b"Identity", self.identity)
         if self.program:
-            commands.write_property(out, commands.PROGRAM, self.program)
-        return out.getvalue()
+            metadata += commands.build_property(commands.PROGRAM, self.program)
+        return metadata
 
     def _send_command(self, body: bytes) -> None:
         self._out.write(encode_command(body))
@@ -217,8 +214,6 @@ class ZmtpConnection:
         if theirs not in greeting.PEERS[self.socket_type]:
             raise errors.SocketTypeMismatch(self.socket_type, theirs)
         self.peer_socket_type = theirs
-
-    # Control frames: identity, handshake commands, traffic commands.
 
     def _on_control(self, body: bytes, messages: list[list[bytes]]) -> None:
         if self._state == IDENTITY:
