@@ -23,7 +23,7 @@ from dragoman.wire.zmtp.frames import write_frame
 # What is known about a peer (`EmqpSession.informed`).
 UNKNOWN: Final = 0
 ORIGINAL: Final = 1  # its INFORM has the original's form: accepts JSON jobs only
-ANYTHING: Final = 2  # its INFORM has the specification's form, or says that it accepts bytes
+ANYTHING: Final = 2  # its INFORM has the specification's form, or states that it accepts bytes
 
 
 @final
@@ -227,10 +227,10 @@ class EmqpSession(ZmtpSession):
 
     def on_question(self, command: bytes, frames: list[bytes], at: int) -> None:
         """Handle our extensions STATE and CANCEL: `id, the request's id` is answered with `value, id`."""
-        asked = frames[at + 1] if len(frames) > at + 1 else b""
+        request_id = frames[at + 1] if len(frames) > at + 1 else b""
         answer = status.state_of if command == words.STATE else status.cancel
         self.had_enough = True  # it may search all messages on disk
-        self.tell([words.REPLY, self.emqp.next_id(), b'{"value":%s}' % answer(asked, self.exchange), frames[at]])
+        self.tell([words.REPLY, self.emqp.next_id(), b'{"value":%s}' % answer(request_id, self.exchange), frames[at]])
 
     def on_kbye(self) -> None:
         if self.is_worker:

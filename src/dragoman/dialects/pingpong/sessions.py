@@ -251,7 +251,7 @@ class PingpongClient(ZmtpSession):
                 reason = model_words.REASON_NAMES[model_words.REPLY_UNDELIVERABLE].upper().encode()
                 self.store_early(order, self.error_frames(reason, order.form))
             self.send_ready()
-            if self in self.outboxes.behind:
+            if self in self.outboxes.deferred:
                 return
         self.pingpong.sessions.pop(self.connection_no, None)
 
@@ -368,7 +368,7 @@ class PingpongWorker(ZmtpSession):
 
     def on_ready(self) -> None:
         if self.work.held:
-            # It was sent before the job arrived, or the worker is confused; with a second job its results could not be told apart.
+            # It was sent before the job arrived, or the worker is confused; with a second job its results could not be distinguished.
             self.exchange.note(self, "PINGPONG_READY_WHILE_BUSY")
             return
         self.is_owing = False

@@ -38,19 +38,14 @@ PING_CONTEXT_SIZE_MAX: Final = 16
 REASON_SIZE_MAX: Final = 255
 
 
-def name_of(command: bytes) -> bytes:
-    """The command's name; its data follows (`data_of`)."""
+def split(command: bytes) -> tuple[bytes, bytes]:
+    """The command's name and its data."""
     if not command:
         raise BadCommand("it is empty")
     size = command[0]
     if size == 0 or len(command) < 1 + size:
         raise BadCommand("its name is cut short")
-    return command[1 : 1 + size]
-
-
-def data_of(command: bytes) -> bytes:
-    """The data after the name. `name_of` must have accepted the command before."""
-    return command[1 + command[0] :]
+    return command[1 : 1 + size], command[1 + size :]
 
 
 def build(name: bytes, data: bytes) -> bytes:

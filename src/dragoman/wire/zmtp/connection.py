@@ -232,8 +232,7 @@ class ZmtpConnection:
 
     def _on_handshake(self, command: bytes) -> None:
         """Handle the one command of a NULL handshake: READY with the peer's properties."""
-        name = commands.name_of(command)
-        data = commands.data_of(command)
+        name, data = commands.split(command)
         if name == commands.ERROR:
             raise PeerRefused(commands.reason_of(data))
         if name != commands.READY:
@@ -254,8 +253,7 @@ class ZmtpConnection:
 
     def _on_command(self, command: bytes, messages: list[list[bytes]]) -> None:
         """Handle a command between messages, or between the frames of one: libzmq sends PINGs there."""
-        name = commands.name_of(command)
-        data = commands.data_of(command)
+        name, data = commands.split(command)
         if name == commands.PING:
             self._send_command(commands.build_pong(data))
         elif name == commands.SUBSCRIBE or name == commands.CANCEL:
