@@ -114,7 +114,7 @@ class ZmtpConnection:
         """Fail the stream; the part of an incomplete message that was received is dropped."""
         # Only 3.x has ERROR, and only during its handshake; an ERROR is not answered with another.
         if self._state == HANDSHAKE and not isinstance(error, PeerRefused):
-            self._send_command(commands.build_error(f"{error.code}: {error}"))
+            self._out.write(encode_command(commands.build_error(f"{error.code}: {error}")))
         self._state = FAILED
         self.fault = error
         self._received = b""
@@ -197,7 +197,7 @@ class ZmtpConnection:
         theirs = greeting.mechanism_of(received)
         if theirs != greeting.MECHANISM:
             raise errors.MechanismMismatch(greeting.MECHANISM, theirs)
-        self._send_command(commands.build(commands.READY, self._metadata()))
+        self._out.write(encode_command(commands.build(commands.READY, self._metadata())))
 
     def _metadata(self) -> bytes:
         metadata = commands.build_property(b"Socket-Type", self.socket_type)
@@ -206,9 +206,6 @@ class ZmtpConnection:
         if self.program:
             metadata += commands.build_property(commands.PROGRAM, self.program)
         return metadata
-
-    def _send_command(self, body: bytes) -> None:
-        self._out.write(encode_command(body))
 
     def _check_socket_type(self, theirs: bytes) -> None:
         if theirs not in greeting.PEERS[self.socket_type]:
@@ -255,7 +252,7 @@ class ZmtpConnection:
         """Handle a command between messages, or between the frames of one: libzmq sends PINGs there."""
         name, data = commands.split(command)
         if name == commands.PING:
-            self._send_command(commands.build_pong(data))
+            self._out.write(encode_command(commands.build_pong(data)))
         elif name == commands.SUBSCRIBE or name == commands.CANCEL:
             if self.socket_type not in greeting.RECEIVES_SUBSCRIPTIONS:
                 raise BadCommand("a subscription reached a socket that publishes nothing")
