@@ -12,13 +12,13 @@ from typing import final
 from librt.strings import BytesWriter, write_i64_be
 
 from dragoman import limits
-from dragoman.dialects.news import Newsstand
+from dragoman.dialects.news import NewsBuffer
 from dragoman.errors import PeerError
 from dragoman.model.exchange import Exchange
 from dragoman.model.peer import ANONYMOUS, Peer, lasting_id_of
 from dragoman.wire.zmtp.commands import PROGRAM
 from dragoman.wire.zmtp.connection import ZmtpConnection
-from dragoman.wire.zmtp.frames import LONG, write_frame, write_message
+from dragoman.wire.zmtp.frames import LONG, MORE, write_frame, write_message
 
 
 @final
@@ -35,7 +35,7 @@ class Outboxes:
         self.stop_requested: bool = False
         self.message_size_max: int = 0
         self.legacy_listeners: set[str] = set()  # listeners that accept ZMTP 1.0
-        self.behind: list[Session] = []  # with work that is done in steps
+        self.deferred: list[Session] = []  # with work that is done in steps
         self.full: list[Session] = []  # with as much output as may wait for a commit: no new work until it is sent
         self.output_step_size: int = limits.OUTPUT_STEP_SIZE
         self.wall_ns: int = 0  # the wall clock, at most a tenth of a second old; 0: not set
@@ -44,10 +44,8 @@ class Outboxes:
         self.unfinished_max: int = limits.NO_BOUND
         self.unfinished: dict[int, Session] = {}
         self.on_unfinished_over: Callable[[Session], None] = nothing
-        self.traffic_size: int = (
-            0  # bytes read from and written to sockets so far: memory use is checked after so many more
-        )
-        self.news = Newsstand()
+        self.traffic_size: int = 0  # bytes read and written so far: memory use is checked after so many more
+        self.news = NewsBuffer()
 
     def send_all(self) -> None:
         """Send all output, one write per connection; everything decided so far is stored."""
@@ -111,10 +109,10 @@ class Outboxes:
                 session.release_output()
 
     def catch_up(self) -> None:
-        """Run the next step of the first session in `behind`."""
-        session = self.behind.pop(0)
+        """Run the next step of the first session in `deferred`."""
+        session = self.deferred.pop(0)
         if session.catch_up():
-            self.behind.append(session)
+            self.deferred.append(session)
 
     def held_size(self) -> int:
         """Bytes that wait for a commit to begin."""
@@ -155,10 +153,8 @@ class Session(Peer):
         self.tap: Callable[[bool, list[bytes]], None] | None = None  # gets (is it ours, the frames or the bytes)
         self.sink: Callable[[bytes], object] = discard  # the socket's write, while connected
         self.received_size: int = 0  # bytes received
-        self.received_mark: int = (
-            0  # bytes up to the last full second, in `received_before` up to the one before: shows who sends much
-        )
-        self.received_before: int = 0
+        self.received_mark: int = 0  # bytes received up to the last full second: shows who sends much
+        self.received_before: int = 0  # and up to the one before
         self.unfinished_size: int = 0  # bytes of an incomplete message
         self.is_unfinished: bool = False  # enough of them to be watched
         self.is_cut_short: bool = False  # more must arrive; some protocols also store what may be repeated
@@ -185,7 +181,6 @@ class Session(Peer):
         """Process the messages that were left; raises a PeerError as `receive` does."""
 
     def ended(self) -> None:
-        """The connection has ended."""
         self.exchange.goodbye(self)
 
     def beat(self, now_ns: int) -> None:
@@ -202,8 +197,8 @@ class Session(Peer):
 
     def fall_behind(self) -> None:
         """Defer work that is too much for one callback: `catch_up` is called in the next turns."""
-        if self not in self.outboxes.behind:
-            self.outboxes.behind.append(self)
+        if self not in self.outboxes.deferred:
+            self.outboxes.deferred.append(self)
 
     def catch_up(self) -> bool:
         """Do a part of the deferred work; returns whether more is left."""
@@ -232,7 +227,6 @@ class Session(Peer):
             self.set_blocked(False)
 
     def set_blocked(self, is_blocked: bool) -> None:
-        """Block it from new work, or unblock it."""
         self.is_blocked = is_blocked
         if not is_blocked:
             self.exchange.unblock(self)
@@ -269,7 +263,7 @@ class Session(Peer):
         return 0
 
     def touch(self) -> None:
-        """Schedule the session's output for the end of this tick."""
+        """Have the session's output sent at the end of this tick."""
         if not self.is_dirty:
             self.is_dirty = True
             self.outboxes.dirty.append(self)
@@ -343,9 +337,8 @@ class ZmtpSession(Session):
     def __init__(self, dialect: int, listener: str, listener_no: int, outboxes: Outboxes, socket_type: bytes) -> None:
         super().__init__(dialect, listener, outboxes)
         self.listener_no = listener_no
-        self.zmtp = ZmtpConnection(
-            socket_type, True, b"", outboxes.message_size_max, None, listener in outboxes.legacy_listeners
-        )
+        allows_v1 = listener in outboxes.legacy_listeners
+        self.zmtp = ZmtpConnection(socket_type, b"", outboxes.message_size_max, allows_v1)
         self.is_open: bool = False
         self.had_enough: bool = False  # the last message was expensive: the following ones wait for the next turn
         self.waiting: list[list[bytes]] = []
@@ -362,7 +355,7 @@ class ZmtpSession(Session):
         try:
             messages = zmtp.receive(data)
         finally:
-            size = zmtp.unfinished_size()
+            size = zmtp.reader.unfinished_size()
             if size != self.unfinished_size:
                 self.note_unfinished(size, len(messages) > 0, True)
             out = zmtp.take_outgoing()
@@ -414,13 +407,11 @@ class ZmtpSession(Session):
         self.note_unfinished(0, True, False)
 
     def missing_size(self) -> int:
-        return self.zmtp.missing_size()
+        return self.zmtp.reader.missing_size()
 
     def piece_size(self) -> int:
         """At least the rest of an incomplete frame, which is only stored, however large it is."""
-        return max(
-            self.zmtp.missing_size(), limits.READ_PIECE_SIZE // (1 + len(self.work.serves) // limits.QUEUES_PER_PIECE)
-        )
+        return max(self.zmtp.reader.missing_size(), super().piece_size())
 
     def opened(self) -> None:
         """The handshake is done."""
@@ -432,20 +423,20 @@ class ZmtpSession(Session):
         """Send a message once the facts so far are stored."""
         if self.is_connected:
             if len(frames[-1]) > limits.INLINE_BODY_SIZE_MAX and not self.zmtp.is_v1:
-                self.say_by_reference(frames)
+                for frame in frames[:-1]:
+                    write_frame(self.held_out, frame, True)
+                self.hold_frame(frames[-1], False)
             else:
                 write_message(self.held_out, frames, self.zmtp.is_v1)
                 if len(self.held_out) > self.outboxes.output_step_size:
                     self.stop_output()
             self.touch()
 
-    def say_by_reference(self, frames: list[bytes]) -> None:
-        """Send a large last frame by reference, without copying."""
-        for frame in frames[:-1]:
-            write_frame(self.held_out, frame, True)
-        self.held_out.append(LONG)
-        write_i64_be(self.held_out, len(frames[-1]))
-        self.hold_part(frames[-1])
+    def hold_frame(self, frame: bytes, has_more: bool) -> None:
+        """Append a large frame by reference, without copying."""
+        self.held_out.append(LONG | MORE if has_more else LONG)
+        write_i64_be(self.held_out, len(frame))
+        self.hold_part(frame)
 
     def say_now(self, frames: list[bytes]) -> None:
         """Send a message that does not depend on a fact."""

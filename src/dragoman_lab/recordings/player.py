@@ -72,7 +72,7 @@ class Line:
 class ZmtpLine(Line):
     def __init__(self, place: tuple[str, int], socket_type: str) -> None:
         super().__init__(place)
-        self.zmtp = ZmtpConnection(socket_type.encode(), False, str(uuid.uuid4()).encode())
+        self.zmtp = ZmtpConnection(socket_type.encode(), str(uuid.uuid4()).encode())
         self.heard: deque[list[bytes]] = deque()
         self.send(self.zmtp.greeting())
         end_s = time.monotonic() + CONNECT_S
@@ -98,7 +98,7 @@ class ZmtpLine(Line):
     def say(self, frames: list[bytes]) -> None:
         if self.zmtp.socket_type in (b"SUB", b"XSUB") and len(frames) == 1 and frames[0][:1] in (b"\x00", b"\x01"):
             is_new = frames[0][0] == 1
-            self.send(self.zmtp.subscribe_bytes(frames[0][1:]) if is_new else self.zmtp.cancel_bytes(frames[0][1:]))
+            self.send(self.zmtp.subscribe_bytes(frames[0][1:], is_new))
         else:
             self.send(encode_message(frames, self.zmtp.is_v1))
 

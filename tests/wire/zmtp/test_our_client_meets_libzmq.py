@@ -12,7 +12,7 @@ KINDS = pytest.mark.parametrize("kind", [Skin, OneByteSkin])
 
 
 def our(socket_type: bytes, identity: bytes = b"") -> ZmtpConnection:
-    return ZmtpConnection(socket_type, as_server=False, identity=identity)
+    return ZmtpConnection(socket_type, identity=identity)
 
 
 @KINDS
@@ -73,7 +73,7 @@ def test_our_sub_subscribes_and_cancels_at_an_xpub(stage: Stage, kind: type[Skin
     xpub.send_multipart([b"other/1", b"filtered at the publisher"])
     xpub.send_multipart([b"orders/1", b"wanted"])
     assert sub.receive() == [b"orders/1", b"wanted"]
-    sub.send_bytes(sub.connection.cancel_bytes(b"orders/"))
+    sub.send_bytes(sub.connection.subscribe_bytes(b"orders/", False))
     assert xpub.recv() == b"\x00orders/"
 
 

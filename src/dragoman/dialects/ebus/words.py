@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.wire.zmtp.frame_prefix import SIZE_MAX, SIZE_MIN, FramePrefix
 from dragoman.wire.zmtp.frames import encode_message
+from dragoman.wire.zmtp.reader import PREFIX_SIZE_MAX, PREFIX_SIZE_MIN, FramePrefix
 
 CLIENT: Final = b"EBC01"
 WORKER: Final = b"EBW01"
@@ -48,7 +48,7 @@ OPENINGS: Final[list[FramePrefix]] = [
         (ASK_OPENING, len(CLIENT) + len(REQ)),
         (ANSWER_OPENING, len(WORKER) + len(REPLY)),
     ]
-    if SIZE_MIN <= len(frames) <= SIZE_MAX
+    if PREFIX_SIZE_MIN <= len(frames) <= PREFIX_SIZE_MAX
 ]
 
 # The most frequent outgoing messages, in the form of the original's peers.

@@ -22,7 +22,7 @@ def answer(command: bytes, exchange: Exchange, emqp: EmqpDialect) -> bytes:
     if command == SHOW_WORKERS:
         return msgspec.json.encode(workers(exchange))
     if command == SHOW_SCHEDULERS:
-        found = {identity_text(s): {"hb": seconds(s.last_sign_ns)} for s in emqp.schedulers.values()}
+        found = {identity_text(s): {"hb": s.last_sign_ns / SECOND_NS} for s in emqp.schedulers.values()}
         return msgspec.json.encode({"connected_schedulers": found})
     return msgspec.json.encode(counts(exchange))
 
@@ -52,26 +52,14 @@ def stop(message_id: bytes, outboxes: Outboxes, emqp: EmqpDialect) -> list[bytes
 
 def counts(exchange: Exchange) -> dict[str, dict[str, int]]:
     """Message counts by queue. Latencies are in milliseconds, from acceptance to the first lease, as in the original."""
-    inflight: dict[str, int] = {}
-    latency: dict[str, int] = {}
-    latency_max: dict[str, int] = {}
-    waiting: dict[str, int] = {}
-    processed: dict[str, int] = {}
-    for q in exchange.queue_counts():
-        if q.leased:
-            inflight[q.name] = q.leased
-        if q.waiting:
-            waiting[q.name] = q.waiting
-        if q.settled:
-            processed[q.name] = q.settled
-            latency[q.name] = q.wait_mean_ms
-            latency_max[q.name] = q.wait_max_ms
+    queues = exchange.queue_counts()
+    settled = [q for q in queues if q.settled]
     return {
-        "inflight_messages_by_queue": inflight,
-        "latency_messages_by_queue": latency,
-        "max_latency_messages_by_queue": latency_max,
-        "waiting_messages_by_queue": waiting,
-        "processed_messages_by_queue": processed,
+        "inflight_messages_by_queue": {q.name: q.leased for q in queues if q.leased},
+        "latency_messages_by_queue": {q.name: q.wait_mean_ms for q in settled},
+        "max_latency_messages_by_queue": {q.name: q.wait_max_ms for q in settled},
+        "waiting_messages_by_queue": {q.name: q.waiting for q in queues if q.waiting},
+        "processed_messages_by_queue": {q.name: q.settled for q in settled},
         "processed_messages_by_worker": {identity_text(p): p.work.settled for p in exchange.all_workers()},
     }
 
@@ -82,7 +70,7 @@ def workers(exchange: Exchange) -> dict[str, object]:
     for peer in exchange.all_workers():
         name = identity_text(peer)
         served = [[s.weight, shown(s.queue)] for s in peer.work.serves]
-        connected[name] = {"queues": served, "hb": seconds(peer.last_sign_ns), "available_slots": peer.work.slots}
+        connected[name] = {"queues": served, "hb": peer.last_sign_ns / SECOND_NS, "available_slots": peer.work.slots}
         for weight, queue in served:
             queues.setdefault(str(queue), []).append([weight, name])
     return {"connected_workers": connected, "connected_queues": queues}
@@ -91,7 +79,3 @@ def workers(exchange: Exchange) -> dict[str, object]:
 def identity_text(peer: Peer) -> str:
     """An identity as text: the original's are uuids; a binary one is shown with escapes."""
     return shown(peer.identity) or peer.remote
-
-
-def seconds(instant_ns: int) -> float:
-    return instant_ns / SECOND_NS

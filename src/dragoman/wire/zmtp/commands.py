@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, read_i32_be, write_i16_be, write_i32_be
+from librt.strings import read_i32_be
 from mypy_extensions import i64
 
 from dragoman.errors import BadCommand
@@ -38,36 +38,23 @@ PING_CONTEXT_SIZE_MAX: Final = 16
 REASON_SIZE_MAX: Final = 255
 
 
-def name_of(command: bytes) -> bytes:
-    """The command's name; its data follows (`data_of`)."""
+def split(command: bytes) -> tuple[bytes, bytes]:
+    """The command's name and its data."""
     if not command:
         raise BadCommand("it is empty")
     size = command[0]
     if size == 0 or len(command) < 1 + size:
         raise BadCommand("its name is cut short")
-    return command[1 : 1 + size]
-
-
-def data_of(command: bytes) -> bytes:
-    """The data after the name. `name_of` must have accepted the command before."""
-    return command[1 + command[0] :]
+    return command[1 : 1 + size], command[1 + size :]
 
 
 def build(name: bytes, data: bytes) -> bytes:
-    """Build a command's body."""
-    out = BytesWriter()
-    out.append(len(name))
-    out.write(name)
-    out.write(data)
-    return out.getvalue()
+    return bytes([len(name)]) + name + data
 
 
-def write_property(out: BytesWriter, name: bytes, value: bytes) -> None:
-    """Append one property of a READY's metadata."""
-    out.append(len(name))
-    out.write(name)
-    write_i32_be(out, len(value))
-    out.write(value)
+def build_property(name: bytes, value: bytes) -> bytes:
+    """Build one property of a READY's metadata."""
+    return bytes([len(name)]) + name + len(value).to_bytes(4, "big") + value
 
 
 def read_metadata(data: bytes) -> dict[bytes, bytes]:
@@ -112,26 +99,8 @@ def printable(text: bytes) -> str:
     return ascii(text.decode("latin-1"))[1:-1]
 
 
-def build_ping(ttl_ds: int, context: bytes) -> bytes:
-    """Build a PING command's body."""
-    assert 0 <= ttl_ds <= 0xFFFF
-    assert len(context) <= PING_CONTEXT_SIZE_MAX
-    out = BytesWriter()
-    out.append(len(PING))
-    out.write(PING)
-    # The field is unsigned, the writer's argument is signed.
-    write_i16_be(out, ttl_ds - 0x10000 if ttl_ds > 0x7FFF else ttl_ds)
-    out.write(context)
-    return out.getvalue()
-
-
 def build_pong(ping_data: bytes) -> bytes:
     """Build the PONG for a PING; a context that is too long is truncated, as in libzmq."""
-    return build(PONG, ping_data[PING_TTL_SIZE : PING_TTL_SIZE + PING_CONTEXT_SIZE_MAX])
-
-
-def ttl_ds_of(ping_data: bytes) -> int:
-    """The time to live in a PING: the sender gives up on us after so many tenths of a second of silence; 0: never."""
     if len(ping_data) < PING_TTL_SIZE:
         raise BadCommand("its time to live is cut short")
-    return ping_data[0] << 8 | ping_data[1]
+    return build(PONG, ping_data[PING_TTL_SIZE : PING_TTL_SIZE + PING_CONTEXT_SIZE_MAX])

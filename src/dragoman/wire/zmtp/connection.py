@@ -1,8 +1,8 @@
 """One ZMTP connection as a state machine without I/O: received bytes in, messages and bytes to send out.
 
-    GREETING ── 64 bytes, same mechanism ──────► HANDSHAKE ── mechanism done, types fit ──► TRAFFIC     3.0, 3.1
-        │ ──── 12 bytes, types fit ────────────► IDENTITY ─── one frame ──────────────────► TRAFFIC     2.0
-        │ ──── no signature ───────────────────► IDENTITY ─── one frame ──────────────────► TRAFFIC     1.0, where it is allowed
+    GREETING ── 64 bytes, mechanism NULL ──────► HANDSHAKE ── READY, types fit ──► TRAFFIC     3.0, 3.1
+        │ ──── 12 bytes, types fit ────────────► IDENTITY ─── one frame ─────────► TRAFFIC     2.0
+        │ ──── no signature ───────────────────► IDENTITY ─── one frame ─────────► TRAFFIC     1.0, where it is allowed
         │ ──── an HTTP request, a TLS hello ───► FAILED
         any fault, from any state ─────────────► FAILED
 
@@ -16,22 +16,12 @@ from typing import Final, final
 
 from librt.strings import BytesWriter
 
-from dragoman.errors import (
-    BadCommand,
-    BadGreeting,
-    IdentityTooLong,
-    LegacyGreetingOff,
-    MechanismMismatch,
-    PeerError,
-    PeerRefused,
-    SocketTypeMismatch,
-)
+from dragoman import errors
+from dragoman.errors import BadCommand, PeerError, PeerRefused
 from dragoman.limits import COMMAND_SIZE_MAX, IDENTITY_SIZE_MAX, MESSAGE_SIZE_MAX
 from dragoman.wire import first_bytes
-from dragoman.wire.zmtp import commands, greeting, sockets
-from dragoman.wire.zmtp.frame_prefix import FramePrefix
+from dragoman.wire.zmtp import commands, greeting
 from dragoman.wire.zmtp.frames import encode_command, encode_message
-from dragoman.wire.zmtp.mechanism import Mechanism, NullMechanism
 from dragoman.wire.zmtp.reader import FrameReader
 
 GREETING: Final = 0
@@ -53,16 +43,13 @@ class ZmtpConnection:
     def __init__(
         self,
         socket_type: bytes,
-        as_server: bool,
         identity: bytes = b"",
         message_size_max: int = MESSAGE_SIZE_MAX,
-        mechanism: Mechanism | None = None,
         allows_v1: bool = True,
     ) -> None:
-        assert socket_type in sockets.PEERS
+        assert socket_type in greeting.PEERS
         assert len(identity) <= IDENTITY_SIZE_MAX
         self.socket_type = socket_type
-        self.as_server = as_server
         self.identity = identity
         self.allows_v1 = allows_v1
         self.program = b""  # sent in the handshake if set (commands.PROGRAM)
@@ -72,18 +59,12 @@ class ZmtpConnection:
         self.peer_socket_type = b""
         self.peer_identity = b""
         self.peer_metadata: dict[bytes, bytes] = {}
-        self.peer_ttl_ds = 0
         self.fault: PeerError | None = None
         self._state = GREETING
         self._received = b""
         self._out = BytesWriter()
-        self._mechanism: Mechanism = NullMechanism() if mechanism is None else mechanism
-        self._reader = FrameReader(message_size_max)
+        self.reader = FrameReader(message_size_max)
         self._forwards_subscriptions = True
-
-    def expect(self, openings: list[FramePrefix]) -> None:
-        """Match these frame prefixes as a whole: a message that begins with one has the prefix as its first frame."""
-        self._reader.openings = openings
 
     def greeting(self) -> bytes:
         """The bytes to send at connect; the rest follows through `take_outgoing` once the peer's protocol version is known."""
@@ -104,69 +85,43 @@ class ZmtpConnection:
         messages: list[list[bytes]] = []
         try:
             if self._state == GREETING:
-                data = self._hear_greeting(data)
+                data = self._receive_greeting(data)
                 if self._state == GREETING:
                     return messages
-            reader = self._reader
+            reader = self.reader
             reader.feed(data)
             control = reader.walk(messages)
             while control is not None:
                 self._on_control(control, messages)
                 control = reader.walk(messages)
         except PeerError as error:
-            self._fail(error)
+            self.abandon(error)
             if not messages:
                 raise
         return messages
 
-    def unfinished_size(self) -> int:
-        """The number of bytes stored of an incomplete message or control frame."""
-        return self._reader.unfinished_size()
-
-    def missing_size(self) -> int:
-        """The number of bytes that an incomplete frame still lacks."""
-        return self._reader.missing_size()
-
-    def abandon(self, fault: PeerError) -> None:
-        """Fail the stream from our side; the part of an incomplete message that was received is dropped."""
-        self._fail(fault)
-
-    def ping(self, ttl_ds: int, context: bytes = b"") -> bytes:
-        """A PING that asks for a PONG and allows the peer to drop us after `ttl_ds` of silence; empty for peers before 3.1."""
-        if not self.is_ready or self.peer_version < V3_1:
-            return b""
-        return encode_command(commands.build_ping(ttl_ds, context))
-
-    def subscribe_bytes(self, prefix: bytes) -> bytes:
-        """A subscription in the form this peer understands; empty for a 1.0 publisher, which sends everything."""
-        return self._subscription(commands.SUBSCRIBE, b"\x01", prefix)
-
-    def cancel_bytes(self, prefix: bytes) -> bytes:
-        """A cancelled subscription in the form this peer understands."""
-        return self._subscription(commands.CANCEL, b"\x00", prefix)
-
-    def _subscription(self, name: bytes, mark: bytes, prefix: bytes) -> bytes:
+    def subscribe_bytes(self, prefix: bytes, is_wanted: bool = True) -> bytes:
+        """A subscription, or its end, in the form this peer understands; empty for a 1.0 publisher, which sends everything."""
         assert self.is_ready
-        assert sockets.is_subscriber(self.socket_type)
+        assert self.socket_type in greeting.SENDS_SUBSCRIPTIONS
         if self.peer_version >= V3_1:
-            return encode_command(commands.build(name, prefix))
+            return encode_command(commands.build(commands.SUBSCRIBE if is_wanted else commands.CANCEL, prefix))
         if not self._forwards_subscriptions:
             return b""
-        return encode_message([mark + prefix], self.is_v1)
+        return encode_message([(b"\x01" if is_wanted else b"\x00") + prefix], self.is_v1)
 
-    def _fail(self, error: PeerError) -> None:
+    def abandon(self, error: PeerError) -> None:
+        """Fail the stream; the part of an incomplete message that was received is dropped."""
         # Only 3.x has ERROR, and only during its handshake; an ERROR is not answered with another.
         if self._state == HANDSHAKE and not isinstance(error, PeerRefused):
-            self._send_command(commands.build_error(f"{error.code}: {error}"))
+            self._out.write(encode_command(commands.build_error(f"{error.code}: {error}")))
         self._state = FAILED
         self.fault = error
         self._received = b""
-        self._reader = FrameReader(0)
+        self.reader = FrameReader(0)
 
-    # The greeting, in the order of its bytes.
-
-    def _hear_greeting(self, data: bytes) -> bytes:
-        """Consume greeting bytes; returns those behind the greeting once it is complete, which shows in `_state`."""
+    def _receive_greeting(self, data: bytes) -> bytes:
+        """Consume greeting bytes; returns those after the greeting once it is complete, which shows in `_state`."""
         before = len(self._received)
         received = self._received + data[: greeting.GREETING_SIZE_V3 - before]
         if not received:
@@ -188,9 +143,9 @@ class ZmtpConnection:
         is_old = version < greeting.VERSION_BYTE
         if before <= greeting.VERSION_AT:
             if is_old:
-                self._out.append(sockets.TYPES.index(self.socket_type))
+                self._out.append(greeting.TYPES.index(self.socket_type))
             else:
-                self._out.write(greeting.rest_of_greeting(self._mechanism.name, self._mechanism.says_as_server))
+                self._out.write(greeting.REST_OF_GREETING)
         size = greeting.GREETING_SIZE_V2 if is_old else greeting.GREETING_SIZE_V3
         if len(received) < size:
             return b""
@@ -208,9 +163,9 @@ class ZmtpConnection:
         if kind == first_bytes.UNDECIDED or len(received) < 2:
             return False
         if not greeting.is_identity_of_1_0(received):
-            raise BadGreeting("it begins neither with a signature nor with an identity")
+            raise errors.BadGreeting("it begins neither with a signature nor with an identity")
         if not self.allows_v1:
-            raise LegacyGreetingOff
+            raise errors.LegacyGreetingOff
         return True
 
     def _meet_unversioned(self) -> None:
@@ -221,51 +176,41 @@ class ZmtpConnection:
 
     def _meet_old(self, version: int, socket_code: int) -> None:
         """Handle a 2.0 peer, or one of the few with a version byte of 0 and frames of 1.0."""
-        if socket_code >= len(sockets.TYPES):
-            raise BadGreeting(f"socket type {socket_code} does not exist")
-        self._check_socket_type(sockets.TYPES[socket_code])
+        if socket_code >= len(greeting.TYPES):
+            raise errors.BadGreeting(f"socket type {socket_code} does not exist")
+        self._check_socket_type(greeting.TYPES[socket_code])
         self._await_identity(V2 if version > 0 else V1)
         self._out.write(encode_message([self.identity], self.is_v1))
 
     def _await_identity(self, version: int) -> None:
-        # Versions before 3.0 have no security; an old greeting must not bypass ours.
-        if self._mechanism.name != b"NULL":
-            raise MechanismMismatch(self._mechanism.name, b"NULL")
         self.peer_version = version
         self.is_v1 = version == V1
-        self._reader.is_v1 = self.is_v1
-        self._reader.control_size_max = IDENTITY_SIZE_MAX
+        self.reader.is_v1 = self.is_v1
+        self.reader.control_size_max = IDENTITY_SIZE_MAX
         self._state = IDENTITY
 
     def _meet_current(self, received: bytes) -> None:
         """Handle a 3.x peer; peers with a higher minor version fall back to ours."""
         self.peer_version = V3_0 if received[greeting.VERSION_AT] == 3 and received[greeting.MINOR_AT] == 0 else V3_1
         self._state = HANDSHAKE
-        self._reader.has_commands = True
+        self.reader.has_commands = True
         theirs = greeting.mechanism_of(received)
-        if theirs != self._mechanism.name:
-            raise MechanismMismatch(self._mechanism.name, theirs)
-        self._send_command(self._mechanism.start(self._metadata()))
+        if theirs != greeting.MECHANISM:
+            raise errors.MechanismMismatch(greeting.MECHANISM, theirs)
+        self._out.write(encode_command(commands.build(commands.READY, self._metadata())))
 
     def _metadata(self) -> bytes:
-        out = BytesWriter()
-        commands.write_property(out, b"Socket-Type", self.socket_type)
-        if sockets.sends_identity(self.socket_type):
-            commands.write_property(out, b"Identity", self.identity)
+        metadata = commands.build_property(b"Socket-Type", self.socket_type)
+        if self.socket_type in greeting.SENDS_IDENTITY:
+            metadata += commands.build_property(b"Identity", self.identity)
         if self.program:
-            commands.write_property(out, commands.PROGRAM, self.program)
-        return out.getvalue()
-
-    def _send_command(self, body: bytes) -> None:
-        if body:
-            self._out.write(encode_command(body))
+            metadata += commands.build_property(commands.PROGRAM, self.program)
+        return metadata
 
     def _check_socket_type(self, theirs: bytes) -> None:
-        if not sockets.can_talk(self.socket_type, theirs):
-            raise SocketTypeMismatch(self.socket_type, theirs)
+        if theirs not in greeting.PEERS[self.socket_type]:
+            raise errors.SocketTypeMismatch(self.socket_type, theirs)
         self.peer_socket_type = theirs
-
-    # Control frames: identity, handshake commands, traffic commands.
 
     def _on_control(self, body: bytes, messages: list[list[bytes]]) -> None:
         if self._state == IDENTITY:
@@ -278,38 +223,38 @@ class ZmtpConnection:
     def _on_identity(self, identity: bytes, messages: list[list[bytes]]) -> None:
         self.peer_identity = identity
         self._open()
-        if not self._forwards_subscriptions and sockets.is_publisher(self.socket_type):
+        if not self._forwards_subscriptions and self.socket_type in greeting.RECEIVES_SUBSCRIPTIONS:
             # A 1.0 subscriber filters locally and sends no subscription: it gets everything.
             messages.append([b"\x01"])
 
     def _on_handshake(self, command: bytes) -> None:
-        if commands.name_of(command) == commands.ERROR:
-            raise PeerRefused(commands.reason_of(commands.data_of(command)))
-        self._send_command(self._mechanism.step(command))
-        if self._mechanism.is_done:
-            self.peer_metadata = commands.read_metadata(self._mechanism.peer_metadata)
-            self._check_socket_type(self.peer_metadata.get(commands.SOCKET_TYPE, b""))
-            identity = self.peer_metadata.get(commands.IDENTITY, b"")
-            if len(identity) > IDENTITY_SIZE_MAX:
-                raise IdentityTooLong(len(identity), IDENTITY_SIZE_MAX)
-            self.peer_identity = identity
-            self._open()
+        """Handle the one command of a NULL handshake: READY with the peer's properties."""
+        name, data = commands.split(command)
+        if name == commands.ERROR:
+            raise PeerRefused(commands.reason_of(data))
+        if name != commands.READY:
+            raise errors.HandshakeFailed(f"READY was due, {commands.printable(name)} came")
+        self.peer_metadata = commands.read_metadata(data)
+        self._check_socket_type(self.peer_metadata.get(commands.SOCKET_TYPE, b""))
+        identity = self.peer_metadata.get(commands.IDENTITY, b"")
+        if len(identity) > IDENTITY_SIZE_MAX:
+            raise errors.IdentityTooLong(len(identity), IDENTITY_SIZE_MAX)
+        self.peer_identity = identity
+        self._open()
 
     def _open(self) -> None:
         self._state = TRAFFIC
         self.is_ready = True
-        self._reader.is_open = True
-        self._reader.control_size_max = COMMAND_SIZE_MAX
+        self.reader.is_open = True
+        self.reader.control_size_max = COMMAND_SIZE_MAX
 
     def _on_command(self, command: bytes, messages: list[list[bytes]]) -> None:
         """Handle a command between messages, or between the frames of one: libzmq sends PINGs there."""
-        name = commands.name_of(command)
-        data = commands.data_of(command)
+        name, data = commands.split(command)
         if name == commands.PING:
-            self.peer_ttl_ds = commands.ttl_ds_of(data)
-            self._send_command(commands.build_pong(data))
+            self._out.write(encode_command(commands.build_pong(data)))
         elif name == commands.SUBSCRIBE or name == commands.CANCEL:
-            if not sockets.is_publisher(self.socket_type):
+            if self.socket_type not in greeting.RECEIVES_SUBSCRIPTIONS:
                 raise BadCommand("a subscription reached a socket that publishes nothing")
             messages.append([(b"\x01" if name == commands.SUBSCRIBE else b"\x00") + data])
         elif name == commands.ERROR:
