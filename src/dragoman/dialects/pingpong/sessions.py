@@ -43,7 +43,9 @@ JSON_ORDERS_PER_TURN: Final = 500
 NOT_TEXT: Final = b"INEXPRESSIBLE: the result is not text, and JSON carries nothing else"
 NO_ORDER: Final = b"BAD_ORDER: an order is one frame behind an empty one, or a JSON object with `order`"
 SOON_NS: Final = 10_000_000
-CROSSING_NS: Final = 500_000_000  # a PING this soon after a job was sent before it arrived; workers PING each second
+CROSSING_NS: Final = (
+    500_000_000  # a PING or READY this soon after a job was sent before it arrived; workers PING each second
+)
 
 
 @final
@@ -279,6 +281,7 @@ class PingpongWorker(ZmtpSession):
         self.mark: bytes = b""  # what its result must return, in the forms that have a field for it
         self.was_repeated: bool = False
         self.is_owing: bool = False
+        self.owed_ns: int = 0  # when the job was sent whose result is still to come
         # While jobs follow results within moments, a result's PONG is sent with the next job: one packet instead of two, and the worker wakes
         # up once. If no job follows, the next beat sends it alone.
         self.expects_job: bool = False
@@ -367,7 +370,7 @@ class PingpongWorker(ZmtpSession):
             self.exchange.note(self, "PINGPONG_UNKNOWN_STATUS")
 
     def on_ready(self) -> None:
-        if self.work.held:
+        if self.work.held or (self.is_owing and self.exchange.now_ns - self.owed_ns < CROSSING_NS):
             # It was sent before the job arrived, or the worker is confused; with a second job its results could not be distinguished.
             self.exchange.note(self, "PINGPONG_READY_WHILE_BUSY")
             return
@@ -485,6 +488,7 @@ class PingpongWorker(ZmtpSession):
     def withdraw(self, message: Message, reason: int) -> None:
         self.job = None
         self.is_owing = True
+        self.owed_ns = message.leased_ns
 
     def accepts(self, message: Message) -> bool:
         kind = self.body_constraint

@@ -1,8 +1,8 @@
 """One ZMTP connection as a state machine without I/O: received bytes in, messages and bytes to send out.
 
-    GREETING ── 64 bytes, mechanism NULL ──────► HANDSHAKE ── READY, types fit ──► TRAFFIC     3.0, 3.1
-        │ ──── 12 bytes, types fit ────────────► IDENTITY ─── one frame ─────────► TRAFFIC     2.0
-        │ ──── no signature ───────────────────► IDENTITY ─── one frame ─────────► TRAFFIC     1.0, where it is allowed
+    GREETING ── 64 bytes, same mechanism ──────► HANDSHAKE ── mechanism done, types fit ──► TRAFFIC     3.0, 3.1
+        │ ──── 12 bytes, types fit ────────────► IDENTITY ─── one frame ──────────────────► TRAFFIC     2.0
+        │ ──── no signature ───────────────────► IDENTITY ─── one frame ──────────────────► TRAFFIC     1.0, where it is allowed
         │ ──── an HTTP request, a TLS hello ───► FAILED
         any fault, from any state ─────────────► FAILED
 
@@ -22,6 +22,7 @@ from dragoman.limits import COMMAND_SIZE_MAX, IDENTITY_SIZE_MAX, MESSAGE_SIZE_MA
 from dragoman.wire import first_bytes
 from dragoman.wire.zmtp import commands, greeting
 from dragoman.wire.zmtp.frames import encode_command, encode_message
+from dragoman.wire.zmtp.mechanism import Mechanism, NullMechanism
 from dragoman.wire.zmtp.reader import FrameReader
 
 GREETING: Final = 0
@@ -46,6 +47,7 @@ class ZmtpConnection:
         identity: bytes = b"",
         message_size_max: int = MESSAGE_SIZE_MAX,
         allows_v1: bool = True,
+        mechanism: Mechanism | None = None,
     ) -> None:
         assert socket_type in greeting.PEERS
         assert len(identity) <= IDENTITY_SIZE_MAX
@@ -63,6 +65,7 @@ class ZmtpConnection:
         self._state = GREETING
         self._received = b""
         self._out = BytesWriter()
+        self._mechanism: Mechanism = NullMechanism() if mechanism is None else mechanism
         self.reader = FrameReader(message_size_max)
         self._forwards_subscriptions = True
 
@@ -145,7 +148,7 @@ class ZmtpConnection:
             if is_old:
                 self._out.append(greeting.TYPES.index(self.socket_type))
             else:
-                self._out.write(greeting.REST_OF_GREETING)
+                self._out.write(greeting.rest_of_greeting(self._mechanism.name, self._mechanism.is_server))
         size = greeting.GREETING_SIZE_V2 if is_old else greeting.GREETING_SIZE_V3
         if len(received) < size:
             return b""
@@ -183,6 +186,9 @@ class ZmtpConnection:
         self._out.write(encode_message([self.identity], self.is_v1))
 
     def _await_identity(self, version: int) -> None:
+        # Versions before 3.0 have no security; an old greeting must not bypass ours.
+        if self._mechanism.name != b"NULL":
+            raise errors.MechanismMismatch(self._mechanism.name, b"NULL")
         self.peer_version = version
         self.is_v1 = version == V1
         self.reader.is_v1 = self.is_v1
@@ -195,9 +201,9 @@ class ZmtpConnection:
         self._state = HANDSHAKE
         self.reader.has_commands = True
         theirs = greeting.mechanism_of(received)
-        if theirs != greeting.MECHANISM:
-            raise errors.MechanismMismatch(greeting.MECHANISM, theirs)
-        self._out.write(encode_command(commands.build(commands.READY, self._metadata())))
+        if theirs != self._mechanism.name:
+            raise errors.MechanismMismatch(self._mechanism.name, theirs)
+        self._send_command(self._mechanism.start(self._metadata()))
 
     def _metadata(self) -> bytes:
         metadata = commands.build_property(b"Socket-Type", self.socket_type)
@@ -206,6 +212,10 @@ class ZmtpConnection:
         if self.program:
             metadata += commands.build_property(commands.PROGRAM, self.program)
         return metadata
+
+    def _send_command(self, body: bytes) -> None:
+        if body:
+            self._out.write(encode_command(body))
 
     def _check_socket_type(self, theirs: bytes) -> None:
         if theirs not in greeting.PEERS[self.socket_type]:
@@ -228,13 +238,13 @@ class ZmtpConnection:
             messages.append([b"\x01"])
 
     def _on_handshake(self, command: bytes) -> None:
-        """Handle the one command of a NULL handshake: READY with the peer's properties."""
         name, data = commands.split(command)
         if name == commands.ERROR:
             raise PeerRefused(commands.reason_of(data))
-        if name != commands.READY:
-            raise errors.HandshakeFailed(f"READY was due, {commands.printable(name)} came")
-        self.peer_metadata = commands.read_metadata(data)
+        self._send_command(self._mechanism.step(command))
+        if not self._mechanism.is_done:
+            return
+        self.peer_metadata = commands.read_metadata(self._mechanism.peer_metadata)
         self._check_socket_type(self.peer_metadata.get(commands.SOCKET_TYPE, b""))
         identity = self.peer_metadata.get(commands.IDENTITY, b"")
         if len(identity) > IDENTITY_SIZE_MAX:

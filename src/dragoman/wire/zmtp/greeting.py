@@ -28,10 +28,6 @@ GREETING_SIZE_V3: Final = 64
 RUBBISH_V1: Final = 0xFE
 
 VERSION_BYTE: Final = 3
-# The only mechanism: no security. RFC 37: with NULL the as-server field is zero in both directions.
-MECHANISM: Final = b"NULL"
-# Bytes 11 to 63 of our greeting: minor version 1, the mechanism, then zeros.
-REST_OF_GREETING: Final = (b"\x01" + MECHANISM).ljust(GREETING_SIZE_V3 - MINOR_AT, b"\0")
 
 # Which socket types may connect (RFC 37).
 PEERS: Final[dict[bytes, list[bytes]]] = {
@@ -57,6 +53,13 @@ SENDS_IDENTITY: Final = [b"REQ", b"DEALER", b"ROUTER"]  # in READY: only types t
 def signature(identity: bytes) -> bytes:
     """The ten bytes that begin every connection."""
     return b"\xff" + (len(identity) + 1).to_bytes(8, "big") + b"\x7f"
+
+
+def rest_of_greeting(mechanism: bytes, is_server: bool) -> bytes:
+    """Bytes 11 to 63 of our greeting: minor version 1, the mechanism, the as-server field, then zeros."""
+    assert len(mechanism) <= AS_SERVER_AT - MECHANISM_AT
+    start = (b"\x01" + mechanism).ljust(AS_SERVER_AT - MINOR_AT, b"\0")
+    return (start + bytes([is_server])).ljust(GREETING_SIZE_V3 - MINOR_AT, b"\0")
 
 
 def is_unversioned(received: bytes) -> bool:
