@@ -18,7 +18,7 @@ from dragoman import errors
 from dragoman.core.core import Core
 from dragoman.dialects.ebus.dialect import EbusDialect
 from dragoman.dialects.ebus.requests import Requests
-from dragoman.dialects.ebus.session import EbusSession
+from dragoman.dialects.ebus.sessions import EbusSession
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EBUS
 from dragoman.wire.zmtp.frames import encode_message

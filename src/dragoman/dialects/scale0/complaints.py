@@ -23,7 +23,7 @@ from dragoman.model.words import (
 )
 
 if TYPE_CHECKING:
-    from dragoman.dialects.scale0.session import Scale0Session
+    from dragoman.dialects.scale0.sessions import Scale0Session
 
 
 # The prefix of an ERROR's reason when the message was not accepted.

@@ -21,8 +21,7 @@ PUSHED_MAX: Final = 100
 PUSHED_SIZE_MAX: Final = 64 * 1024
 
 if TYPE_CHECKING:
-    from dragoman.dialects.scale0.session import Scale0Session
-    from dragoman.dialects.scale0.subscriber import Scale0Subscriber
+    from dragoman.dialects.scale0.sessions import Scale0Session, Scale0Subscriber
 
 
 @final

@@ -17,7 +17,7 @@ from dragoman.limits import NAME_SIZE_MAX
 from dragoman.model.units import SECOND_NS
 
 if TYPE_CHECKING:
-    from dragoman.dialects.scale0.session import Scale0Session
+    from dragoman.dialects.scale0.sessions import Scale0Session
 
 FIRST: Final = 1
 SECOND: Final = 2

@@ -12,7 +12,7 @@ from dragoman.limits import SERVED_MAX
 from dragoman.model.words import REFUSAL_CODES, REFUSAL_TEXTS, TAKEN, TOO_MANY_SERVED
 
 if TYPE_CHECKING:
-    from dragoman.dialects.scale0.session import Scale0Session
+    from dragoman.dialects.scale0.sessions import Scale0Session
 
 WEIGHT: Final = 10  # Scale0 has no weights: all services of a worker are equal
 
