@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import zmq
 
-from dragoman.dialects.scale0.configuration.documents import parse, write
+from dragoman.dialects.scale0.configuration.notations import parse, write
 from tests.runtime.daemon import Daemon
 from tests.waiting import wait_for
 

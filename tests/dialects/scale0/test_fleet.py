@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from dragoman.dialects.scale0.configuration.documents import Documents, parse
+from dragoman.dialects.scale0.configuration.documents import Documents
+from dragoman.dialects.scale0.configuration.notations import parse
 from dragoman.errors import BadDocument
 from dragoman.model.words import DRAINING
 from tests.core.harness import InMemoryBroker

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dragoman.dialects.scale0 import complaints
-from dragoman.dialects.scale0.configuration import documents
+from dragoman.dialects.scale0.configuration import notations
 from dragoman.dialects.scale0.headers import Header, names_of, token_of
 from dragoman.dialects.scale0.words import CHANGEBROKER, CONFIG, MOVED, NOT_ACCEPTING
 from dragoman.limits import SERVED_MAX
@@ -18,7 +18,7 @@ WEIGHT: Final = 10  # Scale0 has no weights: all services of a worker are equal
 
 
 def on_connect(session: Scale0Session, h: Header) -> None:
-    config_type = documents.type_named(h.config_type)
+    config_type = notations.type_named(h.config_type)
     if h.problem or not config_type:
         shown = h.config_type[:40].decode("utf-8", "replace")
         complaints.misunderstood(session, h.problem or f"config_type is JSON, XML or ZFL, not {shown}", b"")
@@ -97,7 +97,7 @@ def send_config(session: Scale0Session) -> None:
         load,
     )
     session.config_version = known.version.encode()
-    session.tell_now([CONFIG, header, documents.write(session.config_type, tree)])
+    session.tell_now([CONFIG, header, notations.write(session.config_type, tree)])
 
 
 def on_needbroker(session: Scale0Session, h: Header) -> None:
