@@ -8,7 +8,6 @@ import json
 
 from dragoman.dialects.emqp.endpoints import EmqpClientEndpoint, EmqpWorkerEndpoint
 from dragoman.dialects.endpoint import KEPT, CallOptions, Endpoint, EndpointSetup, MessageIds
-from dragoman.limits import MESSAGE_SIZE_MAX
 from tests.chaos.daemon import Daemon
 from tests.chaos.tally import QUEUE, Tally
 
@@ -50,7 +49,7 @@ class ChaosClient:
                 await asyncio.sleep(RETRY_S)
 
     async def _connection(self) -> None:
-        endpoint = EmqpClientEndpoint(self.identity, MESSAGE_SIZE_MAX)
+        endpoint = EmqpClientEndpoint(EndpointSetup(self.identity, MessageIds(b"-" * 24)))
         reader, writer = await open_endpoint(endpoint, self.daemon.port("emqp.client"))
         try:
             self.waiting.clear()

@@ -27,7 +27,7 @@ class Link:
         link = cls(*await asyncio.open_connection("127.0.0.1", port))
         if identity is not None:
             try:
-                await link._shake_hands(ZmtpConnection(b"DEALER", False, identity))
+                await link._shake_hands(ZmtpConnection(b"DEALER", identity))
             except BaseException:  # also when the run is over: what was opened is closed
                 link.close()
                 raise

@@ -27,7 +27,7 @@ class RawEmqp:
     def __init__(self, address: Address, role: str, socket_type: bytes = b"DEALER") -> None:
         self._address = address
         # Always with an identity: libzmq makes up a binary one for who says none, and EventMQ's router ends on that.
-        self._zmtp = ZmtpConnection(socket_type, False, str(uuid.uuid4()).encode())
+        self._zmtp = ZmtpConnection(socket_type, str(uuid.uuid4()).encode())
         self._heard: list[list[bytes]] = []
         self._socket = self._connect(role)
         self.ids = new_message_ids()

@@ -123,7 +123,7 @@ class End:
         self.broker = broker
         self.session = broker.dialects.session(listener)
         self.session.remote = "127.0.0.1:50000"
-        self.zmtp = ZmtpConnection(socket_type, False, identity)
+        self.zmtp = ZmtpConnection(socket_type, identity)
         self.session.start()
         self.heard: list[list[bytes]] = []
         self.give(self.zmtp.greeting())

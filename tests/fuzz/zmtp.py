@@ -17,7 +17,7 @@ from dragoman import errors
 from dragoman.limits import FRAMES_MAX
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_command, encode_message
-from dragoman.wire.zmtp.sockets import PEERS, TYPES
+from dragoman.wire.zmtp.greeting import PEERS, TYPES
 
 DOCUMENTED: frozenset[type[errors.PeerError]] = frozenset(
     {
@@ -58,11 +58,10 @@ def one(seed: int, number: int) -> str:
     """The outcome of one input, the same in every run."""
     chance = random.Random(f"{seed}/{number}")
     socket_type = chance.choice(TYPES)
-    as_server = chance.random() < 0.5
     size_max = chance.choice([0, 100, 1000, 64 << 20])
     stream = a_stream(chance, socket_type)
-    whole = outcome(ZmtpConnection(socket_type, as_server, b"us", size_max), [stream], size_max)
-    pieces = outcome(ZmtpConnection(socket_type, as_server, b"us", size_max), in_pieces(chance, stream), size_max)
+    whole = outcome(ZmtpConnection(socket_type, b"us", size_max), [stream], size_max)
+    pieces = outcome(ZmtpConnection(socket_type, b"us", size_max), in_pieces(chance, stream), size_max)
     assert whole == pieces, f"seed {seed}, input {number}: {stream!r} means {whole!r} whole and {pieces!r} in pieces"
     return whole[2]
 

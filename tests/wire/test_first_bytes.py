@@ -42,7 +42,7 @@ def greeting_v1(identity: bytes, flags: int) -> bytes:
 
 
 def router(allows_v1: bool = True) -> ZmtpConnection:
-    return ZmtpConnection(b"ROUTER", as_server=True, allows_v1=allows_v1)
+    return ZmtpConnection(b"ROUTER", allows_v1=allows_v1)
 
 
 @pytest.mark.parametrize(("kind", "stream"), [(HTTP, r) for r in REQUESTS] + [(TLS, h) for h in HELLOS])

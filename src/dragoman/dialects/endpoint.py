@@ -17,9 +17,11 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from librt.strings import BytesWriter
 from mypy_extensions import mypyc_attr
 
 from dragoman.limits import MESSAGE_SIZE_MAX
+from dragoman.wire.zmtp.connection import ZmtpConnection
 
 # A broker's report on a call: (kind, call id, value).
 KEPT: Final = 1  # it is in the journal
@@ -90,25 +92,35 @@ class EndpointSetup:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Endpoint:
-    """The base class of all roles."""
+    """The base class of all roles. One over ZMTP passes its connection here and writes its messages to `unsent`; any other implements
+    `opening` and `data_to_send` itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, transport: ZmtpConnection | None = None, beat_s: float = BEAT_S) -> None:
+        self.transport = transport
+        self.unsent = BytesWriter()  # sent once the handshake of `transport` is done
         self.is_ready: bool = False  # the handshake is done: it may be used
         self.is_closing: bool = False  # the broker accepts nothing new; it still settles pending work here
         self.is_over: bool = False  # the broker closed the connection, or is silent: reconnect
         self.moved_to: bytes = b""  # the address that the broker redirected to; empty: the next address
         self.problem: str = ""  # why it is over
-        self.beat_s: float = BEAT_S  # 0: it needs no beat
+        self.beat_s = beat_s  # 0: it needs no beat
 
     def opening(self) -> bytes:
         """The first bytes of the connection."""
-        return b""
+        return self.transport.greeting() if self.transport is not None else b""
 
     def beat(self, now_s: float) -> None:
         """Called every `beat_s`, with a monotonic clock."""
 
     def data_to_send(self) -> bytes:
-        raise NotImplementedError
+        transport = self.transport
+        if transport is None:
+            raise NotImplementedError
+        data = transport.take_outgoing()
+        if transport.is_ready and len(self.unsent) > 0:
+            data += self.unsent.getvalue()
+            self.unsent = BytesWriter()
+        return data
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -147,8 +159,8 @@ class ClientEndpoint(Endpoint):
 class WorkerEndpoint(Endpoint):
     """One worker connection. `is_ready` means that the broker has accepted us."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, transport: ZmtpConnection | None = None) -> None:
+        super().__init__(transport)
         self.is_dismissed: bool = False  # by the operator: no jobs arrive until we are admitted
         self.cancelled: list[bytes] = []  # request ids that the broker has withdrawn; the program removes them
 
@@ -194,3 +206,31 @@ class SubscriberEndpoint(Endpoint):
     def receive(self, data: bytes) -> list[tuple[bytes, bytes]]:
         """Return the received news: (topic, body). Raises a PeerError."""
         raise NotImplementedError
+
+
+@final
+class ZmtpSubscriberEndpoint(SubscriberEndpoint):
+    """One SUB connection to a PUB or XPUB port that sends `topic, body`."""
+
+    def __init__(self, setup: EndpointSetup) -> None:
+        self.zmtp = ZmtpConnection(b"SUB", b"", setup.message_size_max)
+        super().__init__(self.zmtp, beat_s=0.0)
+        self.prefixes: list[bytes] = []  # not sent yet: their form depends on the broker's version
+
+    def subscribe(self, prefix: bytes) -> None:
+        self.prefixes.append(prefix)
+
+    def receive(self, data: bytes) -> list[tuple[bytes, bytes]]:
+        news: list[tuple[bytes, bytes]] = []
+        for frames in self.zmtp.receive(data):
+            if len(frames) >= 2:
+                news.append((frames[0], frames[1]))
+        self.is_ready = self.zmtp.is_ready
+        return news
+
+    def data_to_send(self) -> bytes:
+        if self.is_ready:
+            for prefix in self.prefixes:
+                self.unsent.write(self.zmtp.subscribe_bytes(prefix))
+            self.prefixes.clear()
+        return super().data_to_send()

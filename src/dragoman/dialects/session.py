@@ -343,9 +343,8 @@ class ZmtpSession(Session):
     def __init__(self, dialect: int, listener: str, listener_no: int, outboxes: Outboxes, socket_type: bytes) -> None:
         super().__init__(dialect, listener, outboxes)
         self.listener_no = listener_no
-        self.zmtp = ZmtpConnection(
-            socket_type, True, b"", outboxes.message_size_max, None, listener in outboxes.legacy_listeners
-        )
+        allows_v1 = listener in outboxes.legacy_listeners
+        self.zmtp = ZmtpConnection(socket_type, b"", outboxes.message_size_max, allows_v1)
         self.is_open: bool = False
         self.had_enough: bool = False  # the last message was expensive: the following ones wait for the next turn
         self.waiting: list[list[bytes]] = []

@@ -72,7 +72,7 @@ class Line:
 class ZmtpLine(Line):
     def __init__(self, place: tuple[str, int], socket_type: str) -> None:
         super().__init__(place)
-        self.zmtp = ZmtpConnection(socket_type.encode(), False, str(uuid.uuid4()).encode())
+        self.zmtp = ZmtpConnection(socket_type.encode(), str(uuid.uuid4()).encode())
         self.heard: deque[list[bytes]] = deque()
         self.send(self.zmtp.greeting())
         end_s = time.monotonic() + CONNECT_S

@@ -181,7 +181,7 @@ def test_a_client_discards_what_is_not_from_its_broker_or_no_message(frames: lis
 def opened_client() -> tuple[EbusClientEndpoint, list[bytes]]:
     """A endpoint whose handshake is done, and an empty list of messages to it."""
     endpoint = EbusClientEndpoint(b"", MESSAGE_SIZE_MAX)
-    broker = ZmtpConnection(b"ROUTER", True)
+    broker = ZmtpConnection(b"ROUTER")
     to_broker, to_endpoint = endpoint.opening(), broker.greeting()
     while to_broker or to_endpoint:
         broker.receive(to_broker)

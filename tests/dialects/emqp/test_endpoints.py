@@ -7,7 +7,6 @@ import pytest
 from dragoman.dialects.emqp.endpoints import (
     EmqpClientEndpoint,
     EmqpPublisherEndpoint,
-    EmqpSubscriberEndpoint,
     EmqpWorkerEndpoint,
     timeout_s_of,
 )
@@ -19,6 +18,7 @@ from dragoman.dialects.endpoint import (
     Endpoint,
     EndpointSetup,
     MessageIds,
+    ZmtpSubscriberEndpoint,
 )
 from dragoman.model.units import SECOND_NS
 from dragoman.wire.zmtp.connection import ZmtpConnection
@@ -43,18 +43,22 @@ def sent_by(endpoint: Endpoint, broker: ZmtpConnection) -> list[list[bytes]]:
     return broker.receive(endpoint.data_to_send())
 
 
+def set_up() -> EndpointSetup:
+    return EndpointSetup(b"me", MessageIds(IDS))
+
+
 def client() -> tuple[EmqpClientEndpoint, ZmtpConnection]:
-    endpoint, broker = EmqpClientEndpoint(b"me", 1000), ZmtpConnection(b"ROUTER", True)
+    endpoint, broker = EmqpClientEndpoint(set_up()), ZmtpConnection(b"ROUTER")
     meet(endpoint, broker)
     return endpoint, broker
 
 
 def worker(**changes: float) -> tuple[EmqpWorkerEndpoint, ZmtpConnection]:
-    setup = EndpointSetup(b"me", MessageIds(IDS))
+    setup = set_up()
     setup.wall_s = 1000.0
     for name, value in changes.items():
         setattr(setup, name, value)
-    return EmqpWorkerEndpoint(setup), ZmtpConnection(b"ROUTER", True)
+    return EmqpWorkerEndpoint(setup), ZmtpConnection(b"ROUTER")
 
 
 def pieces(data: bytes, cut: int) -> list[bytes]:
@@ -107,7 +111,7 @@ def test_a_call_that_is_its_own_key_has_its_id_among_the_headers() -> None:
 
 
 def test_what_is_asked_before_the_handshake_leaves_after_it() -> None:
-    endpoint, broker = EmqpClientEndpoint(b"me", 1000), ZmtpConnection(b"ROUTER", True)
+    endpoint, broker = EmqpClientEndpoint(set_up()), ZmtpConnection(b"ROUTER")
     endpoint.ask_state(b"i", b"r")
     assert endpoint.data_to_send() == b""
     assert [frames[2] for frames in meet(endpoint, broker)] == [b"STATE"]
@@ -131,7 +135,7 @@ def test_questions_and_schedules_have_their_own_messages() -> None:
 
 
 def test_a_publisher_sends_topic_and_body_under_an_id() -> None:
-    endpoint, broker = EmqpPublisherEndpoint(b"me", 1000, MessageIds(IDS)), ZmtpConnection(b"ROUTER", True)
+    endpoint, broker = EmqpPublisherEndpoint(set_up()), ZmtpConnection(b"ROUTER")
     meet(endpoint, broker)
     endpoint.publish(b"topic", b"body")
     assert sent_by(endpoint, broker) == [[b"", b"eMQP/1.0", b"PUBLISH", IDS + b"000000000001", b"topic", b"body"]]
@@ -168,7 +172,7 @@ def test_a_client_reports_kept_answered_and_refused_and_nothing_else(cut: int) -
 
 @CUTS
 def test_a_subscriber_reports_topics_and_bodies(cut: int) -> None:
-    endpoint, broker = EmqpSubscriberEndpoint(1000), ZmtpConnection(b"PUB", True)
+    endpoint, broker = ZmtpSubscriberEndpoint(set_up()), ZmtpConnection(b"PUB")
     meet(endpoint, broker)
     data = encode_message([b"orders/1", b"{}"]) + encode_message([b"alone"]) + encode_message([b"orders/2", b"[]"])
     assert [one for piece in pieces(data, cut) for one in endpoint.receive(piece)] == [
@@ -205,7 +209,6 @@ def test_a_worker_reports_jobs_and_shows_the_rest(cut: int) -> None:
     assert endpoint.is_ready
     assert endpoint.is_dismissed
     assert endpoint.is_over
-    assert endpoint.is_broker_leaving
     assert [frames[2] for frames in sent_by(endpoint, broker)] == [b"READY", b"READY"]
 
 

@@ -60,13 +60,13 @@ def test_it_hears_disconnect() -> None:
     assert link.endpoint.is_over
 
 
-def test_it_hears_kbye() -> None:
+def test_kbye_alone_does_not_end_the_connection() -> None:
     broker = InMemoryBroker()
     link = Link(broker, 1)
     for session in list(broker.emqp.sessions.values()):
         session.say_goodbye()
     link.exchange()
-    assert link.endpoint.is_broker_leaving
+    assert not link.endpoint.is_over
 
 
 def test_its_goodbye_makes_it_leave() -> None:

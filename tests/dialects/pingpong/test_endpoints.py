@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.dialects.endpoint import ANSWERED, FAILED, REFUSED, CallOptions
+from dragoman.dialects.endpoint import ANSWERED, FAILED, REFUSED, CallOptions, EndpointSetup, MessageIds
 from dragoman.dialects.pingpong.endpoints import PingpongClientEndpoint, PingpongWorkerEndpoint
 from dragoman.dialects.pingpong.words import PACKAGE, PLAIN
 from dragoman.dialects.session import Session
@@ -12,7 +12,7 @@ from dragoman.model.words import BY_OPERATOR
 from dragoman.wire.zmtp.frames import encode_message
 from tests.dialects.pingpong.in_memory import FakeClient, PingpongBroker, ready_worker
 
-SIZE_MAX = 1 << 20
+SETUP = EndpointSetup(b"", MessageIds(b"-" * 24))
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ class Wire:
 
 
 def serving(broker: PingpongBroker) -> tuple[PingpongWorkerEndpoint, Wire]:
-    endpoint = PingpongWorkerEndpoint(SIZE_MAX)
+    endpoint = PingpongWorkerEndpoint(SETUP)
     wire = Wire(broker, endpoint, "pingpong.worker")
     endpoint.serve([(10, b"pingpong")], 1)
     wire.pass_on()
@@ -59,7 +59,7 @@ def serving(broker: PingpongBroker) -> tuple[PingpongWorkerEndpoint, Wire]:
 
 def test_a_call_reaches_a_worker_and_comes_back(broker: PingpongBroker) -> None:
     worker, worker_wire = serving(broker)
-    client = PingpongClientEndpoint(SIZE_MAX)
+    client = PingpongClientEndpoint(SETUP)
     client_wire = Wire(broker, client, "pingpong.client")
     assert client.is_ready
     assert worker.is_ready
@@ -76,7 +76,7 @@ def test_a_call_reaches_a_worker_and_comes_back(broker: PingpongBroker) -> None:
 
 def test_refusals_and_failures_are_distinguished(broker: PingpongBroker) -> None:
     worker = ready_worker(broker)
-    client = PingpongClientEndpoint(SIZE_MAX)
+    client = PingpongClientEndpoint(SETUP)
     wire = Wire(broker, client, "pingpong.client")
     client.request(b"1", CallOptions(b"pingpong"), b"PONG")
     client.request(b"2", CallOptions(b"pingpong"), b"job")
@@ -88,7 +88,7 @@ def test_refusals_and_failures_are_distinguished(broker: PingpongBroker) -> None
 
 def test_a_refusal_says_why(broker: PingpongBroker) -> None:
     ready_worker(broker)
-    client = PingpongClientEndpoint(SIZE_MAX)
+    client = PingpongClientEndpoint(SETUP)
     wire = Wire(broker, client, "pingpong.client")
     client.request(b"1", CallOptions(b"pingpong"), b"EXIT")
     ((what, call_id, value),) = wire.pass_on()

@@ -67,7 +67,7 @@ class FakeBroker:
         connection = self.board.connection(cast(Any, self), listener)
         pipe = Pipe()
         connection.connection_made(cast(Any, pipe))
-        zmtp = ZmtpConnection(b"DEALER", False)
+        zmtp = ZmtpConnection(b"DEALER")
         connection.data_received(zmtp.greeting())
         for _ in range(3):
             self.tick()

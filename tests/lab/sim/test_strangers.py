@@ -19,7 +19,7 @@ FRAMES = [b"", b"short", b"x" * 254, b"y" * 255, b"z" * 70_000]
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("piece", [1, 7, 1 << 20])
 def test_an_old_end_and_the_codec_understand_each_other_however_the_bytes_are_cut(version: int, piece: int) -> None:
-    ours, theirs = ZmtpConnection(b"ROUTER", True), LegacyEnd(version, b"DEALER", b"old")
+    ours, theirs = ZmtpConnection(b"ROUTER"), LegacyEnd(version, b"DEALER", b"old")
     to_old, to_ours = ours.greeting(), theirs.greeting() + theirs.encode(FRAMES)
     heard: list[list[bytes]] = []
     for at in range(0, len(to_ours), piece):

@@ -8,7 +8,7 @@ from dragoman.errors import PeerError
 from dragoman.limits import MESSAGE_SIZE_MAX
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_command, encode_message
-from dragoman.wire.zmtp.sockets import TYPES
+from dragoman.wire.zmtp.greeting import TYPES
 
 SIGNATURE = b"\xff\0\0\0\0\0\0\0\x01\x7f"
 
@@ -50,7 +50,7 @@ def opening(version: int, socket_type: bytes, identity: bytes = b"") -> bytes:
 
 def opened(version: int, ours: bytes, theirs: bytes, message_size_max: int = MESSAGE_SIZE_MAX) -> ZmtpConnection:
     """A connection of ours whose peer has finished its opening."""
-    connection = ZmtpConnection(ours, as_server=True, message_size_max=message_size_max)
+    connection = ZmtpConnection(ours, message_size_max=message_size_max)
     assert connection.receive(opening(version, theirs)) == []
     assert connection.is_ready
     connection.take_outgoing()

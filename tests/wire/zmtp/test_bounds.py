@@ -66,7 +66,7 @@ def test_a_message_may_have_so_many_frames_and_no_more(version: int) -> None:
 
 
 def test_commands_have_their_own_limits_lower_before_the_handshake() -> None:
-    stranger = ZmtpConnection(b"PUB", as_server=True)
+    stranger = ZmtpConnection(b"PUB")
     stranger.receive(greeting_v3())
     with pytest.raises(CommandTooLarge) as caught:
         stranger.receive(long_header(HANDSHAKE_COMMAND_SIZE_MAX + 1, flags=6))
@@ -90,7 +90,7 @@ def peak_bytes_while(connection: ZmtpConnection, parts: list[bytes]) -> int:
 def test_a_peer_that_announces_much_and_stalls_holds_little() -> None:
     connection = opened(31, b"ROUTER", b"DEALER", message_size_max=100 * MEBIBYTE)
     assert peak_bytes_while(connection, [long_header(90 * MEBIBYTE), b"x" * 10]) < 64 * 1024
-    connection = ZmtpConnection(b"ROUTER", as_server=True)
+    connection = ZmtpConnection(b"ROUTER")
     assert peak_bytes_while(connection, [b"\xff"]) < 64 * 1024
 
 

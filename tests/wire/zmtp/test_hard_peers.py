@@ -18,7 +18,7 @@ HUNDRED_MB = 100_000_000
 
 
 def router(message_size_max: int = MESSAGE_SIZE_MAX) -> ZmtpConnection:
-    return ZmtpConnection(b"ROUTER", as_server=True, message_size_max=message_size_max)
+    return ZmtpConnection(b"ROUTER", message_size_max=message_size_max)
 
 
 @pytest.mark.long

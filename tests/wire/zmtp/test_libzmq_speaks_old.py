@@ -43,7 +43,7 @@ def test_libzmq_reads_what_we_write_for_an_old_peer_and_we_read_what_it_writes(s
     # To a 1.0 peer libzmq's signature is the header of its empty identity. To a 2.0 peer it says its own version and
     # otherwise behaves as one, so the version byte is all that has to be aged.
     old = b"\x01\x00" + heard[10:] if is_v1 else heard[:10] + b"\x01" + heard[11:]
-    connection = ZmtpConnection(b"DEALER", as_server=False)
+    connection = ZmtpConnection(b"DEALER")
     assert connection.receive(old) == MESSAGES
     assert connection.peer_version == version
     assert connection.peer_socket_type == (b"" if is_v1 else b"ROUTER")
@@ -57,5 +57,5 @@ def test_a_3_0_peer_gets_subscriptions_from_libzmq_as_messages_and_we_take_them(
         sock.settimeout(DEADLINE_S)
         sock.sendall(opening(30, b"PUB"))
         heard = heard_until(sock, encode_message([b"\x01topic"]))
-    connection = ZmtpConnection(b"PUB", as_server=True)
+    connection = ZmtpConnection(b"PUB")
     assert connection.receive(heard) == [[b"\x01topic"]]

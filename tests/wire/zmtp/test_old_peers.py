@@ -11,7 +11,7 @@ from tests.wire.zmtp.dialogue import SIGNATURE, cuts, hear, opened, opening
 
 
 def test_a_1_0_peer_without_identity_is_met_at_its_second_byte() -> None:
-    connection = ZmtpConnection(b"ROUTER", as_server=True)
+    connection = ZmtpConnection(b"ROUTER")
     assert connection.receive(b"\x01") == []
     assert not connection.is_ready
     assert connection.receive(b"\x00") == []
@@ -21,7 +21,7 @@ def test_a_1_0_peer_without_identity_is_met_at_its_second_byte() -> None:
 
 
 def test_a_1_0_peer_gets_the_rest_of_the_identity_frame_it_thinks_we_began() -> None:
-    connection = ZmtpConnection(b"DEALER", as_server=False, identity=b"me")
+    connection = ZmtpConnection(b"DEALER", identity=b"me")
     _, outgoing, _ = hear(connection, [b"\x01\x00"])
     assert connection.greeting() + outgoing == b"\xff\0\0\0\0\0\0\0\x03\x7fme"
 
@@ -29,14 +29,14 @@ def test_a_1_0_peer_gets_the_rest_of_the_identity_frame_it_thinks_we_began() -> 
 @pytest.mark.parametrize("size", [1, 252, 253, 254, 255])
 def test_a_1_0_identity_of_any_length_is_reported(size: int) -> None:
     identity = b"i" * size
-    connection = ZmtpConnection(b"ROUTER", as_server=True)
+    connection = ZmtpConnection(b"ROUTER")
     connection.receive(encode_message([identity], is_v1=True))
     assert connection.peer_identity == identity
 
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_an_identity_beyond_255_bytes_is_refused_before_it_is_kept(version: int) -> None:
-    connection = ZmtpConnection(b"ROUTER", as_server=True)
+    connection = ZmtpConnection(b"ROUTER")
     stream = opening(version, b"DEALER", b"i" * 256)
     with pytest.raises(IdentityTooLong) as caught:
         connection.receive(stream[:-256])
@@ -44,7 +44,7 @@ def test_an_identity_beyond_255_bytes_is_refused_before_it_is_kept(version: int)
 
 
 def test_rubbish_in_the_flags_of_old_libzmq_is_overlooked() -> None:
-    connection = ZmtpConnection(b"ROUTER", as_server=True)
+    connection = ZmtpConnection(b"ROUTER")
     assert connection.receive(b"\x02\x7eA" + b"\x02\xffB" + b"\x02\x80C") == [[b"B", b"C"]]
     assert connection.peer_identity == b"A"
 
@@ -66,9 +66,9 @@ def test_a_1_0_size_with_its_top_bit_set_is_too_large() -> None:
 
 def test_a_1_0_subscriber_gets_everything_because_it_filters_by_itself() -> None:
     for socket_type in (b"PUB", b"XPUB"):
-        connection = ZmtpConnection(socket_type, as_server=True)
+        connection = ZmtpConnection(socket_type)
         assert connection.receive(b"\x01\x00") == [[b"\x01"]]
-    assert ZmtpConnection(b"ROUTER", as_server=True).receive(b"\x01\x00") == []
+    assert ZmtpConnection(b"ROUTER").receive(b"\x01\x00") == []
 
 
 def test_a_2_0_subscriber_says_what_it_wants() -> None:
@@ -77,7 +77,7 @@ def test_a_2_0_subscriber_says_what_it_wants() -> None:
 
 
 def test_a_version_byte_of_zero_means_a_greeting_with_frames_of_1_0() -> None:
-    connection = ZmtpConnection(b"ROUTER", as_server=True)
+    connection = ZmtpConnection(b"ROUTER")
     messages, outgoing, fault = hear(
         connection, [SIGNATURE + b"\x00\x05" + b"\x03\x00me" + encode_message([b"x", b"y"], is_v1=True)]
     )
@@ -104,13 +104,6 @@ def test_subscriptions_leave_in_the_form_the_publisher_understands() -> None:
     }
 
 
-def test_only_a_3_1_peer_is_pinged() -> None:
-    pings = {version: opened(version, b"ROUTER", b"DEALER").ping(300, b"c") for version in (1, 2, 30, 31)}
-    assert pings == {1: b"", 2: b"", 30: b"", 31: b"\x04\x08\x04PING\x01\x2cc"}
-    assert opened(31, b"ROUTER", b"DEALER").ping(0xFFFF) == b"\x04\x07\x04PING\xff\xff"
-    assert ZmtpConnection(b"ROUTER", as_server=True).ping(1) == b""
-
-
 @pytest.mark.parametrize("version", [1, 2, 30, 31])
 def test_an_old_or_new_stream_means_the_same_however_it_is_cut(version: int) -> None:
     is_v1 = version == 1
@@ -118,10 +111,10 @@ def test_an_old_or_new_stream_means_the_same_however_it_is_cut(version: int) -> 
     stream = opening(version, b"DEALER", b"name")
     for message in expected:
         stream += encode_message(message, is_v1)
-    whole = ZmtpConnection(b"ROUTER", as_server=True)
+    whole = ZmtpConnection(b"ROUTER")
     _, said, _ = hear(whole, [stream])
     for parts in cuts(stream):
-        connection = ZmtpConnection(b"ROUTER", as_server=True)
+        connection = ZmtpConnection(b"ROUTER")
         messages, outgoing, fault = hear(connection, parts)
         assert fault is None
         assert messages == expected

@@ -12,7 +12,7 @@ KINDS = pytest.mark.parametrize("kind", [Skin, OneByteSkin])
 
 
 def our(socket_type: bytes, identity: bytes = b"") -> ZmtpConnection:
-    return ZmtpConnection(socket_type, as_server=False, identity=identity)
+    return ZmtpConnection(socket_type, identity=identity)
 
 
 @KINDS

@@ -49,7 +49,7 @@ class EbusClientEndpoint(ClientEndpoint):
 
     def __init__(self, identity: bytes, message_size_max: int) -> None:
         super().__init__()
-        self.zmtp = ZmtpConnection(b"DEALER", False, identity, message_size_max)
+        self.zmtp = ZmtpConnection(b"DEALER", identity, message_size_max)
         self.pulse = Pulse(HEARTBEAT_S, MISSES_MAX)
         self.services: dict[bytes, bytes] = {}  # rid → service of requests without an answer
         self.out = BytesWriter()
@@ -134,7 +134,7 @@ class EbusWorkerEndpoint(WorkerEndpoint):
 
     def __init__(self, identity: bytes, message_size_max: int) -> None:
         super().__init__()
-        self.zmtp = ZmtpConnection(b"DEALER", False, identity, message_size_max)
+        self.zmtp = ZmtpConnection(b"DEALER", identity, message_size_max)
         self.pulse = Pulse(HEARTBEAT_S, MISSES_MAX)
         self.service: bytes = b""
         self.last_heartbeat_s: float = 0.0
@@ -222,7 +222,7 @@ class EbusPublisherEndpoint(PublisherEndpoint):
     def __init__(self, message_size_max: int) -> None:
         super().__init__()
         self.beat_s = 0.0  # it sends no heartbeats
-        self.zmtp = ZmtpConnection(b"PUB", False, b"", message_size_max)
+        self.zmtp = ZmtpConnection(b"PUB", b"", message_size_max)
         self.out = BytesWriter()
 
     def opening(self) -> bytes:
@@ -251,7 +251,7 @@ class EbusSubscriberEndpoint(SubscriberEndpoint):
     def __init__(self, message_size_max: int) -> None:
         super().__init__()
         self.beat_s = 0.0  # it sends no heartbeats
-        self.zmtp = ZmtpConnection(b"SUB", False, b"", message_size_max)
+        self.zmtp = ZmtpConnection(b"SUB", b"", message_size_max)
         self.waiting: list[bytes] = []  # subscriptions made before the handshake was done
 
     def opening(self) -> bytes:

@@ -4,7 +4,7 @@
                          REPLY id', id        handed to a worker; of no use to a caller, so it is not reported
                          REPLY id', value, id the answer, or the reason why there is none
     worker   INFORM ──► ACK ──► READY per free slot ──► REQUEST … REPLY … READY …
-             HEARTBEAT both ways; DISCONNECT: reconnect with a new identity; KBYE: the broker stops
+             HEARTBEAT both ways; DISCONNECT: reconnect with a new identity
 
 Everything the broker sends about a call ends with the call's message id. The part of a REQUEST that all calls of a job share is encoded
 once and kept in their options.
@@ -17,20 +17,9 @@ from typing import Final, final
 import msgspec
 from librt.strings import BytesWriter
 
+from dragoman.dialects import endpoint
 from dragoman.dialects.emqp import words
-from dragoman.dialects.endpoint import (
-    ANSWERED,
-    KEPT,
-    NOT_GIVEN,
-    REFUSED,
-    CallOptions,
-    ClientEndpoint,
-    EndpointSetup,
-    MessageIds,
-    PublisherEndpoint,
-    SubscriberEndpoint,
-    WorkerEndpoint,
-)
+from dragoman.dialects.endpoint import CallOptions, EndpointSetup
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import REFUSAL_CODES
 from dragoman.wire.zmtp.connection import ZmtpConnection
@@ -85,7 +74,7 @@ def header_text(headers: list[bytes], options: CallOptions) -> bytes:
         headers.append(options.headers)
     if options.is_guaranteed:
         headers.append(b"guarantee")
-    if options.retries != NOT_GIVEN:
+    if options.retries != endpoint.NOT_GIVEN:
         headers.append(b"retry-count:%d" % options.retries)
     if options.timeout_ns != 0:
         headers.append(b"timeout:" + seconds_text(options.timeout_ns))
@@ -93,7 +82,7 @@ def header_text(headers: list[bytes], options: CallOptions) -> bytes:
         headers.append(b"priority:%d" % options.priority)
     if options.delay_ns != 0:
         headers.append(b"delay:" + seconds_text(options.delay_ns))
-    if options.expires_ns != NOT_GIVEN:
+    if options.expires_ns != endpoint.NOT_GIVEN:
         headers.append(b"expires:" + seconds_text(options.expires_ns))
     return b",".join(headers)
 
@@ -110,19 +99,18 @@ def is_refusal(value: bytes) -> bool:
     return value[start : value.find(b'"', start)] in REFUSALS
 
 
+def dealer(setup: EndpointSetup) -> ZmtpConnection:
+    assert setup.identity, "EventMQ's router ends on a peer without an identity"
+    return ZmtpConnection(b"DEALER", setup.identity, setup.message_size_max)
+
+
 @final
-class EmqpClientEndpoint(ClientEndpoint):
+class EmqpClientEndpoint(endpoint.ClientEndpoint):
     """One client connection."""
 
-    def __init__(self, identity: bytes, message_size_max: int) -> None:
-        super().__init__()
-        self.beat_s = 0.0  # it sends no heartbeats
-        assert identity, "EventMQ's router ends on a peer without an identity"
-        self.zmtp = ZmtpConnection(b"DEALER", False, identity, message_size_max)
-        self.out = BytesWriter()
-
-    def opening(self) -> bytes:
-        return self.zmtp.greeting()
+    def __init__(self, setup: EndpointSetup) -> None:
+        self.zmtp = dealer(setup)
+        super().__init__(self.zmtp, beat_s=0.0)
 
     def receive(self, data: bytes) -> list[tuple[int, bytes, bytes]]:
         reports: list[tuple[int, bytes, bytes]] = []
@@ -135,20 +123,20 @@ class EmqpClientEndpoint(ClientEndpoint):
                 if count > 5:
                     value = frames[4]
                     is_refused = value.startswith(words.ERROR_START) and is_refusal(value)
-                    reports.append((REFUSED if is_refused else ANSWERED, frames[5], value))
+                    reports.append((endpoint.REFUSED if is_refused else endpoint.ANSWERED, frames[5], value))
             elif command == words.ACK:
-                reports.append((KEPT, frames[4], b""))
+                reports.append((endpoint.KEPT, frames[4], b""))
         self.is_ready = self.zmtp.is_ready
         return reports
 
     def request(self, call_id: bytes, options: CallOptions, body: bytes) -> None:
-        form_of(options).write(self.out, call_id, body)
+        form_of(options).write(self.unsent, call_id, body)
 
     def ask_state(self, question_id: bytes, call_id: bytes) -> None:
-        self.out.write(encode_message([b"", words.VERSION, words.STATE, question_id, call_id]))
+        self.unsent.write(encode_message([b"", words.VERSION, words.STATE, question_id, call_id]))
 
     def ask_cancel(self, question_id: bytes, call_id: bytes) -> None:
-        self.out.write(encode_message([b"", words.VERSION, words.CANCEL, question_id, call_id]))
+        self.unsent.write(encode_message([b"", words.VERSION, words.CANCEL, question_id, call_id]))
 
     def schedule(self, call_id: bytes, options: CallOptions, interval_s: float, cron: bytes, body: bytes) -> None:
         headers = header_text([b"ack-requested", b"nohaste", b"keep-same"], options)
@@ -159,25 +147,17 @@ class EmqpClientEndpoint(ClientEndpoint):
 
     def write_schedule(self, frames: list[bytes], interval_s: float, cron: bytes, body: bytes) -> None:
         interval = b"-1" if cron else b"%.9g" % interval_s
-        self.out.write(encode_message([b"", words.VERSION, *frames, interval, body, cron]))
-
-    def data_to_send(self) -> bytes:
-        data = self.zmtp.take_outgoing()
-        if self.is_ready and len(self.out) > 0:
-            data += self.out.getvalue()
-            self.out = BytesWriter()
-        return data
+        self.unsent.write(encode_message([b"", words.VERSION, *frames, interval, body, cron]))
 
 
 @final
-class EmqpWorkerEndpoint(WorkerEndpoint):
+class EmqpWorkerEndpoint(endpoint.WorkerEndpoint):
     """One worker connection. Without `serve` it is ready after the handshake, to answer jobs of an earlier connection."""
 
     def __init__(self, setup: EndpointSetup) -> None:
-        super().__init__()
-        assert setup.identity, "EventMQ's router ends on a peer without an identity"
-        self.zmtp = ZmtpConnection(b"DEALER", False, setup.identity, setup.message_size_max)
+        self.zmtp = dealer(setup)
         self.zmtp.program = setup.program
+        super().__init__(self.zmtp)
         self.ids = setup.ids
         self.wall_s = setup.wall_s
         self.heartbeat_s = setup.heartbeat_s
@@ -186,21 +166,16 @@ class EmqpWorkerEndpoint(WorkerEndpoint):
         self.inform_id = b""
         self.is_acknowledged: bool = False
         self.is_leaving: bool = False
-        self.is_broker_leaving: bool = False  # KBYE
         self.ready_due: int = 0  # READYs to send, after the answers and not before the ACK
         self.has_received: bool = True
         self.received_s: float = 0.0
         self.next_heartbeat_s: float = 0.0
-        self.out = BytesWriter()
-
-    def opening(self) -> bytes:
-        return self.zmtp.greeting()
 
     def serve(self, queues: list[tuple[int, bytes]], slots: int) -> None:
         """Register for queues. The last frame tells the broker that this worker accepts any body."""
         self.inform_id = self.ids.take()
         pairs = msgspec.json.encode([(weight, name.decode("utf-8", "replace")) for weight, name in queues])
-        self.out.write(
+        self.unsent.write(
             encode_message([b"", words.VERSION, words.INFORM, self.inform_id, pairs, words.WORKER, words.BYTES])
         )
         self.ready_due = slots
@@ -223,8 +198,6 @@ class EmqpWorkerEndpoint(WorkerEndpoint):
                 self.problem = "the broker sent us away: we inform again"
             elif command == words.HEARTBEAT:
                 self.is_dismissed = count > 5 and frames[5] == words.DISMISSED
-            elif command == words.KBYE:
-                self.is_broker_leaving = True
         self.is_ready = self.is_acknowledged or (self.zmtp.is_ready and not self.inform_id)
         return jobs
 
@@ -232,7 +205,7 @@ class EmqpWorkerEndpoint(WorkerEndpoint):
         self.ready_due += slots
 
     def reply(self, request_id: bytes, value: bytes) -> None:
-        out = self.out
+        out = self.unsent
         out.write(words.REPLY_OPENING)
         write_frame(out, self.ids.take(), True)
         write_frame(out, value, True)
@@ -241,7 +214,7 @@ class EmqpWorkerEndpoint(WorkerEndpoint):
     def goodbye(self) -> None:
         self.is_leaving = True
         if self.inform_id:
-            self.out.write(encode_message([b"", words.VERSION, words.KBYE, self.ids.take()]))
+            self.unsent.write(encode_message([b"", words.VERSION, words.KBYE, self.ids.take()]))
 
     def beat(self, now_s: float) -> None:
         if self.has_received:
@@ -256,20 +229,16 @@ class EmqpWorkerEndpoint(WorkerEndpoint):
             self.next_heartbeat_s = now_s + self.heartbeat_s
             if self.is_acknowledged and not self.is_leaving:
                 wall_text = b"%.6f" % (self.wall_s + now_s)
-                self.out.write(encode_message([b"", words.VERSION, words.HEARTBEAT, self.ids.take(), wall_text]))
+                self.unsent.write(encode_message([b"", words.VERSION, words.HEARTBEAT, self.ids.take(), wall_text]))
 
     def data_to_send(self) -> bytes:
-        data = self.zmtp.take_outgoing()
         if self.ready_due > 0 and self.is_acknowledged and not self.is_leaving:
-            out = self.out
+            out = self.unsent
             for _ in range(self.ready_due):
                 out.write(words.READY_OPENING)
                 write_frame(out, self.ids.take(), False)
             self.ready_due = 0
-        if len(self.out) > 0 and self.zmtp.is_ready:
-            data += self.out.getvalue()
-            self.out = BytesWriter()
-        return data
+        return super().data_to_send()
 
 
 def timeout_s_of(headers: bytes) -> float:
@@ -288,83 +257,27 @@ def timeout_s_of(headers: bytes) -> float:
 
 
 @final
-class EmqpPublisherEndpoint(PublisherEndpoint):
+class EmqpPublisherEndpoint(endpoint.PublisherEndpoint):
     """One connection to the publish port."""
 
-    def __init__(self, identity: bytes, message_size_max: int, ids: MessageIds) -> None:
-        super().__init__()
-        self.beat_s = 0.0  # it sends no heartbeats
-        assert identity, "EventMQ's router ends on a peer without an identity"
-        self.zmtp = ZmtpConnection(b"DEALER", False, identity, message_size_max)
-        self.ids = ids
-        self.out = BytesWriter()
-
-    def opening(self) -> bytes:
-        return self.zmtp.greeting()
+    def __init__(self, setup: EndpointSetup) -> None:
+        self.zmtp = dealer(setup)
+        super().__init__(self.zmtp, beat_s=0.0)
+        self.ids = setup.ids
 
     def receive(self, data: bytes) -> None:
         self.zmtp.receive(data)
         self.is_ready = self.zmtp.is_ready
 
     def publish(self, topic: bytes, body: bytes) -> None:
-        out = self.out
+        out = self.unsent
         out.write(PUBLISH_OPENING)
         write_frame(out, self.ids.take(), True)
         write_frame(out, topic, True)
         write_frame(out, body, False)
 
-    def data_to_send(self) -> bytes:
-        data = self.zmtp.take_outgoing()
-        if self.is_ready and len(self.out) > 0:
-            data += self.out.getvalue()
-            self.out = BytesWriter()
-        return data
 
-
-@final
-class EmqpSubscriberEndpoint(SubscriberEndpoint):
-    """One connection to the subscribe port."""
-
-    def __init__(self, message_size_max: int) -> None:
-        super().__init__()
-        self.beat_s = 0.0  # it sends no heartbeats
-        self.zmtp = ZmtpConnection(b"SUB", False, b"", message_size_max)
-        self.prefixes: list[bytes] = []  # not sent yet
-
-    def opening(self) -> bytes:
-        return self.zmtp.greeting()
-
-    def subscribe(self, prefix: bytes) -> None:
-        self.prefixes.append(prefix)
-
-    def receive(self, data: bytes) -> list[tuple[bytes, bytes]]:
-        news: list[tuple[bytes, bytes]] = []
-        for frames in self.zmtp.receive(data):
-            if len(frames) >= 2:
-                news.append((frames[0], frames[1]))
-        self.is_ready = self.zmtp.is_ready
-        return news
-
-    def data_to_send(self) -> bytes:
-        data = self.zmtp.take_outgoing()
-        if self.is_ready and self.prefixes:
-            for prefix in self.prefixes:
-                data += self.zmtp.subscribe_bytes(prefix)
-            self.prefixes = []
-        return data
-
-
-def client(setup: EndpointSetup) -> ClientEndpoint:
-    return EmqpClientEndpoint(setup.identity, setup.message_size_max)
-
-
-def worker(setup: EndpointSetup) -> WorkerEndpoint:
-    return EmqpWorkerEndpoint(setup)
-
-
-def publisher(setup: EndpointSetup) -> PublisherEndpoint:
-    return EmqpPublisherEndpoint(setup.identity, setup.message_size_max, setup.ids)
-
-
-def subscriber(setup: EndpointSetup) -> SubscriberEndpoint:
-    return EmqpSubscriberEndpoint(setup.message_size_max)
+client: Final = EmqpClientEndpoint
+worker: Final = EmqpWorkerEndpoint
+publisher: Final = EmqpPublisherEndpoint
+subscriber: Final = endpoint.ZmtpSubscriberEndpoint

@@ -15,17 +15,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, final
 
-from librt.strings import BytesWriter
-
-from dragoman.dialects.endpoint import (
-    ANSWERED,
-    FAILED,
-    REFUSED,
-    CallOptions,
-    ClientEndpoint,
-    EndpointSetup,
-    WorkerEndpoint,
-)
+from dragoman.dialects import endpoint
+from dragoman.dialects.endpoint import CallOptions, EndpointSetup
 from dragoman.dialects.pingpong.words import DELIMITER, ERROR, EXIT, JOB_COMPLETE, PING, PONG, READY
 from dragoman.model.words import REFUSAL_CODES
 from dragoman.wire.zmtp.connection import ZmtpConnection
@@ -35,18 +26,13 @@ REFUSALS: Final = [code.encode() for code in REFUSAL_CODES] + [b"BAD_ORDER"]
 
 
 @final
-class PingpongClientEndpoint(ClientEndpoint):
+class PingpongClientEndpoint(endpoint.ClientEndpoint):
     """One client connection."""
 
-    def __init__(self, message_size_max: int) -> None:
-        super().__init__()
-        self.beat_s = 0.0  # it sends no heartbeats
-        self.zmtp = ZmtpConnection(b"DEALER", False, b"", message_size_max)
+    def __init__(self, setup: EndpointSetup) -> None:
+        self.zmtp = ZmtpConnection(b"DEALER", b"", setup.message_size_max)
+        super().__init__(self.zmtp, beat_s=0.0)
         self.calls: deque[bytes] = deque()
-        self.out = BytesWriter()
-
-    def opening(self) -> bytes:
-        return self.zmtp.greeting()
 
     def receive(self, data: bytes) -> list[tuple[int, bytes, bytes]]:
         outcomes: list[tuple[int, bytes, bytes]] = []
@@ -56,24 +42,17 @@ class PingpongClientEndpoint(ClientEndpoint):
             call_id = self.calls.popleft()
             if len(frames) > 2 and frames[1] == ERROR:
                 is_refusal = frames[2].partition(b":")[0] in REFUSALS
-                outcomes.append((REFUSED if is_refusal else FAILED, call_id, frames[2]))
+                outcomes.append((endpoint.REFUSED if is_refusal else endpoint.FAILED, call_id, frames[2]))
             else:
-                outcomes.append((ANSWERED, call_id, frames[1]))
+                outcomes.append((endpoint.ANSWERED, call_id, frames[1]))
         self.is_ready = self.zmtp.is_ready
         return outcomes
 
     def request(self, call_id: bytes, options: CallOptions, body: bytes) -> None:
         """Send an order. The port has one queue, so the queue of the options is not sent."""
         self.calls.append(call_id)
-        self.out.write(DELIMITER)
-        write_frame(self.out, body, False)
-
-    def data_to_send(self) -> bytes:
-        data = self.zmtp.take_outgoing()
-        if self.is_ready and len(self.out) > 0:
-            data += self.out.getvalue()
-            self.out = BytesWriter()
-        return data
+        self.unsent.write(DELIMITER)
+        write_frame(self.unsent, body, False)
 
 
 BROKER_TIMEOUT_S: Final = 1.0
@@ -82,24 +61,21 @@ PING_INTERVAL_S: Final = 1.0
 
 
 @final
-class PingpongWorkerEndpoint(WorkerEndpoint):
+class PingpongWorkerEndpoint(endpoint.WorkerEndpoint):
     """One worker connection. It has no identity of its own, so the broker sees each connection as a new worker."""
 
-    def __init__(self, message_size_max: int) -> None:
-        super().__init__()
-        self.zmtp = ZmtpConnection(b"DEALER", False, b"", message_size_max)
-        self.out = BytesWriter()
+    def __init__(self, setup: EndpointSetup) -> None:
+        self.zmtp = ZmtpConnection(b"DEALER", b"", setup.message_size_max)
+        self.zmtp.program = setup.program
+        super().__init__(self.zmtp)
         self.is_serving: bool = False
         self.is_leaving: bool = False
         self.jobs: int = 0  # count so far
         self.marks: dict[bytes, bytes] = {}  # of the jobs it has, by its own id for them; empty: the job came plain
         self.answers_plain: bool = False  # a plain job was answered plainly: a package is its repetition
         self.has_received: bool = False
-        self.last_heard_s: float = 0.0
+        self.received_s: float = 0.0
         self.next_ping_s: float = 0.0
-
-    def opening(self) -> bytes:
-        return self.zmtp.greeting()
 
     def serve(self, queues: list[tuple[int, bytes]], slots: int) -> None:
         """Register as a worker. The broker chooses the queue, and a connection has one slot."""
@@ -128,9 +104,9 @@ class PingpongWorkerEndpoint(WorkerEndpoint):
             if self.answers_plain:
                 self.say(READY)  # already answered: READY tells the broker that we do not run it again
                 return
-            for held_id in self.marks:
-                if not self.marks[held_id]:
-                    self.marks[held_id] = mark
+            for job_id in self.marks:
+                if not self.marks[job_id]:
+                    self.marks[job_id] = mark
                     return
         self.jobs += 1
         job_id = b"%d" % self.jobs
@@ -140,16 +116,16 @@ class PingpongWorkerEndpoint(WorkerEndpoint):
     def reply(self, request_id: bytes, value: bytes) -> None:
         mark = self.marks.pop(request_id, b"")
         if mark or value == READY or value == PING:  # plain, these two would be taken for control messages
-            self.out.write(encode_message([b"", JOB_COMPLETE, mark, b"", value]))
+            self.unsent.write(encode_message([b"", JOB_COMPLETE, mark, b"", value]))
         else:
             self.answers_plain = self.answers_plain or self.jobs == 1
-            self.out.write(encode_message([b"", value]))
+            self.unsent.write(encode_message([b"", value]))
 
     def beat(self, now_s: float) -> None:
-        if self.has_received or self.last_heard_s == 0.0:
+        if self.has_received or self.received_s == 0.0:
             self.has_received = False
-            self.last_heard_s = now_s
-        elif self.zmtp.is_ready and now_s - self.last_heard_s > N_TIMEOUTS * BROKER_TIMEOUT_S:
+            self.received_s = now_s
+        elif self.zmtp.is_ready and now_s - self.received_s > N_TIMEOUTS * BROKER_TIMEOUT_S:
             self.is_over = True
             self.problem = f"the broker has been silent for {N_TIMEOUTS * BROKER_TIMEOUT_S} s"
         if self.is_serving and now_s >= self.next_ping_s and (self.marks or not self.is_leaving):
@@ -162,21 +138,8 @@ class PingpongWorkerEndpoint(WorkerEndpoint):
         self.is_leaving = True
 
     def say(self, word: bytes) -> None:
-        self.out.write(encode_message([b"", word]))
-
-    def data_to_send(self) -> bytes:
-        data = self.zmtp.take_outgoing()
-        if self.zmtp.is_ready and len(self.out) > 0:
-            data += self.out.getvalue()
-            self.out = BytesWriter()
-        return data
+        self.unsent.write(encode_message([b"", word]))
 
 
-def client(setup: EndpointSetup) -> ClientEndpoint:
-    return PingpongClientEndpoint(setup.message_size_max)
-
-
-def worker(setup: EndpointSetup) -> WorkerEndpoint:
-    made = PingpongWorkerEndpoint(setup.message_size_max)
-    made.zmtp.program = setup.program
-    return made
+client: Final = PingpongClientEndpoint
+worker: Final = PingpongWorkerEndpoint

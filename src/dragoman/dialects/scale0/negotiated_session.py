@@ -34,7 +34,7 @@ class NegotiatedSession:
 
     def __init__(self, endpoint: Endpoint, identity: bytes, message_size_max: int, seeks: bool, wall_s: float) -> None:
         self.endpoint = endpoint
-        self.zmtp = ZmtpConnection(b"DEALER", False, identity, message_size_max)
+        self.zmtp = ZmtpConnection(b"DEALER", identity, message_size_max)
         self.out = BytesWriter()
         self.state: int = UNASKED
         self.seeks = seeks  # this is not the preferred broker: ask which one to use

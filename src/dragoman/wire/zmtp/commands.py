@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, read_i32_be, write_i16_be, write_i32_be
+from librt.strings import BytesWriter, read_i32_be, write_i32_be
 from mypy_extensions import i64
 
 from dragoman.errors import BadCommand
@@ -55,11 +55,7 @@ def data_of(command: bytes) -> bytes:
 
 def build(name: bytes, data: bytes) -> bytes:
     """Build a command's body."""
-    out = BytesWriter()
-    out.append(len(name))
-    out.write(name)
-    out.write(data)
-    return out.getvalue()
+    return bytes([len(name)]) + name + data
 
 
 def write_property(out: BytesWriter, name: bytes, value: bytes) -> None:
@@ -112,26 +108,8 @@ def printable(text: bytes) -> str:
     return ascii(text.decode("latin-1"))[1:-1]
 
 
-def build_ping(ttl_ds: int, context: bytes) -> bytes:
-    """Build a PING command's body."""
-    assert 0 <= ttl_ds <= 0xFFFF
-    assert len(context) <= PING_CONTEXT_SIZE_MAX
-    out = BytesWriter()
-    out.append(len(PING))
-    out.write(PING)
-    # The field is unsigned, the writer's argument is signed.
-    write_i16_be(out, ttl_ds - 0x10000 if ttl_ds > 0x7FFF else ttl_ds)
-    out.write(context)
-    return out.getvalue()
-
-
 def build_pong(ping_data: bytes) -> bytes:
     """Build the PONG for a PING; a context that is too long is truncated, as in libzmq."""
-    return build(PONG, ping_data[PING_TTL_SIZE : PING_TTL_SIZE + PING_CONTEXT_SIZE_MAX])
-
-
-def ttl_ds_of(ping_data: bytes) -> int:
-    """The time to live in a PING: the sender gives up on us after so many tenths of a second of silence; 0: never."""
     if len(ping_data) < PING_TTL_SIZE:
         raise BadCommand("its time to live is cut short")
-    return ping_data[0] << 8 | ping_data[1]
+    return build(PONG, ping_data[PING_TTL_SIZE : PING_TTL_SIZE + PING_CONTEXT_SIZE_MAX])

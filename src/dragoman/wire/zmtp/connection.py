@@ -1,8 +1,8 @@
 """One ZMTP connection as a state machine without I/O: received bytes in, messages and bytes to send out.
 
-    GREETING ── 64 bytes, same mechanism ──────► HANDSHAKE ── mechanism done, types fit ──► TRAFFIC     3.0, 3.1
-        │ ──── 12 bytes, types fit ────────────► IDENTITY ─── one frame ──────────────────► TRAFFIC     2.0
-        │ ──── no signature ───────────────────► IDENTITY ─── one frame ──────────────────► TRAFFIC     1.0, where it is allowed
+    GREETING ── 64 bytes, mechanism NULL ──────► HANDSHAKE ── READY, types fit ──► TRAFFIC     3.0, 3.1
+        │ ──── 12 bytes, types fit ────────────► IDENTITY ─── one frame ─────────► TRAFFIC     2.0
+        │ ──── no signature ───────────────────► IDENTITY ─── one frame ─────────► TRAFFIC     1.0, where it is allowed
         │ ──── an HTTP request, a TLS hello ───► FAILED
         any fault, from any state ─────────────► FAILED
 
@@ -16,22 +16,13 @@ from typing import Final, final
 
 from librt.strings import BytesWriter
 
-from dragoman.errors import (
-    BadCommand,
-    BadGreeting,
-    IdentityTooLong,
-    LegacyGreetingOff,
-    MechanismMismatch,
-    PeerError,
-    PeerRefused,
-    SocketTypeMismatch,
-)
+from dragoman import errors
+from dragoman.errors import BadCommand, PeerError, PeerRefused
 from dragoman.limits import COMMAND_SIZE_MAX, IDENTITY_SIZE_MAX, MESSAGE_SIZE_MAX
 from dragoman.wire import first_bytes
-from dragoman.wire.zmtp import commands, greeting, sockets
+from dragoman.wire.zmtp import commands, greeting
 from dragoman.wire.zmtp.frame_prefix import FramePrefix
 from dragoman.wire.zmtp.frames import encode_command, encode_message
-from dragoman.wire.zmtp.mechanism import Mechanism, NullMechanism
 from dragoman.wire.zmtp.reader import FrameReader
 
 GREETING: Final = 0
@@ -53,16 +44,13 @@ class ZmtpConnection:
     def __init__(
         self,
         socket_type: bytes,
-        as_server: bool,
         identity: bytes = b"",
         message_size_max: int = MESSAGE_SIZE_MAX,
-        mechanism: Mechanism | None = None,
         allows_v1: bool = True,
     ) -> None:
-        assert socket_type in sockets.PEERS
+        assert socket_type in greeting.PEERS
         assert len(identity) <= IDENTITY_SIZE_MAX
         self.socket_type = socket_type
-        self.as_server = as_server
         self.identity = identity
         self.allows_v1 = allows_v1
         self.program = b""  # sent in the handshake if set (commands.PROGRAM)
@@ -72,12 +60,10 @@ class ZmtpConnection:
         self.peer_socket_type = b""
         self.peer_identity = b""
         self.peer_metadata: dict[bytes, bytes] = {}
-        self.peer_ttl_ds = 0
         self.fault: PeerError | None = None
         self._state = GREETING
         self._received = b""
         self._out = BytesWriter()
-        self._mechanism: Mechanism = NullMechanism() if mechanism is None else mechanism
         self._reader = FrameReader(message_size_max)
         self._forwards_subscriptions = True
 
@@ -104,7 +90,7 @@ class ZmtpConnection:
         messages: list[list[bytes]] = []
         try:
             if self._state == GREETING:
-                data = self._hear_greeting(data)
+                data = self._receive_greeting(data)
                 if self._state == GREETING:
                     return messages
             reader = self._reader
@@ -114,7 +100,7 @@ class ZmtpConnection:
                 self._on_control(control, messages)
                 control = reader.walk(messages)
         except PeerError as error:
-            self._fail(error)
+            self.abandon(error)
             if not messages:
                 raise
         return messages
@@ -127,16 +113,6 @@ class ZmtpConnection:
         """The number of bytes that an incomplete frame still lacks."""
         return self._reader.missing_size()
 
-    def abandon(self, fault: PeerError) -> None:
-        """Fail the stream from our side; the part of an incomplete message that was received is dropped."""
-        self._fail(fault)
-
-    def ping(self, ttl_ds: int, context: bytes = b"") -> bytes:
-        """A PING that asks for a PONG and allows the peer to drop us after `ttl_ds` of silence; empty for peers before 3.1."""
-        if not self.is_ready or self.peer_version < V3_1:
-            return b""
-        return encode_command(commands.build_ping(ttl_ds, context))
-
     def subscribe_bytes(self, prefix: bytes) -> bytes:
         """A subscription in the form this peer understands; empty for a 1.0 publisher, which sends everything."""
         return self._subscription(commands.SUBSCRIBE, b"\x01", prefix)
@@ -147,14 +123,15 @@ class ZmtpConnection:
 
     def _subscription(self, name: bytes, mark: bytes, prefix: bytes) -> bytes:
         assert self.is_ready
-        assert sockets.is_subscriber(self.socket_type)
+        assert self.socket_type in greeting.SENDS_SUBSCRIPTIONS
         if self.peer_version >= V3_1:
             return encode_command(commands.build(name, prefix))
         if not self._forwards_subscriptions:
             return b""
         return encode_message([mark + prefix], self.is_v1)
 
-    def _fail(self, error: PeerError) -> None:
+    def abandon(self, error: PeerError) -> None:
+        """Fail the stream; the part of an incomplete message that was received is dropped."""
         # Only 3.x has ERROR, and only during its handshake; an ERROR is not answered with another.
         if self._state == HANDSHAKE and not isinstance(error, PeerRefused):
             self._send_command(commands.build_error(f"{error.code}: {error}"))
@@ -165,8 +142,8 @@ class ZmtpConnection:
 
     # The greeting, in the order of its bytes.
 
-    def _hear_greeting(self, data: bytes) -> bytes:
-        """Consume greeting bytes; returns those behind the greeting once it is complete, which shows in `_state`."""
+    def _receive_greeting(self, data: bytes) -> bytes:
+        """Consume greeting bytes; returns those after the greeting once it is complete, which shows in `_state`."""
         before = len(self._received)
         received = self._received + data[: greeting.GREETING_SIZE_V3 - before]
         if not received:
@@ -188,9 +165,9 @@ class ZmtpConnection:
         is_old = version < greeting.VERSION_BYTE
         if before <= greeting.VERSION_AT:
             if is_old:
-                self._out.append(sockets.TYPES.index(self.socket_type))
+                self._out.append(greeting.TYPES.index(self.socket_type))
             else:
-                self._out.write(greeting.rest_of_greeting(self._mechanism.name, self._mechanism.says_as_server))
+                self._out.write(greeting.REST_OF_GREETING)
         size = greeting.GREETING_SIZE_V2 if is_old else greeting.GREETING_SIZE_V3
         if len(received) < size:
             return b""
@@ -208,9 +185,9 @@ class ZmtpConnection:
         if kind == first_bytes.UNDECIDED or len(received) < 2:
             return False
         if not greeting.is_identity_of_1_0(received):
-            raise BadGreeting("it begins neither with a signature nor with an identity")
+            raise errors.BadGreeting("it begins neither with a signature nor with an identity")
         if not self.allows_v1:
-            raise LegacyGreetingOff
+            raise errors.LegacyGreetingOff
         return True
 
     def _meet_unversioned(self) -> None:
@@ -221,16 +198,13 @@ class ZmtpConnection:
 
     def _meet_old(self, version: int, socket_code: int) -> None:
         """Handle a 2.0 peer, or one of the few with a version byte of 0 and frames of 1.0."""
-        if socket_code >= len(sockets.TYPES):
-            raise BadGreeting(f"socket type {socket_code} does not exist")
-        self._check_socket_type(sockets.TYPES[socket_code])
+        if socket_code >= len(greeting.TYPES):
+            raise errors.BadGreeting(f"socket type {socket_code} does not exist")
+        self._check_socket_type(greeting.TYPES[socket_code])
         self._await_identity(V2 if version > 0 else V1)
         self._out.write(encode_message([self.identity], self.is_v1))
 
     def _await_identity(self, version: int) -> None:
-        # Versions before 3.0 have no security; an old greeting must not bypass ours.
-        if self._mechanism.name != b"NULL":
-            raise MechanismMismatch(self._mechanism.name, b"NULL")
         self.peer_version = version
         self.is_v1 = version == V1
         self._reader.is_v1 = self.is_v1
@@ -243,26 +217,25 @@ class ZmtpConnection:
         self._state = HANDSHAKE
         self._reader.has_commands = True
         theirs = greeting.mechanism_of(received)
-        if theirs != self._mechanism.name:
-            raise MechanismMismatch(self._mechanism.name, theirs)
-        self._send_command(self._mechanism.start(self._metadata()))
+        if theirs != greeting.MECHANISM:
+            raise errors.MechanismMismatch(greeting.MECHANISM, theirs)
+        self._send_command(commands.build(commands.READY, self._metadata()))
 
     def _metadata(self) -> bytes:
         out = BytesWriter()
         commands.write_property(out, b"Socket-Type", self.socket_type)
-        if sockets.sends_identity(self.socket_type):
+        if self.socket_type in greeting.SENDS_IDENTITY:
             commands.write_property(out, b"Identity", self.identity)
         if self.program:
             commands.write_property(out, commands.PROGRAM, self.program)
         return out.getvalue()
 
     def _send_command(self, body: bytes) -> None:
-        if body:
-            self._out.write(encode_command(body))
+        self._out.write(encode_command(body))
 
     def _check_socket_type(self, theirs: bytes) -> None:
-        if not sockets.can_talk(self.socket_type, theirs):
-            raise SocketTypeMismatch(self.socket_type, theirs)
+        if theirs not in greeting.PEERS[self.socket_type]:
+            raise errors.SocketTypeMismatch(self.socket_type, theirs)
         self.peer_socket_type = theirs
 
     # Control frames: identity, handshake commands, traffic commands.
@@ -278,22 +251,25 @@ class ZmtpConnection:
     def _on_identity(self, identity: bytes, messages: list[list[bytes]]) -> None:
         self.peer_identity = identity
         self._open()
-        if not self._forwards_subscriptions and sockets.is_publisher(self.socket_type):
+        if not self._forwards_subscriptions and self.socket_type in greeting.RECEIVES_SUBSCRIPTIONS:
             # A 1.0 subscriber filters locally and sends no subscription: it gets everything.
             messages.append([b"\x01"])
 
     def _on_handshake(self, command: bytes) -> None:
-        if commands.name_of(command) == commands.ERROR:
-            raise PeerRefused(commands.reason_of(commands.data_of(command)))
-        self._send_command(self._mechanism.step(command))
-        if self._mechanism.is_done:
-            self.peer_metadata = commands.read_metadata(self._mechanism.peer_metadata)
-            self._check_socket_type(self.peer_metadata.get(commands.SOCKET_TYPE, b""))
-            identity = self.peer_metadata.get(commands.IDENTITY, b"")
-            if len(identity) > IDENTITY_SIZE_MAX:
-                raise IdentityTooLong(len(identity), IDENTITY_SIZE_MAX)
-            self.peer_identity = identity
-            self._open()
+        """Handle the one command of a NULL handshake: READY with the peer's properties."""
+        name = commands.name_of(command)
+        data = commands.data_of(command)
+        if name == commands.ERROR:
+            raise PeerRefused(commands.reason_of(data))
+        if name != commands.READY:
+            raise errors.HandshakeFailed(f"READY was due, {commands.printable(name)} came")
+        self.peer_metadata = commands.read_metadata(data)
+        self._check_socket_type(self.peer_metadata.get(commands.SOCKET_TYPE, b""))
+        identity = self.peer_metadata.get(commands.IDENTITY, b"")
+        if len(identity) > IDENTITY_SIZE_MAX:
+            raise errors.IdentityTooLong(len(identity), IDENTITY_SIZE_MAX)
+        self.peer_identity = identity
+        self._open()
 
     def _open(self) -> None:
         self._state = TRAFFIC
@@ -306,10 +282,9 @@ class ZmtpConnection:
         name = commands.name_of(command)
         data = commands.data_of(command)
         if name == commands.PING:
-            self.peer_ttl_ds = commands.ttl_ds_of(data)
             self._send_command(commands.build_pong(data))
         elif name == commands.SUBSCRIBE or name == commands.CANCEL:
-            if not sockets.is_publisher(self.socket_type):
+            if self.socket_type not in greeting.RECEIVES_SUBSCRIPTIONS:
                 raise BadCommand("a subscription reached a socket that publishes nothing")
             messages.append([(b"\x01" if name == commands.SUBSCRIBE else b"\x00") + data])
         elif name == commands.ERROR:

@@ -1,4 +1,4 @@
-"""The first bytes of a ZMTP connection, and how peers of different protocol versions recognise each other by them.
+"""The first bytes of a ZMTP connection, how peers of different protocol versions recognise each other by them, and socket types.
 
     0    1 … 8             9      10       11          12 … 31     32         33 … 63
     0xFF own identity      0x7F   version  3.x: minor  mechanism   as-server  zeros
@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, write_i64_be
-
 from dragoman.errors import BadGreeting
 
 SIGNATURE_SIZE: Final = 10
@@ -26,23 +24,39 @@ AS_SERVER_AT: Final = 32
 GREETING_SIZE_V2: Final = 12
 GREETING_SIZE_V3: Final = 64
 
-MECHANISM_SIZE_MAX: Final = 20
-FILLER_SIZE: Final = 31
-
 # In a 1.0 frame's flags only MORE, bit 0, has a meaning.
 RUBBISH_V1: Final = 0xFE
 
 VERSION_BYTE: Final = 3
-MINOR_BYTE: Final = 1
+# The only mechanism: no security. RFC 37: with NULL the as-server field is zero in both directions.
+MECHANISM: Final = b"NULL"
+# Bytes 11 to 63 of our greeting: minor version 1, the mechanism, then zeros.
+REST_OF_GREETING: Final = (b"\x01" + MECHANISM).ljust(GREETING_SIZE_V3 - MINOR_AT, b"\0")
+
+# Which socket types may connect (RFC 37).
+PEERS: Final[dict[bytes, list[bytes]]] = {
+    b"PAIR": [b"PAIR"],
+    b"PUB": [b"SUB", b"XSUB"],
+    b"SUB": [b"PUB", b"XPUB"],
+    b"REQ": [b"REP", b"ROUTER"],
+    b"REP": [b"REQ", b"DEALER"],
+    b"DEALER": [b"REP", b"DEALER", b"ROUTER"],
+    b"ROUTER": [b"REQ", b"DEALER", b"ROUTER"],
+    b"PULL": [b"PUSH"],
+    b"PUSH": [b"PULL"],
+    b"XPUB": [b"SUB", b"XSUB"],
+    b"XSUB": [b"PUB", b"XPUB"],
+}
+# A 2.0 greeting identifies a socket type by its index in this list (RFC 15; XPUB and XSUB as in libzmq 3.2).
+TYPES: Final = list(PEERS)
+RECEIVES_SUBSCRIPTIONS: Final = [b"PUB", b"XPUB"]
+SENDS_SUBSCRIPTIONS: Final = [b"SUB", b"XSUB"]
+SENDS_IDENTITY: Final = [b"REQ", b"DEALER", b"ROUTER"]  # in READY: only types that are addressed by it have one
 
 
 def signature(identity: bytes) -> bytes:
     """The ten bytes that begin every connection."""
-    out = BytesWriter()
-    out.append(0xFF)
-    write_i64_be(out, len(identity) + 1)
-    out.append(0x7F)
-    return out.getvalue()
+    return b"\xff" + (len(identity) + 1).to_bytes(8, "big") + b"\x7f"
 
 
 def is_unversioned(received: bytes) -> bool:
@@ -56,18 +70,6 @@ def is_identity_of_1_0(received: bytes) -> bool:
         return False
     flags = received[9] if received[0] == 0xFF else received[1]
     return flags & RUBBISH_V1 == 0 or flags & RUBBISH_V1 == RUBBISH_V1 & 0x7F
-
-
-def rest_of_greeting(mechanism: bytes, as_server: bool) -> bytes:
-    """Bytes 11 to 63 of a 3.1 greeting."""
-    assert len(mechanism) <= MECHANISM_SIZE_MAX
-    out = BytesWriter()
-    out.append(MINOR_BYTE)
-    out.write(mechanism)
-    out.write(bytes(MECHANISM_SIZE_MAX - len(mechanism)))
-    out.append(1 if as_server else 0)
-    out.write(bytes(FILLER_SIZE))
-    return out.getvalue()
 
 
 def mechanism_of(greeting: bytes) -> bytes:

@@ -46,7 +46,7 @@ class ZmtpEnd:
     """ZMTP on the peer's side."""
 
     def __init__(self, socket_type: bytes, identity: bytes) -> None:
-        self._zmtp = ZmtpConnection(socket_type, False, identity)
+        self._zmtp = ZmtpConnection(socket_type, identity)
         self.greeting, self.receive, self.take_outgoing = (
             self._zmtp.greeting, self._zmtp.receive, self._zmtp.take_outgoing
         )  # fmt: skip
