@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from dragoman.dialects import endpoint as sdk
@@ -36,12 +35,11 @@ UNDELIVERED_TEXT: Final = b"UNDELIVERED"
 
 class NodeHandler(RispHandler):
     """The common part of every node: PING and PONG, and detecting a controller that is closing, full or silent. It marks `endpoint` when
-    the connection is closing or over; output is buffered in `out`."""
+    the connection is closing or over, and writes to its output."""
 
     def __init__(self, endpoint: sdk.Endpoint, message_size_max: int) -> None:
         self.endpoint = endpoint
         self.reader = RispReader(self, message_size_max)
-        self.out = BytesWriter()
         self.is_full: bool = False
         self.is_silent: bool = False
         self.has_received: bool = True
@@ -61,7 +59,7 @@ class NodeHandler(RispHandler):
         elif now_s - self.last_received_s >= SILENCE_S:
             if not self.is_pinged:
                 self.is_pinged = True
-                self.out.write(writer.PING_BYTES)
+                self.endpoint.unsent.write(writer.PING_BYTES)
             elif now_s - self.last_received_s >= 2 * SILENCE_S:
                 self.is_silent = True
         self.check()
@@ -77,15 +75,8 @@ class NodeHandler(RispHandler):
         """Whether answers are still to be sent or received."""
         return False
 
-    def data_to_send(self) -> bytes:
-        if len(self.out) == 0:
-            return b""
-        data = self.out.getvalue()
-        self.out = BytesWriter()
-        return data
-
     def on_ping(self) -> None:
-        self.out.write(writer.PONG_BYTES)
+        self.endpoint.unsent.write(writer.PONG_BYTES)
 
     def on_closing(self) -> None:
         self.endpoint.is_closing = True
@@ -170,9 +161,6 @@ class RqClientEndpoint(sdk.ClientEndpoint):
         handler.outcomes = []
         return outcomes
 
-    def data_to_send(self) -> bytes:
-        return self.handler.data_to_send()
-
     def request(self, call_id: bytes, options: sdk.CallOptions, body: bytes) -> None:
         check_name(options.queue)
         handler = self.handler
@@ -182,7 +170,7 @@ class RqClientEndpoint(sdk.ClientEndpoint):
         timeout_s = UNSAID
         if options.expires_ns != sdk.NOT_GIVEN:
             timeout_s = min(max(1, -(-options.expires_ns // SECOND_NS)), TIMEOUT_S_MAX)
-        handler.out.write(
+        self.unsent.write(
             writer.encode_request(
                 writer.id_bytes(request_id), options.queue, body, not options.wants_reply, retries, timeout_s
             )
@@ -210,7 +198,7 @@ class WorkerHandler(NodeHandler):
         self, request_id: bytes, queue: bytes, queue_id: i64, body: bytes, no_reply: bool, retries: i64, timeout_s: i64
     ) -> None:
         if not no_reply:
-            self.out.write(writer.encode_delivered(request_id))
+            self.endpoint.unsent.write(writer.encode_delivered(request_id))
         self.unanswered[request_id] = no_reply
         self.jobs.append((request_id, 0.0, body))
 
@@ -229,7 +217,7 @@ class RqWorkerEndpoint(sdk.WorkerEndpoint):
         for _, queue in queues:
             check_name(queue)
             handler.queues[queue] = False
-            handler.out.write(writer.encode_consume(queue, max(1, min(slots, U16)), PRIORITY_NORMAL))
+            self.unsent.write(writer.encode_consume(queue, max(1, min(slots, U16)), PRIORITY_NORMAL))
 
     def beat(self, now_s: float) -> None:
         self.handler.beat(now_s)
@@ -243,22 +231,19 @@ class RqWorkerEndpoint(sdk.WorkerEndpoint):
         handler.jobs = []
         return jobs
 
-    def data_to_send(self) -> bytes:
-        return self.handler.data_to_send()
-
     def reply(self, request_id: bytes, value: bytes) -> None:
         handler = self.handler
         no_reply = handler.unanswered.pop(request_id, None)
         if no_reply is None:
             return  # already answered
         if no_reply:
-            handler.out.write(writer.encode_delivered(request_id))
+            self.unsent.write(writer.encode_delivered(request_id))
         else:
-            handler.out.write(writer.encode_reply(request_id, value))
+            self.unsent.write(writer.encode_reply(request_id, value))
         handler.check()
 
     def goodbye(self) -> None:
-        self.handler.out.write(writer.NODE_CLOSING)
+        self.unsent.write(writer.NODE_CLOSING)
 
 
 @final
@@ -277,7 +262,7 @@ class SubscriberHandler(NodeHandler):
         self, request_id: bytes, queue: bytes, queue_id: i64, body: bytes, no_reply: bool, retries: i64, timeout_s: i64
     ) -> None:
         # The original stores a priority and ignores it, so requests may arrive here.
-        self.out.write(writer.encode_undelivered(request_id))
+        self.endpoint.unsent.write(writer.encode_undelivered(request_id))
 
     def on_broadcast(self, queue: bytes, queue_id: i64, body: bytes) -> None:
         topic = queue if queue else self.queues.get(int(queue_id), b"")
@@ -296,7 +281,7 @@ class RqSubscriberEndpoint(sdk.SubscriberEndpoint):
 
     def subscribe(self, prefix: bytes) -> None:
         check_name(prefix)
-        self.handler.out.write(writer.encode_consume(prefix, LEAST_MAX, PRIORITY_NONE))
+        self.unsent.write(writer.encode_consume(prefix, LEAST_MAX, PRIORITY_NONE))
 
     def beat(self, now_s: float) -> None:
         self.handler.beat(now_s)
@@ -307,9 +292,6 @@ class RqSubscriberEndpoint(sdk.SubscriberEndpoint):
         news = handler.news
         handler.news = []
         return news
-
-    def data_to_send(self) -> bytes:
-        return self.handler.data_to_send()
 
 
 @final
@@ -323,7 +305,7 @@ class RqPublisherEndpoint(sdk.PublisherEndpoint):
 
     def publish(self, topic: bytes, body: bytes) -> None:
         check_name(topic)
-        self.handler.out.write(writer.encode_broadcast(topic, body))
+        self.unsent.write(writer.encode_broadcast(topic, body))
 
     def beat(self, now_s: float) -> None:
         self.handler.beat(now_s)
@@ -331,11 +313,8 @@ class RqPublisherEndpoint(sdk.PublisherEndpoint):
     def receive(self, data: bytes) -> None:
         self.handler.receive(data)
 
-    def data_to_send(self) -> bytes:
-        return self.handler.data_to_send()
 
-
-client = RqClientEndpoint
-worker = RqWorkerEndpoint  # rq cannot send a program's name, so `setup.program` is ignored
-publisher = RqPublisherEndpoint
-subscriber = RqSubscriberEndpoint
+client: Final = RqClientEndpoint
+worker: Final = RqWorkerEndpoint  # rq cannot send a program's name, so `setup.program` is ignored
+publisher: Final = RqPublisherEndpoint
+subscriber: Final = RqSubscriberEndpoint

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from dragoman.dialects.scale0.endpoints import Scale0ClientEndpoint
-from dragoman.dialects.scale0.negotiated_session import AGREED
+from dragoman.dialects.endpoint import EndpointSetup, MessageIds
+from dragoman.dialects.scale0.endpoints import AGREED, Scale0ClientEndpoint
 from dragoman.errors import PeerError
 from dragoman.limits import TREE_SIZE_MAX
 
@@ -119,14 +119,16 @@ async def look(address: str) -> float | None:
 
 
 async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> float | None:
-    endpoint = Scale0ClientEndpoint(b"", 2 * TREE_SIZE_MAX)
+    setup = EndpointSetup(b"", MessageIds(bytes(24)))
+    setup.message_size_max = 2 * TREE_SIZE_MAX
+    endpoint = Scale0ClientEndpoint(setup)
     writer.write(endpoint.opening())
     while not endpoint.is_over:
         data = await reader.read(READ_SIZE)
         if not data:
             return None
         endpoint.receive(data)
-        if endpoint.accord.state == AGREED:
-            return endpoint.accord.load
+        if endpoint.negotiated.state == AGREED:
+            return endpoint.negotiated.load
         writer.write(endpoint.data_to_send())
     return None
