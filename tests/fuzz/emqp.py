@@ -18,7 +18,7 @@ from collections import Counter
 
 from dragoman import errors
 from dragoman.core.settings import CoreSettings
-from dragoman.dialects.emqp.session import ORIGINAL, EmqpSession
+from dragoman.dialects.emqp.sessions import ORIGINAL, EmqpSession
 from dragoman.dialects.emqp.settings import EmqpSettings
 from dragoman.model.units import SECOND_NS
 from dragoman.wire.zmtp.frames import encode_message

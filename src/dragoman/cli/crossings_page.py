@@ -83,7 +83,7 @@ def vocabulary() -> Iterator[str]:
         rows = [
             [
                 DIALECT_NAMES[dialect],
-                crossing.CLIENTS.text(dialect, number) or "–",
+                crossing.client_text(dialect, number) or "–",
                 worker_words(dialect, number) or "–",
             ]
             for dialect in DIALECTS
@@ -92,7 +92,7 @@ def vocabulary() -> Iterator[str]:
 
 
 def worker_words(dialect: int, feature: int) -> str:
-    return crossing.WORKERS.text(dialect, feature) or FEATURES[feature].otherwise
+    return crossing.worker_text(dialect, feature) or FEATURES[feature].otherwise
 
 
 def cells() -> Iterator[str]:
@@ -116,7 +116,7 @@ def alone() -> Iterator[str]:
         [
             FEATURES[feature].name,
             FEATURES[feature].about,
-            *(crossing.CLIENTS.text(dialect, feature) or "–" for dialect in DIALECTS),
+            *(crossing.client_text(dialect, feature) or "–" for dialect in DIALECTS),
         ]
         for feature in BETWEEN
     ]

@@ -31,113 +31,76 @@ GUARANTEE: Final = 21
 # From the client, too; added later.
 TRACE: Final = 22
 
-CROSSING: Final = [REPLY, REFUSAL, REASON, HANDOVER, PRIORITY, RETRIES, TIMEOUT, EXPIRY, CANCEL, HEADERS, TRACE]
-BETWEEN: Final = [
-    NO_REPLY,
-    KEPT,
-    DELAY,
-    DEDUPE,
-    STATE,
-    SCHEDULE,
-    PUBLISH,
-    SUBSCRIBE,
-    PREFIXES,
-    QUEUES,
-    ONCE,
-    GUARANTEE,
-]
+CROSSING: Final = [*range(REPLY, NO_REPLY), TRACE]
+BETWEEN: Final = list(range(NO_REPLY, TRACE))
 
 
 @final
 class Feature:
     """One feature. `is_joint`: client and worker must both support it; otherwise the broker provides it, whatever the worker's dialect."""
 
-    def __init__(self, number: int, name: str, is_joint: bool, about: str, otherwise: str) -> None:
-        self.number = number
+    def __init__(self, name: str, about: str, otherwise: str = "", is_joint: bool = False) -> None:
         self.name = name
-        self.is_joint = is_joint
         self.about = about
         self.otherwise = otherwise  # what happens with a worker whose dialect does not have it
+        self.is_joint = is_joint
 
 
+# By number.
 FEATURES: Final = [
-    Feature(REPLY, "reply", True, "the worker's answer comes back, byte for byte", ""),
+    Feature("reply", "the worker's answer comes back, byte for byte", is_joint=True),
     Feature(
-        REFUSAL,
         "refusal",
-        True,
         "a worker refuses a message; its client is notified that there will be no answer",
         "a worker whose dialect has no refusal can only answer",
+        is_joint=True,
     ),
     Feature(
-        REASON, "reject reason", True, "what the worker gave as its reason reaches the client", "no reason is sent"
+        "reject reason", "what the worker gave as its reason reaches the client", "no reason is sent", is_joint=True
     ),
     Feature(
-        HANDOVER,
         "delivered notice",
-        False,
         "the client is notified, once and before the answer, that a worker has the message",
         "sent by the broker when it gives the message to the worker",
     ),
+    Feature("priority", "higher ones leave the queue first", "done by the broker; the worker is not notified"),
     Feature(
-        PRIORITY,
-        "priority",
-        False,
-        "higher ones leave the queue first",
-        "done by the broker; the worker is not notified",
-    ),
-    Feature(
-        RETRIES,
         "retries",
-        False,
         "how many more tries there are after a worker that died, timed out, failed or gave the message back",
         "counted by the broker: a lost worker and a timeout use one up",
     ),
     Feature(
-        TIMEOUT,
         "timeout",
-        False,
         "a hard bound on one attempt",
         "kept by the broker: the worker is not notified, and its late answer is dropped",
     ),
     Feature(
-        EXPIRY,
         "expiry",
-        False,
         "the instant after which the message is of no use; its client is notified that it passed",
         "kept by the broker: the worker is not notified, and its late answer is dropped",
     ),
     Feature(
-        CANCEL,
         "cancel",
-        False,
         "the client withdraws a message",
         "it ends in the broker; a worker that has it is not notified, and its answer is dropped",
     ),
-    Feature(HEADERS, "headers", True, "further headers of the client's own, carried to the worker", "dropped"),
-    Feature(NO_REPLY, "no reply", False, "a message whose answer its client does not want", ""),
-    Feature(KEPT, "kept notice", False, "the client is notified that the broker has the message safely", ""),
-    Feature(DELAY, "delay", False, "not given to a worker before an instant", ""),
-    Feature(DEDUPE, "dedupe", False, "of all messages with one key the first is taken", ""),
-    Feature(STATE, "state", False, "the client asks where its message is", ""),
-    Feature(SCHEDULE, "schedules", False, "later, and again", ""),
-    Feature(PUBLISH, "publish", False, "a message to all subscribers of a topic", ""),
-    Feature(SUBSCRIBE, "subscribe", False, "receiving what is published on a topic", ""),
-    Feature(PREFIXES, "prefixes", False, "receiving every topic that begins alike", ""),
-    Feature(QUEUES, "queues", False, "more queues than one", ""),
-    Feature(ONCE, "once", False, "sent again after a lost connection it still runs once", ""),
+    Feature("headers", "further headers of the client's own, carried to the worker", "dropped", is_joint=True),
+    Feature("no reply", "a message whose answer its client does not want"),
+    Feature("kept notice", "the client is notified that the broker has the message safely"),
+    Feature("delay", "not given to a worker before an instant"),
+    Feature("dedupe", "of all messages with one key the first is taken"),
+    Feature("state", "the client asks where its message is"),
+    Feature("schedules", "later, and again"),
+    Feature("publish", "a message to all subscribers of a topic"),
+    Feature("subscribe", "receiving what is published on a topic"),
+    Feature("prefixes", "receiving every topic that begins alike"),
+    Feature("queues", "more queues than one"),
+    Feature("once", "sent again after a lost connection it still runs once"),
+    Feature("guarantee", "a failure or a timeout does not settle it: it is tried again, then quarantined"),
     Feature(
-        GUARANTEE,
-        "guarantee",
-        False,
-        "a failure or a timeout does not settle it: it is tried again, then quarantined",
-        "",
-    ),
-    Feature(
-        TRACE,
         "trace",
-        True,
         "`traceparent`, the trace the client is in: `00-`, 32, 16 and 2 hex digits, as W3C Trace Context has it",
         "dropped",
+        is_joint=True,
     ),
 ]

@@ -100,9 +100,7 @@ class Newsstand:
             return
         enough = self.size_max - self.size_max // 8
         for news in list(self.waiting.values()):
-            if (
-                self.size <= enough or len(self.waiting) == 1
-            ):  # the only one left is the newest, which may be as large as a message can be
+            if self.size <= enough or len(self.waiting) == 1:  # the newest may be as large as a message can be
                 break
             self.size -= news.size
             del self.waiting[news.number]

@@ -27,26 +27,9 @@ MODULES: Final = [
     "dragoman.dialects.rq.description",
 ]
 FURTHER: Final = "DRAGOMAN_DIALECTS"
-# Sections and listeners of the settings that are no dialect's, and the name for messages that the broker itself makes.
-RESERVED: Final = frozenset(
-    [
-        "data",
-        "drain",
-        "http",
-        "internal",
-        "journal",
-        "lake",
-        "limits",
-        "listen",
-        "log",
-        "otel",
-        "queues",
-        "schedules",
-        "security",
-        "web",
-        "workers",
-    ]
-)
+# Names in the settings that are no dialect's, and `internal`, the dialect of messages that the broker itself makes.
+SECTIONS: Final = ["drain", "limits", "listen", "log", "otel", "queues", "schedules", "security", "web", "workers"]
+RESERVED: Final = [*SECTIONS, "data", "http", "internal", "journal", "lake"]
 
 DESCRIPTIONS: Final[list[DialectDescription]] = []
 DIALECTS_BY_NAME: Final[dict[str, DialectDescription]] = {}

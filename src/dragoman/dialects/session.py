@@ -18,7 +18,7 @@ from dragoman.model.exchange import Exchange
 from dragoman.model.peer import ANONYMOUS, Peer, lasting_id_of
 from dragoman.wire.zmtp.commands import PROGRAM
 from dragoman.wire.zmtp.connection import ZmtpConnection
-from dragoman.wire.zmtp.frames import LONG, write_frame, write_message
+from dragoman.wire.zmtp.frames import LONG, MORE, write_frame, write_message
 
 
 @final
@@ -44,9 +44,7 @@ class Outboxes:
         self.unfinished_max: int = limits.NO_BOUND
         self.unfinished: dict[int, Session] = {}
         self.on_unfinished_over: Callable[[Session], None] = nothing
-        self.traffic_size: int = (
-            0  # bytes read from and written to sockets so far: memory use is checked after so many more
-        )
+        self.traffic_size: int = 0  # bytes read and written so far: memory use is checked after so many more
         self.news = Newsstand()
 
     def send_all(self) -> None:
@@ -155,10 +153,8 @@ class Session(Peer):
         self.tap: Callable[[bool, list[bytes]], None] | None = None  # gets (is it ours, the frames or the bytes)
         self.sink: Callable[[bytes], object] = discard  # the socket's write, while connected
         self.received_size: int = 0  # bytes received
-        self.received_mark: int = (
-            0  # bytes up to the last full second, in `received_before` up to the one before: shows who sends much
-        )
-        self.received_before: int = 0
+        self.received_mark: int = 0  # bytes received up to the last full second: shows who sends much
+        self.received_before: int = 0  # and up to the one before
         self.unfinished_size: int = 0  # bytes of an incomplete message
         self.is_unfinished: bool = False  # enough of them to be watched
         self.is_cut_short: bool = False  # more must arrive; some protocols also store what may be repeated
@@ -431,20 +427,20 @@ class ZmtpSession(Session):
         """Send a message once the facts so far are stored."""
         if self.is_connected:
             if len(frames[-1]) > limits.INLINE_BODY_SIZE_MAX and not self.zmtp.is_v1:
-                self.say_by_reference(frames)
+                for frame in frames[:-1]:
+                    write_frame(self.held_out, frame, True)
+                self.hold_frame(frames[-1], False)
             else:
                 write_message(self.held_out, frames, self.zmtp.is_v1)
                 if len(self.held_out) > self.outboxes.output_step_size:
                     self.stop_output()
             self.touch()
 
-    def say_by_reference(self, frames: list[bytes]) -> None:
-        """Send a large last frame by reference, without copying."""
-        for frame in frames[:-1]:
-            write_frame(self.held_out, frame, True)
-        self.held_out.append(LONG)
-        write_i64_be(self.held_out, len(frames[-1]))
-        self.hold_part(frames[-1])
+    def hold_frame(self, frame: bytes, has_more: bool) -> None:
+        """Append a large frame by reference, without copying."""
+        self.held_out.append(LONG | MORE if has_more else LONG)
+        write_i64_be(self.held_out, len(frame))
+        self.hold_part(frame)
 
     def say_now(self, frames: list[bytes]) -> None:
         """Send a message that does not depend on a fact."""

@@ -87,11 +87,9 @@ class Screen:
 
 
 def promise_of(dialect: int) -> str:
-    if crossing.client_has(dialect, features.KEPT):
-        return f"kept once it says so ({crossing.CLIENTS.text(dialect, features.KEPT)}); every call answered".replace(
-            "`", ""
-        )
-    if crossing.client_has(dialect, features.ONCE):
-        how = crossing.CLIENTS.text(dialect, features.ONCE)
-        return f"every call answered; sent again ({how}) it runs once".replace("`", "")
+    kept, once = (crossing.client_text(dialect, feature).replace("`", "") for feature in (features.KEPT, features.ONCE))
+    if kept:
+        return f"kept once it says so ({kept}); every call answered"
+    if once:
+        return f"every call answered; sent again ({once}) it runs once"
     return "every call answered; sent again when the connection is lost"

@@ -4,20 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.dialects import features
-from dragoman.dialects.description import (
-    CLIENT,
-    NEWS,
-    PUBLISH,
-    SUBSCRIBE,
-    UNKNOWN_ID,
-    WORKER,
-    DialectDescription,
-    Fact,
-    Frame,
-    ListenerDescription,
-    body_frame,
-)
+from dragoman.dialects import description, features
+from dragoman.dialects.description import CLIENT, NEWS, PUBLISH, SUBSCRIBE, WORKER, DialectDescription, Fact, Frame
 from dragoman.model.message import in_own_shape
 from dragoman.model.words import EMQP
 
@@ -30,7 +18,7 @@ def request(fact: Fact, queue: str, message_id: str) -> list[Frame]:
         ("message id", message_id),
         ("queue", queue),
         ("headers", fact.get("headers", "(the lake keeps none)")),
-        body_frame(fact),
+        description.body_frame(fact),
     ]
 
 
@@ -38,7 +26,7 @@ def worker_id(fact: Fact, digits: str) -> str:
     """The client's own where that is safe, else the broker's."""
     if fact["dialect"] == "emqp" and fact["client_id"]:
         return str(fact["client_id"])
-    return in_own_shape(digits.encode()).decode() if digits else UNKNOWN_ID
+    return in_own_shape(digits.encode()).decode() if digits else description.UNKNOWN_ID
 
 
 DESCRIPTION: Final = DialectDescription(
@@ -46,17 +34,19 @@ DESCRIPTION: Final = DialectDescription(
     EMQP,
     "dragoman.dialects.emqp",
     listeners=[
-        ListenerDescription(
+        description.ListenerDescription(
             "emqp.client",
             1,
             47291,
             "clients: EventMQ programs and the SDK send requests and schedules here",
             (CLIENT,),
         ),
-        ListenerDescription("emqp.worker", 2, 47290, "workers (EventMQ's job managers) and schedulers", (WORKER,)),
-        ListenerDescription("emqp.admin", 3, 47293, "EventMQ's administration commands"),
-        ListenerDescription("emqp.publish", 4, 47298, "publishers, who send PUBLISH", (PUBLISH,)),
-        ListenerDescription(
+        description.ListenerDescription(
+            "emqp.worker", 2, 47290, "workers (EventMQ's job managers) and schedulers", (WORKER,)
+        ),
+        description.ListenerDescription("emqp.admin", 3, 47293, "EventMQ's administration commands"),
+        description.ListenerDescription("emqp.publish", 4, 47298, "publishers, who send PUBLISH", (PUBLISH,)),
+        description.ListenerDescription(
             "emqp.subscribe", 5, 47299, "subscribers, who listen with SUB sockets", (SUBSCRIBE,), output=NEWS
         ),
     ],

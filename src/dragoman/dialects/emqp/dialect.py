@@ -13,7 +13,7 @@ from dragoman.dialects.session import Outboxes
 from dragoman.wire.zmtp.frames import MORE
 
 if TYPE_CHECKING:
-    from dragoman.dialects.emqp.session import EmqpSession
+    from dragoman.dialects.emqp.sessions import EmqpSession
 
 HEX_PAIRS: Final[list[bytes]] = [b"%02x" % low for low in range(256)]
 ID_SIZE: Final = 36

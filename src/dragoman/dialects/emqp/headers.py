@@ -10,16 +10,17 @@ from __future__ import annotations
 import math
 from typing import Final, final
 
-from dragoman.limits import (
-    HEADER_MEANINGS_MAX,
-    HEADER_REMEMBERED_SIZE_MAX,
-    HEADERS_SIZE_MAX,
-    ID_SIZE_MAX,
-    PRIORITY_MAX,
-)
+from dragoman import limits
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import GUARANTEED, HANDOVER_WANTED, KEEP_SAME, KEPT_WANTED, NO_HASTE, REPLY_WANTED
 
+FLAGS: Final = {
+    b"guarantee": GUARANTEED,
+    b"nohaste": NO_HASTE,
+    b"keep-same": KEEP_SAME,
+    b"ack-requested": KEPT_WANTED,
+}
+NOT_FOR_ORIGINAL: Final = [b"keep-same", b"priority", b"delay", b"expires", b"dedupe", b"ack-requested"]
 SECONDS_MAX: Final = 10 * 365 * 86400.0  # ten years: more is a mistake, and nanoseconds stay within 63 bits
 
 
@@ -61,46 +62,35 @@ def read_headers(text: bytes) -> Headers:
             h.timeout_ns = seconds(h, name, value)
             # The original accepts only whole seconds; it resets itself on anything else that looks like a timeout.
             plain.append(b"timeout:%d" % ((h.timeout_ns + SECOND_NS - 1) // SECOND_NS))
-        elif not read_own(h, name, value) and b"timeout:" not in item:
-            plain.append(item)
+        else:
+            read_own(h, name, value)
+            if name not in NOT_FOR_ORIGINAL and b"timeout:" not in item:
+                plain.append(item)
     h.to_worker = b",".join([b"reply-requested", *carried])
     h.to_original = b",".join([b"reply-requested", *plain])
     return h
 
 
-def read_own(h: Headers, name: bytes, value: bytes) -> bool:
-    """Apply a header that the broker acts on; True for those that the original's workers do not get."""
-    if name == b"guarantee":
-        h.flags |= GUARANTEED
+def read_own(h: Headers, name: bytes, value: bytes) -> None:
+    """Apply a header that the broker acts on; ignore any other."""
+    if name in FLAGS:
+        h.flags |= FLAGS[name]
     elif name == b"retry-count":
-        h.retries = whole(h, name, value, 0, 1_000_000)
-    elif name == b"nohaste":
-        h.flags |= NO_HASTE
-    elif name == b"keep-same":
-        h.flags |= KEEP_SAME
-        return True
+        h.retries = whole(h, name, value, 1_000_000)
     elif name == b"run_count":
-        h.runs = whole(h, name, value, 0, 1_000_000_000)
+        h.runs = whole(h, name, value, 1_000_000_000)
     elif name == b"priority":
-        h.priority = whole(h, name, value, 0, PRIORITY_MAX)
-        return True
+        h.priority = whole(h, name, value, limits.PRIORITY_MAX)
     elif name == b"delay":
         h.delay_ns = seconds(h, name, value)
-        return True
     elif name == b"expires":
         h.expires_ns = seconds(h, name, value)
         if h.expires_ns == 0 and not h.problem:
             h.problem = "expires wants more than 0 seconds"
-        return True
     elif name == b"dedupe":
         h.dedupe = value
-        if not value or len(value) > ID_SIZE_MAX:
-            h.problem = f"dedupe wants a key of 1 to {ID_SIZE_MAX} bytes"
-        return True
-    elif name == b"ack-requested":
-        h.flags |= KEPT_WANTED
-        return True
-    return False
+        if not value or len(value) > limits.ID_SIZE_MAX:
+            h.problem = f"dedupe wants a key of 1 to {limits.ID_SIZE_MAX} bytes"
 
 
 def seconds(h: Headers, name: bytes, value: bytes) -> int:
@@ -114,14 +104,11 @@ def seconds(h: Headers, name: bytes, value: bytes) -> int:
     return int(number * SECOND_NS)
 
 
-def whole(h: Headers, name: bytes, value: bytes, low: int, high: int) -> int:
-    number = low - 1
-    if value.isdigit() and len(value) < 12:
-        number = int(value)
-    if number < low or number > high:
-        h.problem = f"{excerpt(name)} wants a whole number from {low} to {high}, not {excerpt(value)!r}"
-        return low
-    return number
+def whole(h: Headers, name: bytes, value: bytes, most: int) -> int:
+    if not value.isdigit() or len(value) >= 12 or int(value) > most:
+        h.problem = f"{excerpt(name)} wants a whole number from 0 to {most}, not {excerpt(value)!r}"
+        return 0
+    return int(value)
 
 
 def excerpt(value: bytes) -> str:
@@ -143,7 +130,9 @@ class HeaderMeanings:
 
     def __init__(self) -> None:
         self.known: dict[bytes, Headers] = {}
-        self.recent_text: bytes = b""  # asked for last: a message is read and delivered with the same, and mostly followed by one with the same
+        self.recent_text: bytes = (
+            b""  # the last one: a message is read and delivered with the same text, and mostly the next one, too
+        )
         self.recent: Headers = read_headers(b"")
 
     def of(self, text: bytes) -> Headers:
@@ -151,12 +140,12 @@ class HeaderMeanings:
             return self.recent
         h = self.known.get(text)
         if h is None:
-            if len(text) > HEADERS_SIZE_MAX:
+            if len(text) > limits.HEADERS_SIZE_MAX:
                 return Headers()  # the core refuses it for its length: not worth parsing
             h = read_headers(text)
-            if len(text) > HEADER_REMEMBERED_SIZE_MAX or h.dedupe or b"traceparent:" in text:
+            if len(text) > limits.HEADER_REMEMBERED_SIZE_MAX or h.dedupe or b"traceparent:" in text:
                 return h  # unique: it would only evict texts that others share
-            if len(self.known) >= HEADER_MEANINGS_MAX:
+            if len(self.known) >= limits.HEADER_MEANINGS_MAX:
                 self.known.clear()
             self.known[text] = h
         self.recent_text = text

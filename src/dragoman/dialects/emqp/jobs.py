@@ -6,7 +6,6 @@ import json
 from typing import Final
 
 import msgspec
-from librt.strings import BytesWriter, write_i64_be
 
 from dragoman.dialects.emqp.settings import EmqpSettings
 from dragoman.dialects.traceparent import MARK, traceparent_of
@@ -14,7 +13,6 @@ from dragoman.limits import JSON_READ_SIZE_MAX, WEIGHT_MAX
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EMQP, INTERNAL
-from dragoman.wire.zmtp.frames import LONG, MORE
 
 # First bytes of a body that may be a JSON list. JOB checks for a list of two or more items without building them.
 LIST_BEGINNINGS: Final = [b"[", b" ", b"\t", b"\n", b"\r"]
@@ -95,9 +93,3 @@ def json_value(body: bytes) -> object:
 def error_value(code: str, text: str) -> bytes:
     """Encode a failure as an answer, in the format of our own workers."""
     return msgspec.json.encode({"error": {"type": code, "message": text}})
-
-
-def write_long_frame_head(out: BytesWriter, size: int, has_more: bool) -> None:
-    """Append the header of a frame whose body follows by reference."""
-    out.append(LONG | MORE if has_more else LONG)
-    write_i64_be(out, size)

@@ -19,7 +19,7 @@ from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 
 if TYPE_CHECKING:
-    from dragoman.dialects.emqp.session import EmqpSession
+    from dragoman.dialects.emqp.sessions import EmqpSession
 
 # The keys of every job of the original.
 JOB_KEYS: Final = ["path", "callable", "args", "kwargs", "class_args", "class_kwargs"]

@@ -52,26 +52,14 @@ def stop(message_id: bytes, outboxes: Outboxes, emqp: EmqpDialect) -> list[bytes
 
 def counts(exchange: Exchange) -> dict[str, dict[str, int]]:
     """Message counts by queue. Latencies are in milliseconds, from acceptance to the first lease, as in the original."""
-    inflight: dict[str, int] = {}
-    latency: dict[str, int] = {}
-    latency_max: dict[str, int] = {}
-    waiting: dict[str, int] = {}
-    processed: dict[str, int] = {}
-    for q in exchange.queue_counts():
-        if q.leased:
-            inflight[q.name] = q.leased
-        if q.waiting:
-            waiting[q.name] = q.waiting
-        if q.settled:
-            processed[q.name] = q.settled
-            latency[q.name] = q.wait_mean_ms
-            latency_max[q.name] = q.wait_max_ms
+    queues = exchange.queue_counts()
+    settled = [q for q in queues if q.settled]
     return {
-        "inflight_messages_by_queue": inflight,
-        "latency_messages_by_queue": latency,
-        "max_latency_messages_by_queue": latency_max,
-        "waiting_messages_by_queue": waiting,
-        "processed_messages_by_queue": processed,
+        "inflight_messages_by_queue": {q.name: q.leased for q in queues if q.leased},
+        "latency_messages_by_queue": {q.name: q.wait_mean_ms for q in settled},
+        "max_latency_messages_by_queue": {q.name: q.wait_max_ms for q in settled},
+        "waiting_messages_by_queue": {q.name: q.waiting for q in queues if q.waiting},
+        "processed_messages_by_queue": {q.name: q.settled for q in settled},
         "processed_messages_by_worker": {identity_text(p): p.work.settled for p in exchange.all_workers()},
     }
 

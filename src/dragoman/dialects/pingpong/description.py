@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.dialects import features
-from dragoman.dialects.description import (
-    CLIENT,
-    WORKER,
-    DialectDescription,
-    Fact,
-    Frame,
-    ListenerDescription,
-    body_frame,
-)
+from dragoman.dialects import description, features
+from dragoman.dialects.description import CLIENT, WORKER, DialectDescription, Fact, Frame, ListenerDescription
 from dragoman.model.words import PINGPONG
 
 
 def job(fact: Fact, queue: str, message_id: str) -> list[Frame]:
-    return [("", ""), body_frame(fact)]
+    return [("", ""), description.body_frame(fact)]
 
 
 DESCRIPTION: Final = DialectDescription(
