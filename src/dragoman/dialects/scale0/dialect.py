@@ -9,7 +9,7 @@ from dragoman.dialects.contract import Dialect
 from dragoman.dialects.scale0.configuration.documents import Documents
 from dragoman.dialects.scale0.phrases import Phrases
 from dragoman.dialects.scale0.settings import Scale0Settings
-from dragoman.dialects.scale0.words import HEARTBEAT, OK, PING
+from dragoman.dialects.scale0.words import PING
 from dragoman.dialects.session import Outboxes
 from dragoman.limits import BANS_MAX
 from dragoman.model.units import SECOND_NS
@@ -156,12 +156,6 @@ class Scale0Dialect(Dialect):
             self.broadcast([PING, stamp])
             for session in list(self.speakers.values()):
                 session.ping_legacy(stamp)
-
-    def broadcast_ok(self, worker: bytes) -> None:
-        self.broadcast([worker, OK])
-
-    def broadcast_heartbeat(self, worker: bytes, stamp: bytes) -> None:
-        self.broadcast([worker, HEARTBEAT, stamp])
 
     def broadcast(self, frames: list[bytes]) -> None:
         for listener in self.listeners.values():

@@ -20,7 +20,6 @@ from typing import Final, final
 
 from dragoman.dialects import endpoint as sdk
 from dragoman.dialects.scale0 import words
-from dragoman.dialects.scale0.complaints import REFUSED_WORDS
 from dragoman.dialects.scale0.headers import UNKNOWN_LOAD, Header, read_header, text_of, token_of
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message, write_message
@@ -184,7 +183,9 @@ class Scale0ClientEndpoint(sdk.ClientEndpoint):
             outcomes.append((sdk.ANSWERED, text_of(h.id_token()), frames[2] if len(frames) > 2 else b""))
         elif command == words.ERROR and h.id_token():
             is_refusal = (
-                h.code == words.MOVED or h.code == words.NOT_UNDERSTOOD or h.reason.partition(b":")[0] in REFUSED_WORDS
+                h.code == words.MOVED
+                or h.code == words.NOT_UNDERSTOOD
+                or h.reason.partition(b":")[0] in words.REFUSED_WORDS
             )
             outcomes.append((sdk.REFUSED if is_refusal else sdk.FAILED, text_of(h.id_token()), h.reason))
         else:

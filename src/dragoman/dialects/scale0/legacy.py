@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from dragoman.dialects.scale0 import complaints
 from dragoman.dialects.scale0.words import HEARTBEAT, OK, PING, PONG, READY
 from dragoman.limits import NAME_SIZE_MAX
 from dragoman.model.units import SECOND_NS
@@ -27,7 +26,7 @@ NEWEST: Final = 3
 def take(session: Scale0Session, command: bytes, text: bytes) -> None:
     tokens = text.split() if len(text) <= NAME_SIZE_MAX else []
     if not tokens:
-        complaints.misunderstood(session, "the header is not one JSON object", b"")
+        session.misunderstood("the header is not one JSON object", b"")
     elif command == PING:
         on_ping(session, tokens)
     elif command == READY:
@@ -38,7 +37,7 @@ def take(session: Scale0Session, command: bytes, text: bytes) -> None:
         if session.is_req:
             session.tell_now([OK, b""])
     else:
-        complaints.misunderstood(session, "the header is not one JSON object", b"")
+        session.misunderstood("the header is not one JSON object", b"")
 
 
 def on_ping(session: Scale0Session, tokens: list[bytes]) -> None:
@@ -59,7 +58,7 @@ def on_ready(session: Scale0Session, tokens: list[bytes]) -> None:
     if session.is_req:
         session.tell_now([OK, b""])
     elif session.identity:
-        session.scale0.broadcast_ok(session.identity)
+        session.scale0.broadcast([session.identity, OK])
         session.had_enough = session.scale0.takes_long()
 
 
@@ -67,5 +66,5 @@ def on_heartbeat(session: Scale0Session, text: bytes) -> None:
     if session.generation == SECOND or session.is_req or not session.identity:
         session.tell_now([HEARTBEAT, text])
     else:
-        session.scale0.broadcast_heartbeat(session.identity, text)
+        session.scale0.broadcast([session.identity, HEARTBEAT, text])
         session.had_enough = session.scale0.takes_long()

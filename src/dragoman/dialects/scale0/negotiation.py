@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from dragoman.dialects.scale0 import complaints
 from dragoman.dialects.scale0.configuration import notations
 from dragoman.dialects.scale0.headers import Header, names_of, token_of
 from dragoman.dialects.scale0.words import CHANGEBROKER, CONFIG, MOVED, NOT_ACCEPTING
@@ -21,7 +20,7 @@ def on_connect(session: Scale0Session, h: Header) -> None:
     config_type = notations.type_named(h.config_type)
     if h.problem or not config_type:
         shown = h.config_type[:40].decode("utf-8", "replace")
-        complaints.misunderstood(session, h.problem or f"config_type is JSON, XML or ZFL, not {shown}", b"")
+        session.misunderstood(h.problem or f"config_type is JSON, XML or ZFL, not {shown}", b"")
         return
     if not take_offer(session, h):
         return
@@ -40,7 +39,7 @@ def take_offer(session: Scale0Session, h: Header) -> bool:
     offered = names_of(h.services)
     if len(offered) > SERVED_MAX:
         complaint = f"services: {REFUSAL_CODES[TOO_MANY_SERVED]}: {REFUSAL_TEXTS[TOO_MANY_SERVED]}"
-        complaints.misunderstood(session, complaint, b"")
+        session.misunderstood(complaint, b"")
         return False
     if h.identity:
         set_name(session, h.identity)
@@ -73,7 +72,7 @@ def settle(session: Scale0Session) -> bool:
     refusal = session.exchange.join(session, [(WEIGHT, name) for name in served])
     if refusal != TAKEN:
         session.is_unsettled = True
-        complaints.misunderstood(session, f"services: {REFUSAL_CODES[refusal]}: {REFUSAL_TEXTS[refusal]}", b"")
+        session.misunderstood(f"services: {REFUSAL_CODES[refusal]}: {REFUSAL_TEXTS[refusal]}", b"")
         return False
     session.serving = served
     return True
@@ -103,7 +102,7 @@ def send_config(session: Scale0Session) -> None:
 def on_needbroker(session: Scale0Session, h: Header) -> None:
     """Answer NEEDBROKER, whatever state this broker is in."""
     if h.problem:
-        complaints.misunderstood(session, h.problem, b"")
+        session.misunderstood(h.problem, b"")
         return
     if not take_offer(session, h):
         return

@@ -10,20 +10,33 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from dragoman.dialects.scale0 import complaints, legacy, negotiation, words
-from dragoman.dialects.scale0.complaints import error_header
+from dragoman.dialects.scale0 import legacy, negotiation, words
 from dragoman.dialects.scale0.dialect import Scale0Dialect
 from dragoman.dialects.scale0.headers import Header, Memory, names_of, read_header, text_of
-from dragoman.dialects.scale0.phrases import id_token, write_size
+from dragoman.dialects.scale0.phrases import error_header, id_token
 from dragoman.dialects.scale0.settings import Scale0Settings
 from dragoman.dialects.session import Outboxes, Session, ZmtpSession
+from dragoman.dialects.subscriber import SubscriberSession
 from dragoman.dialects.traceparent import with_traceparent
-from dragoman.limits import ERROR_TEXT_SIZE_MAX, ID_SIZE_MAX, INLINE_BODY_SIZE_MAX, NAME_SIZE_MAX, SUBSCRIPTIONS_MAX
+from dragoman.limits import ERROR_TEXT_SIZE_MAX, ID_SIZE_MAX, INLINE_BODY_SIZE_MAX
 from dragoman.model.message import Message
 from dragoman.model.units import MILLISECOND_NS, SECOND_NS
 from dragoman.model.wire_ids import DIGITS
-from dragoman.model.words import HEARTBEAT_LOST, PROTOCOL_FAULT, REASON_NAMES, REPLY_WANTED, SCALE0, TAKEN
-from dragoman.wire.zmtp.frames import LONG, write_frame
+from dragoman.model.words import (
+    BAD_HEADER,
+    DRAINING,
+    HEARTBEAT_LOST,
+    INEXPRESSIBLE,
+    PROTOCOL_FAULT,
+    REASON_NAMES,
+    REFUSAL_CODES,
+    REFUSAL_TEXTS,
+    REPLY_WANTED,
+    SCALE0,
+    TAKEN,
+    TOO_LONG,
+)
+from dragoman.wire.zmtp.frames import write_frame
 
 BRACE: Final = 0x7B
 TIME_MS_MAX: Final = 9_000_000_000_000
@@ -116,15 +129,15 @@ class Scale0Session(ZmtpSession):
             negotiation.on_needbroker(self, read_header(text))
             self.had_enough = True
         else:
-            complaints.misunderstood(self, f"{command[:40].decode('utf-8', 'replace')} is no command here", b"")
+            self.misunderstood(f"{command[:40].decode('utf-8', 'replace')} is no command here", b"")
 
     def on_task(self, text: bytes, body: bytes) -> None:
         h = self.task_headers.read(text)
         if h.problem or not h.service:
-            complaints.misunderstood(self, h.problem or "a TASK names its service", h.id_token())
+            self.misunderstood(h.problem or "a TASK names its service", h.id_token())
             return
         if h.time_ms >= 0 and self.is_skewed(h.time_ms):
-            complaints.say_skew(self, h.time_ms, h.id_token())
+            self.say_skew(h.time_ms, h.id_token())
             return
         if h.has_plain_id:
             m = Message(SCALE0, h.service, text[h.id_at + 1 : h.id_end - 1], body)
@@ -137,18 +150,18 @@ class Scale0Session(ZmtpSession):
         m.client = self
         m.address = self.address
         if not self.scale0.documents.is_accepting:
-            self.error(words.NOT_ACCEPTING, f"{complaints.NOT_TAKEN}: the broker takes nothing new", id_token(m))
+            self.error(words.NOT_ACCEPTING, f"{words.NOT_TAKEN}: the broker takes nothing new", id_token(m))
             return
         refusal = self.exchange.submit(m)
         if refusal == TAKEN:
             self.awaited = m.number
         else:
-            complaints.refuse(self, m, refusal)
+            self.refuse(m, refusal)
 
     def on_taskreply(self, text: bytes, body: bytes) -> None:
         h = self.task_headers.read(text)
         if h.problem or not self.is_on_worker_port:
-            complaints.misunderstood(self, h.problem or "only a worker sends TASKREPLY, on its own port", h.id_token())
+            self.misunderstood(h.problem or "only a worker sends TASKREPLY, on its own port", h.id_token())
             return
         digits_at: int = h.id_at + 1 if h.has_plain_id and h.id_end - h.id_at >= DIGITS + 2 else -1
         m = self.exchange.by_digits(self, text, digits_at)  # a worker that knows the digits has, or had, the task
@@ -164,7 +177,7 @@ class Scale0Session(ZmtpSession):
     def on_ping(self, text: bytes) -> None:
         h = self.ping_headers.read(text)
         if h.problem:
-            complaints.misunderstood(self, h.problem, b"")
+            self.misunderstood(h.problem, b"")
             return
         if not self.is_acceptable(h):
             return
@@ -196,7 +209,7 @@ class Scale0Session(ZmtpSession):
     def is_acceptable(self, h: Header) -> bool:
         """Check clock and version; False when the peer got an error instead of an answer."""
         if h.time_ms >= 0 and self.is_skewed(h.time_ms):
-            complaints.say_skew(self, h.time_ms, b"")
+            self.say_skew(h.time_ms, b"")
             if self.is_on_worker_port:
                 self.exchange.lose(self, PROTOCOL_FAULT)
                 self.finish()
@@ -242,6 +255,42 @@ class Scale0Session(ZmtpSession):
         """Send an ERROR without waiting for a commit: the message it refers to was not accepted."""
         self.tell_now([words.ERROR, error_header(code, reason.encode("utf-8", "replace"), token)])
 
+    def say_skew(self, time_ms: i64, token: bytes) -> None:
+        self.exchange.note(self, "SCALE0_CLOCK_SKEW")
+        skew_s = int(time_ms) / 1000 - self.scale0.wall_ns() / SECOND_NS
+        self.error(words.NOT_ACCEPTING, f"{words.SKEWED}: your clock is {skew_s:+.3f} s off the broker's", token)
+
+    def misunderstood(self, reason: str, token: bytes) -> None:
+        """Answer and count a message that is not understood: a peer that sends too many gets one more error and is then ignored for a while."""
+        now_ns = self.exchange.now_ns
+        settings = self.scale0.settings
+        if now_ns - self.first_offence_ns > settings.ban_ns:
+            self.offences = 0
+            self.first_offence_ns = now_ns
+        self.offences += 1
+        if self.offences <= settings.offences_max:
+            self.exchange.note(self, "SCALE0_NOT_UNDERSTOOD")
+            self.error(words.NOT_UNDERSTOOD, reason, token)
+            return
+        self.exchange.note(self, "SCALE0_HOSTILE")
+        self.error(words.HOSTILE, f"{self.offences} messages that mean nothing here", b"")
+        self.banned_until_ns = now_ns + settings.ban_ns
+        if self.who:
+            self.scale0.ban(self.who)
+        self.exchange.lose(self, PROTOCOL_FAULT)
+
+    def refuse(self, m: Message, refusal: int) -> None:
+        """Answer new work that was not accepted."""
+        if refusal == DRAINING:
+            code = words.MOVED
+        elif refusal == TOO_LONG or refusal == BAD_HEADER or refusal == INEXPRESSIBLE:
+            code = words.NOT_UNDERSTOOD
+        else:
+            code = words.NOT_ACCEPTING
+        self.error(code, f"{REFUSAL_CODES[refusal]}: {REFUSAL_TEXTS[refusal]}", id_token(m))
+        if refusal == DRAINING and not self.is_req:
+            negotiation.send_elsewhere(self, "this broker is stopping")
+
     # -- callbacks of the core ------------------------------------------------------------------------------------------
 
     def deliver(self, message: Message) -> None:
@@ -271,9 +320,7 @@ class Scale0Session(ZmtpSession):
         if len(body) <= INLINE_BODY_SIZE_MAX:
             write_frame(self.held_out, body, False)
         else:
-            self.held_out.append(LONG)
-            write_size(self.held_out, len(body))
-            self.hold_part(body)
+            self.hold_frame(body, False)
         self.touch()
 
     def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
@@ -284,15 +331,6 @@ class Scale0Session(ZmtpSession):
 
     def withdraw(self, message: Message, reason: int) -> None:
         """Do nothing: Scale0 has no command for it; the late answer will be dropped."""
-
-    def kept(self, message: Message) -> None:
-        """Do nothing: Scale0 has no command for it."""
-
-    def handed_over(self, message: Message) -> None:
-        """Do nothing: Scale0 has no command for it."""
-
-    def promoted(self, queue: bytes) -> None:
-        """Do nothing: Scale0 has no exclusive workers."""
 
     # -- unrequested messages and time ----------------------------------------------------------------------------------
 
@@ -364,14 +402,13 @@ class Scale0Session(ZmtpSession):
 
 
 @final
-class Scale0Subscriber(ZmtpSession):
-    """A session on the PUB port. As with any PUB socket, messages for a subscriber that does not read are dropped. These are not topics of
-    the broker: the messages are for Scale0's own workers."""
+class Scale0Subscriber(SubscriberSession):
+    """A worker of the newest original, subscribed on the PUB port to `PING` and to its own id. As with any PUB socket, messages for a
+    subscriber that does not read are dropped. These are not topics of the broker: the messages are for Scale0's own workers."""
 
     def __init__(self, listener: str, listener_no: int, outboxes: Outboxes, dialect: Scale0Dialect) -> None:
         super().__init__(SCALE0, listener, listener_no, outboxes, b"PUB")
         self.scale0 = dialect
-        self.prefixes: dict[bytes, int] = {}
 
     def opened(self) -> None:
         self.scale0.sessions[self.connection_no] = self
@@ -381,26 +418,6 @@ class Scale0Subscriber(ZmtpSession):
         self.scale0.sessions.pop(self.connection_no, None)
         self.scale0.listeners.pop(self.connection_no, None)
         self.exchange.goodbye(self)
-
-    def on_message(self, frames: list[bytes]) -> None:
-        text = frames[0]
-        if len(frames) != 1 or not text or text[0] > 1:
-            self.exchange.note(self, "NOT_A_SUBSCRIPTION")
-            return
-        if len(text) > NAME_SIZE_MAX + 1:
-            self.exchange.note(self, "TOPIC_TOO_LONG")
-            return
-        prefix = text[1:]
-        count = self.prefixes.get(prefix, 0)
-        if text[0] == 1:
-            if count == 0 and len(self.prefixes) >= SUBSCRIPTIONS_MAX:
-                self.exchange.note(self, "TOO_MANY_SUBSCRIPTIONS")
-            else:
-                self.prefixes[prefix] = count + 1
-        elif count > 1:
-            self.prefixes[prefix] = count - 1
-        elif count == 1:
-            del self.prefixes[prefix]
 
     def tell(self, frames: list[bytes]) -> None:
         if not self.wants(frames[0]):
@@ -412,9 +429,7 @@ class Scale0Subscriber(ZmtpSession):
 
     def wants(self, topic: bytes) -> bool:
         """Whether a prefix matches: looks up the beginnings of the topic, which are few, instead of iterating over thousands of prefixes."""
-        prefixes = self.prefixes
-        size = len(topic) + 1
-        return any(topic[:end] in prefixes for end in range(size))
+        return any(topic[:end] in self.prefixes for end in range(len(topic) + 1))
 
 
 def new_dialect(outboxes: Outboxes, id_seed: bytes) -> Scale0Dialect:

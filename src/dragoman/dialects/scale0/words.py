@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from dragoman.model.words import REFUSAL_CODES
 from dragoman.wire.zmtp.frames import encode_message
 
 CONNECT: Final = b"CONNECT"
@@ -26,6 +27,11 @@ WRONG_VERSION: Final = 426
 HOSTILE: Final = 444
 NOT_UNDERSTOOD: Final = 501
 NOT_ACCEPTING: Final = 503
+
+# The prefix of an ERROR's reason when the message was not accepted.
+NOT_TAKEN: Final = "NOT_ACCEPTING"
+SKEWED: Final = "CLOCK_SKEW"
+REFUSED_WORDS: Final = [code.encode() for code in [NOT_TAKEN, SKEWED, *REFUSAL_CODES[1:]]]
 
 
 def opening(command: bytes) -> bytes:
