@@ -139,7 +139,7 @@ def test_a_call_that_a_worker_rejects_fails_with_the_workers_bytes() -> None:
     assert isinstance(worker.endpoint, EbusWorkerEndpoint)
     rid = worker.take()[0][0]
     assert isinstance(rid, bytes)
-    worker.endpoint.tell([b"REJECT", rid, b"\x00why"])
+    worker.endpoint.send([b"REJECT", rid, b"\x00why"])
     worker.carry()
     assert client.take() == [(FAILED, b"call-1", b"\x00why")]
 

@@ -93,7 +93,7 @@ class EbusClientEndpoint(sdk.ClientEndpoint):
                 is_refusal = reason.partition(b":")[0] in REFUSALS
                 outcomes.append((sdk.REFUSED if is_refusal else sdk.FAILED, frames[3], reason))
         elif word == words.PING:
-            self.tell([words.HEARTBEAT])
+            self.send([words.HEARTBEAT])
         elif word == words.DISCONNECT:
             self.is_over = True
             self.problem = frames[3].decode("utf-8", "replace") if count > 3 else "the broker sent us away"
@@ -113,19 +113,19 @@ class EbusClientEndpoint(sdk.ClientEndpoint):
     def give_up(self, call_id: bytes) -> None:
         service = self.services.get(call_id)
         if service is not None:
-            self.tell([words.CANCEL, service, call_id])
+            self.send([words.CANCEL, service, call_id])
 
     def beat(self, now_s: float) -> None:
         if not self.is_ready or self.is_over:
             return
         found = self.pulse.beat(now_s)
         if found == PING_DUE:
-            self.tell([words.PING])
+            self.send([words.PING])
         elif found == DEAD:
             self.is_over = True
             self.problem = "the broker is silent"
 
-    def tell(self, frames: list[bytes]) -> None:
+    def send(self, frames: list[bytes]) -> None:
         self.unsent.write(encode_message([b"", words.CLIENT, *frames]))
 
 
@@ -147,8 +147,8 @@ class EbusWorkerEndpoint(sdk.WorkerEndpoint):
         if not 0 < len(names) <= SERVICES_MAX:
             raise ValueError(f"an ebus worker serves 1 to {SERVICES_MAX} services, not {len(names)}")
         self.service = names[0]
-        self.tell([words.READY, words.NULL, names[0], b"%d" % max(slots, 1), *names[1:]])
-        self.tell([words.PING])  # READY has no answer; PING has one, if the broker accepted us
+        self.send([words.READY, words.NULL, names[0], b"%d" % max(slots, 1), *names[1:]])
+        self.send([words.PING])  # READY has no answer; PING has one, if the broker accepted us
 
     def receive(self, data: bytes) -> list[tuple[bytes, float, bytes]]:
         """Return the received jobs without a timeout: when `stales ms` has passed, the broker sends CANCEL."""
@@ -167,7 +167,7 @@ class EbusWorkerEndpoint(sdk.WorkerEndpoint):
             elif word == words.CANCEL:
                 self.cancelled.append(frames[2] if count > 2 else b"")
             elif word == words.PING:
-                self.tell([words.HEARTBEAT])
+                self.send([words.HEARTBEAT])
             elif word == words.DISCONNECT:
                 self.end(frames[2].decode("utf-8", "replace") if count > 2 else "the broker sent us away")
         return jobs
@@ -179,26 +179,26 @@ class EbusWorkerEndpoint(sdk.WorkerEndpoint):
         write_frame(out, value, False)
 
     def goodbye(self) -> None:
-        self.tell([words.DISCONNECT, self.service, b"leaving"])
+        self.send([words.DISCONNECT, self.service, b"leaving"])
 
     def beat(self, now_s: float) -> None:
         if not self.zmtp.is_ready or self.is_over:
             return
         found = self.pulse.beat(now_s)
         if found == PING_DUE:
-            self.tell([words.PING])
+            self.send([words.PING])
         elif found == DEAD:
             self.end("the broker is silent")
             return
         if now_s - self.last_heartbeat_s >= HEARTBEAT_S and self.is_ready:
             self.last_heartbeat_s = now_s
-            self.tell([words.HEARTBEAT])
+            self.send([words.HEARTBEAT])
 
     def end(self, problem: str) -> None:
         self.is_over = True
         self.problem = problem
 
-    def tell(self, frames: list[bytes]) -> None:
+    def send(self, frames: list[bytes]) -> None:
         self.unsent.write(encode_message([words.WORKER, *frames]))
 
 

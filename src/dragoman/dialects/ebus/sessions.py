@@ -19,7 +19,7 @@ from dragoman.limits import NAME_SIZE_MAX
 from dragoman.model.words import EBUS
 
 # Outcomes that a client which reconnected receives in one turn.
-UNSAID_STEP: Final = 1000
+UNDELIVERED_STEP: Final = 1000
 
 
 @final
@@ -39,33 +39,34 @@ class EbusSession(WorkerRole):
         if self.ebus.requests.knows(self.address):
             client_record = self.ebus.requests.arrived(self)
             self.client_record = client_record
-            undelivered = self.ebus.requests.take_undelivered(client_record)
+            undelivered = client_record.undelivered
+            client_record.undelivered = []
             if self.takes_one_answer:
                 return
             if client_record.envelope != 1:  # outcomes may be sent before its first message on this connection
                 self.client_envelope = client_record.envelope
                 self.set_plain()
             self.undelivered = undelivered
-            self.tell_unsaid()
+            self.send_undelivered()
 
-    def tell_unsaid(self) -> None:
-        """Send outcomes from the time the client was away, UNSAID_STEP at a time."""
+    def send_undelivered(self) -> None:
+        """Send outcomes from the time the client was away, UNDELIVERED_STEP at a time."""
         undelivered = self.undelivered
-        self.undelivered = undelivered[UNSAID_STEP:]
+        self.undelivered = undelivered[UNDELIVERED_STEP:]
         client_record = self.client_record
         if client_record is None:
             return
-        for rid in undelivered[:UNSAID_STEP]:
+        for rid in undelivered[:UNDELIVERED_STEP]:
             ended = client_record.find(rid)
             if ended is not None:
-                self.tell_outcome(rid, ended)
+                self.send_outcome(rid, ended)
 
     def has_waiting(self) -> bool:
         return len(self.waiting) > 0 or len(self.undelivered) > 0
 
     def go_on(self) -> None:
         if self.undelivered:
-            self.tell_unsaid()
+            self.send_undelivered()
         else:
             super().go_on()
 
@@ -153,9 +154,9 @@ class EbusSession(WorkerRole):
 
     def turn_away(self, signature: bytes, why: bytes) -> None:
         if signature == CLIENT:
-            self.tell_worker([DISCONNECT, why])
+            self.send_worker([DISCONNECT, why])
         else:
-            self.tell_client([DISCONNECT, why])
+            self.send_client([DISCONNECT, why])
         self.finish()
 
     def beat(self, now_ns: int) -> None:
@@ -165,9 +166,9 @@ class EbusSession(WorkerRole):
     def say_goodbye(self) -> None:
         """Send DISCONNECT because the broker stops."""
         if self.is_worker:
-            self.tell_worker_now([DISCONNECT, b"broker is stopping"])
+            self.send_worker_now([DISCONNECT, b"broker is stopping"])
         elif self.is_client:
-            self.tell_client_now([DISCONNECT, b"broker is stopping"])
+            self.send_client_now([DISCONNECT, b"broker is stopping"])
 
 
 @final

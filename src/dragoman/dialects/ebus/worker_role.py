@@ -52,7 +52,7 @@ class WorkerRole(ClientRole):
             # Its READY went to the previous broker, or it was taken for lost: DISCONNECT makes it reconnect.
             self.send_off(b"not ready: say READY first")
         elif word == words.PING:
-            self.tell_worker_now([words.HEARTBEAT])
+            self.send_worker_now([words.HEARTBEAT])
         elif word == words.HEARTBEAT:
             pass
         elif word == words.DISCONNECT:
@@ -132,13 +132,13 @@ class WorkerRole(ClientRole):
             write_frame(self.held_out, stales, False)
             self.touch()
         else:
-            self.tell_worker([words.REQ, self.ebus.rid_of(message.number), message.body, stales])
+            self.send_worker([words.REQ, self.ebus.rid_of(message.number), message.body, stales])
 
     def withdraw(self, message: Message, reason: int) -> None:
         """Tell the worker to stop. Its slot is free immediately: the limit is on what it still has to do."""
         self.slots_owed += 1
         rid = self.ebus.rid_of(message.number)
-        self.tell_worker([words.CANCEL, rid])
+        self.send_worker([words.CANCEL, rid])
 
     # -- time -----------------------------------------------------------------------------------------------------------
 
@@ -157,10 +157,10 @@ class WorkerRole(ClientRole):
             return
         elif seconds_silent > self.pings:
             self.pings = seconds_silent
-            self.tell_worker_now([words.PING])
+            self.send_worker_now([words.PING])
         if settings.heartbeat_ns > 0 and now_ns >= self.next_beat_ns:
             self.next_beat_ns = now_ns + settings.heartbeat_ns
-            self.tell_worker_now([words.HEARTBEAT])
+            self.send_worker_now([words.HEARTBEAT])
 
     def give_slots_back(self) -> None:
         if self.slots_owed > 0:
@@ -179,8 +179,8 @@ class WorkerRole(ClientRole):
         self.exchange.lose(self, PROTOCOL_FAULT)
         self.turn_away(words.CLIENT, why)
 
-    def tell_worker(self, frames: list[bytes]) -> None:
+    def send_worker(self, frames: list[bytes]) -> None:
         self.say([b""] * self.worker_envelope + [words.CLIENT, *frames])
 
-    def tell_worker_now(self, frames: list[bytes]) -> None:
+    def send_worker_now(self, frames: list[bytes]) -> None:
         self.say_now([b""] * self.worker_envelope + [words.CLIENT, *frames])

@@ -66,14 +66,14 @@ class NegotiatedSession:
 
     def connect(self) -> None:
         self.state = CONNECTING
-        self.tell(words.CONNECT, b'"config_type":"JSON"' + self.who())
+        self.send(words.CONNECT, b'"config_type":"JSON"' + self.introduction())
 
     def seek(self) -> None:
         self.state = SEEKING
         self.has_sought = True
-        self.tell(words.NEEDBROKER, self.who()[1:])
+        self.send(words.NEEDBROKER, self.introduction()[1:])
 
-    def who(self) -> bytes:
+    def introduction(self) -> bytes:
         fields = b',"identity":%s' % token_of(self.zmtp.identity)
         if self.services:
             fields += b',"services":[%s]' % b",".join([token_of(name) for name in self.services])
@@ -141,7 +141,7 @@ class NegotiatedSession:
         if self.pings_owed == 0:
             self.oldest_ping_s = self.now_s
         self.pings_owed += 1
-        self.tell(words.PING, b'"heartbeat_interval":%g%s%s' % (INTERVAL_S, self.stamp(), more))
+        self.send(words.PING, b'"heartbeat_interval":%g%s%s' % (INTERVAL_S, self.stamp(), more))
 
     def stamp(self) -> bytes:
         """Time and version, each with a comma before it."""
@@ -150,7 +150,7 @@ class NegotiatedSession:
             fields = b',"time":%.3f' % (self.wall_s + self.now_s)
         return fields + b',"config_version":%s' % self.version if self.version else fields
 
-    def tell(self, command: bytes, members: bytes) -> None:
+    def send(self, command: bytes, members: bytes) -> None:
         self.endpoint.unsent.write(encode_message([command, b"{%s}" % members]))
 
 

@@ -35,7 +35,7 @@ def take(session: Scale0Session, command: bytes, text: bytes) -> None:
         on_heartbeat(session, text)
     elif command == PONG:
         if session.is_req:
-            session.tell_now([OK, b""])
+            session.send_now([OK, b""])
     else:
         session.misunderstood("the header is not one JSON object", b"")
 
@@ -46,17 +46,17 @@ def on_ping(session: Scale0Session, tokens: list[bytes]) -> None:
         session.generation = FIRST
     elif not session.is_req:
         return
-    session.tell_now([PONG, b"%d" % (session.exchange.now_ns // SECOND_NS)])
+    session.send_now([PONG, b"%d" % (session.exchange.now_ns // SECOND_NS)])
 
 
 def on_ready(session: Scale0Session, tokens: list[bytes]) -> None:
     if len(tokens) > 1 and b"://" in tokens[0]:
         session.generation = SECOND
-        session.tell_now([OK, b""])
+        session.send_now([OK, b""])
         return
     session.generation = NEWEST
     if session.is_req:
-        session.tell_now([OK, b""])
+        session.send_now([OK, b""])
     elif session.identity:
         session.scale0.broadcast([session.identity, OK])
         session.had_enough = session.scale0.takes_long()
@@ -64,7 +64,7 @@ def on_ready(session: Scale0Session, tokens: list[bytes]) -> None:
 
 def on_heartbeat(session: Scale0Session, text: bytes) -> None:
     if session.generation == SECOND or session.is_req or not session.identity:
-        session.tell_now([HEARTBEAT, text])
+        session.send_now([HEARTBEAT, text])
     else:
         session.scale0.broadcast([session.identity, HEARTBEAT, text])
         session.had_enough = session.scale0.takes_long()

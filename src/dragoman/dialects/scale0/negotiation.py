@@ -96,7 +96,7 @@ def send_config(session: Scale0Session) -> None:
         load,
     )
     session.config_version = known.version.encode()
-    session.tell_now([CONFIG, header, notations.write(session.config_type, tree)])
+    session.send_now([CONFIG, header, notations.write(session.config_type, tree)])
 
 
 def on_needbroker(session: Scale0Session, h: Header) -> None:
@@ -128,5 +128,5 @@ def send_elsewhere(session: Scale0Session, reason: str) -> bool:
     address = session.scale0.broker_for(services, not session.is_on_worker_port)
     if address:
         header = b'{"broker":%s,"reason":%s}' % (token_of(address.encode()), token_of(reason.encode()))
-        session.tell_now([CHANGEBROKER, header])
+        session.send_now([CHANGEBROKER, header])
     return address != ""

@@ -66,10 +66,10 @@ class Scale0Session(ZmtpSession):
         self.interval_ns: int = 0  # 0: the configuration's
         self.task_headers = Memory()
         self.ping_headers = Memory()
-        self.last_word_ns: int = 0
+        self.last_message_ns: int = 0
         self.owes_config: bool = False  # messages that wait for a REQ socket's next message
         self.owes_move: bool = False
-        self.who: bytes = b""  # host and identity, the key of a ban; empty: it has none
+        self.ban_key: bytes = b""  # host and identity, the key of a ban; empty: it has none
         self.banned_until_ns: int = 0
         self.offences: int = 0
         self.first_offence_ns: int = 0
@@ -79,17 +79,17 @@ class Scale0Session(ZmtpSession):
         self.takes_one_answer = self.is_req
         self.is_plain = not self.zmtp.is_v1 and not self.is_req
         self.name = self.identity.decode("utf-8", "replace")
-        self.last_word_ns = self.exchange.now_ns
+        self.last_message_ns = self.exchange.now_ns
         if self.identity:
-            self.who = self.remote.rpartition(":")[0].encode() + b" " + self.identity
-            if self.scale0.is_banned(self.who):
-                self.banned_until_ns = self.scale0.bans[self.who]
+            self.ban_key = self.remote.rpartition(":")[0].encode() + b" " + self.identity
+            if self.scale0.is_banned(self.ban_key):
+                self.banned_until_ns = self.scale0.bans[self.ban_key]
         self.scale0.sessions[self.connection_no] = self
-        self.scale0.speakers[self.connection_no] = self
+        self.scale0.routed[self.connection_no] = self
 
     def ended(self) -> None:
         self.scale0.sessions.pop(self.connection_no, None)
-        self.scale0.speakers.pop(self.connection_no, None)
+        self.scale0.routed.pop(self.connection_no, None)
         self.scale0.unpushed.pop(self.connection_no, None)
         self.exchange.goodbye(self)
 
@@ -102,7 +102,7 @@ class Scale0Session(ZmtpSession):
                 return  # it got an error when the ban began
             self.banned_until_ns = 0
             self.offences = 0
-        self.last_word_ns = now_ns
+        self.last_message_ns = now_ns
         at = 0 if frames[0] or len(frames) == 1 else 1
         if at != self.envelope:
             self.envelope = at
@@ -137,7 +137,7 @@ class Scale0Session(ZmtpSession):
             self.misunderstood(h.problem or "a TASK names its service", h.id_token())
             return
         if h.time_ms >= 0 and self.is_skewed(h.time_ms):
-            self.say_skew(h.time_ms, h.id_token())
+            self.send_skew(h.time_ms, h.id_token())
             return
         if h.has_plain_id:
             m = Message(SCALE0, h.service, text[h.id_at + 1 : h.id_end - 1], body)
@@ -209,7 +209,7 @@ class Scale0Session(ZmtpSession):
     def is_acceptable(self, h: Header) -> bool:
         """Check clock and version; False when the peer got an error instead of an answer."""
         if h.time_ms >= 0 and self.is_skewed(h.time_ms):
-            self.say_skew(h.time_ms, b"")
+            self.send_skew(h.time_ms, b"")
             if self.is_on_worker_port:
                 self.exchange.lose(self, PROTOCOL_FAULT)
                 self.finish()
@@ -223,7 +223,7 @@ class Scale0Session(ZmtpSession):
             self.exchange.note(self, "SCALE0_WRONG_VERSION")
             self.error(words.WRONG_VERSION, f"the configuration is version {phrases.version.decode()}", b"")
             if not self.is_req:
-                self.tell_now([words.FORCENEGOTIATE, b"{}"])
+                self.send_now([words.FORCENEGOTIATE, b"{}"])
             return False
         if h.version:
             self.config_version = phrases.version
@@ -253,9 +253,9 @@ class Scale0Session(ZmtpSession):
 
     def error(self, code: int, reason: str, token: bytes) -> None:
         """Send an ERROR without waiting for a commit: the message it refers to was not accepted."""
-        self.tell_now([words.ERROR, error_header(code, reason.encode("utf-8", "replace"), token)])
+        self.send_now([words.ERROR, error_header(code, reason.encode("utf-8", "replace"), token)])
 
-    def say_skew(self, time_ms: i64, token: bytes) -> None:
+    def send_skew(self, time_ms: i64, token: bytes) -> None:
         self.exchange.note(self, "SCALE0_CLOCK_SKEW")
         skew_s = int(time_ms) / 1000 - self.scale0.wall_ns() / SECOND_NS
         self.error(words.NOT_ACCEPTING, f"{words.SKEWED}: your clock is {skew_s:+.3f} s off the broker's", token)
@@ -275,8 +275,8 @@ class Scale0Session(ZmtpSession):
         self.exchange.note(self, "SCALE0_HOSTILE")
         self.error(words.HOSTILE, f"{self.offences} messages that mean nothing here", b"")
         self.banned_until_ns = now_ns + settings.ban_ns
-        if self.who:
-            self.scale0.ban(self.who)
+        if self.ban_key:
+            self.scale0.ban(self.ban_key)
         self.exchange.lose(self, PROTOCOL_FAULT)
 
     def refuse(self, m: Message, refusal: int) -> None:
@@ -297,7 +297,7 @@ class Scale0Session(ZmtpSession):
         phrases = self.scale0.phrases
         phrases.at(self.scale0.wall_ns())
         if not self.is_plain:
-            self.tell([words.TASK, phrases.task_header(message), message.body])
+            self.send([words.TASK, phrases.task_header(message), message.body])
             return
         out = self.held_out
         out.write(words.TASK_OPENING)
@@ -309,7 +309,7 @@ class Scale0Session(ZmtpSession):
         phrases.at(self.scale0.wall_ns())
         if not self.is_plain:
             if not self.is_req or message.number == self.awaited:
-                self.tell([words.TASKREPLY, phrases.reply_header(message), value])
+                self.send([words.TASKREPLY, phrases.reply_header(message), value])
             return
         out = self.held_out
         out.write(words.TASKREPLY_OPENING)
@@ -327,7 +327,7 @@ class Scale0Session(ZmtpSession):
         """Send the reason why there will be no TASKREPLY, as given by the worker, if it gave one."""
         if not self.is_req or message.number == self.awaited:
             said = value[:ERROR_TEXT_SIZE_MAX] if value else REASON_NAMES[reason].upper().encode()
-            self.tell([words.ERROR, error_header(words.NOT_ACCEPTING, said, id_token(message))])
+            self.send([words.ERROR, error_header(words.NOT_ACCEPTING, said, id_token(message))])
 
     def withdraw(self, message: Message, reason: int) -> None:
         """Do nothing: Scale0 has no command for it; the late answer will be dropped."""
@@ -344,7 +344,7 @@ class Scale0Session(ZmtpSession):
         elif self.has_spoken:
             negotiation.send_config(self)
 
-    def push_away(self) -> None:
+    def send_away(self) -> None:
         """The broker stops: redirect every peer except legacy ones, which have no command for it."""
         if self.is_req:
             self.owes_move = True
@@ -354,20 +354,20 @@ class Scale0Session(ZmtpSession):
 
     def ping_legacy(self, stamp: bytes) -> None:
         if self.generation == legacy.SECOND and not self.is_req:
-            self.tell_now([words.PING, stamp])
+            self.send_now([words.PING, stamp])
 
     def beat(self, now_ns: int) -> None:
         """Remove a worker that is silent for too long. One that has a task may be silent: it keeps the task and only loses its slot; the
         task's timeout and the connection limit it."""
         now_ns = self.exchange.now_ns
         if self.is_unread:
-            self.last_word_ns = now_ns
+            self.last_message_ns = now_ns
         if not self.is_worker:
             return
         interval_ns = self.interval_ns
         if interval_ns == 0:
             interval_ns = int(self.scale0.documents.heartbeat_s * SECOND_NS)
-        if now_ns - self.last_word_ns > self.scale0.settings.heartbeats_missed * interval_ns:
+        if now_ns - self.last_message_ns > self.scale0.settings.heartbeats_missed * interval_ns:
             if self.work.held:
                 self.exchange.busy(self)
             else:
@@ -382,17 +382,17 @@ class Scale0Session(ZmtpSession):
             self.free_out.write(phrases.pong)
             self.touch()
         else:
-            self.tell_now([words.PONG, phrases.pong_header])
+            self.send_now([words.PONG, phrases.pong_header])
 
-    def tell(self, frames: list[bytes]) -> None:
-        if self.may_tell():
+    def send(self, frames: list[bytes]) -> None:
+        if self.may_send():
             self.say([b""] * self.envelope + frames)
 
-    def tell_now(self, frames: list[bytes]) -> None:
-        if self.may_tell():
+    def send_now(self, frames: list[bytes]) -> None:
+        if self.may_send():
             self.say_now([b""] * self.envelope + frames)
 
-    def may_tell(self) -> bool:
+    def may_send(self) -> bool:
         """Whether a message may be sent: a REQ socket gets one answer, and would take a second for the answer to its next message."""
         if self.is_req:
             if not self.owes:
@@ -419,7 +419,7 @@ class Scale0Subscriber(SubscriberSession):
         self.scale0.listeners.pop(self.connection_no, None)
         self.exchange.goodbye(self)
 
-    def tell(self, frames: list[bytes]) -> None:
+    def send(self, frames: list[bytes]) -> None:
         if not self.wants(frames[0]):
             return
         if self.is_socket_full:

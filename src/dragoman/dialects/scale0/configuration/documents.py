@@ -39,7 +39,7 @@ OUTSIDERS: Final = 1000  # the rank of brokers whose family is not listed
 
 
 @final
-class Fellow:
+class OtherBroker:
     """Another broker."""
 
     def __init__(self, node: Node, rank: int) -> None:
@@ -72,17 +72,11 @@ class Documents:
         for family in tree.all("family"):
             self.families[family.value] = family
         families = [broker.text("family"), *broker.texts("fallback_families")]
-        self.fellows: list[Fellow] = []
+        self.others: list[OtherBroker] = []
         for node in broker.first("peers").all("broker"):
             family_name = node.text("family") or families[0]
-            self.fellows.append(Fellow(node, families.index(family_name) if family_name in families else OUTSIDERS))
+            self.others.append(OtherBroker(node, families.index(family_name) if family_name in families else OUTSIDERS))
         self.version: str = version_of(tree, self.heartbeat_s)
-
-    def lose(self, address: str) -> None:
-        """Mark a broker that did not answer the last check."""
-        for fellow in self.fellows:
-            if fellow.address == address:
-                fellow.is_live = False
 
     def services_of(self, identity: str, offered: list[bytes]) -> list[bytes]:
         """The services of a worker: those of its entry, else those it offered."""
