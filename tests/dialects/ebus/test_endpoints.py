@@ -5,14 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dragoman.dialects.ebus.endpoints import (
-    DEAD,
-    PING_DUE,
-    QUIET,
     SERVICES_MAX,
     EbusClientEndpoint,
     EbusPublisherEndpoint,
     EbusWorkerEndpoint,
-    Pulse,
 )
 from dragoman.dialects.endpoint import (
     ANSWERED,
@@ -302,9 +298,14 @@ def test_news_go_from_a_publisher_to_a_subscriber() -> None:
 
 
 def test_a_pulse_asks_after_each_interval_of_silence_and_gives_up_after_the_last() -> None:
-    pulse = Pulse(0.5, 2)
-    assert pulse.beat(10.0) == QUIET
-    assert [pulse.beat(10.0 + step / 4) for step in range(1, 7)] == [QUIET, PING_DUE, QUIET, PING_DUE, QUIET, DEAD]
+    endpoint = EbusClientEndpoint(setup(b""))
+    pulse = endpoint.pulse
+    assert not pulse.is_ping_due(10.0)
+    assert [pulse.is_ping_due(10.0 + step / 4) for step in range(1, 7)] == [False, True] * 3
     pulse.has_received = True
-    assert pulse.beat(12.0) == QUIET
-    assert pulse.beat(12.5) == PING_DUE
+    assert not pulse.is_ping_due(12.0)
+    assert [pulse.is_ping_due(12.0 + step / 4) for step in range(1, 12)] == [False, True] * 5 + [False]
+    assert not endpoint.is_over
+    assert not pulse.is_ping_due(15.0)
+    assert endpoint.is_over
+    assert endpoint.problem == "the broker is silent"

@@ -63,13 +63,13 @@ class ClientRole(ZmtpSession):
                 self.finish()
         else:
             self.exchange.note(self, "EBUS_UNKNOWN_MESSAGE")
-            self.turn_away(words.WORKER, b"unknown message type")
+            self.disconnect_client(b"unknown message type")
 
     def on_request(self, frames: list[bytes], at: int) -> None:
         count = len(frames)
         if count < at + 2 or not frames[at]:
             self.exchange.note(self, "EBUS_SHORT_MESSAGE")
-            self.turn_away(words.WORKER, b"a request needs a service and a rid")
+            self.disconnect_client(b"a request needs a service and a rid")
             return
         client_record = self.client_record
         if client_record is None:
@@ -206,6 +206,7 @@ class ClientRole(ZmtpSession):
     def send_client_now(self, frames: list[bytes]) -> None:
         self.say_now([b""] * self.client_envelope + [words.WORKER, *frames])
 
-    def turn_away(self, signature: bytes, why: bytes) -> None:
-        """Send DISCONNECT with the reason, in the peer's own envelope, and end the connection."""
-        raise NotImplementedError
+    def disconnect_client(self, why: bytes) -> None:
+        """Send DISCONNECT with the reason, in the client's own envelope, and end the connection."""
+        self.send_client([words.DISCONNECT, why])
+        self.finish()

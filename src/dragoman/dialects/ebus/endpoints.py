@@ -29,33 +29,30 @@ REFUSALS: Final = [code.encode() for code in REFUSAL_CODES[1:]]
 EXPIRED: Final = b"PAST_EXPIRY: past expiry"
 SERVICES_MAX: Final = FRAMES_MAX - 4
 
-QUIET: Final = 0
-PING_DUE: Final = 1
-DEAD: Final = 2
-
 
 @final
 class Pulse:
     """Checks whether the broker is alive: any message counts as a heartbeat. A PING is due after each interval of silence; after
-    `misses_max` of them the broker counts as dead."""
+    MISSES_MAX of them the broker counts as dead, and `endpoint` is over."""
 
-    def __init__(self, interval_s: float, misses_max: int) -> None:
-        self.interval_s = interval_s
-        self.misses_max = misses_max
+    def __init__(self, endpoint: sdk.Endpoint) -> None:
+        self.endpoint = endpoint
         self.has_received: bool = True  # received a message since the last beat
         self.received_s: float = 0.0
         self.misses: int = 0
 
-    def beat(self, now_s: float) -> int:
+    def is_ping_due(self, now_s: float) -> bool:
         if self.has_received:
             self.has_received = False
             self.received_s = now_s
             self.misses = 0
-            return QUIET
-        if now_s - self.received_s < self.interval_s * (self.misses + 1):
-            return QUIET
+        if now_s - self.received_s < HEARTBEAT_S * (self.misses + 1):
+            return False
         self.misses += 1
-        return DEAD if self.misses > self.misses_max else PING_DUE
+        if self.misses > MISSES_MAX:
+            self.endpoint.is_over = True
+            self.endpoint.problem = "the broker is silent"
+        return not self.endpoint.is_over
 
 
 @final
@@ -65,7 +62,7 @@ class EbusClientEndpoint(sdk.ClientEndpoint):
     def __init__(self, setup: sdk.EndpointSetup) -> None:
         self.zmtp = ZmtpConnection(b"DEALER", setup.identity, setup.message_size_max)
         super().__init__(self.zmtp)
-        self.pulse = Pulse(HEARTBEAT_S, MISSES_MAX)
+        self.pulse = Pulse(self)
         self.services: dict[bytes, bytes] = {}  # rid → service of requests without an answer
 
     def receive(self, data: bytes) -> list[tuple[int, bytes, bytes]]:
@@ -116,14 +113,8 @@ class EbusClientEndpoint(sdk.ClientEndpoint):
             self.send([words.CANCEL, service, call_id])
 
     def beat(self, now_s: float) -> None:
-        if not self.is_ready or self.is_over:
-            return
-        found = self.pulse.beat(now_s)
-        if found == PING_DUE:
+        if self.is_ready and not self.is_over and self.pulse.is_ping_due(now_s):
             self.send([words.PING])
-        elif found == DEAD:
-            self.is_over = True
-            self.problem = "the broker is silent"
 
     def send(self, frames: list[bytes]) -> None:
         self.unsent.write(encode_message([b"", words.CLIENT, *frames]))
@@ -137,7 +128,7 @@ class EbusWorkerEndpoint(sdk.WorkerEndpoint):
         self.zmtp = ZmtpConnection(b"DEALER", setup.identity, setup.message_size_max)
         self.zmtp.program = setup.program
         super().__init__(self.zmtp)
-        self.pulse = Pulse(HEARTBEAT_S, MISSES_MAX)
+        self.pulse = Pulse(self)
         self.service: bytes = b""
         self.last_heartbeat_s: float = 0.0
 
@@ -169,7 +160,8 @@ class EbusWorkerEndpoint(sdk.WorkerEndpoint):
             elif word == words.PING:
                 self.send([words.HEARTBEAT])
             elif word == words.DISCONNECT:
-                self.end(frames[2].decode("utf-8", "replace") if count > 2 else "the broker sent us away")
+                self.is_over = True
+                self.problem = frames[2].decode("utf-8", "replace") if count > 2 else "the broker sent us away"
         return jobs
 
     def reply(self, request_id: bytes, value: bytes) -> None:
@@ -184,19 +176,11 @@ class EbusWorkerEndpoint(sdk.WorkerEndpoint):
     def beat(self, now_s: float) -> None:
         if not self.zmtp.is_ready or self.is_over:
             return
-        found = self.pulse.beat(now_s)
-        if found == PING_DUE:
+        if self.pulse.is_ping_due(now_s):
             self.send([words.PING])
-        elif found == DEAD:
-            self.end("the broker is silent")
-            return
-        if now_s - self.last_heartbeat_s >= HEARTBEAT_S and self.is_ready:
+        if now_s - self.last_heartbeat_s >= HEARTBEAT_S and self.is_ready and not self.is_over:
             self.last_heartbeat_s = now_s
             self.send([words.HEARTBEAT])
-
-    def end(self, problem: str) -> None:
-        self.is_over = True
-        self.problem = problem
 
     def send(self, frames: list[bytes]) -> None:
         self.unsent.write(encode_message([words.WORKER, *frames]))

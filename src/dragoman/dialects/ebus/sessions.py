@@ -144,20 +144,10 @@ class EbusSession(WorkerRole):
             self.send_off(why)
         else:
             self.client_envelope = envelope
-            self.send_off_client(why)
-
-    def send_off_client(self, why: bytes) -> None:
-        if self.is_worker:
-            self.send_off(why)
-        else:
-            self.turn_away(WORKER, why)
-
-    def turn_away(self, signature: bytes, why: bytes) -> None:
-        if signature == CLIENT:
-            self.send_worker([DISCONNECT, why])
-        else:
-            self.send_client([DISCONNECT, why])
-        self.finish()
+            if self.is_worker:
+                self.send_off(why)
+            else:
+                self.disconnect_client(why)
 
     def beat(self, now_ns: int) -> None:
         if self.is_worker and not self.is_finished:

@@ -153,7 +153,7 @@ class WorkerRole(ClientRole):
             self.pings = 0
         elif seconds_silent > settings.pings_max:
             self.exchange.lose(self, HEARTBEAT_LOST)
-            self.turn_away(words.CLIENT, b"no heartbeat")
+            self.disconnect_worker(b"no heartbeat")
             return
         elif seconds_silent > self.pings:
             self.pings = seconds_silent
@@ -177,7 +177,11 @@ class WorkerRole(ClientRole):
     def send_off(self, why: bytes) -> None:
         """Disconnect a worker that violated the protocol; its requests go to other workers."""
         self.exchange.lose(self, PROTOCOL_FAULT)
-        self.turn_away(words.CLIENT, why)
+        self.disconnect_worker(why)
+
+    def disconnect_worker(self, why: bytes) -> None:
+        self.send_worker([words.DISCONNECT, why])
+        self.finish()
 
     def send_worker(self, frames: list[bytes]) -> None:
         self.say([b""] * self.worker_envelope + [words.CLIENT, *frames])

@@ -14,8 +14,6 @@ from dragoman.dialects.session import Outboxes
 from dragoman.limits import BANS_MAX
 from dragoman.model.units import SECOND_NS
 
-# The most listeners of the PUB port for which a broadcast takes negligible time.
-LISTENERS_QUICK: Final = 8
 # Peers, and bytes, of a new configuration that are sent in one turn: some ms of the event loop.
 PUSHED_MAX: Final = 100
 PUSHED_SIZE_MAX: Final = 64 * 1024
@@ -160,10 +158,6 @@ class Scale0Dialect(Dialect):
     def broadcast(self, frames: list[bytes]) -> None:
         for listener in self.listeners.values():
             listener.send(frames)
-
-    def takes_long(self) -> bool:
-        """Whether there are so many listeners that a second broadcast should wait for the next turn."""
-        return len(self.listeners) > LISTENERS_QUICK
 
 
 def serves(served: list[str], wanted: list[bytes]) -> bool:

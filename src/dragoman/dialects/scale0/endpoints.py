@@ -97,7 +97,8 @@ class NegotiatedSession:
             self.endpoint.moved_to = h.broker
             self.end(h.reason.decode("utf-8", "replace") or "the broker sent us elsewhere")
         elif command == words.FORCENEGOTIATE or h.code == words.WRONG_VERSION:
-            self.renegotiate()
+            if self.state == AGREED:
+                self.connect()
         elif h.code == words.MOVED:
             self.is_moving = True
         elif h.code == words.NOT_ACCEPTING and self.state == SEEKING:
@@ -106,10 +107,6 @@ class NegotiatedSession:
             self.seek()
         elif h.code == words.HOSTILE or h.code == words.NOT_ACCEPTING or self.state != AGREED:
             self.end(f"{h.code}: {h.reason.decode('utf-8', 'replace')}")
-
-    def renegotiate(self) -> None:
-        if self.state == AGREED:
-            self.connect()
 
     def end(self, problem: str) -> None:
         self.endpoint.is_over = True

@@ -22,6 +22,9 @@ FIRST: Final = 1
 SECOND: Final = 2
 NEWEST: Final = 3
 
+# The most listeners of the PUB port for which a broadcast takes negligible time.
+LISTENERS_QUICK: Final = 8
+
 
 def take(session: Scale0Session, command: bytes, text: bytes) -> None:
     tokens = text.split() if len(text) <= NAME_SIZE_MAX else []
@@ -58,13 +61,16 @@ def on_ready(session: Scale0Session, tokens: list[bytes]) -> None:
     if session.is_req:
         session.send_now([OK, b""])
     elif session.identity:
-        session.scale0.broadcast([session.identity, OK])
-        session.had_enough = session.scale0.takes_long()
+        broadcast(session, [session.identity, OK])
 
 
 def on_heartbeat(session: Scale0Session, text: bytes) -> None:
     if session.generation == SECOND or session.is_req or not session.identity:
         session.send_now([HEARTBEAT, text])
     else:
-        session.scale0.broadcast([session.identity, HEARTBEAT, text])
-        session.had_enough = session.scale0.takes_long()
+        broadcast(session, [session.identity, HEARTBEAT, text])
+
+
+def broadcast(session: Scale0Session, frames: list[bytes]) -> None:
+    session.scale0.broadcast(frames)
+    session.had_enough = len(session.scale0.listeners) > LISTENERS_QUICK

@@ -390,14 +390,9 @@ class RispReader:
     def _operate(self, command: i64) -> None:
         handler = self.handler
         if command == words.REQUEST:
+            request_id = self._need_id(command)
             handler.on_request(
-                self._need_id(command),
-                self._queue,
-                self._queue_id,
-                self._payload,
-                self._no_reply,
-                self._retries,
-                self._timeout_s,
+                request_id, self._queue, self._queue_id, self._payload, self._no_reply, self._retries, self._timeout_s
             )
         elif command == words.DELIVERED:
             handler.on_delivered(number_of(self._need_id(command)))
