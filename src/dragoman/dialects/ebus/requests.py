@@ -246,13 +246,10 @@ class Requests:
         self.exchange.readdress(m, client)
 
     def orphan(self, rid: bytes, client_record: ClientRecord) -> None:
-        orphans = self.orphans.get(rid)
-        if orphans is None:
-            self.orphans[rid] = [client_record]
-        else:
-            orphans.append(client_record)
-            if len(orphans) > ORPHANS_PER_RID_MAX:
-                del orphans[0]  # it still gets its outcome if it reconnects itself
+        orphans = self.orphans.setdefault(rid, [])
+        orphans.append(client_record)
+        if len(orphans) > ORPHANS_PER_RID_MAX:
+            del orphans[0]  # it still gets its outcome if it reconnects itself
 
     def unorphan(self, rid: bytes, client_record: ClientRecord) -> None:
         orphans = self.orphans.get(rid)

@@ -94,12 +94,12 @@ class EbusSession(WorkerRole):
             at += 1
         if len(frames) < at + 2:
             self.exchange.note(self, "EBUS_SHORT_MESSAGE")
-            self.turn_stranger_away(at, b"a message needs a sender and a type")
+            self.disconnect_unknown(at, b"a message needs a sender and a type")
             return
         sender = frames[at]
         if sender == CLIENT:
             if at == 0 and self.is_worker_port:
-                self.turn_stranger_away(at, b"a worker signs EBW01")
+                self.disconnect_unknown(at, b"a worker signs EBW01")
                 return
             if at != self.client_envelope:
                 self.client_envelope = at
@@ -115,7 +115,7 @@ class EbusSession(WorkerRole):
             self.on_worker(frames[at + 1], frames, at + 2)
         else:
             self.exchange.note(self, "EBUS_UNKNOWN_SENDER")
-            self.turn_stranger_away(at, b"unknown sender type")
+            self.disconnect_unknown(at, b"unknown sender type")
 
     def on_opened(self, opening: bytes, frames: list[bytes]) -> None:
         """Handle the two messages that make up most of the traffic, in the original's form."""
@@ -137,15 +137,15 @@ class EbusSession(WorkerRole):
         self.is_plain_client = self.client_envelope == 1 and not self.zmtp.is_v1
         self.is_plain_worker = self.worker_envelope == 0 and not self.zmtp.is_v1
 
-    def turn_stranger_away(self, envelope: int, why: bytes) -> None:
+    def disconnect_unknown(self, envelope: int, why: bytes) -> None:
         """Reject a peer whose role is unknown: the port decides which role is assumed, the message determines the envelope."""
         if self.is_worker_port:
             self.worker_envelope = envelope
-            self.send_off(why)
+            self.disconnect_at_fault(why)
         else:
             self.client_envelope = envelope
             if self.is_worker:
-                self.send_off(why)
+                self.disconnect_at_fault(why)
             else:
                 self.disconnect_client(why)
 

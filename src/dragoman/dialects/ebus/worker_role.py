@@ -45,12 +45,12 @@ class WorkerRole(ClientRole):
             if self.is_worker:
                 self.on_answer(word, frames, at)
             else:
-                self.send_off(b"not ready: say READY first")
+                self.disconnect_at_fault(b"not ready: say READY first")
         elif word == words.READY:
             self.on_ready(frames, at)
         elif not self.is_worker:
             # Its READY went to the previous broker, or it was taken for lost: DISCONNECT makes it reconnect.
-            self.send_off(b"not ready: say READY first")
+            self.disconnect_at_fault(b"not ready: say READY first")
         elif word == words.PING:
             self.send_worker_now([words.HEARTBEAT])
         elif word == words.HEARTBEAT:
@@ -59,12 +59,12 @@ class WorkerRole(ClientRole):
             self.exchange.leave(self)
         else:
             self.exchange.note(self, "EBUS_UNKNOWN_MESSAGE")
-            self.send_off(b"unknown message type")
+            self.disconnect_at_fault(b"unknown message type")
 
     def on_answer(self, word: bytes, frames: list[bytes], at: int) -> None:
         if len(frames) <= at:
             self.exchange.note(self, "EBUS_SHORT_MESSAGE")
-            self.send_off(b"an answer needs a rid")
+            self.disconnect_at_fault(b"an answer needs a rid")
             return
         rid = frames[at]
         value = frames[at + 1] if len(frames) > at + 1 else words.NULL
@@ -87,12 +87,12 @@ class WorkerRole(ClientRole):
     def on_ready(self, frames: list[bytes], at: int) -> None:
         """`null, service`, or the service alone. Our extension: after these two, the most requests it wants, and more services."""
         if self.is_worker and not self.work.is_leaving:
-            self.send_off(b"READY was said already")
+            self.disconnect_at_fault(b"READY was said already")
             return
         count = len(frames)
         service = frames[at + 1] if count > at + 1 else frames[at] if count > at and frames[at] != words.NULL else b""
         if not service:
-            self.send_off(b"READY needs a service")
+            self.disconnect_at_fault(b"READY needs a service")
             return
         queues = [(WEIGHT, service)]
         for name in frames[at + 3 :]:
@@ -100,7 +100,7 @@ class WorkerRole(ClientRole):
                 queues.append((WEIGHT, name))
         refusal = self.exchange.join(self, queues)
         if refusal != TAKEN:
-            self.send_off(REFUSAL_TEXTS[refusal].encode())
+            self.disconnect_at_fault(REFUSAL_TEXTS[refusal].encode())
             return
         self.services = [name for _, name in queues]
         slots = self.ebus.settings.worker_requests_max
@@ -174,7 +174,7 @@ class WorkerRole(ClientRole):
         if room > 0 and self.is_worker and not self.work.is_leaving:
             self.exchange.ready(self, slots if slots < room else room)
 
-    def send_off(self, why: bytes) -> None:
+    def disconnect_at_fault(self, why: bytes) -> None:
         """Disconnect a worker that violated the protocol; its requests go to other workers."""
         self.exchange.lose(self, PROTOCOL_FAULT)
         self.disconnect_worker(why)

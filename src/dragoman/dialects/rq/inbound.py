@@ -13,15 +13,15 @@ from dragoman.model.message import Message, fact_id
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EXPIRES_HELD, FAILURE_FINAL, HANDOVER_WANTED, KEPT_WANTED, REPLY_WANTED, RQ, TAKEN
 from dragoman.wire.risp.reader import RispHandler
-from dragoman.wire.risp.words import CONSUMING, PRIORITY_LOW, PRIORITY_NONE, PRIORITY_NORMAL, SERVER_FULL, U16, UNSAID
+from dragoman.wire.risp.words import PRIORITY_LOW, PRIORITY_NONE, PRIORITY_NORMAL, U16, UNSAID
 from dragoman.wire.risp.writer import PONG_BYTES, encode_consuming, encode_undelivered
 
 if TYPE_CHECKING:
     from dragoman.dialects.rq.sessions import RqSession
 
 # RETRIES are for consumers that died or returned a message; any answer is final.
-ASKED: Final = REPLY_WANTED | HANDOVER_WANTED | FAILURE_FINAL
-TOLD: Final = KEPT_WANTED | FAILURE_FINAL
+WITH_REPLY: Final = REPLY_WANTED | HANDOVER_WANTED | FAILURE_FINAL
+WITHOUT_REPLY: Final = KEPT_WANTED | FAILURE_FINAL
 
 
 @final
@@ -61,7 +61,7 @@ class RqInbound(RispHandler):
                 session.say_now(encode_undelivered(request_id))
                 return
         m = Message(RQ, queue, request_id, body)
-        m.flags = TOLD if no_reply else ASKED
+        m.flags = WITHOUT_REPLY if no_reply else WITH_REPLY
         m.retries_left = self.settings.retries if retries == UNSAID else int(retries)
         if timeout_s > 0:
             m.expires_ns = self.exchange.now_ns + int(timeout_s) * SECOND_NS
@@ -72,7 +72,7 @@ class RqInbound(RispHandler):
         if self.exchange.submit(m) != TAKEN:
             session.say_now(encode_undelivered(request_id))
         elif not no_reply:
-            session.asked += 1
+            session.pending += 1
 
     def on_broadcast(self, queue: bytes, queue_id: i64, body: bytes) -> None:
         queue = self.queue_of(queue, queue_id)
@@ -137,7 +137,7 @@ class RqInbound(RispHandler):
         if consumer is None or not consumer.is_worker or consumer.work.is_leaving:
             self.exchange.note(session, "RQ_NOT_CONSUMED")
             return
-        session.let_go(consumer)
+        session.retire(consumer)
 
     def on_delivered(self, request_id: i64) -> None:
         request_ids = self.request_ids
@@ -214,12 +214,6 @@ class RqInbound(RispHandler):
 
     def on_closing(self) -> None:
         self.session.begin_closing()
-
-    def on_consuming(self, queue: bytes, queue_id: i64) -> None:
-        self.on_stray(CONSUMING)
-
-    def on_server_full(self) -> None:
-        self.on_stray(SERVER_FULL)
 
     def on_stray(self, command: i64) -> None:
         self.exchange.note(self.session, "RQ_UNKNOWN_COMMAND")

@@ -110,7 +110,7 @@ class RqLink(RqSource):
         # Due now: such a message stays in memory, also across restarts, where `RqDialect.listening` finds it.
         m.due_ns = self.exchange.now_ns
         if queue and self.exchange.submit(m) == TAKEN:
-            self.asked += 1
+            self.pending += 1
         else:
             self.wind_down(UNDELIVERED_TEXT)
 
@@ -128,7 +128,7 @@ class RqLink(RqSource):
         if not is_noreply(message):
             super().answered(message, value)
         else:
-            self.asked -= 1
+            self.pending -= 1
             self.say_of(message, DELIVERED)
         if self.is_closing or self.is_winding_down:
             self.finish_if_done()
@@ -147,7 +147,7 @@ class RqLink(RqSource):
         self.finish_if_done()
 
     def finish_if_done(self) -> None:
-        if self.asked <= 0:
+        if self.pending <= 0:
             self.finish()
 
     # -- time -----------------------------------------------------------------------------------------------------------

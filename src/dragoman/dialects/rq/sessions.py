@@ -24,7 +24,7 @@ from dragoman.wire.risp.words import CLOSING, is_of_known_commands
 from dragoman.wire.risp.writer import CONTROLLER_CLOSING, PING_BYTES
 
 # Queues, and leased messages in them, that one connection releases in one turn: some ms of the event loop.
-PARTED_STEP: Final = 200
+RELEASED_STEP: Final = 200
 PIECE_SIZE: Final = 16 * 1024
 
 
@@ -37,7 +37,7 @@ class RqSession(RqSource):
         self.request_ids = RequestIds()
         self.consumers: dict[bytes, RqConsumer] = {}
         self.reader = RispReader(RqInbound(self), outboxes.message_size_max)
-        self.unjudged: bytes = b""  # bytes not yet known to be RISP
+        self.unchecked: bytes = b""  # bytes not yet known to be RISP
         self.is_idle: bool = False
         self.has_said_closing: bool = False  # we sent CLOSING
         self.leaving: list[RqConsumer] = []  # consumers still to be released, or to be blocked from new work
@@ -51,7 +51,7 @@ class RqSession(RqSource):
 
     def receive(self, data: bytes) -> None:
         if not self.is_greeted:
-            data = self.judged(data)
+            data = self.checked(data)
             if not data:
                 return
         super().receive(data)
@@ -60,18 +60,18 @@ class RqSession(RqSource):
         if self.is_closing:
             self.finish_if_done()
 
-    def judged(self, data: bytes) -> bytes:
+    def checked(self, data: bytes) -> bytes:
         """Return all received bytes once they are known to be RISP, until then nothing; raises when they are HTTP or TLS."""
-        data = self.unjudged + data
+        data = self.unchecked + data
         kind = first_bytes.judge(data)
         # A node that leaves while idle sends only CLOSING, which is the first byte of a TLS hello. In both cases the connection ends.
         is_closing = len(data) == 1 and data[0] == CLOSING
         if kind == first_bytes.UNDECIDED and not is_closing:
-            self.unjudged = data
+            self.unchecked = data
             return b""
         if kind == first_bytes.TLS or not is_of_known_commands(data[: data.find(b" ") + 2]):
             first_bytes.refuse(kind)
-        self.unjudged = b""
+        self.unchecked = b""
         self.is_greeted = True
         return data
 
@@ -95,9 +95,9 @@ class RqSession(RqSource):
             if consumer.is_worker:
                 self.leaving.append(consumer)
         self.release_reason = reason
-        self.part()
+        self.release_leaving()
 
-    def part(self) -> None:
+    def release_leaving(self) -> None:
         if self.catch_up():
             self.fall_behind()
 
@@ -105,14 +105,14 @@ class RqSession(RqSource):
         """Release some of the leaving consumers. The others get no new work in the meantime."""
         count = 0
         work = 0
-        while count < len(self.leaving) and work < PARTED_STEP:
+        while count < len(self.leaving) and work < RELEASED_STEP:
             consumer = self.leaving[count]
             count += 1
             work += 1 + len(consumer.work.held)
             if not self.is_connected:
                 self.release(consumer, self.release_reason)
             elif consumer.is_worker and not consumer.work.is_leaving:
-                self.let_go(consumer)
+                self.retire(consumer)
         self.leaving = self.leaving[count:]
         if not self.leaving and self.is_closing:
             self.finish_if_done()
@@ -124,7 +124,7 @@ class RqSession(RqSource):
         self.exchange.unsubscribe_exactly(consumer, consumer.queue)
         self.exchange.lose(consumer, reason)
 
-    def let_go(self, consumer: RqConsumer) -> None:
+    def retire(self, consumer: RqConsumer) -> None:
         """Give it no new work; its leased messages may still be answered."""
         consumer.is_consuming = False
         self.exchange.leave(consumer)
@@ -136,13 +136,13 @@ class RqSession(RqSource):
 
     def set_blocked(self, is_blocked: bool) -> None:
         self.is_blocked = is_blocked
-        self.balance()
+        self.update_blocked()
 
     def set_idle(self, is_idle: bool) -> None:
         self.is_idle = is_idle
-        self.balance()
+        self.update_blocked()
 
-    def balance(self) -> None:
+    def update_blocked(self) -> None:
         """Block consumers from new work while the node does not read or is silent."""
         if not self.is_connected or self.leaving:  # consumers that are still to be released stay blocked
             return
@@ -161,11 +161,11 @@ class RqSession(RqSource):
         self.leaving = list(self.consumers.values())
         for consumer in self.leaving:
             consumer.is_blocked = True
-        self.part()
+        self.release_leaving()
 
     def finish_if_done(self) -> None:
         """End the connection of a node that sent CLOSING, once no answer is pending in either direction."""
-        if self.asked == 0 and not self.leaving and self.request_ids.count == len(self.request_ids.stale):
+        if self.pending == 0 and not self.leaving and self.request_ids.count == len(self.request_ids.stale):
             self.finish()
 
     def say_closing(self) -> None:
@@ -177,7 +177,7 @@ class RqSession(RqSource):
     def say_goodbye(self) -> None:
         """The broker stops: cancel all pending requests of the node."""
         self.say_closing()
-        if self.asked > 0:  # else the search through all messages is unnecessary
+        if self.pending > 0:  # else the search through all messages is unnecessary
             self.exchange.cancel_all(self, BROKER_STOPPED)
         self.finish()
 

@@ -25,7 +25,7 @@ class RqSource(Session):
         super().__init__(RQ, listener, outboxes)
         self.listener_no = listener_no
         self.rq = dialect
-        self.asked: int = 0  # its requests that are not answered yet
+        self.pending: int = 0  # its requests that are not answered yet
         self.is_closing: bool = False  # it sent CLOSING: the connection ends once no answer is pending
         self.is_pinged: bool = False  # a PING was sent, and nothing was received since
 
@@ -95,7 +95,7 @@ class RqSource(Session):
     def answered(self, message: Message, value: bytes) -> None:
         if not message.flags & REPLY_WANTED:
             return
-        self.asked -= 1
+        self.pending -= 1
         size = len(value)
         if size == 0 and self.rq.settings.librq_safe:
             self.exchange.note(self, "RQ_EMPTY_BODY_REFUSED")
@@ -118,7 +118,7 @@ class RqSource(Session):
     def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
         """Send UNDELIVERED, rq's only message for a failure; a request without a reply already had its only answer."""
         if message.flags & REPLY_WANTED:
-            self.asked -= 1
+            self.pending -= 1
             self.say_undelivered(message)
             if self.is_closing:
                 self.finish_if_done()

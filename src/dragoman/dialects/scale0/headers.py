@@ -66,7 +66,7 @@ def read_header(text: bytes) -> Header:
 
 
 @final
-class Memory:
+class HeaderCache:
     """Caches a peer's last header. The next one is mostly identical, or differs only in its id, and need not be parsed."""
 
     def __init__(self) -> None:

@@ -13,6 +13,7 @@ from dragoman.model.words import REFUSAL_CODES, REFUSAL_TEXTS, TAKEN, TOO_MANY_S
 if TYPE_CHECKING:
     from dragoman.dialects.scale0.sessions import Scale0Session
 
+STOPPING: Final = "this broker is stopping"
 WEIGHT: Final = 10  # Scale0 has no weights: all services of a worker are equal
 
 
@@ -114,12 +115,11 @@ def on_needbroker(session: Scale0Session, h: Header) -> None:
 
 def move(session: Scale0Session) -> None:
     """Send 301 and CHANGEBROKER. A REQ socket gets only one of them: CHANGEBROKER, if there is another broker."""
-    if session.is_req:
-        if not send_elsewhere(session, "this broker is stopping"):
-            session.error(MOVED, "this broker is stopping", b"")
+    if session.is_req and send_elsewhere(session, STOPPING):
         return
-    session.error(MOVED, "this broker is stopping", b"")
-    send_elsewhere(session, "this broker is stopping")
+    session.error(MOVED, STOPPING, b"")
+    if not session.is_req:
+        send_elsewhere(session, STOPPING)
 
 
 def send_elsewhere(session: Scale0Session, reason: str) -> bool:

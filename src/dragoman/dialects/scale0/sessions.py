@@ -12,7 +12,7 @@ from mypy_extensions import i64
 
 from dragoman.dialects.scale0 import legacy, negotiation, words
 from dragoman.dialects.scale0.dialect import Scale0Dialect
-from dragoman.dialects.scale0.headers import Header, Memory, names_of, read_header, text_of
+from dragoman.dialects.scale0.headers import Header, HeaderCache, names_of, read_header, text_of
 from dragoman.dialects.scale0.phrases import error_header, id_token
 from dragoman.dialects.scale0.settings import Scale0Settings
 from dragoman.dialects.session import Outboxes, Session, ZmtpSession
@@ -64,8 +64,8 @@ class Scale0Session(ZmtpSession):
         self.serving: list[bytes] = []  # the services registered with the core
         self.is_unsettled: bool = True  # its services must be registered again
         self.interval_ns: int = 0  # 0: the configuration's
-        self.task_headers = Memory()
-        self.ping_headers = Memory()
+        self.task_headers = HeaderCache()
+        self.ping_headers = HeaderCache()
         self.last_message_ns: int = 0
         self.owes_config: bool = False  # messages that wait for a REQ socket's next message
         self.owes_move: bool = False
@@ -289,7 +289,7 @@ class Scale0Session(ZmtpSession):
             code = words.NOT_ACCEPTING
         self.error(code, f"{REFUSAL_CODES[refusal]}: {REFUSAL_TEXTS[refusal]}", id_token(m))
         if refusal == DRAINING and not self.is_req:
-            negotiation.send_elsewhere(self, "this broker is stopping")
+            negotiation.send_elsewhere(self, negotiation.STOPPING)
 
     # -- callbacks of the core ------------------------------------------------------------------------------------------
 
@@ -349,8 +349,7 @@ class Scale0Session(ZmtpSession):
         if self.is_req:
             self.owes_move = True
         elif self.generation == 0 and self.is_open:
-            self.error(words.MOVED, "this broker is stopping", b"")
-            negotiation.send_elsewhere(self, "this broker is stopping")
+            negotiation.move(self)
 
     def ping_legacy(self, stamp: bytes) -> None:
         if self.generation == legacy.SECOND and not self.is_req:

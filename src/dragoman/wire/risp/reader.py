@@ -63,7 +63,7 @@ class RispHandler:
         pass
 
     def on_consuming(self, queue: bytes, queue_id: i64) -> None:
-        pass
+        self.on_stray(words.CONSUMING)
 
     def on_cancel_queue(self, queue: bytes, queue_id: i64) -> None:
         pass
@@ -78,10 +78,10 @@ class RispHandler:
         pass
 
     def on_server_full(self) -> None:
-        pass
+        self.on_stray(words.SERVER_FULL)
 
     def on_stray(self, command: i64) -> None:
-        """An acting command that rq does not have."""
+        """An acting command that rq does not have, or that only a controller sends."""
 
 
 @final

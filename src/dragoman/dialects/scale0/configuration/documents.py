@@ -65,12 +65,8 @@ class Documents:
         self.services: list[str] = broker.texts("services")
         self.is_accepting: bool = (broker.text("state") or ACCEPTING) == ACCEPTING
         self.heartbeat_s: float = seconds(broker.text("default_heartbeat_interval"), heartbeat_s)
-        self.workers: dict[str, Node] = {}
-        for worker in tree.all("worker"):
-            self.workers[worker.text("identity")] = worker
-        self.families: dict[str, Node] = {}
-        for family in tree.all("family"):
-            self.families[family.value] = family
+        self.workers: dict[str, Node] = {worker.text("identity"): worker for worker in tree.all("worker")}
+        self.families: dict[str, Node] = {family.value: family for family in tree.all("family")}
         families = [broker.text("family"), *broker.texts("fallback_families")]
         self.others: list[OtherBroker] = []
         for node in broker.first("peers").all("broker"):
