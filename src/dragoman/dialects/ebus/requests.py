@@ -6,7 +6,7 @@ clients reconnect with a new identity and send unanswered requests again, so a r
 first client that sends its rid, service and data unchanged takes it over.
 
 While a client has no connection, its `ClientRecord` is registered at its address and receives the outcomes. A request that a client took
-over from another has that client's `ClientRecord` as its client from then on, because the message keeps the first client's address.
+over from another has that client's `ClientRecord` as its client from then on, because the message still has the first client's address.
 
 When a client with few requests connects or disconnects, the table iterates over them. With many that would block the event loop: its
 requests are then found by its address, and its rids are looked up in its own tables (`large_records`), not in the common table of orphans.
@@ -39,9 +39,9 @@ WALKED_MAX: Final = 2000
 COMPARED_SIZE_MAX: Final = 1024 * 1024
 # Disconnected clients remembered per rid; only the newest are considered when the rid is sent again.
 ORPHANS_PER_RID_MAX: Final = 32
-# Outcomes in one batch: as many as a dict holds whose index fits into the processor's inner caches.
+# Outcomes in one batch: as many as a dict has whose index fits into the processor's inner caches.
 BATCH_MAX: Final = 20_000
-# A batch holds at most 1/BATCH_PART of what may be remembered, so that half is left when a batch is forgotten.
+# A batch has at most 1/BATCH_PART of what may be remembered, so that half is left when a batch is forgotten.
 BATCH_PART: Final = 2
 # A batch older than this, and than this fraction of the time its outcomes are stored, gets no more outcomes: they expire together, and a
 # client that sends requests all day has few batches to search, however long its answers are stored.

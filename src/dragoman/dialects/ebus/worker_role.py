@@ -3,7 +3,7 @@
     READY ──► joined ──► REQ … REPLY or REJECT … ──► DISCONNECT: it leaves, and may still answer the requests it has
     anything else before READY, READY twice ──► DISCONNECT, and its requests go back to the queue
 
-An ebus worker has no slots: a limit on its pending requests takes their place (a setting, or less by the fifth frame of READY).
+An ebus worker has no slots: a limit on its pending requests replaces them (a setting, or less by the fifth frame of READY).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from dragoman.dialects.rq.ids import FreeIds
 from dragoman.model.units import SECOND_NS
 from dragoman.wire.risp import writer
 from dragoman.wire.risp.reader import RispHandler, RispReader
-from dragoman.wire.risp.words import PRIORITY_NONE, PRIORITY_NORMAL, U16, UNSAID
+from dragoman.wire.risp.words import ABSENT, PRIORITY_NONE, PRIORITY_NORMAL, U16
 
 # After this long without a byte from the controller: PING; after as long again it counts as silent. The protocol's own number.
 SILENCE_S: Final = 15.0
@@ -166,8 +166,8 @@ class RqClientEndpoint(sdk.ClientEndpoint):
         handler = self.handler
         request_id = int(handler.ids.take())
         handler.calls[request_id] = Call(call_id, options.wants_reply)
-        retries = min(options.retries, RETRIES_MAX) if options.retries >= 0 else UNSAID
-        timeout_s = UNSAID
+        retries = min(options.retries, RETRIES_MAX) if options.retries >= 0 else ABSENT
+        timeout_s = ABSENT
         if options.expires_ns != sdk.NOT_GIVEN:
             timeout_s = min(max(1, -(-options.expires_ns // SECOND_NS)), TIMEOUT_S_MAX)
         self.unsent.write(

@@ -31,7 +31,7 @@ FIRST_BIT: Final[bytes] = _first_bits()
 
 
 def _level(size: int, used: int) -> BytesWriter:
-    """A level of `size` bytes, the first `used` bits taken; `used` is a multiple of eight, or one bit of a single byte."""
+    """A level of `size` bytes, the first `used` bits in use; `used` is a multiple of eight, or one bit of a single byte."""
     out = BytesWriter()
     for at in range(size):
         out.append(
@@ -49,7 +49,7 @@ class FreeIds:
         self.build(LEVELS_FIRST, 0)
 
     def build(self, depth: int, used: int) -> None:
-        """Allocate 8^depth ids, the first `used` taken."""
+        """Allocate 8^depth ids, the first `used` in use."""
         self.levels = []
         for level in range(depth):
             self.levels.append(_level(1 << (3 * (depth - 1 - level)), used))
@@ -65,7 +65,7 @@ class FreeIds:
         while level >= 0:
             at = at * 8 + i64(FIRST_BIT[i64(self.levels[level][at])])
             level -= 1
-        taken: i64 = at
+        request_id: i64 = at
         level = 0
         while level < depth:
             bits = self.levels[level]
@@ -75,12 +75,12 @@ class FreeIds:
                 break
             at >>= 3
             level += 1
-        return taken
+        return request_id
 
-    def give(self, taken: i64) -> None:
-        """Return an id that was taken."""
+    def give(self, request_id: i64) -> None:
+        """Return an id that was in use."""
         depth: i64 = len(self.levels)
-        at: i64 = taken
+        at: i64 = request_id
         level: i64 = 0
         while level < depth:
             bits = self.levels[level]

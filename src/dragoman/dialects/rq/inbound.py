@@ -13,7 +13,7 @@ from dragoman.model.message import Message, fact_id
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EXPIRES_HELD, FAILURE_FINAL, HANDOVER_WANTED, KEPT_WANTED, REPLY_WANTED, RQ, TAKEN
 from dragoman.wire.risp.reader import RispHandler
-from dragoman.wire.risp.words import PRIORITY_LOW, PRIORITY_NONE, PRIORITY_NORMAL, U16, UNSAID
+from dragoman.wire.risp.words import ABSENT, PRIORITY_LOW, PRIORITY_NONE, PRIORITY_NORMAL, U16
 from dragoman.wire.risp.writer import PONG_BYTES, encode_consuming, encode_undelivered
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class RqInbound(RispHandler):
                 return
         m = Message(RQ, queue, request_id, body)
         m.flags = WITHOUT_REPLY if no_reply else WITH_REPLY
-        m.retries_left = self.settings.retries if retries == UNSAID else int(retries)
+        m.retries_left = self.settings.retries if retries == ABSENT else int(retries)
         if timeout_s > 0:
             m.expires_ns = self.exchange.now_ns + int(timeout_s) * SECOND_NS
             if not no_reply:
@@ -95,7 +95,7 @@ class RqInbound(RispHandler):
         consumer = session.consumers.get(queue)
         if consumer is None:
             consumer = RqConsumer(session, queue, self.id_of(queue))
-        rank = PRIORITY_NORMAL if priority == UNSAID else int(priority)
+        rank = PRIORITY_NORMAL if priority == ABSENT else int(priority)
         if self.exchange.consume(consumer, queue, rank, is_exclusive) != TAKEN:
             self.exchange.note(session, "RQ_CONSUME_REFUSED")
             return

@@ -5,11 +5,11 @@ workers come first. Here the link is a source: DELIVERED, REPLY and UNDELIVERED 
 
 Two controllers may be linked to each other. To prevent loops, a queue is consumed there only while a worker of more than LOW priority
 serves it here, and a broadcast that came over a link is not sent to consumers of LOW priority. A request may go back and forth while the
-workers of both are busy, but each controller holds it until the other has settled it, and accepts no second one: MAX is 1. For the same
+workers of both are busy, but each controller has it until the other has settled it, and accepts no second one: MAX is 1. For the same
 reason a request without a reply is settled there when it is done here, not when it is stored.
 
 The original controller aborts, with all its connections, on CANCEL_QUEUE, and on CLOSING while it has any message, and an UNDELIVERED of
-ours would leave the slot taken there for ever. A link sends none of the three; it is *wound down* instead: open requests may still be
+ours would leave the slot in use there for ever. A link sends none of the three; it is *wound down* instead: open requests may still be
 answered for a while; then the connection ends, which every controller handles, and the runtime makes another.
 """
 

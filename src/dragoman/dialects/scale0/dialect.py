@@ -119,12 +119,12 @@ class Scale0Dialect(Dialect):
 
     def own_load(self) -> float:
         """The fraction of all workers' slots that is in use; 1 for a broker without workers, which cannot do any work."""
-        held = 0
-        room = 0
+        in_use = 0
+        slots = 0
         for worker in self.exchange.all_workers():
-            held += len(worker.work.held)
-            room += len(worker.work.held) + worker.work.slots
-        return held / room if room > 0 else 1.0
+            in_use += len(worker.work.held)
+            slots += len(worker.work.held) + worker.work.slots
+        return in_use / slots if slots > 0 else 1.0
 
     # -- bans -----------------------------------------------------------------------------------------------------------
 

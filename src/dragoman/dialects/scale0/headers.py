@@ -173,7 +173,7 @@ def plain_end(text: bytes, at: i64, end: i64) -> i64:
 
 
 def number_end(text: bytes, at: i64, end: i64) -> i64:
-    """The offset behind a number without sign and exponent; -1: not such a number."""
+    """The offset after a number without sign and exponent; -1: not such a number."""
     start: i64 = at
     while at < end and ZERO <= text[at] <= NINE:
         at += 1
@@ -192,7 +192,7 @@ def number_end(text: bytes, at: i64, end: i64) -> i64:
 
 
 def list_end(text: bytes, at: i64, end: i64) -> i64:
-    """The offset behind a list of plain texts; -1: not such a list."""
+    """The offset after a list of plain texts; -1: not such a list."""
     at = skip_blanks(text, at, end)
     if at < end and text[at] == 0x5D:
         return at + 1

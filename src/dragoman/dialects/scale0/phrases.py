@@ -35,7 +35,7 @@ class Phrases:
         self.version = version
         self.version_token: bytes = b'"%s"' % version
         self.now_ns: int = -1
-        self.reply_tail: bytes = b""  # from behind the id of a TASKREPLY to the end of the header
+        self.reply_tail: bytes = b""  # after the id of a TASKREPLY to the end of the header
         self.pong_header: bytes = b""
         self.pong: bytes = b""  # the whole message, in the form of ZMTP 2.0 and later
         self.tails: dict[bytes, bytes] = {}  # of a TASK, by service

@@ -53,7 +53,7 @@ class Scale0Session(ZmtpSession):
         self.envelope: int = 0
         self.is_req: bool = False
         self.is_plain: bool = True  # no envelope, the usual frame form, no REQ socket: the fast output path applies
-        self.owes: bool = False  # of a REQ socket: its message is not answered yet
+        self.is_answer_due: bool = False  # of a REQ socket: its message is not answered yet
         self.awaited: int = 0  # and the number of the message that it waits for
         self.has_spoken: bool = False  # it has used the JSON form: it understands CONFIG and ERROR
         self.generation: int = 0  # of a legacy peer
@@ -107,7 +107,7 @@ class Scale0Session(ZmtpSession):
         if at != self.envelope:
             self.envelope = at
             self.is_plain = at == 0 and not self.is_req and not self.zmtp.is_v1
-        self.owes = self.is_req
+        self.is_answer_due = self.is_req
         self.awaited = 0
         count = len(frames)
         command = frames[at]
@@ -240,7 +240,7 @@ class Scale0Session(ZmtpSession):
         elif may_work:
             self.exchange.ready(self, 1)
             self.exchange.busy(self)  # it cannot receive a task later
-        if self.owes:
+        if self.is_answer_due:
             self.pong()
 
     def is_skewed(self, time_ms: i64) -> bool:
@@ -326,8 +326,8 @@ class Scale0Session(ZmtpSession):
     def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
         """Send the reason why there will be no TASKREPLY, as given by the worker, if it gave one."""
         if not self.is_req or message.number == self.awaited:
-            said = value[:ERROR_TEXT_SIZE_MAX] if value else REASON_NAMES[reason].upper().encode()
-            self.send([words.ERROR, error_header(words.NOT_ACCEPTING, said, id_token(message))])
+            text = value[:ERROR_TEXT_SIZE_MAX] if value else REASON_NAMES[reason].upper().encode()
+            self.send([words.ERROR, error_header(words.NOT_ACCEPTING, text, id_token(message))])
 
     def withdraw(self, message: Message, reason: int) -> None:
         """Do nothing: Scale0 has no command for it; the late answer will be dropped."""
@@ -394,9 +394,9 @@ class Scale0Session(ZmtpSession):
     def may_send(self) -> bool:
         """Whether a message may be sent: a REQ socket gets one answer, and would take a second for the answer to its next message."""
         if self.is_req:
-            if not self.owes:
+            if not self.is_answer_due:
                 return False
-            self.owes = False
+            self.is_answer_due = False
         return True
 
 

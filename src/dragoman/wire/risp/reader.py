@@ -1,7 +1,7 @@
 """Parses operations from a RISP byte stream cut anywhere. Invariant: a payload's announced size is checked before any of it is stored.
 
 There is no framing. Parameters collect in an accumulator, CLEAR empties it, and an acting byte executes with its contents; PING, PONG and
-NOP leave it alone. Between two buffers the reader keeps the accumulator, an incomplete parameter (a few bytes, or a growing payload), or
+NOP leave it alone. Between two buffers the reader stores the accumulator, an incomplete parameter (a few bytes, or a growing payload), or
 the number of bytes of an unknown parameter still to skip.
 
 The operations that make up most of the traffic, in the field order of the original implementation, have a fast path that bypasses the
@@ -38,7 +38,7 @@ class RispHandler:
     """Receives one peer's operations: the reader calls it at each acting byte, with the parameters accumulated so far. An operation without a
     method in the subclass is ignored.
 
-    `queue` is empty and `queue_id` is UNSAID (-1) where the peer gave none; QUEUE wins over QUEUEID. An id is passed as its four bytes where
+    `queue` is empty and `queue_id` is ABSENT (-1) where the peer gave none; QUEUE wins over QUEUEID. An id is passed as its four bytes where
     it is only forwarded, as a number where it is looked up.
     """
 
@@ -100,14 +100,14 @@ class RispReader:
         # The accumulator.
         self._id = b""
         self._queue = b""
-        self._queue_id: i64 = words.UNSAID
+        self._queue_id: i64 = words.ABSENT
         self._payload = b""
         self._no_reply = False
         self._is_exclusive = False
-        self._priority: i64 = words.UNSAID
-        self._retries: i64 = words.UNSAID
-        self._timeout_s: i64 = words.UNSAID
-        self._messages_max: i64 = words.UNSAID
+        self._priority: i64 = words.ABSENT
+        self._retries: i64 = words.ABSENT
+        self._timeout_s: i64 = words.ABSENT
+        self._messages_max: i64 = words.ABSENT
         # A parameter has arrived since the last acting byte.
         self._is_new = False
         self._is_spent = False  # an operation has used the payload
@@ -229,8 +229,8 @@ class RispReader:
             return 0
         body_stop: i64 = stop
         no_reply = False
-        retries: i64 = words.UNSAID
-        timeout_s: i64 = words.UNSAID
+        retries: i64 = words.ABSENT
+        timeout_s: i64 = words.ABSENT
         if data[stop] != words.REQUEST:
             if data[stop] == words.NOREPLY:
                 no_reply = True
@@ -247,7 +247,7 @@ class RispReader:
             self._last_queue = data[name_at : name_at + name_size]
         body = data[size_at + 4 : body_stop]
         self.handler.on_request(
-            data[at + 2 : at + 6], self._last_queue, words.UNSAID, body, no_reply, retries, timeout_s
+            data[at + 2 : at + 6], self._last_queue, words.ABSENT, body, no_reply, retries, timeout_s
         )
         return stop + 1
 
@@ -266,14 +266,14 @@ class RispReader:
     def _clear(self) -> None:
         self._id = b""
         self._queue = b""
-        self._queue_id = words.UNSAID
+        self._queue_id = words.ABSENT
         self._payload = b""
         self._no_reply = False
         self._is_exclusive = False
-        self._priority = words.UNSAID
-        self._retries = words.UNSAID
-        self._timeout_s = words.UNSAID
-        self._messages_max = words.UNSAID
+        self._priority = words.ABSENT
+        self._retries = words.ABSENT
+        self._timeout_s = words.ABSENT
+        self._messages_max = words.ABSENT
         self._is_spent = self._is_gone = False
         self._repeated = 0
 

@@ -63,7 +63,7 @@ PRIORITY_HIGH: Final = 30
 U32: Final = 0xFFFF_FFFF
 U16: Final = 0xFFFF
 # The value of a parameter that the peer did not send.
-UNSAID: Final = -1
+ABSENT: Final = -1
 
 
 def is_of_known_commands(data: bytes) -> bool:
