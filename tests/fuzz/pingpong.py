@@ -17,10 +17,9 @@ import re
 from collections import Counter, deque
 
 from dragoman import errors
-from dragoman.dialects.pingpong.client_session import PingpongClient
 from dragoman.dialects.pingpong.dialect import size_of
+from dragoman.dialects.pingpong.sessions import PingpongClient, PingpongWorker
 from dragoman.dialects.pingpong.words import envelope_of
-from dragoman.dialects.pingpong.worker_session import PingpongWorker
 from dragoman.model.units import SECOND_NS
 from dragoman.wire.zmtp.frames import encode_message
 from dragoman_lab.sim.checks.recount import recount
@@ -240,10 +239,10 @@ def between(broker: FuzzBroker, chance: random.Random, players: list[Player]) ->
     if draw > 0.9:
         recount(broker.core)
         early = sum(
-            size_of(ask)
+            size_of(order)
             for session in [player.end.session for player in players]
             if isinstance(session, PingpongClient)
-            for ask in session.asked
+            for order in session.orders
         )
         assert early == broker.dialects.pingpong.early_size, "answers that wait are counted"
 

@@ -36,10 +36,7 @@ ENVELOPE_SIZE: Final = 1024  # the most bytes that a dialect adds to a body
 
 @final
 class CallOptions:
-    """The options of a call, common to all dialects.
-
-    The description of each dialect declares which ones it has; the SDK refuses the others before it creates this object.
-    """
+    """The options of a call. The description of each dialect declares which ones it has; the SDK refuses the others beforehand."""
 
     def __init__(self, queue: bytes) -> None:
         self.queue = queue
@@ -105,7 +102,7 @@ class Endpoint:
         self.beat_s = beat_s  # 0: it needs no beat
 
     def opening(self) -> bytes:
-        """The first bytes of the connection."""
+        """The first bytes to send."""
         return self.transport.greeting() if self.transport is not None else b""
 
     def beat(self, now_s: float) -> None:

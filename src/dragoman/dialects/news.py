@@ -31,10 +31,6 @@ class News:
         self.holders: int = 0  # subscribers that have not received all of it
         self.is_dropped: bool = False
 
-    def drop(self) -> None:
-        self.is_dropped = True
-        self.data = b""
-
 
 @final
 class Newsstand:
@@ -104,6 +100,7 @@ class Newsstand:
                 break
             self.size -= news.size
             del self.waiting[news.number]
-            news.drop()
+            news.is_dropped = True
+            news.data = b""
         for subscriber in list(self.behind.values()):
             subscriber.skip_dropped()

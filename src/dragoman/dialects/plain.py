@@ -74,8 +74,6 @@ class SessionHandler:
 
 @final
 class PlainSession(Session):
-    """The session of a handler."""
-
     def __init__(
         self,
         dialect_no: int,

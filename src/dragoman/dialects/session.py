@@ -181,7 +181,6 @@ class Session(Peer):
         """Process the messages that were left; raises a PeerError as `receive` does."""
 
     def ended(self) -> None:
-        """The connection has ended."""
         self.exchange.goodbye(self)
 
     def beat(self, now_ns: int) -> None:
@@ -228,7 +227,6 @@ class Session(Peer):
             self.set_blocked(False)
 
     def set_blocked(self, is_blocked: bool) -> None:
-        """Block it from new work, or unblock it."""
         self.is_blocked = is_blocked
         if not is_blocked:
             self.exchange.unblock(self)
@@ -265,7 +263,7 @@ class Session(Peer):
         return 0
 
     def touch(self) -> None:
-        """Schedule the session's output for the end of this tick."""
+        """Have the session's output sent at the end of this tick."""
         if not self.is_dirty:
             self.is_dirty = True
             self.outboxes.dirty.append(self)
@@ -357,7 +355,7 @@ class ZmtpSession(Session):
         try:
             messages = zmtp.receive(data)
         finally:
-            size = zmtp.unfinished_size()
+            size = zmtp.reader.unfinished_size()
             if size != self.unfinished_size:
                 self.note_unfinished(size, len(messages) > 0, True)
             out = zmtp.take_outgoing()
@@ -409,13 +407,11 @@ class ZmtpSession(Session):
         self.note_unfinished(0, True, False)
 
     def missing_size(self) -> int:
-        return self.zmtp.missing_size()
+        return self.zmtp.reader.missing_size()
 
     def piece_size(self) -> int:
         """At least the rest of an incomplete frame, which is only stored, however large it is."""
-        return max(
-            self.zmtp.missing_size(), limits.READ_PIECE_SIZE // (1 + len(self.work.serves) // limits.QUEUES_PER_PIECE)
-        )
+        return max(self.zmtp.reader.missing_size(), super().piece_size())
 
     def opened(self) -> None:
         """The handshake is done."""

@@ -5,12 +5,13 @@
     TLS    16 03               a handshake record of any version
 
 A web page can make a browser send such bytes to any port, followed by a body of its choice, so the broker refuses them before it reads
-anything behind them. ZMTP 2.0 and 3.x begin with 0xFF. The second byte of a ZMTP 1.0 greeting is a frame's flags, which are never a
+anything after them. ZMTP 2.0 and 3.x begin with 0xFF. The second byte of a ZMTP 1.0 greeting is a frame's flags, which are never a
 letter, a digit, `-`, `_`, a space or 3. So no ZMTP stream is mistaken for HTTP or TLS; RISP has its own check (`risp.words`).
 """
 
 from __future__ import annotations
 
+import string
 from typing import Final
 
 from dragoman.errors import HttpNotSpoken, TlsNotSpoken
@@ -25,6 +26,8 @@ METHOD_SIZE_MAX: Final = 32
 TLS_HANDSHAKE: Final = 0x16
 TLS_MAJOR: Final = 3
 SPACE: Final = 0x20
+LETTERS: Final = string.ascii_letters.encode()
+METHOD_BYTES: Final = LETTERS + b"0123456789-_"
 
 
 def judge(received: bytes) -> int:
@@ -35,10 +38,10 @@ def judge(received: bytes) -> int:
         if len(received) == 1:
             return UNDECIDED
         return TLS if received[1] == TLS_MAJOR else NEITHER
-    if not is_letter(received[0]):
+    if received[0] not in LETTERS:
         return NEITHER
     at = 1
-    while at < len(received) and at <= METHOD_SIZE_MAX and is_method_byte(received[at]):
+    while at < len(received) and at <= METHOD_SIZE_MAX and received[at] in METHOD_BYTES:
         at += 1
     if at > METHOD_SIZE_MAX:
         return NEITHER
@@ -64,11 +67,3 @@ def refuse(kind: int) -> None:
         raise HttpNotSpoken
     if kind == TLS:
         raise TlsNotSpoken
-
-
-def is_letter(byte: int) -> bool:
-    return 0x41 <= byte <= 0x5A or 0x61 <= byte <= 0x7A
-
-
-def is_method_byte(byte: int) -> bool:
-    return is_letter(byte) or 0x30 <= byte <= 0x39 or byte == 0x2D or byte == 0x5F

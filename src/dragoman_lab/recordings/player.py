@@ -98,7 +98,7 @@ class ZmtpLine(Line):
     def say(self, frames: list[bytes]) -> None:
         if self.zmtp.socket_type in (b"SUB", b"XSUB") and len(frames) == 1 and frames[0][:1] in (b"\x00", b"\x01"):
             is_new = frames[0][0] == 1
-            self.send(self.zmtp.subscribe_bytes(frames[0][1:]) if is_new else self.zmtp.cancel_bytes(frames[0][1:]))
+            self.send(self.zmtp.subscribe_bytes(frames[0][1:], is_new))
         else:
             self.send(encode_message(frames, self.zmtp.is_v1))
 

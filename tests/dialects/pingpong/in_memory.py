@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from dragoman.core.settings import CoreSettings
-from dragoman.dialects.pingpong.client_session import PingpongClient
-from dragoman.dialects.pingpong.worker_session import PingpongWorker
+from dragoman.dialects.pingpong.sessions import PingpongClient, PingpongWorker
 from dragoman.wire.zmtp.frames import encode_message
 from tests.core.harness import End, InMemoryBroker
 

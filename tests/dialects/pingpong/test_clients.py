@@ -207,10 +207,10 @@ def test_places_of_clients_that_stay_away_are_forgotten(broker: PingpongBroker) 
     client.order(b"two")
     second.result(b"2")
     client.leave()
-    assert len(broker.pingpong.left) == 1
+    assert len(broker.pingpong.departed) == 1
     assert broker.pingpong.early_size > 0
     broker.pass_time(31.0)
-    assert len(broker.pingpong.left) == 0
+    assert len(broker.pingpong.departed) == 0
     assert broker.pingpong.early_size == 0
     first.result(b"1")
 

@@ -96,7 +96,7 @@ def test_subscriptions_leave_in_the_form_the_publisher_understands() -> None:
         30: b"\x00\x03\x01ab",
         31: b"\x04\x0c\x09SUBSCRIBEab",
     }
-    assert {version: peer.cancel_bytes(b"ab") for version, peer in forms.items()} == {
+    assert {version: peer.subscribe_bytes(b"ab", False) for version, peer in forms.items()} == {
         1: b"",
         2: b"\x00\x03\x00ab",
         30: b"\x00\x03\x00ab",

@@ -73,7 +73,7 @@ def test_our_sub_subscribes_and_cancels_at_an_xpub(stage: Stage, kind: type[Skin
     xpub.send_multipart([b"other/1", b"filtered at the publisher"])
     xpub.send_multipart([b"orders/1", b"wanted"])
     assert sub.receive() == [b"orders/1", b"wanted"]
-    sub.send_bytes(sub.connection.cancel_bytes(b"orders/"))
+    sub.send_bytes(sub.connection.subscribe_bytes(b"orders/", False))
     assert xpub.recv() == b"\x00orders/"
 
 

@@ -28,7 +28,7 @@ class EbusSession(WorkerRole):
 
     def __init__(self, listener: str, listener_no: int, outboxes: Outboxes, dialect: EbusDialect) -> None:
         super().__init__(listener, listener_no, outboxes, dialect)
-        self.zmtp.expect(OPENINGS)
+        self.zmtp.reader.openings = OPENINGS
         self.is_worker_port: bool = listener == "ebus.worker"
         self.undelivered: list[bytes] = []  # rids of outcomes that still have to be sent to it
 

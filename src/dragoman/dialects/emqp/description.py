@@ -35,11 +35,7 @@ DESCRIPTION: Final = DialectDescription(
     "dragoman.dialects.emqp",
     listeners=[
         description.ListenerDescription(
-            "emqp.client",
-            1,
-            47291,
-            "clients: EventMQ programs and the SDK send requests and schedules here",
-            (CLIENT,),
+            "emqp.client", 1, 47291, "clients: EventMQ programs and the SDK send requests and schedules here", (CLIENT,)
         ),
         description.ListenerDescription(
             "emqp.worker", 2, 47290, "workers (EventMQ's job managers) and schedulers", (WORKER,)

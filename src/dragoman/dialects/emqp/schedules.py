@@ -70,8 +70,7 @@ def schedule(
     m.expires_ns = headers.expires_ns
     m.dedupe = schedule_key(m.body)
     if not is_new:
-        refusal = exchange.unschedule(m.dedupe)
-        return m, refusal, "no schedule has this job"
+        return m, exchange.unschedule(m.dedupe), "no schedule has this job"
     try:
         interval_s = float(fields[3])
     except ValueError:
@@ -86,11 +85,8 @@ def schedule(
         return m, words.TAKEN, ""
     cron = seconds_first(fields[5].decode("utf-8", "replace"))
     refusal = exchange.schedule(m, interval_ns, cron, headers.runs)
-    return (
-        m,
-        refusal,
-        f"{cron[:64]!r} is not a cron expression" if refusal == words.BAD_SCHEDULE else words.REFUSAL_TEXTS[refusal],
-    )
+    is_bad = refusal == words.BAD_SCHEDULE
+    return m, refusal, f"{cron[:64]!r} is not a cron expression" if is_bad else words.REFUSAL_TEXTS[refusal]
 
 
 def seconds_first(cron: str) -> str:

@@ -32,7 +32,7 @@ class EmqpSession(ZmtpSession):
 
     def __init__(self, listener: str, listener_no: int, outboxes: Outboxes, dialect: EmqpDialect) -> None:
         super().__init__(model_words.EMQP, listener, listener_no, outboxes, b"ROUTER")
-        self.zmtp.expect(words.OPENINGS)
+        self.zmtp.reader.openings = words.OPENINGS
         self.emqp = dialect
         self.envelope: int = 1
         self.is_req: bool = False
@@ -344,8 +344,6 @@ class EmqpSession(ZmtpSession):
     # -- time -----------------------------------------------------------------------------------------------------------
 
     def beat(self, now_ns: int) -> None:
-        """Our own heartbeats follow the wall clock; a peer's silence is measured in the core's time, which stands still while a slow disk keeps
-        us from reading."""
         settings = self.emqp.settings
         if self.is_unread:
             self.last_sign_ns = self.exchange.now_ns
@@ -381,7 +379,6 @@ class EmqpSession(ZmtpSession):
         self.send_heartbeat(self.exchange.now_ns)
 
     def say_goodbye(self) -> None:
-        """Send KBYE because the broker stops."""
         if self.is_worker or self.is_scheduler:
             self.tell_now([words.KBYE, self.emqp.next_id()])
 

@@ -22,7 +22,7 @@ def answer(command: bytes, exchange: Exchange, emqp: EmqpDialect) -> bytes:
     if command == SHOW_WORKERS:
         return msgspec.json.encode(workers(exchange))
     if command == SHOW_SCHEDULERS:
-        found = {identity_text(s): {"hb": seconds(s.last_sign_ns)} for s in emqp.schedulers.values()}
+        found = {identity_text(s): {"hb": s.last_sign_ns / SECOND_NS} for s in emqp.schedulers.values()}
         return msgspec.json.encode({"connected_schedulers": found})
     return msgspec.json.encode(counts(exchange))
 
@@ -70,7 +70,7 @@ def workers(exchange: Exchange) -> dict[str, object]:
     for peer in exchange.all_workers():
         name = identity_text(peer)
         served = [[s.weight, shown(s.queue)] for s in peer.work.serves]
-        connected[name] = {"queues": served, "hb": seconds(peer.last_sign_ns), "available_slots": peer.work.slots}
+        connected[name] = {"queues": served, "hb": peer.last_sign_ns / SECOND_NS, "available_slots": peer.work.slots}
         for weight, queue in served:
             queues.setdefault(str(queue), []).append([weight, name])
     return {"connected_workers": connected, "connected_queues": queues}
@@ -79,7 +79,3 @@ def workers(exchange: Exchange) -> dict[str, object]:
 def identity_text(peer: Peer) -> str:
     """An identity as text: the original's are uuids; a binary one is shown with escapes."""
     return shown(peer.identity) or peer.remote
-
-
-def seconds(instant_ns: int) -> float:
-    return instant_ns / SECOND_NS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.wire.zmtp.frame_prefix import FramePrefix
 from dragoman.wire.zmtp.frames import encode_message
+from dragoman.wire.zmtp.reader import FramePrefix
 
 VERSION: Final = b"eMQP/1.0"
 VERSION_MAJOR: Final = b"eMQP/1."

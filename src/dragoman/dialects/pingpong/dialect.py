@@ -14,28 +14,19 @@ from dragoman.model.peer import ANONYMOUS
 from dragoman.model.words import PINGPONG
 
 if TYPE_CHECKING:
-    from dragoman.dialects.pingpong.client_session import PingpongClient
+    from dragoman.dialects.pingpong.sessions import PingpongClient
 
-ASK_SIZE: Final = 256  # counted for an answer's objects, whatever its bytes
+ORDER_SIZE: Final = 256  # counted for an answer's objects, whatever its bytes
 
 
 @final
-class Ask:
+class Order:
     """One order of a client, and its answer, which is sent once all earlier orders are answered."""
 
     def __init__(self, number: int, form: bytes) -> None:
         self.number = number  # the message's; 0 for a refused order
         self.form = form  # the format of the order, as in `Message.headers`
-        self.words: list[bytes] | None = None
-
-
-@final
-class LeftAsks:
-    """The open orders of a client whose connection ended: the answers keep their order if it reconnects soon."""
-
-    def __init__(self, asks: deque[Ask], until_ns: int) -> None:
-        self.asks = asks
-        self.until_ns = until_ns
+        self.answer: list[bytes] | None = None
 
 
 @final
@@ -49,62 +40,57 @@ class PingpongDialect(Dialect):
         self.formed: Message | None = None  # the message last checked for workers of the json form, and the result
         self.formed_as: int = 0
         self.early_size: int = 0  # bytes of answers that wait for an earlier one
-        self.named: dict[
-            bytes, PingpongClient
-        ] = {}  # clients with an identity by address, the newest connection of each
-        self.left: dict[bytes, LeftAsks] = {}  # by address, in the order of their expiry
+        # Clients with an identity by address, the newest connection of each.
+        self.clients: dict[bytes, PingpongClient] = {}
+        # The open orders of such clients whose connection ended, and until when: the answers keep their order if the client reconnects
+        # soon. By address, in the order of their expiry.
+        self.departed: dict[bytes, tuple[deque[Order], int]] = {}
 
     def listening(self) -> None:
         """Load the orders from before a restart: they are answered first, in order, when their client reconnects."""
         for message in self.exchange.open_messages(PINGPONG):
             if not message.address or message.address[0] >= ANONYMOUS:
                 continue
-            left = self.left.get(message.address)
-            if left is None:
-                left = LeftAsks(deque(), self.exchange.now_ns + ANSWERS_HELD_NS)
-                self.left[message.address] = left
-            left.asks.append(Ask(message.number, message.headers))
+            if message.address not in self.departed:
+                self.departed[message.address] = (deque(), self.exchange.now_ns + ANSWERS_HELD_NS)
+            self.departed[message.address][0].append(Order(message.number, message.headers))
 
-    def leave(self, address: bytes, asks: deque[Ask]) -> None:
+    def store_departed(self, address: bytes, orders: deque[Order]) -> None:
         """Store the open orders of a client with an identity, which may reconnect."""
         self.forget(address)
-        self.left[address] = LeftAsks(asks, self.exchange.now_ns + ANSWERS_HELD_NS)
-        if len(self.left) > LINES_MAX:
-            self.forget(next(iter(self.left)))
+        self.departed[address] = (orders, self.exchange.now_ns + ANSWERS_HELD_NS)
+        if len(self.departed) > LINES_MAX:
+            self.forget(next(iter(self.departed)))
 
-    def take_left(self, address: bytes) -> deque[Ask]:
+    def take_departed(self, address: bytes) -> deque[Order]:
         """Remove and return the open orders of a client that reconnected; empty for a new client."""
-        left = self.left.pop(address, None)
-        return left.asks if left is not None else deque()
+        departed = self.departed.pop(address, None)
+        return departed[0] if departed is not None else deque()
 
     def forget(self, address: bytes) -> None:
-        left = self.left.pop(address, None)
-        if left is not None:
-            for ask in left.asks:
-                self.early_size -= size_of(ask)
+        for order in self.take_departed(address):
+            self.early_size -= size_of(order)
 
     def sweep(self, now_ns: int) -> None:
-        for session in list(self.sessions.values()):
-            session.beat(now_ns)
-        while self.left:
-            address = next(iter(self.left))
-            if self.left[address].until_ns > self.exchange.now_ns:
+        super().sweep(now_ns)
+        while self.departed:
+            address = next(iter(self.departed))
+            if self.departed[address][1] > self.exchange.now_ns:
                 break
             self.forget(address)
 
     def draining(self) -> None:
-        """The broker drains: if the setting allows it, workers are told to exit."""
+        """The broker drains: if the setting allows it, workers are sent EXIT."""
         self.is_draining = True
         if self.settings.send_exit:
-            for session in list(self.sessions.values()):
-                session.say_goodbye()
+            self.closing()
 
 
-def size_of(ask: Ask) -> int:
+def size_of(order: Order) -> int:
     """Bytes that a waiting answer takes in memory; even an empty one takes some."""
-    if ask.words is None:
+    if order.answer is None:
         return 0
-    size = ASK_SIZE
-    for word in ask.words:
-        size += len(word)
+    size = ORDER_SIZE
+    for frame in order.answer:
+        size += len(frame)
     return size

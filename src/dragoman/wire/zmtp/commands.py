@@ -54,7 +54,6 @@ def data_of(command: bytes) -> bytes:
 
 
 def build(name: bytes, data: bytes) -> bytes:
-    """Build a command's body."""
     return bytes([len(name)]) + name + data
 
 

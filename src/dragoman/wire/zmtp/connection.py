@@ -21,7 +21,6 @@ from dragoman.errors import BadCommand, PeerError, PeerRefused
 from dragoman.limits import COMMAND_SIZE_MAX, IDENTITY_SIZE_MAX, MESSAGE_SIZE_MAX
 from dragoman.wire import first_bytes
 from dragoman.wire.zmtp import commands, greeting
-from dragoman.wire.zmtp.frame_prefix import FramePrefix
 from dragoman.wire.zmtp.frames import encode_command, encode_message
 from dragoman.wire.zmtp.reader import FrameReader
 
@@ -64,12 +63,8 @@ class ZmtpConnection:
         self._state = GREETING
         self._received = b""
         self._out = BytesWriter()
-        self._reader = FrameReader(message_size_max)
+        self.reader = FrameReader(message_size_max)
         self._forwards_subscriptions = True
-
-    def expect(self, openings: list[FramePrefix]) -> None:
-        """Match these frame prefixes as a whole: a message that begins with one has the prefix as its first frame."""
-        self._reader.openings = openings
 
     def greeting(self) -> bytes:
         """The bytes to send at connect; the rest follows through `take_outgoing` once the peer's protocol version is known."""
@@ -93,7 +88,7 @@ class ZmtpConnection:
                 data = self._receive_greeting(data)
                 if self._state == GREETING:
                     return messages
-            reader = self._reader
+            reader = self.reader
             reader.feed(data)
             control = reader.walk(messages)
             while control is not None:
@@ -105,30 +100,15 @@ class ZmtpConnection:
                 raise
         return messages
 
-    def unfinished_size(self) -> int:
-        """The number of bytes stored of an incomplete message or control frame."""
-        return self._reader.unfinished_size()
-
-    def missing_size(self) -> int:
-        """The number of bytes that an incomplete frame still lacks."""
-        return self._reader.missing_size()
-
-    def subscribe_bytes(self, prefix: bytes) -> bytes:
-        """A subscription in the form this peer understands; empty for a 1.0 publisher, which sends everything."""
-        return self._subscription(commands.SUBSCRIBE, b"\x01", prefix)
-
-    def cancel_bytes(self, prefix: bytes) -> bytes:
-        """A cancelled subscription in the form this peer understands."""
-        return self._subscription(commands.CANCEL, b"\x00", prefix)
-
-    def _subscription(self, name: bytes, mark: bytes, prefix: bytes) -> bytes:
+    def subscribe_bytes(self, prefix: bytes, is_wanted: bool = True) -> bytes:
+        """A subscription, or its end, in the form this peer understands; empty for a 1.0 publisher, which sends everything."""
         assert self.is_ready
         assert self.socket_type in greeting.SENDS_SUBSCRIPTIONS
         if self.peer_version >= V3_1:
-            return encode_command(commands.build(name, prefix))
+            return encode_command(commands.build(commands.SUBSCRIBE if is_wanted else commands.CANCEL, prefix))
         if not self._forwards_subscriptions:
             return b""
-        return encode_message([mark + prefix], self.is_v1)
+        return encode_message([(b"\x01" if is_wanted else b"\x00") + prefix], self.is_v1)
 
     def abandon(self, error: PeerError) -> None:
         """Fail the stream; the part of an incomplete message that was received is dropped."""
@@ -138,7 +118,7 @@ class ZmtpConnection:
         self._state = FAILED
         self.fault = error
         self._received = b""
-        self._reader = FrameReader(0)
+        self.reader = FrameReader(0)
 
     # The greeting, in the order of its bytes.
 
@@ -207,15 +187,15 @@ class ZmtpConnection:
     def _await_identity(self, version: int) -> None:
         self.peer_version = version
         self.is_v1 = version == V1
-        self._reader.is_v1 = self.is_v1
-        self._reader.control_size_max = IDENTITY_SIZE_MAX
+        self.reader.is_v1 = self.is_v1
+        self.reader.control_size_max = IDENTITY_SIZE_MAX
         self._state = IDENTITY
 
     def _meet_current(self, received: bytes) -> None:
         """Handle a 3.x peer; peers with a higher minor version fall back to ours."""
         self.peer_version = V3_0 if received[greeting.VERSION_AT] == 3 and received[greeting.MINOR_AT] == 0 else V3_1
         self._state = HANDSHAKE
-        self._reader.has_commands = True
+        self.reader.has_commands = True
         theirs = greeting.mechanism_of(received)
         if theirs != greeting.MECHANISM:
             raise errors.MechanismMismatch(greeting.MECHANISM, theirs)
@@ -274,8 +254,8 @@ class ZmtpConnection:
     def _open(self) -> None:
         self._state = TRAFFIC
         self.is_ready = True
-        self._reader.is_open = True
-        self._reader.control_size_max = COMMAND_SIZE_MAX
+        self.reader.is_open = True
+        self.reader.control_size_max = COMMAND_SIZE_MAX
 
     def _on_command(self, command: bytes, messages: list[list[bytes]]) -> None:
         """Handle a command between messages, or between the frames of one: libzmq sends PINGs there."""

@@ -60,14 +60,12 @@ def write_message(out: BytesWriter, frames: list[bytes], is_v1: bool) -> None:
 
 
 def encode_message(frames: list[bytes], is_v1: bool = False) -> bytes:
-    """The bytes of one message."""
     out = BytesWriter()
     write_message(out, frames, is_v1)
     return out.getvalue()
 
 
 def encode_command(body: bytes) -> bytes:
-    """The bytes of one command frame (3.x)."""
     out = BytesWriter()
     size = len(body)
     if size <= SHORT_BODY_SIZE_MAX:

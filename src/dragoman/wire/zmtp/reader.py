@@ -15,21 +15,43 @@ from typing import Final, final
 from librt.strings import read_i64_be
 from mypy_extensions import i64
 
-from dragoman.errors import (
-    BadFrameFlags,
-    BadFrameSize,
-    CommandTooLarge,
-    HandshakeFailed,
-    IdentityTooLong,
-    MessageTooLarge,
-    TooManyFrames,
-)
+from dragoman import errors
 from dragoman.limits import FRAMES_MAX, HANDSHAKE_COMMAND_SIZE_MAX
-from dragoman.wire.zmtp.frame_prefix import SIZE_MAX, FramePrefix
 from dragoman.wire.zmtp.frames import COMMAND, LONG, MORE
 
 HEADER_SIZE_LONG: Final = 9
 HEADER_SIZE_LONG_V1: Final = 10
+# Sizes of a FramePrefix.
+PREFIX_SIZE_MIN: Final = 9
+PREFIX_SIZE_MAX: Final = 24
+
+
+@final
+class FramePrefix:
+    """The leading frames that most messages of a dialect share, recognised as one run of bytes: complete frames, all with MORE, in the form
+    of 2.0 and 3.x.
+
+    Three native comparisons replace parsing, allocating and comparing as many frames: a tenth of the broker's hot path. A message whose
+    prefix arrived complete in one buffer has the prefix's `bytes` object itself as its first frame; a prefix cut between two buffers is
+    read frame by frame. A peer cannot forge it: the session compares identity, and a peer's bytes are never that object."""
+
+    def __init__(self, frames: bytes, body_size: int) -> None:
+        assert PREFIX_SIZE_MIN <= len(frames) <= PREFIX_SIZE_MAX, "three reads of eight bytes cover it"
+        self.frames = frames
+        self.size: i64 = len(frames)
+        self.body_size: i64 = body_size  # without the frames' headers: counts towards the message's size
+        self.head: i64 = read_i64_be(frames, 0)
+        self.middle_at: i64 = 8 if len(frames) >= 16 else len(frames) - 8
+        self.middle: i64 = read_i64_be(frames, int(self.middle_at))
+        self.tail: i64 = read_i64_be(frames, len(frames) - 8)
+
+    def is_at(self, data: bytes, at: i64) -> bool:
+        """Whether the prefix occurs in `data` at `at`; at least PREFIX_SIZE_MAX bytes must follow `at`."""
+        return (
+            read_i64_be(data, at) == self.head
+            and read_i64_be(data, at + self.middle_at) == self.middle
+            and read_i64_be(data, at + self.size - 8) == self.tail
+        )
 
 
 @final
@@ -40,7 +62,7 @@ class FrameReader:
         self.is_v1 = False
         self.is_open = False
         self.has_commands = False
-        self.openings: list[FramePrefix] = []
+        self.openings: list[FramePrefix] = []  # a message that begins with one has it as its first frame
         self.control_size_max: i64 = HANDSHAKE_COMMAND_SIZE_MAX
         self._message_size_max: i64 = message_size_max
         self._data = b""
@@ -77,7 +99,7 @@ class FrameReader:
         flags_max: i64 = MORE | LONG if self.is_open else -1
         openings = self.openings if self.is_open and not is_v1 else []
         while end - at >= 2:
-            if len(frames) == 0 and end - at >= SIZE_MAX:
+            if len(frames) == 0 and end - at >= PREFIX_SIZE_MAX:
                 for opening in openings:
                     if opening.is_at(data, at):
                         frames.append(opening.frames)
@@ -111,10 +133,10 @@ class FrameReader:
                 self._size = size
                 return self._control(data, flags, body_at, body_size)
             if body_size < 0 or body_size > size_max - size:
-                raise MessageTooLarge(int(size) + unsigned(body_size), size_max)
+                raise errors.MessageTooLarge(int(size) + unsigned(body_size), size_max)
             size += body_size
             if len(frames) >= FRAMES_MAX:
-                raise TooManyFrames(FRAMES_MAX)
+                raise errors.TooManyFrames(FRAMES_MAX)
             at = body_at + body_size
             if at > end:
                 self._begin(data, flags, body_at, body_size)
@@ -150,18 +172,18 @@ class FrameReader:
     def _check_control(self, flags: i64, size: i64) -> None:
         """Raise for a frame that is neither part of a message at this point nor a valid control frame."""
         if flags & ~(MORE | LONG | COMMAND):
-            raise BadFrameFlags(flags)
+            raise errors.BadFrameFlags(flags)
         if self.has_commands and not flags & COMMAND:
-            raise HandshakeFailed("a message came before the handshake was done")
+            raise errors.HandshakeFailed("a message came before the handshake was done")
         if flags & COMMAND and not self.has_commands:
-            raise BadFrameFlags(flags)
+            raise errors.BadFrameFlags(flags)
         # Except 1.0 identities: their other flags may be garbage, see `walk`.
         if flags & MORE and not self.is_v1:
-            raise BadFrameFlags(flags)
+            raise errors.BadFrameFlags(flags)
         if size < 0 or size > self.control_size_max:
             if self.has_commands:
-                raise CommandTooLarge(unsigned(size), self.control_size_max)
-            raise IdentityTooLong(unsigned(size), self.control_size_max)
+                raise errors.CommandTooLarge(unsigned(size), self.control_size_max)
+            raise errors.IdentityTooLong(unsigned(size), self.control_size_max)
 
     def _control(self, data: bytes, flags: i64, body_at: i64, body_size: i64) -> bytes | None:
         stop: i64 = body_at + body_size
@@ -210,7 +232,7 @@ def size_of_body_v1(data: bytes, at: i64) -> i64:
     if size == 0xFF:
         size = read_i64_be(data, at + 1)
     if size == 0:
-        raise BadFrameSize(0)
+        raise errors.BadFrameSize(0)
     # A size with its top bit set reads as negative; the caller then refuses it as too large.
     return size - 1 if size > 0 else size
 
