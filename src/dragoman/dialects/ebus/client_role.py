@@ -113,7 +113,7 @@ class ClientRole(ZmtpSession):
             m = self.exchange.fetch(number)
             if m is not None:
                 if m.client is not self:
-                    self.claim(client_record, m, rid)
+                    self.ebus.requests.claim(m, rid, recipient_of(m, client_record, self))
                 return True
             del client_record.open[rid]  # it has ended without anyone to notify
         ended = client_record.find(rid)
@@ -128,9 +128,6 @@ class ClientRole(ZmtpSession):
         if self.looked_up % LOOKED_UP_PER_TURN == 0:
             self.had_enough = True
 
-    def claim(self, client_record: ClientRecord, m: Message, rid: bytes) -> None:
-        self.ebus.requests.claim(m, rid, recipient_of(m, client_record, self))
-
     def on_cancel(self, frames: list[bytes], at: int, is_confirmed: bool) -> None:
         """CANCEL: the request ends and the client is notified. REJECT: the client does not want the reply; nothing more is sent for it."""
         client_record = self.client_record
@@ -142,7 +139,7 @@ class ClientRole(ZmtpSession):
                 self.exchange.note(self, "EBUS_NOTHING_TO_CANCEL")
             return
         if m.client is not self and client_record is not None:
-            self.claim(client_record, m, frames[at])
+            self.ebus.requests.claim(m, frames[at], recipient_of(m, client_record, self))
         if not is_confirmed:
             self.unwanted = m.number
         self.exchange.cancel(m, BY_CLIENT)

@@ -86,7 +86,6 @@ def text_in(data: bytes) -> bytes:
 
 def text_in_json(data: bytes) -> bytes:
     try:
-        value = msgspec.json.decode(data)
+        return msgspec.json.decode(data, type=str).encode("utf-8", "replace")
     except (msgspec.DecodeError, UnicodeDecodeError):
         return data
-    return value.encode("utf-8", "replace") if isinstance(value, str) else data

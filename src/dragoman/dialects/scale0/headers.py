@@ -351,10 +351,9 @@ def text_of(token: bytes) -> bytes:
     if b"\\" not in token:
         return token[1:-1]
     try:
-        value: object = msgspec.json.decode(token)
+        return msgspec.json.decode(token, type=str).encode("utf-8", "replace")
     except msgspec.DecodeError:
         return b""
-    return value.encode("utf-8", "replace") if isinstance(value, str) else b""
 
 
 def names_of(token: bytes) -> list[bytes]:
