@@ -28,21 +28,21 @@ class News:
         self.data = data
         self.size: int = NEWS_SIZE + len(data)
         self.number: int = 0  # the order of waiting news
-        self.holders: int = 0  # subscribers that have not received all of it
+        self.receivers_left: int = 0  # subscribers that have not received all of it
         self.is_dropped: bool = False
 
 
 @final
-class Newsstand:
+class NewsBuffer:
     """All news that waits for a subscriber, the oldest first."""
 
     def __init__(self) -> None:
         self.size: int = 0
         self.size_max: int = NO_BOUND
-        self.subscriber_size_max: int = NO_BOUND  # the most that one subscriber may be behind
+        self.subscriber_size_max: int = NO_BOUND  # the most that may wait for one subscriber
         self.waiting: dict[int, News] = {}  # by number
         self.next_number: int = 1
-        self.behind: dict[int, TopicSubscriber] = {}  # subscribers with waiting news, by connection
+        self.subscribers: dict[int, TopicSubscriber] = {}  # subscribers with waiting news, by connection
         self.stuck: list[TopicSubscriber] = []  # to be disconnected: the rest of a partly sent message was dropped
         self.dropped: int = 0  # counts each subscriber that did not get a publication
         # The publication that is being distributed.
@@ -69,28 +69,28 @@ class Newsstand:
 
     def wait(self, subscriber: TopicSubscriber, news: News) -> None:
         """Record that one more subscriber waits for it."""
-        if news.holders == 0:
+        if news.receivers_left == 0:
             news.number = self.next_number
             self.next_number += 1
             self.waiting[news.number] = news
             self.size += news.size
-        news.holders += 1
+        news.receivers_left += 1
         self.size += REFERENCE_SIZE
-        self.behind[subscriber.connection_no] = subscriber
+        self.subscribers[subscriber.connection_no] = subscriber
         if self.size > self.size_max:
             self.make_room()
 
     def done(self, news: News) -> None:
         """Record that one subscriber has received it, or skips it."""
         self.size -= REFERENCE_SIZE
-        news.holders -= 1
-        if news.holders == 0 and not news.is_dropped:
+        news.receivers_left -= 1
+        if news.receivers_left == 0 and not news.is_dropped:
             self.size -= news.size
             del self.waiting[news.number]
 
     def make_room(self) -> None:
         """Send what can be sent; then drop the oldest until the size is an eighth below the limit."""
-        for subscriber in list(self.behind.values()):
+        for subscriber in list(self.subscribers.values()):
             subscriber.send_news()
         if self.size <= self.size_max:
             return
@@ -102,5 +102,5 @@ class Newsstand:
             del self.waiting[news.number]
             news.is_dropped = True
             news.data = b""
-        for subscriber in list(self.behind.values()):
+        for subscriber in list(self.subscribers.values()):
             subscriber.skip_dropped()

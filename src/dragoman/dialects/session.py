@@ -12,7 +12,7 @@ from typing import final
 from librt.strings import BytesWriter, write_i64_be
 
 from dragoman import limits
-from dragoman.dialects.news import Newsstand
+from dragoman.dialects.news import NewsBuffer
 from dragoman.errors import PeerError
 from dragoman.model.exchange import Exchange
 from dragoman.model.peer import ANONYMOUS, Peer, lasting_id_of
@@ -35,7 +35,7 @@ class Outboxes:
         self.stop_requested: bool = False
         self.message_size_max: int = 0
         self.legacy_listeners: set[str] = set()  # listeners that accept ZMTP 1.0
-        self.behind: list[Session] = []  # with work that is done in steps
+        self.deferred: list[Session] = []  # with work that is done in steps
         self.full: list[Session] = []  # with as much output as may wait for a commit: no new work until it is sent
         self.output_step_size: int = limits.OUTPUT_STEP_SIZE
         self.wall_ns: int = 0  # the wall clock, at most a tenth of a second old; 0: not set
@@ -45,7 +45,7 @@ class Outboxes:
         self.unfinished: dict[int, Session] = {}
         self.on_unfinished_over: Callable[[Session], None] = nothing
         self.traffic_size: int = 0  # bytes read and written so far: memory use is checked after so many more
-        self.news = Newsstand()
+        self.news = NewsBuffer()
 
     def send_all(self) -> None:
         """Send all output, one write per connection; everything decided so far is stored."""
@@ -109,10 +109,10 @@ class Outboxes:
                 session.release_output()
 
     def catch_up(self) -> None:
-        """Run the next step of the first session in `behind`."""
-        session = self.behind.pop(0)
+        """Run the next step of the first session in `deferred`."""
+        session = self.deferred.pop(0)
         if session.catch_up():
-            self.behind.append(session)
+            self.deferred.append(session)
 
     def held_size(self) -> int:
         """Bytes that wait for a commit to begin."""
@@ -197,8 +197,8 @@ class Session(Peer):
 
     def fall_behind(self) -> None:
         """Defer work that is too much for one callback: `catch_up` is called in the next turns."""
-        if self not in self.outboxes.behind:
-            self.outboxes.behind.append(self)
+        if self not in self.outboxes.deferred:
+            self.outboxes.deferred.append(self)
 
     def catch_up(self) -> bool:
         """Do a part of the deferred work; returns whether more is left."""

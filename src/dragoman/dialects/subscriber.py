@@ -71,17 +71,17 @@ class TopicSubscriber(SubscriberSession):
     def published(self, topic: bytes, body: bytes) -> None:
         if not self.is_connected or self.is_stuck:
             return
-        stand = self.outboxes.news
-        news = stand.news_of(topic, body, self.zmtp.is_v1)
-        if self.news_size > 0 and self.news_size + news.size > stand.subscriber_size_max:
+        buffer = self.outboxes.news
+        news = buffer.news_of(topic, body, self.zmtp.is_v1)
+        if self.news_size > 0 and self.news_size + news.size > buffer.subscriber_size_max:
             self.send_news()
-            if self.news_size > 0 and self.news_size + news.size > stand.subscriber_size_max:
+            if self.news_size > 0 and self.news_size + news.size > buffer.subscriber_size_max:
                 self.note_dropped()
                 return
         self.news.append(news)
         self.news_size += news.size
         self.touch()
-        stand.wait(self, news)
+        buffer.wait(self, news)
 
     def note_dropped(self) -> None:
         self.outboxes.news.dropped += 1
@@ -132,10 +132,10 @@ class TopicSubscriber(SubscriberSession):
 
     def release(self, news: News) -> None:
         self.news_size -= news.size
-        stand = self.outboxes.news
-        stand.done(news)
+        buffer = self.outboxes.news
+        buffer.done(news)
         if self.news_size == 0:
-            stand.behind.pop(self.connection_no, None)
+            buffer.subscribers.pop(self.connection_no, None)
 
     def skip_dropped(self) -> None:
         """Remove dropped news from the queue. A subscriber that was sent a part of it cannot continue."""

@@ -134,7 +134,7 @@ class Broker:
         roster, outboxes = self.core.roster, self.outboxes
         if roster.has_more():
             self.watchdog.run("what was broken off", roster.go_on)
-        if outboxes.behind:
+        if outboxes.deferred:
             self.watchdog.run("what was put off", outboxes.catch_up)
         self._commit()
         if self._resting:
@@ -145,7 +145,7 @@ class Broker:
             outboxes.stop_requested = False
             self.on_stop()
         self.watchdog.end_turn()
-        if roster.has_more() or outboxes.behind:
+        if roster.has_more() or outboxes.deferred:
             self.wake()
 
     def _commit(self) -> None:

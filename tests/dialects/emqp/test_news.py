@@ -107,7 +107,7 @@ def test_one_publish_is_encoded_and_counted_once_for_all_who_wait_for_it() -> No
             end.heard.extend(end.zmtp.receive(data))
         assert news(end) == [[b"t", b"x" * 100_000]]
     assert broker.outboxes.news.size == 0
-    assert not broker.outboxes.news.behind
+    assert not broker.outboxes.news.subscribers
 
 
 def test_when_all_that_waits_is_too_much_the_oldest_is_dropped_for_everyone() -> None:
@@ -135,7 +135,7 @@ def test_one_that_leaves_while_news_waits_for_it_leaves_nothing_behind() -> None
     publish(broker, b"t", b"1")
     end.leave()
     assert broker.outboxes.news.size == 0
-    assert not broker.outboxes.news.behind
+    assert not broker.outboxes.news.subscribers
 
 
 def test_one_that_stopped_in_the_middle_of_news_that_is_dropped_is_cut_off() -> None:

@@ -7,7 +7,7 @@
              HEARTBEAT both ways; DISCONNECT: reconnect with a new identity
 
 Everything the broker sends about a call ends with the call's message id. The part of a REQUEST that all calls of a job share is encoded
-once and kept in their options.
+once and stored in their options.
 """
 
 from __future__ import annotations

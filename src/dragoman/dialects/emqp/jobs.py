@@ -23,8 +23,9 @@ JOB: Final = msgspec.json.Decoder(
 
 def read_queues(frame: bytes, settings: EmqpSettings) -> list[tuple[int, bytes]]:
     """Parse `[[30,"low"],[10,"default"]]`, a JSON list of names, or one bare name; empty means the default queue."""
+    default = [(settings.default_weight, settings.default_queue)]
     if not frame:
-        return [(settings.default_weight, settings.default_queue)]
+        return default
     if frame[:1] != b"[":
         return [(settings.default_weight, frame)]
     try:
@@ -39,9 +40,7 @@ def read_queues(frame: bytes, settings: EmqpSettings) -> list[tuple[int, bytes]]
             isinstance(item, list) and len(item) == 2 and isinstance(item[0], (int, float)) and isinstance(item[1], str)
         ):
             queues[item[1].encode() or settings.default_queue] = int(max(-WEIGHT_MAX, min(item[0], WEIGHT_MAX)))
-    if not queues:
-        return [(settings.default_weight, settings.default_queue)]
-    return [(weight, name) for name, weight in queues.items()]
+    return [(weight, name) for name, weight in queues.items()] or default
 
 
 def is_original_job(m: Message) -> bool:

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from dragoman.dialects.emqp.dialect import EmqpDialect
 from dragoman.dialects.emqp.headers import SECONDS_MAX
 from dragoman.dialects.emqp.jobs import json_value
 from dragoman.dialects.emqp.words import SCHEDULE
 from dragoman.limits import JSON_READ_SIZE_MAX, SCHEDULE_INTERVAL_NS_MIN
 from dragoman.model import words
-from dragoman.model.exchange import Exchange
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 
@@ -31,7 +29,7 @@ def take(session: EmqpSession, command: bytes, frames: list[bytes], at: int) -> 
     if emqp.settings.external_scheduler:
         forward(session, command, frames, at)
         return
-    m, refusal, problem = schedule(command == SCHEDULE, frames, at, session.exchange, emqp)
+    m, refusal, problem = schedule(session, command == SCHEDULE, frames, at)
     if refusal != words.TAKEN:
         session.refuse(m, refusal, problem)
     elif m.flags & words.KEPT_WANTED:
@@ -41,7 +39,7 @@ def take(session: EmqpSession, command: bytes, frames: list[bytes], at: int) -> 
 def forward(session: EmqpSession, command: bytes, frames: list[bytes], at: int) -> None:
     emqp = session.emqp
     m = Message(words.EMQP, b"", frames[at], b"")
-    problem = why_no_scheduler_takes(command == SCHEDULE, frames, at, session.exchange, emqp)
+    problem = why_no_scheduler_takes(session, command == SCHEDULE, frames, at)
     if problem:
         session.refuse(m, words.BAD_SCHEDULE, problem)
         return
@@ -52,14 +50,12 @@ def forward(session: EmqpSession, command: bytes, frames: list[bytes], at: int) 
     session.refuse(m, words.NOT_FOUND, "no scheduler is connected")
 
 
-def schedule(
-    is_new: bool, frames: list[bytes], at: int, exchange: Exchange, emqp: EmqpDialect
-) -> tuple[Message, int, str]:
+def schedule(session: EmqpSession, is_new: bool, frames: list[bytes], at: int) -> tuple[Message, int, str]:
     """Handle SCHEDULE or UNSCHEDULE: `id, queue, headers, interval, body, cron`. Returns its message, the refusal and its text."""
     fields = [*frames[at:], b"", b"", b"", b"", b"", b""]
-    headers = emqp.meanings.of(fields[2])
-    queue = fields[1] if fields[1] else emqp.settings.default_queue
-    m = Message(words.EMQP, queue, fields[0], fields[4])
+    exchange = session.exchange
+    headers = session.emqp.meanings.of(fields[2])
+    m = Message(words.EMQP, fields[1] or session.emqp.settings.default_queue, fields[0], fields[4])
     if headers.problem:
         return m, words.BAD_HEADER, headers.problem
     m.headers = fields[2]
@@ -95,7 +91,7 @@ def seconds_first(cron: str) -> str:
     return " ".join([fields[5], *fields[:5]]) if len(fields) == 6 else cron
 
 
-def why_no_scheduler_takes(is_new: bool, frames: list[bytes], at: int, exchange: Exchange, emqp: EmqpDialect) -> str:
+def why_no_scheduler_takes(session: EmqpSession, is_new: bool, frames: list[bytes], at: int) -> str:
     """The reason why a SCHEDULE or UNSCHEDULE would crash the original's scheduler; empty: it would not."""
     if len(frames) != at + 6:
         return "it wants queue, headers, interval, body and cron"
@@ -113,14 +109,14 @@ def why_no_scheduler_takes(is_new: bool, frames: list[bytes], at: int, exchange:
     for key in JOB_KEYS:
         if key not in value[1]:
             return f"the job has no {key}"
-    headers = emqp.meanings.of(frames[at + 2])
+    headers = session.emqp.meanings.of(frames[at + 2])
     if headers.problem:
         return headers.problem
     for item in frames[at + 2].split(b","):
         if b"run_count:" in item and not item.strip().startswith(b"run_count:"):
             return "a header looks like run_count"
     if is_new and interval_s < 0:
-        if not exchange.is_cron(frames[at + 5].decode()):
+        if not session.exchange.is_cron(frames[at + 5].decode()):
             return "it is not a cron expression"
         if headers.runs > 0 and not headers.flags & words.NO_HASTE:
             return "run_count with cron wants nohaste too"

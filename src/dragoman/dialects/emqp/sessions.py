@@ -23,7 +23,7 @@ from dragoman.wire.zmtp.frames import write_frame
 # What is known about a peer (`EmqpSession.informed`).
 UNKNOWN: Final = 0
 ORIGINAL: Final = 1  # its INFORM has the original's form: accepts JSON jobs only
-ANYTHING: Final = 2  # its INFORM has the specification's form, or says that it accepts bytes
+ANYTHING: Final = 2  # its INFORM has the specification's form, or states that it accepts bytes
 
 
 @final
@@ -56,8 +56,6 @@ class EmqpSession(ZmtpSession):
         self.emqp.sessions.pop(self.connection_no, None)
         self.emqp.schedulers.pop(self.connection_no, None)
         self.exchange.goodbye(self)
-
-    # -- messages from the peer -----------------------------------------------------------------------------------------
 
     def on_message(self, frames: list[bytes]) -> None:
         first = frames[0]
@@ -229,10 +227,10 @@ class EmqpSession(ZmtpSession):
 
     def on_question(self, command: bytes, frames: list[bytes], at: int) -> None:
         """Handle our extensions STATE and CANCEL: `id, the request's id` is answered with `value, id`."""
-        asked = frames[at + 1] if len(frames) > at + 1 else b""
+        request_id = frames[at + 1] if len(frames) > at + 1 else b""
         answer = status.state_of if command == words.STATE else status.cancel
         self.had_enough = True  # it may search all messages on disk
-        self.tell([words.REPLY, self.emqp.next_id(), b'{"value":%s}' % answer(asked, self.exchange), frames[at]])
+        self.tell([words.REPLY, self.emqp.next_id(), b'{"value":%s}' % answer(request_id, self.exchange), frames[at]])
 
     def on_kbye(self) -> None:
         if self.is_worker:
@@ -246,8 +244,6 @@ class EmqpSession(ZmtpSession):
             self.exchange.leave(self)
         else:
             self.exchange.note(self, "EMQP_ONLY_AN_ADMIN_MAY_STOP_THE_BROKER")
-
-    # -- callbacks of the core ------------------------------------------------------------------------------------------
 
     def deliver(self, message: Message) -> None:
         is_ours = message.dialect == model_words.EMQP or message.dialect == model_words.INTERNAL
@@ -341,8 +337,6 @@ class EmqpSession(ZmtpSession):
         if self.has_sent_ready:
             self.tell_now([words.DISCONNECT, self.emqp.next_id()])
 
-    # -- time -----------------------------------------------------------------------------------------------------------
-
     def beat(self, now_ns: int) -> None:
         settings = self.emqp.settings
         if self.is_unread:
@@ -381,8 +375,6 @@ class EmqpSession(ZmtpSession):
     def say_goodbye(self) -> None:
         if self.is_worker or self.is_scheduler:
             self.tell_now([words.KBYE, self.emqp.next_id()])
-
-    # -- envelopes ------------------------------------------------------------------------------------------------------
 
     def tell(self, frames: list[bytes]) -> None:
         self.say([b""] * self.envelope + [words.VERSION, *frames])

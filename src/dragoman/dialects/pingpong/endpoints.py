@@ -93,7 +93,7 @@ class PingpongWorkerEndpoint(endpoint.WorkerEndpoint):
                 self.is_ready = True
             elif len(frames) == 2 and word == EXIT:
                 self.is_over = True
-                self.problem = "the broker said EXIT"
+                self.problem = "the broker sent EXIT"
             elif not self.is_leaving:  # else the broker requeues it when the connection closes
                 self.take(frames, jobs)
         return jobs

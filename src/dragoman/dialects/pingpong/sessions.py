@@ -94,8 +94,6 @@ class PingpongClient(ZmtpSession):
             self.pingpong.early_size -= self.early_size
         self.exchange.goodbye(self)
 
-    # -- messages from the client ---------------------------------------------------------------------------------------
-
     def on_message(self, frames: list[bytes]) -> None:
         if len(frames) == 2 and not frames[0] and self.is_usual:
             self.order(frames[1], b"")
@@ -154,12 +152,10 @@ class PingpongClient(ZmtpSession):
         else:
             self.say(frames)
 
-    # -- callbacks of the core ------------------------------------------------------------------------------------------
-
     def answered(self, message: Message, value: bytes) -> None:
         if message.headers == words.ASKED_IN_JSON:
             form = texts.form_of(value)
-            text = texts.error_of(NOT_TEXT) if form == texts.NO_TEXT else texts.message_of(value, form)
+            text = texts.error_of(NOT_TEXT) if form == texts.NO_TEXT else b'{"msg":%s}' % texts.as_json(value, form)
             self.answer(message, [text])
         elif self.is_usual and len(self.orders) > 0 and self.orders[0].number == message.number:
             self.orders.popleft()
@@ -242,8 +238,6 @@ class PingpongClient(ZmtpSession):
         self.send_ready()
         return False
 
-    # -- time -----------------------------------------------------------------------------------------------------------
-
     def beat(self, now_ns: int) -> None:
         """Called only for a client that reconnected, or whose answers wait for an earlier one: an order that ended without an answer (while the
         client was away, or whose record is damaged so that its client is unknown) would block all later answers."""
@@ -257,7 +251,7 @@ class PingpongClient(ZmtpSession):
                 reason = model_words.REASON_NAMES[model_words.REPLY_UNDELIVERABLE].upper().encode()
                 self.store_early(order, self.error_frames(reason, order.form))
             self.send_ready()
-            if self in self.outboxes.behind:
+            if self in self.outboxes.deferred:
                 return
         self.pingpong.sessions.pop(self.connection_no, None)
 
@@ -307,8 +301,6 @@ class PingpongWorker(ZmtpSession):
         self.form = fixed if fixed != words.UNKNOWN else form
         self.body_constraint = TAKES_TEXT if self.form == words.JSON else TAKES_NO_CONTROL_WORDS
 
-    # -- messages from the worker ---------------------------------------------------------------------------------------
-
     def on_message(self, frames: list[bytes]) -> None:
         if len(frames) != 2 or frames[0] or not self.is_usual:
             self.on_rarer(frames)
@@ -317,13 +309,10 @@ class PingpongWorker(ZmtpSession):
         if self.expects_job and self.work.held and word != words.PING and word != words.READY:
             self.owes_pong = True
         else:
-            self.say_pong()
+            self.pay_pong()
+            self.free_out.write(words.PONG_MESSAGE)
+            self.touch()
         self.on_word(word)
-
-    def say_pong(self) -> None:
-        self.pay_pong()
-        self.free_out.write(words.PONG_MESSAGE)
-        self.touch()
 
     def pay_pong(self) -> None:
         """Send the deferred PONG, because no job follows to carry it."""
@@ -379,7 +368,7 @@ class PingpongWorker(ZmtpSession):
 
     def on_ready(self) -> None:
         if self.work.held:
-            # It was sent before the job arrived, or the worker is confused; with a second job its results could not be told apart.
+            # It was sent before the job arrived, or the worker is confused; with a second job its results could not be distinguished.
             self.exchange.note(self, "PINGPONG_READY_WHILE_BUSY")
             return
         self.is_owing = False
@@ -440,8 +429,6 @@ class PingpongWorker(ZmtpSession):
             return
         # It may have shown another form while it was idle: a message that the old form could not carry may be waiting.
         self.exchange.ready(self, 1 if self.work.slots == 0 else 0)
-
-    # -- callbacks of the core ------------------------------------------------------------------------------------------
 
     def deliver(self, message: Message) -> None:
         self.jobs_sent += 1
@@ -524,8 +511,6 @@ class PingpongWorker(ZmtpSession):
         """Send EXIT only if the operator allowed it, because it ends the original's program."""
         self.say_goodbye()
 
-    # -- time -----------------------------------------------------------------------------------------------------------
-
     def beat(self, now_ns: int) -> None:
         """Remove an idle worker that is silent; its next message registers it again. A busy one may be silent."""
         core_ns = self.exchange.now_ns
@@ -550,8 +535,6 @@ class PingpongWorker(ZmtpSession):
             self.was_sent_exit = True
             self.pay_pong()
             self.tell_now([words.EXIT])
-
-    # -- envelopes ------------------------------------------------------------------------------------------------------
 
     def tell(self, frames: list[bytes]) -> None:
         self.say([b""] * self.envelope + frames)

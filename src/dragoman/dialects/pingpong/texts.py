@@ -82,9 +82,5 @@ def work_of(token: bytes, body: bytes, form: int) -> bytes:
     return b'{"status":"WORK","token":"%s","job":%s}' % (token, as_json(body, form))
 
 
-def message_of(value: bytes, form: int) -> bytes:
-    return b'{"msg":%s}' % as_json(value, form)
-
-
 def error_of(reason: bytes) -> bytes:
     return b'{"msg":"ERROR","reason":%s}' % msgspec.json.encode(reason.decode("utf-8", "replace"))

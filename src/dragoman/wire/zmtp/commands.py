@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, read_i32_be, write_i32_be
+from librt.strings import read_i32_be
 from mypy_extensions import i64
 
 from dragoman.errors import BadCommand
@@ -38,31 +38,23 @@ PING_CONTEXT_SIZE_MAX: Final = 16
 REASON_SIZE_MAX: Final = 255
 
 
-def name_of(command: bytes) -> bytes:
-    """The command's name; its data follows (`data_of`)."""
+def split(command: bytes) -> tuple[bytes, bytes]:
+    """The command's name and its data."""
     if not command:
         raise BadCommand("it is empty")
     size = command[0]
     if size == 0 or len(command) < 1 + size:
         raise BadCommand("its name is cut short")
-    return command[1 : 1 + size]
-
-
-def data_of(command: bytes) -> bytes:
-    """The data after the name. `name_of` must have accepted the command before."""
-    return command[1 + command[0] :]
+    return command[1 : 1 + size], command[1 + size :]
 
 
 def build(name: bytes, data: bytes) -> bytes:
     return bytes([len(name)]) + name + data
 
 
-def write_property(out: BytesWriter, name: bytes, value: bytes) -> None:
-    """Append one property of a READY's metadata."""
-    out.append(len(name))
-    out.write(name)
-    write_i32_be(out, len(value))
-    out.write(value)
+def build_property(name: bytes, value: bytes) -> bytes:
+    """Build one property of a READY's metadata."""
+    return bytes([len(name)]) + name + len(value).to_bytes(4, "big") + value
 
 
 def read_metadata(data: bytes) -> dict[bytes, bytes]:

@@ -114,13 +114,11 @@ class ZmtpConnection:
         """Fail the stream; the part of an incomplete message that was received is dropped."""
         # Only 3.x has ERROR, and only during its handshake; an ERROR is not answered with another.
         if self._state == HANDSHAKE and not isinstance(error, PeerRefused):
-            self._send_command(commands.build_error(f"{error.code}: {error}"))
+            self._out.write(encode_command(commands.build_error(f"{error.code}: {error}")))
         self._state = FAILED
         self.fault = error
         self._received = b""
         self.reader = FrameReader(0)
-
-    # The greeting, in the order of its bytes.
 
     def _receive_greeting(self, data: bytes) -> bytes:
         """Consume greeting bytes; returns those after the greeting once it is complete, which shows in `_state`."""
@@ -199,26 +197,20 @@ class ZmtpConnection:
         theirs = greeting.mechanism_of(received)
         if theirs != greeting.MECHANISM:
             raise errors.MechanismMismatch(greeting.MECHANISM, theirs)
-        self._send_command(commands.build(commands.READY, self._metadata()))
+        self._out.write(encode_command(commands.build(commands.READY, self._metadata())))
 
     def _metadata(self) -> bytes:
-        out = BytesWriter()
-        commands.write_property(out, b"Socket-Type", self.socket_type)
+        metadata = commands.build_property(b"Socket-Type", self.socket_type)
         if self.socket_type in greeting.SENDS_IDENTITY:
-            commands.write_property(out, b"Identity", self.identity)
+            metadata += commands.build_property(b"Identity", self.identity)
         if self.program:
-            commands.write_property(out, commands.PROGRAM, self.program)
-        return out.getvalue()
-
-    def _send_command(self, body: bytes) -> None:
-        self._out.write(encode_command(body))
+            metadata += commands.build_property(commands.PROGRAM, self.program)
+        return metadata
 
     def _check_socket_type(self, theirs: bytes) -> None:
         if theirs not in greeting.PEERS[self.socket_type]:
             raise errors.SocketTypeMismatch(self.socket_type, theirs)
         self.peer_socket_type = theirs
-
-    # Control frames: identity, handshake commands, traffic commands.
 
     def _on_control(self, body: bytes, messages: list[list[bytes]]) -> None:
         if self._state == IDENTITY:
@@ -237,8 +229,7 @@ class ZmtpConnection:
 
     def _on_handshake(self, command: bytes) -> None:
         """Handle the one command of a NULL handshake: READY with the peer's properties."""
-        name = commands.name_of(command)
-        data = commands.data_of(command)
+        name, data = commands.split(command)
         if name == commands.ERROR:
             raise PeerRefused(commands.reason_of(data))
         if name != commands.READY:
@@ -259,10 +250,9 @@ class ZmtpConnection:
 
     def _on_command(self, command: bytes, messages: list[list[bytes]]) -> None:
         """Handle a command between messages, or between the frames of one: libzmq sends PINGs there."""
-        name = commands.name_of(command)
-        data = commands.data_of(command)
+        name, data = commands.split(command)
         if name == commands.PING:
-            self._send_command(commands.build_pong(data))
+            self._out.write(encode_command(commands.build_pong(data)))
         elif name == commands.SUBSCRIBE or name == commands.CANCEL:
             if self.socket_type not in greeting.RECEIVES_SUBSCRIPTIONS:
                 raise BadCommand("a subscription reached a socket that publishes nothing")

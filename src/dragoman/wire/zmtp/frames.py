@@ -66,13 +66,7 @@ def encode_message(frames: list[bytes], is_v1: bool = False) -> bytes:
 
 
 def encode_command(body: bytes) -> bytes:
-    out = BytesWriter()
     size = len(body)
     if size <= SHORT_BODY_SIZE_MAX:
-        out.append(COMMAND)
-        out.append(size)
-    else:
-        out.append(COMMAND | LONG)
-        write_i64_be(out, size)
-    out.write(body)
-    return out.getvalue()
+        return bytes([COMMAND, size]) + body
+    return bytes([COMMAND | LONG]) + size.to_bytes(8, "big") + body
