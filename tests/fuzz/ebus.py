@@ -18,7 +18,7 @@ from dragoman import errors
 from dragoman.core.core import Core
 from dragoman.dialects.ebus.dialect import EbusDialect
 from dragoman.dialects.ebus.requests import Requests
-from dragoman.dialects.ebus.session import EbusSession
+from dragoman.dialects.ebus.sessions import EbusSession
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EBUS
 from dragoman.wire.zmtp.frames import encode_message
@@ -206,8 +206,8 @@ def check_table(broker: FuzzBroker) -> None:
         assert client_record.is_connected, "what it took over from others finds its client through it"
         rids = [*client_record.open, *(rid for batch in client_record.batches for rid in batch.ended)]
         assert len(set(rids)) == len(rids), "a rid is open or has ended, once"
-        assert address not in requests.crowds or client_record.is_away
-        if not client_record.connections and address not in requests.crowds:
+        assert address not in requests.large_records or client_record.is_away
+        if not client_record.connections and address not in requests.large_records:
             orphans.update(rids)
             assert all(client_record in requests.orphans[rid] for rid in rids)
         for rid, number in client_record.open.items():

@@ -15,14 +15,14 @@ import random
 from collections import Counter
 
 from dragoman import errors
-from dragoman.dialects.rq.session import RqSession
+from dragoman.dialects.rq.sessions import RqSession
 from dragoman.model.units import SECOND_NS
 from dragoman.wire.risp.reader import RispReader
-from dragoman.wire.risp.transcript import Transcript
 from dragoman_lab.sim.checks.recount import recount
 from tests.dialects.rq.spelling import next_words
 from tests.fuzz.rounds import RecordingBroker, Rounds, operate, some_settings
 from tests.fuzz.rq_words import ANSWER, a_consume, an_operation, disowned, spoilt_bytes
+from tests.wire.risp.transcript import Transcript
 
 NODES = 12
 SIZE_MAX = 5000

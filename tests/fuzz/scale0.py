@@ -18,8 +18,8 @@ from typing import Any
 
 from dragoman import errors
 from dragoman.core import operator
-from dragoman.dialects.scale0.configuration.documents import parse
-from dragoman.dialects.scale0.session import Scale0Session
+from dragoman.dialects.scale0.configuration.notations import parse
+from dragoman.dialects.scale0.sessions import Scale0Session
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DRAINING
 from dragoman.wire.zmtp.frames import encode_message

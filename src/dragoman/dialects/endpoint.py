@@ -89,12 +89,11 @@ class EndpointSetup:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Endpoint:
-    """The base class of all roles. One over ZMTP passes its connection here and writes its messages to `unsent`; any other implements
-    `opening` and `data_to_send` itself."""
+    """The base class of all roles. An endpoint writes its output to `unsent`; one over ZMTP passes its connection here."""
 
     def __init__(self, transport: ZmtpConnection | None = None, beat_s: float = BEAT_S) -> None:
         self.transport = transport
-        self.unsent = BytesWriter()  # sent once the handshake of `transport` is done
+        self.unsent = BytesWriter()  # sent once the handshake of `transport`, if there is one, is done
         self.is_ready: bool = False  # the handshake is done: it may be used
         self.is_closing: bool = False  # the broker accepts nothing new; it still settles pending work here
         self.is_over: bool = False  # the broker closed the connection, or is silent: reconnect
@@ -111,10 +110,8 @@ class Endpoint:
 
     def data_to_send(self) -> bytes:
         transport = self.transport
-        if transport is None:
-            raise NotImplementedError
-        data = transport.take_outgoing()
-        if transport.is_ready and len(self.unsent) > 0:
+        data = transport.take_outgoing() if transport is not None else b""
+        if (transport is None or transport.is_ready) and len(self.unsent) > 0:
             data += self.unsent.getvalue()
             self.unsent = BytesWriter()
         return data

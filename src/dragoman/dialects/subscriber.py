@@ -12,19 +12,12 @@ from dragoman.dialects.session import Outboxes, ZmtpSession
 from dragoman.limits import NAME_SIZE_MAX, NEWS_WRITE_SIZE, SUBSCRIPTIONS_MAX
 
 
-@final
-class TopicSubscriber(ZmtpSession):
-    """News for a subscriber that does not read waits in a buffer shared by all subscribers (dialects/news.py). As with any PUB socket, excess
-    news is dropped, and counted: new news while the subscriber's own backlog is full, the oldest when the shared buffer is full."""
+class SubscriberSession(ZmtpSession):
+    """Reads the subscriptions of one connection. `subscribed` and `unsubscribed` are called for the first and the last of equal ones."""
 
     def __init__(self, dialect: int, listener: str, listener_no: int, outboxes: Outboxes, socket_type: bytes) -> None:
         super().__init__(dialect, listener, listener_no, outboxes, socket_type)
         self.prefixes: dict[bytes, int] = {}
-        self.news: deque[News] = deque()
-        self.news_size: int = 0  # of all waiting news, including `current`
-        self.current: News | None = None  # the news being sent
-        self.current_at: i64 = 0  # and how much of it was sent
-        self.is_stuck: bool = False  # the rest of it was dropped: nothing more can be sent
 
     def on_message(self, frames: list[bytes]) -> None:
         text = frames[0]
@@ -42,12 +35,38 @@ class TopicSubscriber(ZmtpSession):
                 return
             self.prefixes[prefix] = count + 1
             if count == 0:
-                self.exchange.subscribe(self, prefix)
+                self.subscribed(prefix)
         elif count == 1:
             del self.prefixes[prefix]
-            self.exchange.unsubscribe(self, prefix)
+            self.unsubscribed(prefix)
         elif count > 1:
             self.prefixes[prefix] = count - 1
+
+    def subscribed(self, prefix: bytes) -> None:
+        pass
+
+    def unsubscribed(self, prefix: bytes) -> None:
+        pass
+
+
+@final
+class TopicSubscriber(SubscriberSession):
+    """News for a subscriber that does not read waits in a buffer shared by all subscribers (dialects/news.py). As with any PUB socket, excess
+    news is dropped, and counted: new news while the subscriber's own backlog is full, the oldest when the shared buffer is full."""
+
+    def __init__(self, dialect: int, listener: str, listener_no: int, outboxes: Outboxes, socket_type: bytes) -> None:
+        super().__init__(dialect, listener, listener_no, outboxes, socket_type)
+        self.news: deque[News] = deque()
+        self.news_size: int = 0  # of all waiting news, including `current`
+        self.current: News | None = None  # the news being sent
+        self.current_at: i64 = 0  # and how much of it was sent
+        self.is_stuck: bool = False  # the rest of it was dropped: nothing more can be sent
+
+    def subscribed(self, prefix: bytes) -> None:
+        self.exchange.subscribe(self, prefix)
+
+    def unsubscribed(self, prefix: bytes) -> None:
+        self.exchange.unsubscribe(self, prefix)
 
     def published(self, topic: bytes, body: bytes) -> None:
         if not self.is_connected or self.is_stuck:

@@ -8,16 +8,27 @@ from dragoman.dialects.ebus.endpoints import (
     SERVICES_MAX,
     EbusClientEndpoint,
     EbusPublisherEndpoint,
-    EbusSubscriberEndpoint,
     EbusWorkerEndpoint,
 )
-from dragoman.dialects.ebus.pulse import DEAD, PING_DUE, QUIET, Pulse
-from dragoman.dialects.endpoint import ANSWERED, FAILED, REFUSED, CallOptions, ClientEndpoint, WorkerEndpoint
+from dragoman.dialects.endpoint import (
+    ANSWERED,
+    FAILED,
+    REFUSED,
+    CallOptions,
+    ClientEndpoint,
+    EndpointSetup,
+    MessageIds,
+    WorkerEndpoint,
+    ZmtpSubscriberEndpoint,
+)
 from dragoman.dialects.session import Session
-from dragoman.limits import MESSAGE_SIZE_MAX
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message
 from tests.dialects.ebus.in_memory import EbusBroker
+
+
+def setup(identity: bytes) -> EndpointSetup:
+    return EndpointSetup(identity, MessageIds(b"x" * 24))
 
 
 class Wire:
@@ -27,7 +38,7 @@ class Wire:
         self,
         broker: EbusBroker,
         listener: str,
-        endpoint: EbusClientEndpoint | EbusWorkerEndpoint | EbusPublisherEndpoint | EbusSubscriberEndpoint,
+        endpoint: EbusClientEndpoint | EbusWorkerEndpoint | EbusPublisherEndpoint | ZmtpSubscriberEndpoint,
     ):
         self.broker = broker
         self.endpoint = endpoint
@@ -56,11 +67,11 @@ class Wire:
 
 
 def client_wire(broker: EbusBroker, identity: bytes = b"client") -> Wire:
-    return Wire(broker, "ebus.client", EbusClientEndpoint(identity, MESSAGE_SIZE_MAX))
+    return Wire(broker, "ebus.client", EbusClientEndpoint(setup(identity)))
 
 
 def worker_wire(broker: EbusBroker, *services: bytes, slots: int = 8) -> Wire:
-    endpoint = EbusWorkerEndpoint(b"W", MESSAGE_SIZE_MAX)
+    endpoint = EbusWorkerEndpoint(setup(b"W"))
     endpoint.serve([(10, service) for service in services], slots)
     return Wire(broker, "ebus.worker", endpoint)
 
@@ -94,7 +105,7 @@ def test_a_call_is_answered() -> None:
 
 def test_a_call_made_before_the_handshake_is_sent_after_it() -> None:
     broker = EbusBroker()
-    endpoint = EbusClientEndpoint(b"", MESSAGE_SIZE_MAX)
+    endpoint = EbusClientEndpoint(setup(b""))
     endpoint.request(b"call-1", CallOptions(b"hello"), b"question")
     assert endpoint.data_to_send() == b""
     Wire(broker, "ebus.client", endpoint)
@@ -122,7 +133,9 @@ def test_a_call_that_a_worker_rejects_fails_with_the_workers_bytes() -> None:
     worker, client = worker_wire(broker, b"hello"), client_wire(broker)
     ask(client, b"call-1")
     assert isinstance(worker.endpoint, EbusWorkerEndpoint)
-    worker.endpoint.reject(worker.take()[0][0], b"\x00why")  # type: ignore[arg-type]
+    rid = worker.take()[0][0]
+    assert isinstance(rid, bytes)
+    worker.endpoint.send([b"REJECT", rid, b"\x00why"])
     worker.carry()
     assert client.take() == [(FAILED, b"call-1", b"\x00why")]
 
@@ -180,7 +193,7 @@ def test_a_client_discards_what_is_not_from_its_broker_or_no_message(frames: lis
 
 def opened_client() -> tuple[EbusClientEndpoint, list[bytes]]:
     """A endpoint whose handshake is done, and an empty list of messages to it."""
-    endpoint = EbusClientEndpoint(b"", MESSAGE_SIZE_MAX)
+    endpoint = EbusClientEndpoint(setup(b""))
     broker = ZmtpConnection(b"ROUTER")
     to_broker, to_endpoint = endpoint.opening(), broker.greeting()
     while to_broker or to_endpoint:
@@ -200,7 +213,7 @@ def test_a_worker_serves_several_services_within_its_slots() -> None:
 
 
 def test_a_worker_of_more_services_than_a_message_has_frames_is_notified() -> None:
-    endpoint = EbusWorkerEndpoint(b"", MESSAGE_SIZE_MAX)
+    endpoint = EbusWorkerEndpoint(setup(b""))
     with pytest.raises(ValueError, match="services"):
         endpoint.serve([(1, b"%d" % number) for number in range(SERVICES_MAX + 1)], 1)
     endpoint.serve([(1, b"%d" % number) for number in range(SERVICES_MAX)], 1)
@@ -272,10 +285,10 @@ def test_a_worker_that_is_not_taken_on_is_over_not_ready() -> None:
 
 def test_news_go_from_a_publisher_to_a_subscriber() -> None:
     broker = EbusBroker()
-    subscriber = EbusSubscriberEndpoint(MESSAGE_SIZE_MAX)
+    subscriber = ZmtpSubscriberEndpoint(setup(b""))
     subscriber.subscribe(b"A")
     hears = Wire(broker, "ebus.subscribe", subscriber)
-    publisher = EbusPublisherEndpoint(MESSAGE_SIZE_MAX)
+    publisher = EbusPublisherEndpoint(setup(b""))
     publisher.publish(b"AB", b"early")
     says = Wire(broker, "ebus.publish", publisher)
     publisher.publish(b"B", b"not heard")
@@ -285,9 +298,14 @@ def test_news_go_from_a_publisher_to_a_subscriber() -> None:
 
 
 def test_a_pulse_asks_after_each_interval_of_silence_and_gives_up_after_the_last() -> None:
-    pulse = Pulse(0.5, 2)
-    assert pulse.beat(10.0) == QUIET
-    assert [pulse.beat(10.0 + step / 4) for step in range(1, 7)] == [QUIET, PING_DUE, QUIET, PING_DUE, QUIET, DEAD]
+    endpoint = EbusClientEndpoint(setup(b""))
+    pulse = endpoint.pulse
+    assert not pulse.is_ping_due(10.0)
+    assert [pulse.is_ping_due(10.0 + step / 4) for step in range(1, 7)] == [False, True] * 3
     pulse.has_received = True
-    assert pulse.beat(12.0) == QUIET
-    assert pulse.beat(12.5) == PING_DUE
+    assert not pulse.is_ping_due(12.0)
+    assert [pulse.is_ping_due(12.0 + step / 4) for step in range(1, 12)] == [False, True] * 5 + [False]
+    assert not endpoint.is_over
+    assert not pulse.is_ping_due(15.0)
+    assert endpoint.is_over
+    assert endpoint.problem == "the broker is silent"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dragoman.dialects.rq.session import RqSession
+from dragoman.dialects.rq.sessions import RqSession
 from tests.core.harness import InMemoryBroker
 from tests.dialects.rq.spelling import risp, spelt
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.dialects.endpoint import ANSWERED, FAILED, KEPT, REFUSED, CallOptions, Endpoint
+from dragoman.dialects.endpoint import ANSWERED, FAILED, KEPT, REFUSED, CallOptions, Endpoint, EndpointSetup, MessageIds
 from dragoman.dialects.rq.endpoints import RqClientEndpoint, RqPublisherEndpoint, RqSubscriberEndpoint, RqWorkerEndpoint
 from tests.core.harness import InMemoryBroker
 from tests.dialects.rq.nodes import Node, consumer, job
 from tests.dialects.rq.spelling import risp, spelt
+
+SETUP = EndpointSetup(b"", MessageIds(b"x" * 24))
 
 
 class Line:
@@ -39,7 +41,7 @@ def call_options(queue: bytes = b"q", wants_reply: bool = True) -> CallOptions:
 
 
 def serving(broker: InMemoryBroker, slots: int = 1) -> tuple[Line, RqWorkerEndpoint]:
-    endpoint = RqWorkerEndpoint()
+    endpoint = RqWorkerEndpoint(SETUP)
     line = Line(broker, endpoint)
     endpoint.serve([(10, b"q")], slots)
     assert not endpoint.is_ready
@@ -52,7 +54,7 @@ def serving(broker: InMemoryBroker, slots: int = 1) -> tuple[Line, RqWorkerEndpo
 def test_a_call_goes_to_a_worker_and_its_answer_comes_back() -> None:
     broker = InMemoryBroker()
     worker_line, worker = serving(broker)
-    client = RqClientEndpoint()
+    client = RqClientEndpoint(SETUP)
     client_line = Line(broker, client)
     assert client.is_ready
     client.request(b"call-1", call_options(), b"hello")
@@ -70,7 +72,7 @@ def test_a_call_goes_to_a_worker_and_its_answer_comes_back() -> None:
 def test_a_call_without_a_reply_is_kept_and_the_workers_delivered_comes_when_it_is_done() -> None:
     broker = InMemoryBroker()
     worker_line, worker = serving(broker)
-    client = RqClientEndpoint()
+    client = RqClientEndpoint(SETUP)
     client_line = Line(broker, client)
     client.request(b"call-1", call_options(wants_reply=False), b"fire")
     client_line.push()
@@ -82,7 +84,7 @@ def test_a_call_without_a_reply_is_kept_and_the_workers_delivered_comes_when_it_
 
 
 def test_what_the_options_ask_for_is_sent() -> None:
-    client = RqClientEndpoint()
+    client = RqClientEndpoint(SETUP)
     client.opening()
     asked = call_options()
     asked.retries, asked.expires_ns = 1000, 1_500_000_000
@@ -96,7 +98,7 @@ def test_what_the_options_ask_for_is_sent() -> None:
 
 
 def test_a_publisher_broadcasts_and_is_over_when_its_controller_closes() -> None:
-    publisher = RqPublisherEndpoint()
+    publisher = RqPublisherEndpoint(SETUP)
     publisher.opening()
     publisher.publish(b"topic", b"news")
     assert spelt(publisher.data_to_send()) == ["QUEUE=topic PAYLOAD=news BROADCAST"]
@@ -107,7 +109,7 @@ def test_a_publisher_broadcasts_and_is_over_when_its_controller_closes() -> None
 
 
 def test_ids_of_calls_are_used_again_only_when_they_are_settled() -> None:
-    client = RqClientEndpoint()
+    client = RqClientEndpoint(SETUP)
     for name in (b"a", b"b", b"c"):
         client.request(name, call_options(), b"")
     client.data_to_send()
@@ -118,7 +120,7 @@ def test_ids_of_calls_are_used_again_only_when_they_are_settled() -> None:
 
 
 def test_undelivered_is_a_failure_and_from_a_closing_controller_a_refusal() -> None:
-    client = RqClientEndpoint()
+    client = RqClientEndpoint(SETUP)
     for name in (b"a", b"b", b"c"):
         client.request(name, call_options(), b"")
     assert client.receive(risp("CLEAR ID=0 UNDELIVERED")) == [(FAILED, b"a", b"UNDELIVERED")]
@@ -163,7 +165,7 @@ def test_a_worker_that_says_goodbye_gets_nothing_new_and_is_disconnected_once_it
 def test_every_side_leaves_a_full_controller(
     kind: type[RqClientEndpoint | RqWorkerEndpoint | RqSubscriberEndpoint],
 ) -> None:
-    endpoint = kind()
+    endpoint = kind(SETUP)
     endpoint.opening()
     endpoint.receive(b"\x17")
     assert endpoint.is_over
@@ -174,7 +176,7 @@ def test_every_side_leaves_a_full_controller(
 def test_every_side_answers_ping_pings_after_15_seconds_and_leaves_after_30(
     kind: type[RqClientEndpoint | RqWorkerEndpoint | RqSubscriberEndpoint],
 ) -> None:
-    endpoint = kind()
+    endpoint = kind(SETUP)
     endpoint.opening()
     endpoint.receive(b"\x05")
     assert endpoint.data_to_send() == b"\x06"
@@ -195,7 +197,7 @@ def test_every_side_answers_ping_pings_after_15_seconds_and_leaves_after_30(
 
 def test_a_subscriber_hears_the_broadcasts_of_its_queues_and_gets_no_requests() -> None:
     broker = InMemoryBroker()
-    endpoint = RqSubscriberEndpoint()
+    endpoint = RqSubscriberEndpoint(SETUP)
     line = Line(broker, endpoint)
     endpoint.subscribe(b"news")
     endpoint.subscribe(b"weather")
@@ -209,7 +211,7 @@ def test_a_subscriber_hears_the_broadcasts_of_its_queues_and_gets_no_requests() 
 
 
 def test_a_subscriber_gives_back_what_a_controller_that_ignores_priorities_sends_it() -> None:
-    endpoint = RqSubscriberEndpoint()
+    endpoint = RqSubscriberEndpoint(SETUP)
     endpoint.receive(risp("CLEAR QUEUEID=1 QUEUE=q CONSUMING CLEAR QUEUEID=1 PAYLOAD=x ID=4 REQUEST"))
     assert spelt(endpoint.data_to_send()) == ["ID=4 UNDELIVERED"]
 
@@ -217,8 +219,8 @@ def test_a_subscriber_gives_back_what_a_controller_that_ignores_priorities_sends
 @pytest.mark.parametrize("name", [b"", b"x" * 256])
 def test_a_name_that_rq_cannot_spell_is_refused(name: bytes) -> None:
     with pytest.raises(ValueError, match="1 to 255 bytes"):
-        RqClientEndpoint().request(b"a", call_options(name), b"")
+        RqClientEndpoint(SETUP).request(b"a", call_options(name), b"")
     with pytest.raises(ValueError, match="1 to 255 bytes"):
-        RqWorkerEndpoint().serve([(1, name)], 1)
+        RqWorkerEndpoint(SETUP).serve([(1, name)], 1)
     with pytest.raises(ValueError, match="1 to 255 bytes"):
-        RqSubscriberEndpoint().subscribe(name)
+        RqSubscriberEndpoint(SETUP).subscribe(name)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.dialects.rq.session import RqSession
+from dragoman.dialects.rq.sessions import RqSession
 from dragoman.errors import HttpNotSpoken, PeerError, TlsNotSpoken
 from dragoman.wire.risp import words
 from tests.core.harness import InMemoryBroker

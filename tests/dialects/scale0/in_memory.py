@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dragoman.dialects.scale0.configuration.documents import parse
-from dragoman.dialects.scale0.session import Scale0Session
+from dragoman.dialects.scale0.configuration.notations import parse
+from dragoman.dialects.scale0.sessions import Scale0Session
 from dragoman.wire.zmtp.frames import encode_message
 from tests.core.harness import End, InMemoryBroker
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import zmq
 
-from dragoman.dialects.scale0.configuration.documents import parse, write
+from dragoman.dialects.scale0.configuration.notations import parse, write
 from tests.runtime.daemon import Daemon
 from tests.waiting import wait_for
 
@@ -279,10 +279,10 @@ def test_sigterm_sends_all_peers_to_another_broker(tmp_path: Path, connect: Conn
 
 
 def test_needbroker_names_a_broker_that_answers_and_knows_its_load(tmp_path: Path, connect: Connect) -> None:
-    fellows = [Daemon(tmp_path / f"fellow{number}").start() for number in range(2)]
+    others = [Daemon(tmp_path / f"other{number}").start() for number in range(2)]
     file = tmp_path / "fleet.zpl"
     lines = ["broker", "    peers"]
-    for place in ["tcp://127.0.0.1:9", *(fellow.address("scale0.worker") for fellow in fellows)]:
+    for place in ["tcp://127.0.0.1:9", *(other.address("scale0.worker") for other in others)]:
         lines += [f"        broker = {place}", "            load = 0.5"]
     file.write_text("\n".join(lines))
     broker = Daemon(tmp_path / "data", f"scale0.config_file={file}", "scale0.look_s=0.05").start()
@@ -294,15 +294,15 @@ def test_needbroker_names_a_broker_that_answers_and_knows_its_load(tmp_path: Pat
             frames = other_client.hear()
             return str(json.loads(frames[1]).get("broker", ""))
 
-        helper = connect(fellows[1], "scale0.worker")
+        helper = connect(others[1], "scale0.worker")
         helper.ping("mail")  # the other one has no worker, so it can do nothing for anybody
-        wait_for("the fellow with room", lambda: named() == fellows[1].address("scale0.worker"))
-        fellows[1].kill()
-        wait_for("the fellow that is left", lambda: named() == fellows[0].address("scale0.worker"))
-        fellows[0].kill()
+        wait_for("the other with room", lambda: named() == others[1].address("scale0.worker"))
+        others[1].kill()
+        wait_for("the other that is left", lambda: named() == others[0].address("scale0.worker"))
+        others[0].kill()
         wait_for("no broker at all", lambda: named() == "")
     finally:
-        for daemon in (broker, *fellows):
+        for daemon in (broker, *others):
             daemon.kill()
 
 

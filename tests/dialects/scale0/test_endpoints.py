@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dragoman.dialects.endpoint import ANSWERED, FAILED, REFUSED, CallOptions
+from dragoman.dialects.endpoint import ANSWERED, FAILED, REFUSED, CallOptions, EndpointSetup, MessageIds
 from dragoman.dialects.scale0.endpoints import Scale0ClientEndpoint, Scale0WorkerEndpoint
-from dragoman.limits import MESSAGE_SIZE_MAX
 from dragoman.model.words import BY_OPERATOR, DRAINING, SCALE0
 from tests.core.harness import InMemoryBroker
 from tests.dialects.scale0.in_memory import configure, new_client, pinged
@@ -55,15 +54,21 @@ class Bench:
             self.exchange()
 
 
+def setup(identity: bytes, is_alternate: bool, wall_s: float = 0.0) -> EndpointSetup:
+    made = EndpointSetup(identity, MessageIds(b"x" * 24))
+    made.is_alternate, made.wall_s = is_alternate, wall_s
+    return made
+
+
 def worker_bench(broker: InMemoryBroker, slots: int = 1, seeks: bool = False) -> tuple[Bench, Scale0WorkerEndpoint]:
     wall_s = broker.now_ns / 1e9 - 1000.0
-    endpoint = Scale0WorkerEndpoint(b"w1", MESSAGE_SIZE_MAX, seeks, wall_s)
+    endpoint = Scale0WorkerEndpoint(setup(b"w1", seeks, wall_s))
     endpoint.serve(QUEUES, slots)
     return Bench(broker, endpoint, "scale0.worker"), endpoint
 
 
 def client_bench(broker: InMemoryBroker, seeks: bool = False) -> tuple[Bench, Scale0ClientEndpoint]:
-    endpoint = Scale0ClientEndpoint(b"c1", MESSAGE_SIZE_MAX, seeks)
+    endpoint = Scale0ClientEndpoint(setup(b"c1", seeks))
     return Bench(broker, endpoint, "scale0.client"), endpoint
 
 
@@ -132,9 +137,9 @@ def test_a_worker_endpoint_withholds_ping_while_pongs_come_back_slowly() -> None
     endpoint.ready(1)
     bench.beat(2)
     endpoint.is_in_line = False
-    before = endpoint.accord.pings_owed
+    before = endpoint.negotiated.pings_owed
     endpoint.ready(1)
-    assert endpoint.accord.pings_owed == before
+    assert endpoint.negotiated.pings_owed == before
     assert not endpoint.is_in_line
     bench.is_deaf = False
     bench.exchange()
@@ -145,11 +150,11 @@ def test_a_worker_endpoint_withholds_ping_while_pongs_come_back_slowly() -> None
 def test_a_worker_endpoint_negotiates_again_when_asked_to() -> None:
     broker = InMemoryBroker()
     bench, endpoint = worker_bench(broker)
-    before = endpoint.accord.version
+    before = endpoint.negotiated.version
     configure(broker, b"broker\n    identity = other\n")
     bench.exchange()
-    assert endpoint.accord.version != before
-    endpoint.accord.version = b'"stale"'
+    assert endpoint.negotiated.version != before
+    endpoint.negotiated.version = b'"stale"'
     endpoint.is_in_line = False
     bench.session.exchange.lose(bench.session, 0)
     endpoint.ready(1)

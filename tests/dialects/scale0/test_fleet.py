@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from dragoman.dialects.scale0.configuration.documents import Documents, parse
+from dragoman.dialects.scale0.configuration.documents import Documents
+from dragoman.dialects.scale0.configuration.notations import parse
 from dragoman.errors import BadDocument
 from dragoman.model.words import DRAINING
 from tests.core.harness import InMemoryBroker
@@ -71,17 +72,17 @@ def test_a_broker_that_did_not_answer_is_not_named_and_a_reported_load_counts() 
     broker = InMemoryBroker()
     configure(broker, FLEET)
     worker = new_worker(broker)
-    broker.dialects.scale0.heard_of("tcp://h3:8081", False, -1.0)
+    broker.dialects.scale0.note_check("tcp://h3:8081", False, -1.0)
     worker.send("NEEDBROKER", services=["mail"])
     assert worker.one("CHANGEBROKER")[0]["broker"] == "tcp://h2:8081"
     configure(broker, FLEET + b"worker\n    identity = w\n")
     worker.hear()
     worker.send("NEEDBROKER", services=["mail"])
     assert worker.one("CHANGEBROKER")[0]["broker"] == "tcp://h2:8081"  # a reload does not bring it back to life
-    broker.dialects.scale0.heard_of("tcp://h3:8081", True, 0.9)
+    broker.dialects.scale0.note_check("tcp://h3:8081", True, 0.9)
     worker.send("NEEDBROKER", services=["mail"])
     assert worker.one("CHANGEBROKER")[0]["broker"] == "tcp://h2:8081"
-    broker.dialects.scale0.heard_of("tcp://h3:8081", True, 0.1)
+    broker.dialects.scale0.note_check("tcp://h3:8081", True, 0.1)
     worker.send("NEEDBROKER", services=["mail"])
     assert worker.one("CHANGEBROKER")[0]["broker"] == "tcp://h3:8081"
 

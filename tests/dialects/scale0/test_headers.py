@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dragoman.dialects.scale0.headers import (
     Header,
-    Memory,
+    HeaderCache,
     names_of,
     read_header,
     read_slowly,
@@ -115,7 +115,7 @@ MEMBERS = ['"id": "%s"', '"service": "mail"', '"time": 12', '"config_version": "
     )
 )
 def test_remembering_the_last_header_changes_nothing(said: list[tuple[list[str], int, str]]) -> None:
-    memory = Memory()
+    memory = HeaderCache()
     for members, count, value in said:
         text = ("{" + ", ".join(members[:count]).replace("%s", value) + "}").encode()
         for again in (text, text.replace(b"a", b"c"), text.replace(b"bb", b'b"b'), text[:-1]):

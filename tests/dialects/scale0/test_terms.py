@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.dialects.scale0.configuration.documents import parse
+from dragoman.dialects.scale0.configuration.notations import parse
 from tests.core.harness import InMemoryBroker
 from tests.dialects.scale0.in_memory import Peer, configure, new_client, new_worker, notes, pinged
 

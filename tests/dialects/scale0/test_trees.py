@@ -8,9 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.dialects.scale0.configuration.as_json import parse_json, write_json
-from dragoman.dialects.scale0.configuration.as_xml import parse_xml, write_xml
-from dragoman.dialects.scale0.configuration.as_zpl import parse_zpl, write_zpl
+from dragoman.dialects.scale0.configuration.notations import (
+    parse_json,
+    parse_xml,
+    parse_zpl,
+    write_json,
+    write_xml,
+    write_zpl,
+)
 from dragoman.dialects.scale0.configuration.tree import NAME_CHARS, Node, quoted
 from dragoman.errors import BadDocument
 

@@ -9,8 +9,8 @@ import pytest
 from dragoman.errors import OperationWithoutId, PayloadTooLarge, RepeatedTooOften
 from dragoman.limits import RISP_REPEATED_SIZE_MAX
 from dragoman.wire.risp.reader import RispReader
-from dragoman.wire.risp.transcript import Transcript
 from tests.dialects.rq.spelling import risp
+from tests.wire.risp.transcript import Transcript
 
 SIZE_MAX = 1000
 # Every operation in the originals' order and in another, repeated acting bytes without CLEAR, signs of life anywhere.

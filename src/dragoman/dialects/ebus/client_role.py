@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, write_i64_be
+from librt.strings import BytesWriter
 
 from dragoman.dialects.ebus import words
 from dragoman.dialects.ebus.data import pack, reject_data
@@ -18,16 +18,8 @@ from dragoman.dialects.ebus.stales import STALES_NS_MAX, in_ms
 from dragoman.dialects.session import Outboxes, ZmtpSession
 from dragoman.limits import INLINE_BODY_SIZE_MAX
 from dragoman.model.message import Message
-from dragoman.model.words import (
-    BY_CLIENT,
-    EBUS,
-    EXPIRES_HELD,
-    REFUSAL_CODES,
-    REFUSAL_TEXTS,
-    REPLY_WANTED,
-    TAKEN,
-)
-from dragoman.wire.zmtp.frames import LONG, MORE, write_frame
+from dragoman.model.words import BY_CLIENT, EBUS, EXPIRES_HELD, REFUSAL_CODES, REFUSAL_TEXTS, REPLY_WANTED, TAKEN
+from dragoman.wire.zmtp.frames import write_frame
 
 # Lookups of existing requests in one turn of this connection.
 LOOKED_UP_PER_TURN: Final = 100
@@ -53,7 +45,7 @@ class ClientRole(ZmtpSession):
         if word == words.REQ or word == words.REQUEST:
             self.on_request(frames, at)
         elif word == words.PING:
-            self.tell_client_now([words.HEARTBEAT])
+            self.send_client_now([words.HEARTBEAT])
         elif word == words.HEARTBEAT:
             pass
         elif word == words.CANCEL:
@@ -61,23 +53,23 @@ class ClientRole(ZmtpSession):
         elif word == words.REJECT:
             self.on_cancel(frames, at, False)
         elif word == words.SERVICES:
-            self.tell_client_now([words.SERVICES, b"", self.ebus.roll().services()])
+            self.send_client_now([words.SERVICES, b"", self.ebus.worker_list().services()])
             self.had_enough = True
         elif word == words.WORKERS:
-            self.tell_client_now([words.WORKERS, b"", self.ebus.roll().workers()])
+            self.send_client_now([words.WORKERS, b"", self.ebus.worker_list().workers()])
             self.had_enough = True
         elif word == words.DISCONNECT:
             if not self.is_worker:
                 self.finish()
         else:
             self.exchange.note(self, "EBUS_UNKNOWN_MESSAGE")
-            self.turn_away(words.WORKER, b"unknown message type")
+            self.disconnect_client(b"unknown message type")
 
     def on_request(self, frames: list[bytes], at: int) -> None:
         count = len(frames)
         if count < at + 2 or not frames[at]:
             self.exchange.note(self, "EBUS_SHORT_MESSAGE")
-            self.turn_away(words.WORKER, b"a request needs a service and a rid")
+            self.disconnect_client(b"a request needs a service and a rid")
             return
         client_record = self.client_record
         if client_record is None:
@@ -87,12 +79,12 @@ class ClientRole(ZmtpSession):
         queue = frames[at]
         rid = frames[at + 1]
         body = frames[at + 2] if count > at + 2 else words.NULL
-        if self.is_asked(client_record, rid):
+        if self.is_known(client_record, rid):
             return
         if self.ebus.requests.has_orphans():
             self.look_up()
             self.ebus.requests.adopt(client_record, rid, queue, body)
-            if self.is_asked(client_record, rid):
+            if self.is_known(client_record, rid):
                 return
         m = Message(EBUS, queue, rid, body)
         stales = self.ebus.stales
@@ -111,9 +103,9 @@ class ClientRole(ZmtpSession):
             client_record.open[rid] = m.number
         else:
             text = f"{REFUSAL_CODES[refusal]}: {REFUSAL_TEXTS[refusal]}"
-            self.tell_client_now([words.REJECT, rid, pack(text, self.ebus.settings.is_json)])
+            self.send_client_now([words.REJECT, rid, pack(text, self.ebus.settings.is_json)])
 
-    def is_asked(self, client_record: ClientRecord, rid: bytes) -> bool:
+    def is_known(self, client_record: ClientRecord, rid: bytes) -> bool:
         """Whether the request exists already. If it is open, its outcome is redirected to this connection; if it has ended, it is sent again."""
         number = client_record.open.get(rid, 0)
         if number != 0:
@@ -121,12 +113,12 @@ class ClientRole(ZmtpSession):
             m = self.exchange.fetch(number)
             if m is not None:
                 if m.client is not self:
-                    self.claim(client_record, m, rid)
+                    self.ebus.requests.claim(m, rid, recipient_of(m, client_record, self))
                 return True
             del client_record.open[rid]  # it has ended without anyone to notify
         ended = client_record.find(rid)
         if ended is not None:
-            self.tell_outcome(rid, ended)
+            self.send_outcome(rid, ended)
             return True
         return False
 
@@ -135,9 +127,6 @@ class ClientRole(ZmtpSession):
         self.looked_up += 1
         if self.looked_up % LOOKED_UP_PER_TURN == 0:
             self.had_enough = True
-
-    def claim(self, client_record: ClientRecord, m: Message, rid: bytes) -> None:
-        self.ebus.requests.claim(m, rid, recipient_of(m, client_record, self))
 
     def on_cancel(self, frames: list[bytes], at: int, is_confirmed: bool) -> None:
         """CANCEL: the request ends and the client is notified. REJECT: the client does not want the reply; nothing more is sent for it."""
@@ -150,7 +139,7 @@ class ClientRole(ZmtpSession):
                 self.exchange.note(self, "EBUS_NOTHING_TO_CANCEL")
             return
         if m.client is not self and client_record is not None:
-            self.claim(client_record, m, frames[at])
+            self.ebus.requests.claim(m, frames[at], recipient_of(m, client_record, self))
         if not is_confirmed:
             self.unwanted = m.number
         self.exchange.cancel(m, BY_CLIENT)
@@ -167,7 +156,7 @@ class ClientRole(ZmtpSession):
             self.write_body(out, value, False)
             self.touch()
         else:
-            self.tell_client([words.REPLY, message.client_id, value])
+            self.send_client([words.REPLY, message.client_id, value])
 
     def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
         """An expired request is rejected without a reason, as in the original; any other with the worker's reason, or ours."""
@@ -183,7 +172,7 @@ class ClientRole(ZmtpSession):
                 self.write_body(out, value, False)
             self.touch()
         else:
-            self.tell_client([words.REJECT, message.client_id, value] if value else [words.REJECT, message.client_id])
+            self.send_client([words.REJECT, message.client_id, value] if value else [words.REJECT, message.client_id])
 
     def remember(self, message: Message, value: bytes, has_value: bool, is_rejected: bool) -> None:
         client_record = self.client_record
@@ -192,30 +181,29 @@ class ClientRole(ZmtpSession):
         if client_record is not None:
             self.ebus.requests.ended(client_record, message, value, has_value, is_rejected)
 
-    def tell_outcome(self, rid: bytes, ended: Ended) -> None:
+    def send_outcome(self, rid: bytes, ended: Ended) -> None:
         """Send a remembered outcome."""
         frames = [words.REJECT if ended.is_rejected else words.REPLY, rid]
         if ended.has_value:
             frames.append(ended.value)
-        self.tell_client(frames)
+        self.send_client(frames)
 
     # -- envelopes ------------------------------------------------------------------------------------------------------
 
     def write_body(self, out: BytesWriter, body: bytes, more: bool) -> None:
-        """Append a frame of any size to the held outbox, whose writer is `out`; a large one is passed by reference, not copied."""
+        """Append a frame of any size to the output that waits for a commit, whose writer is `out`; a large one is passed by reference, not copied."""
         if len(body) <= INLINE_BODY_SIZE_MAX:
             write_frame(out, body, more)
         else:
-            out.append(LONG | MORE if more else LONG)
-            write_i64_be(out, len(body))
-            self.hold_part(body)
+            self.hold_frame(body, more)
 
-    def tell_client(self, frames: list[bytes]) -> None:
+    def send_client(self, frames: list[bytes]) -> None:
         self.say([b""] * self.client_envelope + [words.WORKER, *frames])
 
-    def tell_client_now(self, frames: list[bytes]) -> None:
+    def send_client_now(self, frames: list[bytes]) -> None:
         self.say_now([b""] * self.client_envelope + [words.WORKER, *frames])
 
-    def turn_away(self, signature: bytes, why: bytes) -> None:
-        """Send DISCONNECT with the reason, in the peer's own envelope, and end the connection."""
-        raise NotImplementedError
+    def disconnect_client(self, why: bytes) -> None:
+        """Send DISCONNECT with the reason, in the client's own envelope, and end the connection."""
+        self.send_client([words.DISCONNECT, why])
+        self.finish()

@@ -46,16 +46,7 @@ def reject_data(reason: int, value: bytes, is_json: bool) -> bytes:
 
 
 def document(items: dict[str, object]) -> bytes:
-    parts = [element(name, value) for name, value in items.items()]
-    return wrapped(b"".join(parts))
-
-
-def array(items: list[object]) -> bytes:
-    parts = [element(str(index), value) for index, value in enumerate(items)]
-    return wrapped(b"".join(parts))
-
-
-def wrapped(elements: bytes) -> bytes:
+    elements = b"".join([element(name, value) for name, value in items.items()])
     return (len(elements) + 5).to_bytes(4, "little") + elements + b"\0"
 
 
@@ -69,7 +60,7 @@ def element(name: str, value: object) -> bytes:
         number = value.to_bytes(4 if is_small else 8, "little", signed=True)
         return b"%c%s%s" % (INT32 if is_small else INT64, head, number)
     if isinstance(value, list):
-        return b"%c%s%s" % (ARRAY, head, array(value))
+        return b"%c%s%s" % (ARRAY, head, document({str(index): item for index, item in enumerate(value)}))
     assert isinstance(value, dict), "the broker's own data has no other kinds"
     return b"%c%s%s" % (DOCUMENT, head, document(value))
 
@@ -95,7 +86,6 @@ def text_in(data: bytes) -> bytes:
 
 def text_in_json(data: bytes) -> bytes:
     try:
-        value = msgspec.json.decode(data)
+        return msgspec.json.decode(data, type=str).encode("utf-8", "replace")
     except (msgspec.DecodeError, UnicodeDecodeError):
         return data
-    return value.encode("utf-8", "replace") if isinstance(value, str) else data

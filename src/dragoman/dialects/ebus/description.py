@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.dialects import features
-from dragoman.dialects.description import (
-    CLIENT,
-    NEWS,
-    PUBLISH,
-    SUBSCRIBE,
-    WORKER,
-    DialectDescription,
-    Fact,
-    Frame,
-    ListenerDescription,
-    body_frame,
-)
+from dragoman.dialects import description, features
+from dragoman.dialects.description import CLIENT, NEWS, PUBLISH, SUBSCRIBE, WORKER, DialectDescription, Fact, Frame
 from dragoman.model.words import EBUS
 
 
@@ -27,12 +16,12 @@ def client_request(fact: Fact, queue: str, message_id: str) -> list[Frame]:
         ("command", "REQ"),
         ("service", queue),
         ("rid", message_id),
-        body_frame(fact),
+        description.body_frame(fact),
     ]
 
 
 def worker_request(fact: Fact, queue: str, message_id: str) -> list[Frame]:
-    return [("version", "EBC01"), ("command", "REQ"), ("rid", message_id), body_frame(fact)]
+    return [("version", "EBC01"), ("command", "REQ"), ("rid", message_id), description.body_frame(fact)]
 
 
 DESCRIPTION: Final = DialectDescription(
@@ -40,10 +29,12 @@ DESCRIPTION: Final = DialectDescription(
     EBUS,
     "dragoman.dialects.ebus",
     listeners=[
-        ListenerDescription("ebus.client", 11, 5000, "EBUS clients", (CLIENT,)),
-        ListenerDescription("ebus.worker", 12, 5001, "EBUS workers", (WORKER,)),
-        ListenerDescription("ebus.publish", 13, 5002, "EBUS publishers, who send with PUB sockets", (PUBLISH,)),
-        ListenerDescription(
+        description.ListenerDescription("ebus.client", 11, 5000, "EBUS clients", (CLIENT,)),
+        description.ListenerDescription("ebus.worker", 12, 5001, "EBUS workers", (WORKER,)),
+        description.ListenerDescription(
+            "ebus.publish", 13, 5002, "EBUS publishers, who send with PUB sockets", (PUBLISH,)
+        ),
+        description.ListenerDescription(
             "ebus.subscribe", 14, 5003, "EBUS subscribers, who listen with SUB sockets", (SUBSCRIBE,), output=NEWS
         ),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Final, final
 
 from librt.strings import BytesWriter
@@ -9,18 +10,73 @@ from librt.strings import BytesWriter
 from dragoman.dialects.contract import Dialect
 from dragoman.dialects.ebus.data import pack
 from dragoman.dialects.ebus.requests import Requests
-from dragoman.dialects.ebus.roll import Roll, active, mark_of
 from dragoman.dialects.ebus.settings import EbusSettings
 from dragoman.dialects.ebus.stales import StalesMeanings
 from dragoman.dialects.ebus.words import SHUTDOWN_CHANNEL, STARTED_CHANNEL, WORKERS_CHANNEL
 from dragoman.dialects.session import Outboxes
+from dragoman.model.peer import Peer
 from dragoman.model.units import SECOND_NS
 from dragoman.model.wire_ids import DIGITS
-from dragoman.model.words import EBUS
+from dragoman.model.words import EBUS, shown
 from dragoman.wire.zmtp.frames import MORE, write_frame
 
 # `ebus/started` is published this long after the ports opened: subscribers of the previous broker need time to reconnect.
 STARTED_AFTER_NS: Final = SECOND_NS
+# The most (service, worker) pairs listed: some ms of the event loop.
+LISTED_MAX: Final = 2000
+
+
+@final
+class WorkerList:
+    """The data of SERVICES and WORKERS at one instant: every worker of any dialect, because an ebus client can reach them all."""
+
+    def __init__(self, workers: list[Peer], mark: int, made_ns: int, is_json: bool) -> None:
+        self.mark = mark
+        self.made_ns = made_ns
+        self.is_json = is_json
+        self.active = active(workers)
+        self.packed_services: bytes = b""
+        self.packed_workers: bytes = b""
+
+    def services(self) -> bytes:
+        if not self.packed_services:
+            names: list[object] = []
+            for name, _ in self.active:
+                if not names or names[-1] != name:
+                    names.append(name)
+            self.packed_services = pack(names, self.is_json)
+        return self.packed_services
+
+    def workers(self) -> bytes:
+        if not self.packed_workers:
+            self.packed_workers = pack([description(name, worker) for name, worker in self.active], self.is_json)
+        return self.packed_workers
+
+
+def active(workers: list[Peer]) -> list[tuple[str, Peer]]:
+    """(service, worker) for every service of every worker, sorted by service; truncated above LISTED_MAX."""
+    found: list[tuple[str, int, Peer]] = []
+    for worker in workers:
+        for serving in worker.work.serves:
+            found.append((shown(serving.queue), worker.number, worker))
+        if len(found) > LISTED_MAX:
+            break
+    found.sort(key=itemgetter(0, 1))
+    return [(name, worker) for name, _, worker in found]
+
+
+def description(service: str, worker: Peer) -> dict[str, object]:
+    identity = shown(worker.identity) or f"W/{service}/{worker.number:x}"
+    return {"id": identity, "service": service, "load": len(worker.work.held)}
+
+
+def mark_of(workers: list[Peer]) -> int:
+    """A number that changes with the set of workers, cheap to compute: worker numbers are never reused."""
+    mark = 0
+    for worker in workers:
+        if worker.work.serves:
+            mark += worker.number * 31 + len(worker.work.serves)
+    return mark
 
 
 @final
@@ -34,7 +90,7 @@ class EbusDialect(Dialect):
         self.requests = Requests(outboxes.exchange)
         self.started_due_ns: int = 0  # when `ebus/started` is due; 0: already published, or not to be
         self.workers_mark: int = 0  # changes with the set of workers
-        self.last_roll: Roll | None = None
+        self.last_worker_list: WorkerList | None = None
         self.is_closing: bool = False
         for channel in (STARTED_CHANNEL, SHUTDOWN_CHANNEL, WORKERS_CHANNEL):
             self.exchange.reserve(channel)
@@ -44,7 +100,7 @@ class EbusDialect(Dialect):
         settings = self.settings
         self.stales.set_default(settings.stales_ns)
         self.requests.is_json = settings.is_json
-        self.requests.kept_ns = settings.answers_kept_ns
+        self.requests.stored_ns = settings.answers_kept_ns
         self.requests.answers_max = settings.answers_max
         self.requests.size_max = settings.answers_size_max
 
@@ -72,34 +128,34 @@ class EbusDialect(Dialect):
             session.beat(now_ns)
         self.requests.sweep(self.exchange.now_ns)
         if not self.is_closing:
-            self.tell_news(now_ns)
+            self.publish_events(now_ns)
 
-    def tell_news(self, now_ns: int) -> None:
+    def publish_events(self, now_ns: int) -> None:
         """Publish on the broker's own channels, at most a tenth of a second after an event, so that many events make one message."""
         if 0 < self.started_due_ns <= now_ns:
             self.started_due_ns = 0
-            self.tell(STARTED_CHANNEL, {"ebusmessage": "broker starting"})
+            self.announce(STARTED_CHANNEL, {"ebusmessage": "broker starting"})
         mark = mark_of(self.exchange.all_workers())
         if mark != self.workers_mark:
             self.workers_mark = mark
             names: list[object] = [name for name, _ in active(self.exchange.all_workers())]
-            self.tell(WORKERS_CHANNEL, {"ebusmessage": "active workers", "workers": names})
+            self.announce(WORKERS_CHANNEL, {"ebusmessage": "active workers", "workers": names})
 
     def closing(self) -> None:
         self.is_closing = True
-        self.tell(SHUTDOWN_CHANNEL, {"ebusmessage": "broker stopping"})
+        self.announce(SHUTDOWN_CHANNEL, {"ebusmessage": "broker stopping"})
         for session in list(self.sessions.values()):
             session.say_goodbye()
 
-    def roll(self) -> Roll:
+    def worker_list(self) -> WorkerList:
         """The list of services and workers, packed at most once per tick: a client that asks repeatedly must not keep the broker busy."""
         workers = self.exchange.all_workers()
         mark = mark_of(workers)
-        roll = self.last_roll
-        if roll is None or roll.made_ns != self.exchange.now_ns or roll.mark != mark:
-            roll = Roll(workers, mark, self.exchange.now_ns, self.settings.is_json)
-            self.last_roll = roll
-        return roll
+        known = self.last_worker_list
+        if known is None or known.made_ns != self.exchange.now_ns or known.mark != mark:
+            known = WorkerList(workers, mark, self.exchange.now_ns, self.settings.is_json)
+            self.last_worker_list = known
+        return known
 
-    def tell(self, channel: bytes, items: dict[str, object]) -> None:
+    def announce(self, channel: bytes, items: dict[str, object]) -> None:
         self.exchange.announce(EBUS, channel, pack(items, self.settings.is_json))

@@ -13,24 +13,10 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from librt.strings import BytesWriter
-
+from dragoman.dialects import endpoint as sdk
 from dragoman.dialects.ebus import words
 from dragoman.dialects.ebus.data import text_in
-from dragoman.dialects.ebus.pulse import DEAD, PING_DUE, Pulse
 from dragoman.dialects.ebus.stales import in_ms
-from dragoman.dialects.endpoint import (
-    ANSWERED,
-    FAILED,
-    NOT_GIVEN,
-    REFUSED,
-    CallOptions,
-    ClientEndpoint,
-    EndpointSetup,
-    PublisherEndpoint,
-    SubscriberEndpoint,
-    WorkerEndpoint,
-)
 from dragoman.limits import FRAMES_MAX
 from dragoman.model.words import REFUSAL_CODES
 from dragoman.wire.zmtp.connection import ZmtpConnection
@@ -41,21 +27,43 @@ MISSES_MAX: Final = 5
 REFUSALS: Final = [code.encode() for code in REFUSAL_CODES[1:]]
 # A bare REJECT means that the request has expired.
 EXPIRED: Final = b"PAST_EXPIRY: past expiry"
+SERVICES_MAX: Final = FRAMES_MAX - 4
 
 
 @final
-class EbusClientEndpoint(ClientEndpoint):
+class Pulse:
+    """Checks whether the broker is alive: any message counts as a heartbeat. A PING is due after each interval of silence; after
+    MISSES_MAX of them the broker counts as dead, and `endpoint` is over."""
+
+    def __init__(self, endpoint: sdk.Endpoint) -> None:
+        self.endpoint = endpoint
+        self.has_received: bool = True  # received a message since the last beat
+        self.received_s: float = 0.0
+        self.misses: int = 0
+
+    def is_ping_due(self, now_s: float) -> bool:
+        if self.has_received:
+            self.has_received = False
+            self.received_s = now_s
+            self.misses = 0
+        if now_s - self.received_s < HEARTBEAT_S * (self.misses + 1):
+            return False
+        self.misses += 1
+        if self.misses > MISSES_MAX:
+            self.endpoint.is_over = True
+            self.endpoint.problem = "the broker is silent"
+        return not self.endpoint.is_over
+
+
+@final
+class EbusClientEndpoint(sdk.ClientEndpoint):
     """One client connection."""
 
-    def __init__(self, identity: bytes, message_size_max: int) -> None:
-        super().__init__()
-        self.zmtp = ZmtpConnection(b"DEALER", identity, message_size_max)
-        self.pulse = Pulse(HEARTBEAT_S, MISSES_MAX)
+    def __init__(self, setup: sdk.EndpointSetup) -> None:
+        self.zmtp = ZmtpConnection(b"DEALER", setup.identity, setup.message_size_max)
+        super().__init__(self.zmtp)
+        self.pulse = Pulse(self)
         self.services: dict[bytes, bytes] = {}  # rid → service of requests without an answer
-        self.out = BytesWriter()
-
-    def opening(self) -> bytes:
-        return self.zmtp.greeting()
 
     def receive(self, data: bytes) -> list[tuple[int, bytes, bytes]]:
         outcomes: list[tuple[int, bytes, bytes]] = []
@@ -76,22 +84,22 @@ class EbusClientEndpoint(ClientEndpoint):
                 return
             value = frames[4] if count > 4 else b""
             if word == words.REPLY:
-                outcomes.append((ANSWERED, frames[3], value))
+                outcomes.append((sdk.ANSWERED, frames[3], value))
             else:
                 reason = text_in(value) if value else EXPIRED
                 is_refusal = reason.partition(b":")[0] in REFUSALS
-                outcomes.append((REFUSED if is_refusal else FAILED, frames[3], reason))
+                outcomes.append((sdk.REFUSED if is_refusal else sdk.FAILED, frames[3], reason))
         elif word == words.PING:
-            self.tell([words.HEARTBEAT])
+            self.send([words.HEARTBEAT])
         elif word == words.DISCONNECT:
             self.is_over = True
             self.problem = frames[3].decode("utf-8", "replace") if count > 3 else "the broker sent us away"
 
-    def request(self, call_id: bytes, options: CallOptions, body: bytes) -> None:
+    def request(self, call_id: bytes, options: sdk.CallOptions, body: bytes) -> None:
         """Send a request. An expiry is sent as `stales ms`; without one, the timeout of the single attempt is used."""
         self.services[call_id] = options.queue
-        stales_ns = max(1, options.expires_ns) if options.expires_ns != NOT_GIVEN else options.timeout_ns
-        out = self.out
+        stales_ns = max(1, options.expires_ns) if options.expires_ns != sdk.NOT_GIVEN else options.timeout_ns
+        out = self.unsent
         out.write(words.ASK_OPENING)
         write_frame(out, options.queue, True)
         write_frame(out, call_id, True)
@@ -102,46 +110,27 @@ class EbusClientEndpoint(ClientEndpoint):
     def give_up(self, call_id: bytes) -> None:
         service = self.services.get(call_id)
         if service is not None:
-            self.tell([words.CANCEL, service, call_id])
+            self.send([words.CANCEL, service, call_id])
 
     def beat(self, now_s: float) -> None:
-        if not self.is_ready or self.is_over:
-            return
-        found = self.pulse.beat(now_s)
-        if found == PING_DUE:
-            self.tell([words.PING])
-        elif found == DEAD:
-            self.is_over = True
-            self.problem = "the broker is silent"
+        if self.is_ready and not self.is_over and self.pulse.is_ping_due(now_s):
+            self.send([words.PING])
 
-    def data_to_send(self) -> bytes:
-        data = self.zmtp.take_outgoing()
-        if self.is_ready and len(self.out) > 0:
-            data += self.out.getvalue()
-            self.out = BytesWriter()
-        return data
-
-    def tell(self, frames: list[bytes]) -> None:
-        self.out.write(encode_message([b"", words.CLIENT, *frames]))
-
-
-SERVICES_MAX: Final = FRAMES_MAX - 4
+    def send(self, frames: list[bytes]) -> None:
+        self.unsent.write(encode_message([b"", words.CLIENT, *frames]))
 
 
 @final
-class EbusWorkerEndpoint(WorkerEndpoint):
+class EbusWorkerEndpoint(sdk.WorkerEndpoint):
     """One worker connection. Output is buffered until `data_to_send`."""
 
-    def __init__(self, identity: bytes, message_size_max: int) -> None:
-        super().__init__()
-        self.zmtp = ZmtpConnection(b"DEALER", identity, message_size_max)
-        self.pulse = Pulse(HEARTBEAT_S, MISSES_MAX)
+    def __init__(self, setup: sdk.EndpointSetup) -> None:
+        self.zmtp = ZmtpConnection(b"DEALER", setup.identity, setup.message_size_max)
+        self.zmtp.program = setup.program
+        super().__init__(self.zmtp)
+        self.pulse = Pulse(self)
         self.service: bytes = b""
         self.last_heartbeat_s: float = 0.0
-        self.out = BytesWriter()
-
-    def opening(self) -> bytes:
-        return self.zmtp.greeting()
 
     def serve(self, queues: list[tuple[int, bytes]], slots: int) -> None:
         """Register for services. The number of slots and the services after the first are our extension of READY. Weights are not sent."""
@@ -149,8 +138,8 @@ class EbusWorkerEndpoint(WorkerEndpoint):
         if not 0 < len(names) <= SERVICES_MAX:
             raise ValueError(f"an ebus worker serves 1 to {SERVICES_MAX} services, not {len(names)}")
         self.service = names[0]
-        self.tell([words.READY, words.NULL, names[0], b"%d" % max(slots, 1), *names[1:]])
-        self.tell([words.PING])  # READY has no answer; PING has one, if the broker accepted us
+        self.send([words.READY, words.NULL, names[0], b"%d" % max(slots, 1), *names[1:]])
+        self.send([words.PING])  # READY has no answer; PING has one, if the broker accepted us
 
     def receive(self, data: bytes) -> list[tuple[bytes, float, bytes]]:
         """Return the received jobs without a timeout: when `stales ms` has passed, the broker sends CANCEL."""
@@ -169,127 +158,52 @@ class EbusWorkerEndpoint(WorkerEndpoint):
             elif word == words.CANCEL:
                 self.cancelled.append(frames[2] if count > 2 else b"")
             elif word == words.PING:
-                self.tell([words.HEARTBEAT])
+                self.send([words.HEARTBEAT])
             elif word == words.DISCONNECT:
-                self.end(frames[2].decode("utf-8", "replace") if count > 2 else "the broker sent us away")
+                self.is_over = True
+                self.problem = frames[2].decode("utf-8", "replace") if count > 2 else "the broker sent us away"
         return jobs
 
     def reply(self, request_id: bytes, value: bytes) -> None:
-        out = self.out
+        out = self.unsent
         out.write(words.ANSWER_OPENING)
         write_frame(out, request_id, True)
         write_frame(out, value, False)
 
-    def reject(self, request_id: bytes, value: bytes) -> None:
-        """Refuse a job for good: the broker does not try another worker."""
-        self.tell([words.REJECT, request_id, value])
-
     def goodbye(self) -> None:
-        self.tell([words.DISCONNECT, self.service, b"leaving"])
+        self.send([words.DISCONNECT, self.service, b"leaving"])
 
     def beat(self, now_s: float) -> None:
         if not self.zmtp.is_ready or self.is_over:
             return
-        found = self.pulse.beat(now_s)
-        if found == PING_DUE:
-            self.tell([words.PING])
-        elif found == DEAD:
-            self.end("the broker is silent")
-            return
-        if now_s - self.last_heartbeat_s >= HEARTBEAT_S and self.is_ready:
+        if self.pulse.is_ping_due(now_s):
+            self.send([words.PING])
+        if now_s - self.last_heartbeat_s >= HEARTBEAT_S and self.is_ready and not self.is_over:
             self.last_heartbeat_s = now_s
-            self.tell([words.HEARTBEAT])
+            self.send([words.HEARTBEAT])
 
-    def end(self, problem: str) -> None:
-        self.is_over = True
-        self.problem = problem
-
-    def data_to_send(self) -> bytes:
-        data = self.zmtp.take_outgoing()
-        if self.zmtp.is_ready and len(self.out) > 0:
-            data += self.out.getvalue()
-            self.out = BytesWriter()
-        return data
-
-    def tell(self, frames: list[bytes]) -> None:
-        self.out.write(encode_message([words.WORKER, *frames]))
+    def send(self, frames: list[bytes]) -> None:
+        self.unsent.write(encode_message([words.WORKER, *frames]))
 
 
 @final
-class EbusPublisherEndpoint(PublisherEndpoint):
+class EbusPublisherEndpoint(sdk.PublisherEndpoint):
     """A publisher connection. It sends everything: the broker's XSUB subscribes to every channel."""
 
-    def __init__(self, message_size_max: int) -> None:
-        super().__init__()
-        self.beat_s = 0.0  # it sends no heartbeats
-        self.zmtp = ZmtpConnection(b"PUB", b"", message_size_max)
-        self.out = BytesWriter()
-
-    def opening(self) -> bytes:
-        return self.zmtp.greeting()
+    def __init__(self, setup: sdk.EndpointSetup) -> None:
+        self.zmtp = ZmtpConnection(b"PUB", b"", setup.message_size_max)
+        super().__init__(self.zmtp, beat_s=0.0)
 
     def receive(self, data: bytes) -> None:
         self.zmtp.receive(data)
         self.is_ready = self.zmtp.is_ready
 
     def publish(self, topic: bytes, body: bytes) -> None:
-        write_frame(self.out, topic, True)
-        write_frame(self.out, body, False)
-
-    def data_to_send(self) -> bytes:
-        data = self.zmtp.take_outgoing()
-        if self.is_ready and len(self.out) > 0:
-            data += self.out.getvalue()
-            self.out = BytesWriter()
-        return data
+        write_frame(self.unsent, topic, True)
+        write_frame(self.unsent, body, False)
 
 
-@final
-class EbusSubscriberEndpoint(SubscriberEndpoint):
-    """A subscriber connection: receives every channel that begins with one of its prefixes."""
-
-    def __init__(self, message_size_max: int) -> None:
-        super().__init__()
-        self.beat_s = 0.0  # it sends no heartbeats
-        self.zmtp = ZmtpConnection(b"SUB", b"", message_size_max)
-        self.waiting: list[bytes] = []  # subscriptions made before the handshake was done
-
-    def opening(self) -> bytes:
-        return self.zmtp.greeting()
-
-    def subscribe(self, prefix: bytes) -> None:
-        self.waiting.append(prefix)
-
-    def receive(self, data: bytes) -> list[tuple[bytes, bytes]]:
-        news: list[tuple[bytes, bytes]] = []
-        for frames in self.zmtp.receive(data):
-            if len(frames) >= 2:
-                news.append((frames[0], frames[1]))
-        self.is_ready = self.zmtp.is_ready
-        return news
-
-    def data_to_send(self) -> bytes:
-        data = self.zmtp.take_outgoing()
-        if self.is_ready and self.waiting:
-            for prefix in self.waiting:
-                data += self.zmtp.subscribe_bytes(prefix)
-            self.waiting = []
-        return data
-
-
-def client(setup: EndpointSetup) -> ClientEndpoint:
-    return EbusClientEndpoint(setup.identity, setup.message_size_max)
-
-
-def worker(setup: EndpointSetup) -> WorkerEndpoint:
-    made = EbusWorkerEndpoint(setup.identity, setup.message_size_max)
-    made.zmtp.program = setup.program
-    return made
-
-
-def publisher(setup: EndpointSetup) -> PublisherEndpoint:
-    return EbusPublisherEndpoint(setup.message_size_max)
-
-
-def subscriber(setup: EndpointSetup) -> SubscriberEndpoint:
-    return EbusSubscriberEndpoint(setup.message_size_max)
+client: Final = EbusClientEndpoint
+worker: Final = EbusWorkerEndpoint
+publisher: Final = EbusPublisherEndpoint
+subscriber: Final = sdk.ZmtpSubscriberEndpoint  # receives every channel that begins with one of its prefixes

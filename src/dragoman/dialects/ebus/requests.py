@@ -6,10 +6,10 @@ clients reconnect with a new identity and send unanswered requests again, so a r
 first client that sends its rid, service and data unchanged takes it over.
 
 While a client has no connection, its `ClientRecord` is registered at its address and receives the outcomes. A request that a client took
-over from another has that client's `ClientRecord` as its client from then on, because the message keeps the first client's address.
+over from another has that client's `ClientRecord` as its client from then on, because the message still has the first client's address.
 
 When a client with few requests connects or disconnects, the table iterates over them. With many that would block the event loop: its
-requests are then found by its address, and its rids are looked up in its own tables (`crowds`), not in the common table of orphans.
+requests are then found by its address, and its rids are looked up in its own tables (`large_records`), not in the common table of orphans.
 
 Outcomes are remembered in batches of up to BATCH_MAX and forgotten a batch at a time: forgetting them one by one would touch as much cold
 memory as the rest of a request's processing.
@@ -29,22 +29,22 @@ from dragoman.model.peer import Peer
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EBUS
 
-# A body up to this size is remembered by its hash: computing it costs less than keeping the body.
+# A body up to this size is remembered by its hash: computing it costs less than storing the body.
 HASHED_SIZE_MAX: Final = 512
 # An outcome is remembered for this many times the request's `stales` time.
-STALES_KEPT: Final = 3
+STALES_STORED: Final = 3
 # The most rids of a client to iterate over when it connects or disconnects: a millisecond or two.
 WALKED_MAX: Final = 2000
 # Bytes compared without a match when searching for the orphan that equals a request; then the search stops.
 COMPARED_SIZE_MAX: Final = 1024 * 1024
 # Disconnected clients remembered per rid; only the newest are considered when the rid is sent again.
 ORPHANS_PER_RID_MAX: Final = 32
-# Outcomes in one batch: as many as a dict holds whose index fits into the processor's inner caches.
+# Outcomes in one batch: as many as a dict has whose index fits into the processor's inner caches.
 BATCH_MAX: Final = 20_000
-# A batch holds at most 1/BATCH_PART of what may be remembered, so that half is left when a batch is forgotten.
+# A batch has at most 1/BATCH_PART of what may be remembered, so that half is left when a batch is forgotten.
 BATCH_PART: Final = 2
-# A batch older than this, and than this fraction of the time its outcomes are kept, gets no more outcomes: they expire together, and a
-# client that sends requests all day has few batches to search, however long its answers are kept.
+# A batch older than this, and than this fraction of the time its outcomes are stored, gets no more outcomes: they expire together, and a
+# client that sends requests all day has few batches to search, however long its answers are stored.
 BATCH_NS: Final = SECOND_NS
 BATCH_TIME_PART: Final = 16
 # How often expired batches are searched for.
@@ -92,9 +92,8 @@ class ClientRecord(Peer):
         self.batches: list[OutcomeBatch] = []  # the newest last
         self.undelivered: list[bytes] = []  # rids of outcomes that came while it had no connection
         self.connections: list[Peer] = []
-        self.envelope: int = (
-            1  # empty frames before the signature of its last request; after a restart, one as in the original
-        )
+        # Empty frames before the signature of its last request; after a restart, one as in the original.
+        self.envelope: int = 1
 
     def find(self, rid: bytes) -> Ended | None:
         """The outcome of its request with this rid, if it has ended; the client must have a connection."""
@@ -143,20 +142,18 @@ class Requests:
         self.exchange = exchange
         self.client_records: dict[bytes, ClientRecord] = {}
         self.orphans: dict[bytes, list[ClientRecord]] = {}  # rid → clients without a connection that sent it
-        self.crowds: dict[
-            bytes, ClientRecord
-        ] = {}  # by address: clients without a connection that have too many requests for `orphans`
+        # By address: clients without a connection that have too many requests for `orphans`.
+        self.large_records: dict[bytes, ClientRecord] = {}
         self.batches: deque[OutcomeBatch] = deque()  # of all clients, the oldest first
         self.count: int = 0  # outcomes in them
         self.size: int = 0  # bytes in them
-        self.kept_ns: int = 5 * SECOND_NS
+        self.stored_ns: int = 5 * SECOND_NS
         self.answers_max: int = 0
         self.size_max: int = 0
         self.is_json: bool = False
         self.next_look_ns: int = 0
-        self.emptied: list[
-            ClientRecord
-        ] = []  # checked by the next sweep, because outcomes arrive in the middle of the core's work
+        # Checked by the next sweep, because outcomes arrive in the middle of the core's work.
+        self.emptied: list[ClientRecord] = []
         self.is_loaded: bool = False
 
     def load(self) -> None:
@@ -188,7 +185,7 @@ class Requests:
         """Register a client's connection; it receives the outcomes of requests from earlier connections again."""
         client_record = self.client_record_of(client.address)
         if client_record.is_away:
-            has_few = client_record.address not in self.crowds
+            has_few = client_record.address not in self.large_records
             self.came_back(client_record)
             if has_few:
                 for rid, number in client_record.open.items():
@@ -197,11 +194,6 @@ class Requests:
                         self.claim(m, rid, recipient_of(m, client_record, client))
         client_record.connections.append(client)
         return client_record
-
-    def take_undelivered(self, client_record: ClientRecord) -> list[bytes]:
-        undelivered = client_record.undelivered
-        client_record.undelivered = []
-        return undelivered
 
     def left(self, client_record: ClientRecord, client: Peer) -> None:
         """Unregister a connection that has ended: another one of the same client receives the outcomes, or the record itself does."""
@@ -221,7 +213,7 @@ class Requests:
         client_record.is_away = True
         self.exchange.hello(client_record)
         if not client_record.has_few():
-            self.crowds[client_record.address] = client_record
+            self.large_records[client_record.address] = client_record
             return
         for rid, number in client_record.open.items():
             self.orphan(rid, client_record)
@@ -234,7 +226,7 @@ class Requests:
         client_record.is_away = False
         self.exchange.goodbye(client_record)
         client_record.is_connected = True  # messages that have it as their client reach a connection through it
-        if self.crowds.pop(client_record.address, None) is not None:
+        if self.large_records.pop(client_record.address, None) is not None:
             return
         for rid in client_record.open:
             self.unorphan(rid, client_record)
@@ -254,13 +246,10 @@ class Requests:
         self.exchange.readdress(m, client)
 
     def orphan(self, rid: bytes, client_record: ClientRecord) -> None:
-        orphans = self.orphans.get(rid)
-        if orphans is None:
-            self.orphans[rid] = [client_record]
-        else:
-            orphans.append(client_record)
-            if len(orphans) > ORPHANS_PER_RID_MAX:
-                del orphans[0]  # it still gets its outcome if it reconnects itself
+        orphans = self.orphans.setdefault(rid, [])
+        orphans.append(client_record)
+        if len(orphans) > ORPHANS_PER_RID_MAX:
+            del orphans[0]  # it still gets its outcome if it reconnects itself
 
     def unorphan(self, rid: bytes, client_record: ClientRecord) -> None:
         orphans = self.orphans.get(rid)
@@ -273,12 +262,12 @@ class Requests:
     # -- requests -------------------------------------------------------------------------------------------------------
 
     def has_orphans(self) -> bool:
-        return len(self.orphans) > 0 or len(self.crowds) > 0
+        return len(self.orphans) > 0 or len(self.large_records) > 0
 
     def orphans_of(self, rid: bytes) -> list[ClientRecord]:
         found = self.orphans.get(rid, [])
-        if self.crowds:
-            found = found + [client_record for client_record in self.crowds.values() if client_record.has(rid)]
+        if self.large_records:
+            found = found + [client_record for client_record in self.large_records.values() if client_record.has(rid)]
         return found
 
     def adopt(self, client_record: ClientRecord, rid: bytes, queue: bytes, body: bytes) -> None:
@@ -302,12 +291,12 @@ class Requests:
                 if ended is not None and ended.until_ns > self.exchange.now_ns and is_ended_same(ended, queue, body):
                     del batch.ended[rid]
                     self.count_out(batch, ended)
-                    self.keep(client_record, rid, ended)
+                    self.store(client_record, rid, ended)
                     self.moved(rid, before)
                     return
 
     def moved(self, rid: bytes, before: ClientRecord) -> None:
-        if before.address not in self.crowds:
+        if before.address not in self.large_records:
             self.unorphan(rid, before)
         self.emptied.append(before)
 
@@ -325,11 +314,11 @@ class Requests:
         del client_record.open[rid]
         body = message.body if message.is_loaded else self.exchange.body_of(message)
         digest = digest_of(message.queue, body)
-        kept_ns = STALES_KEPT * (message.expires_ns - message.accepted_ns)
-        until_ns = self.exchange.now_ns + (kept_ns if kept_ns > self.kept_ns else self.kept_ns)
-        self.keep(client_record, rid, Ended(value, has_value, is_rejected, digest, large(body), until_ns))
+        stored_ns = STALES_STORED * (message.expires_ns - message.accepted_ns)
+        until_ns = self.exchange.now_ns + (stored_ns if stored_ns > self.stored_ns else self.stored_ns)
+        self.store(client_record, rid, Ended(value, has_value, is_rejected, digest, large(body), until_ns))
 
-    def keep(self, client_record: ClientRecord, rid: bytes, ended: Ended) -> None:
+    def store(self, client_record: ClientRecord, rid: bytes, ended: Ended) -> None:
         batches = client_record.batches
         batch = batches[-1] if batches else None
         if batch is None or self.is_full(batch):
@@ -371,7 +360,7 @@ class Requests:
         client_record = batch.client_record
         client_record.batches.remove(batch)
         if not client_record.connections:
-            if client_record.address not in self.crowds:
+            if client_record.address not in self.large_records:
                 for rid in batch.ended:
                     self.unorphan(rid, client_record)
             self.emptied.append(client_record)
@@ -391,11 +380,11 @@ class Requests:
                     and self.client_records.get(client_record.address) is client_record
                 ):
                     del self.client_records[client_record.address]
-                    self.crowds.pop(client_record.address, None)
+                    self.large_records.pop(client_record.address, None)
                     self.exchange.goodbye(client_record)
 
     def forget_old(self, now_ns: int) -> None:
-        """Forget expired batches anywhere in the queue: one that is kept for days must not keep those behind it."""
+        """Forget expired batches anywhere in the queue: one that is stored for days must not keep those after it."""
         old = [batch for batch in self.batches if batch.until_ns <= now_ns]
         if old:
             self.batches = deque([batch for batch in self.batches if batch.until_ns > now_ns])

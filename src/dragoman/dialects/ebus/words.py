@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.wire.zmtp.frames import encode_message
-from dragoman.wire.zmtp.reader import PREFIX_SIZE_MAX, PREFIX_SIZE_MIN, FramePrefix
+from dragoman.wire.zmtp.reader import FramePrefix
 
 CLIENT: Final = b"EBC01"
 WORKER: Final = b"EBW01"
@@ -39,16 +39,12 @@ def opening(frames: list[bytes]) -> bytes:
     return encode_message([*frames, b""])[:-2]
 
 
-# The most frequent incoming messages, matched as a frame prefix if their length allows it.
+# The most frequent incoming messages, matched as a frame prefix.
 ASK_OPENING: Final = opening([b"", CLIENT, REQ])
 ANSWER_OPENING: Final = opening([WORKER, REPLY])
 OPENINGS: Final[list[FramePrefix]] = [
-    FramePrefix(frames, body_size)
-    for frames, body_size in [
-        (ASK_OPENING, len(CLIENT) + len(REQ)),
-        (ANSWER_OPENING, len(WORKER) + len(REPLY)),
-    ]
-    if PREFIX_SIZE_MIN <= len(frames) <= PREFIX_SIZE_MAX
+    FramePrefix(ASK_OPENING, len(CLIENT) + len(REQ)),
+    FramePrefix(ANSWER_OPENING, len(WORKER) + len(REPLY)),
 ]
 
 # The most frequent outgoing messages, in the form of the original's peers.

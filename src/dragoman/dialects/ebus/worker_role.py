@@ -3,7 +3,7 @@
     READY ──► joined ──► REQ … REPLY or REJECT … ──► DISCONNECT: it leaves, and may still answer the requests it has
     anything else before READY, READY twice ──► DISCONNECT, and its requests go back to the queue
 
-An ebus worker has no slots: a limit on its pending requests takes their place (a setting, or less by the fifth frame of READY).
+An ebus worker has no slots: a limit on its pending requests replaces them (a setting, or less by the fifth frame of READY).
 """
 
 from __future__ import annotations
@@ -45,26 +45,26 @@ class WorkerRole(ClientRole):
             if self.is_worker:
                 self.on_answer(word, frames, at)
             else:
-                self.send_off(b"not ready: say READY first")
+                self.disconnect_at_fault(b"not ready: say READY first")
         elif word == words.READY:
             self.on_ready(frames, at)
         elif not self.is_worker:
             # Its READY went to the previous broker, or it was taken for lost: DISCONNECT makes it reconnect.
-            self.send_off(b"not ready: say READY first")
+            self.disconnect_at_fault(b"not ready: say READY first")
         elif word == words.PING:
-            self.tell_worker_now([words.HEARTBEAT])
+            self.send_worker_now([words.HEARTBEAT])
         elif word == words.HEARTBEAT:
             pass
         elif word == words.DISCONNECT:
             self.exchange.leave(self)
         else:
             self.exchange.note(self, "EBUS_UNKNOWN_MESSAGE")
-            self.send_off(b"unknown message type")
+            self.disconnect_at_fault(b"unknown message type")
 
     def on_answer(self, word: bytes, frames: list[bytes], at: int) -> None:
         if len(frames) <= at:
             self.exchange.note(self, "EBUS_SHORT_MESSAGE")
-            self.send_off(b"an answer needs a rid")
+            self.disconnect_at_fault(b"an answer needs a rid")
             return
         rid = frames[at]
         value = frames[at + 1] if len(frames) > at + 1 else words.NULL
@@ -87,12 +87,12 @@ class WorkerRole(ClientRole):
     def on_ready(self, frames: list[bytes], at: int) -> None:
         """`null, service`, or the service alone. Our extension: after these two, the most requests it wants, and more services."""
         if self.is_worker and not self.work.is_leaving:
-            self.send_off(b"READY was said already")
+            self.disconnect_at_fault(b"READY was said already")
             return
         count = len(frames)
         service = frames[at + 1] if count > at + 1 else frames[at] if count > at and frames[at] != words.NULL else b""
         if not service:
-            self.send_off(b"READY needs a service")
+            self.disconnect_at_fault(b"READY needs a service")
             return
         queues = [(WEIGHT, service)]
         for name in frames[at + 3 :]:
@@ -100,7 +100,7 @@ class WorkerRole(ClientRole):
                 queues.append((WEIGHT, name))
         refusal = self.exchange.join(self, queues)
         if refusal != TAKEN:
-            self.send_off(REFUSAL_TEXTS[refusal].encode())
+            self.disconnect_at_fault(REFUSAL_TEXTS[refusal].encode())
             return
         self.services = [name for _, name in queues]
         slots = self.ebus.settings.worker_requests_max
@@ -132,13 +132,13 @@ class WorkerRole(ClientRole):
             write_frame(self.held_out, stales, False)
             self.touch()
         else:
-            self.tell_worker([words.REQ, self.ebus.rid_of(message.number), message.body, stales])
+            self.send_worker([words.REQ, self.ebus.rid_of(message.number), message.body, stales])
 
     def withdraw(self, message: Message, reason: int) -> None:
         """Tell the worker to stop. Its slot is free immediately: the limit is on what it still has to do."""
         self.slots_owed += 1
         rid = self.ebus.rid_of(message.number)
-        self.tell_worker([words.CANCEL, rid])
+        self.send_worker([words.CANCEL, rid])
 
     # -- time -----------------------------------------------------------------------------------------------------------
 
@@ -153,14 +153,14 @@ class WorkerRole(ClientRole):
             self.pings = 0
         elif seconds_silent > settings.pings_max:
             self.exchange.lose(self, HEARTBEAT_LOST)
-            self.turn_away(words.CLIENT, b"no heartbeat")
+            self.disconnect_worker(b"no heartbeat")
             return
         elif seconds_silent > self.pings:
             self.pings = seconds_silent
-            self.tell_worker_now([words.PING])
+            self.send_worker_now([words.PING])
         if settings.heartbeat_ns > 0 and now_ns >= self.next_beat_ns:
             self.next_beat_ns = now_ns + settings.heartbeat_ns
-            self.tell_worker_now([words.HEARTBEAT])
+            self.send_worker_now([words.HEARTBEAT])
 
     def give_slots_back(self) -> None:
         if self.slots_owed > 0:
@@ -174,13 +174,17 @@ class WorkerRole(ClientRole):
         if room > 0 and self.is_worker and not self.work.is_leaving:
             self.exchange.ready(self, slots if slots < room else room)
 
-    def send_off(self, why: bytes) -> None:
+    def disconnect_at_fault(self, why: bytes) -> None:
         """Disconnect a worker that violated the protocol; its requests go to other workers."""
         self.exchange.lose(self, PROTOCOL_FAULT)
-        self.turn_away(words.CLIENT, why)
+        self.disconnect_worker(why)
 
-    def tell_worker(self, frames: list[bytes]) -> None:
+    def disconnect_worker(self, why: bytes) -> None:
+        self.send_worker([words.DISCONNECT, why])
+        self.finish()
+
+    def send_worker(self, frames: list[bytes]) -> None:
         self.say([b""] * self.worker_envelope + [words.CLIENT, *frames])
 
-    def tell_worker_now(self, frames: list[bytes]) -> None:
+    def send_worker_now(self, frames: list[bytes]) -> None:
         self.say_now([b""] * self.worker_envelope + [words.CLIENT, *frames])

@@ -15,7 +15,7 @@ from dragoman.wire.risp.words import ID, NOREPLY, PRIORITY_LOW, REQUEST
 from dragoman.wire.risp.writer import encode_broadcast_to_consumer, encode_consuming, request_head
 
 if TYPE_CHECKING:
-    from dragoman.dialects.rq.session import RqSession
+    from dragoman.dialects.rq.sessions import RqSession
 
 
 @final
@@ -31,7 +31,7 @@ class RqConsumer(Peer):
         self.remote = session.remote
         self.says_delivered = True
         self.messages_max: int = 0
-        self.taken: int = 0  # ids without an answer, including those of withdrawn messages
+        self.unanswered: int = 0  # ids without an answer, including those of withdrawn messages
         self.is_consuming: bool = False  # CONSUMING was sent: it is served
         self.set_safe(session.rq.settings.librq_safe)
 
@@ -45,9 +45,9 @@ class RqConsumer(Peer):
 
     def has_answered(self) -> None:
         """Free an id, and with it a slot, unless a later CONSUME lowered MAX."""
-        self.taken -= 1
+        self.unanswered -= 1
         if not self.work.is_leaving:
-            if self.taken + self.work.slots < self.messages_max:
+            if self.unanswered + self.work.slots < self.messages_max:
                 self.session.exchange.ready(self, 1)
         elif not self.work.held:
             self.session.release(self, WORKER_LEFT)
@@ -56,8 +56,8 @@ class RqConsumer(Peer):
 
     def deliver(self, message: Message) -> None:
         session = self.session
-        request_id: i64 = session.hands.take(message)
-        self.taken += 1
+        request_id: i64 = session.request_ids.take(message)
+        self.unanswered += 1
         out = session.held_out
         out.write(self.head)
         body = message.body
@@ -76,8 +76,8 @@ class RqConsumer(Peer):
         session.touch()
 
     def withdraw(self, message: Message, reason: int) -> None:
-        """rq has no command for it: the id stays taken until the node answers it."""
-        self.session.hands.take_away(message, self, is_noreply(message))
+        """rq has no command for it: the id stays in use until the node answers it."""
+        self.session.request_ids.mark_stale(message, self, is_noreply(message))
 
     def accepts(self, message: Message) -> bool:
         if not (message.fit | message.unfit) & TAKES_NO_EMPTY_BODY:
@@ -115,5 +115,5 @@ class RqConsumer(Peer):
 
 
 def is_noreply(message: Message) -> bool:
-    """Whether the consumer's DELIVERED settles it: only if an rq source requested that, or one behind a link, which marks it in the headers."""
+    """Whether the consumer's DELIVERED settles it: only if an rq source requested that, or one beyond a link, which marks it in the headers."""
     return message.dialect == RQ and (not message.flags & REPLY_WANTED or len(message.headers) > 0)

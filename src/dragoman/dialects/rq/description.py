@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.dialects import features
-from dragoman.dialects.description import (
-    RISP,
-    ROLES,
-    DialectDescription,
-    Fact,
-    Frame,
-    ListenerDescription,
-    body_frame,
-)
+from dragoman.dialects import description, features
+from dragoman.dialects.description import RISP, ROLES, DialectDescription, Fact, Frame
 from dragoman.model.words import RQ
 
 LINK: Final = "rq.link"
@@ -21,13 +13,19 @@ LINK_NO: Final = 16
 
 
 def source_request(fact: Fact, queue: str, message_id: str) -> list[Frame]:
-    return [("ID", message_id), ("QUEUE", queue), ("PAYLOAD", body_frame(fact)[1]), *flags(fact), ("acts", "REQUEST")]
+    return [
+        ("ID", message_id),
+        ("QUEUE", queue),
+        ("PAYLOAD", description.body_frame(fact)[1]),
+        *flags(fact),
+        ("acts", "REQUEST"),
+    ]
 
 
 def consumer_request(fact: Fact, queue: str, message_id: str) -> list[Frame]:
     return [
         ("QUEUEID", f"(the consumer's number of {queue})"),
-        ("PAYLOAD", body_frame(fact)[1]),
+        ("PAYLOAD", description.body_frame(fact)[1]),
         *flags(fact),
         ("ID", "(the consumer's own)"),
         ("acts", "REQUEST"),
@@ -43,8 +41,10 @@ DESCRIPTION: Final = DialectDescription(
     RQ,
     "dragoman.dialects.rq",
     listeners=[
-        ListenerDescription("rq", 15, 13700, "RQ nodes: sources and consumers alike, over RISP", ROLES, wire=RISP),
-        ListenerDescription(LINK, LINK_NO, 0, "our own connections to other controllers", wire=RISP),
+        description.ListenerDescription(
+            "rq", 15, 13700, "RQ nodes: sources and consumers alike, over RISP", ROLES, wire=RISP
+        ),
+        description.ListenerDescription(LINK, LINK_NO, 0, "our own connections to other controllers", wire=RISP),
     ],
     client_words=[
         (features.REPLY, "REPLY"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from dragoman.dialects.contract import Dialect
 from dragoman.dialects.rq.description import LINK_NO
@@ -15,7 +15,9 @@ from dragoman.wire.risp.writer import FULL
 
 if TYPE_CHECKING:
     from dragoman.dialects.rq.link import RqLink
-    from dragoman.dialects.rq.session import RqSession
+    from dragoman.dialects.rq.sessions import RqSession
+
+STOPPING_TEXT: Final = "this broker stops"
 
 
 @final
@@ -51,12 +53,12 @@ class RqDialect(Dialect):
         return queue_id
 
     def draining(self) -> None:
-        """Send CLOSING: no new requests from now on; held ones may still be answered."""
+        """Send CLOSING: no new requests from now on; pending ones may still be answered."""
         self.is_draining = True
         for node in self.nodes.values():
             node.say_closing()
         for link in list(self.links.values()):
-            link.drain()
+            link.wind_down(STOPPING_TEXT)  # its connection ends once workers have finished its requests
 
     def words_when_full(self) -> bytes:
         return b"" if self.settings.librq_safe else FULL

@@ -11,25 +11,17 @@ from dragoman.errors import TooManyConsumers
 from dragoman.limits import RQ_QUEUES_MAX
 from dragoman.model.message import Message, fact_id
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import (
-    EXPIRES_HELD,
-    FAILURE_FINAL,
-    HANDOVER_WANTED,
-    KEPT_WANTED,
-    REPLY_WANTED,
-    RQ,
-    TAKEN,
-)
-from dragoman.wire.risp.handler import RispHandler
-from dragoman.wire.risp.words import CONSUMING, PRIORITY_LOW, PRIORITY_NONE, PRIORITY_NORMAL, SERVER_FULL, U16, UNSAID
+from dragoman.model.words import EXPIRES_HELD, FAILURE_FINAL, HANDOVER_WANTED, KEPT_WANTED, REPLY_WANTED, RQ, TAKEN
+from dragoman.wire.risp.reader import RispHandler
+from dragoman.wire.risp.words import ABSENT, PRIORITY_LOW, PRIORITY_NONE, PRIORITY_NORMAL, U16
 from dragoman.wire.risp.writer import PONG_BYTES, encode_consuming, encode_undelivered
 
 if TYPE_CHECKING:
-    from dragoman.dialects.rq.session import RqSession
+    from dragoman.dialects.rq.sessions import RqSession
 
 # RETRIES are for consumers that died or returned a message; any answer is final.
-ASKED: Final = REPLY_WANTED | HANDOVER_WANTED | FAILURE_FINAL
-TOLD: Final = KEPT_WANTED | FAILURE_FINAL
+WITH_REPLY: Final = REPLY_WANTED | HANDOVER_WANTED | FAILURE_FINAL
+WITHOUT_REPLY: Final = KEPT_WANTED | FAILURE_FINAL
 
 
 @final
@@ -40,7 +32,7 @@ class RqInbound(RispHandler):
         self.session = session
         self.exchange = session.exchange
         self.settings = session.rq.settings
-        self.hands = session.hands
+        self.request_ids = session.request_ids
         self.rq = session.rq
         self.queues: dict[int, bytes] = {}  # by the ids assigned to this node
         self.queue_ids: dict[bytes, int] = {}
@@ -59,14 +51,7 @@ class RqInbound(RispHandler):
     # -- a source -------------------------------------------------------------------------------------------------------
 
     def on_request(
-        self,
-        request_id: bytes,
-        queue: bytes,
-        queue_id: i64,
-        body: bytes,
-        is_noreply: bool,
-        retries: i64,
-        timeout_s: i64,
+        self, request_id: bytes, queue: bytes, queue_id: i64, body: bytes, no_reply: bool, retries: i64, timeout_s: i64
     ) -> None:
         session = self.session
         if len(queue) == 0:
@@ -76,18 +61,18 @@ class RqInbound(RispHandler):
                 session.say_now(encode_undelivered(request_id))
                 return
         m = Message(RQ, queue, request_id, body)
-        m.flags = TOLD if is_noreply else ASKED
-        m.retries_left = self.settings.retries if retries == UNSAID else int(retries)
+        m.flags = WITHOUT_REPLY if no_reply else WITH_REPLY
+        m.retries_left = self.settings.retries if retries == ABSENT else int(retries)
         if timeout_s > 0:
             m.expires_ns = self.exchange.now_ns + int(timeout_s) * SECOND_NS
-            if not is_noreply:
+            if not no_reply:
                 m.flags |= EXPIRES_HELD
         m.client = session
         m.address = session.address
         if self.exchange.submit(m) != TAKEN:
             session.say_now(encode_undelivered(request_id))
-        elif not is_noreply:
-            session.asked += 1
+        elif not no_reply:
+            session.pending += 1
 
     def on_broadcast(self, queue: bytes, queue_id: i64, body: bytes) -> None:
         queue = self.queue_of(queue, queue_id)
@@ -110,7 +95,7 @@ class RqInbound(RispHandler):
         consumer = session.consumers.get(queue)
         if consumer is None:
             consumer = RqConsumer(session, queue, self.id_of(queue))
-        rank = PRIORITY_NORMAL if priority == UNSAID else int(priority)
+        rank = PRIORITY_NORMAL if priority == ABSENT else int(priority)
         if self.exchange.consume(consumer, queue, rank, is_exclusive) != TAKEN:
             self.exchange.note(session, "RQ_CONSUME_REFUSED")
             return
@@ -125,7 +110,7 @@ class RqInbound(RispHandler):
         consumer.is_consuming = consumer.work.is_dismissed or not consumer.work.serves[0].is_waiting
         if consumer.is_consuming:
             session.say_now(encode_consuming(consumer.queue_id, queue))
-        room = consumer.messages_max - consumer.taken
+        room = consumer.messages_max - consumer.unanswered
         if room > 0:
             self.exchange.ready(consumer, room)
 
@@ -152,13 +137,13 @@ class RqInbound(RispHandler):
         if consumer is None or not consumer.is_worker or consumer.work.is_leaving:
             self.exchange.note(session, "RQ_NOT_CONSUMED")
             return
-        session.let_go(consumer)
+        session.retire(consumer)
 
     def on_delivered(self, request_id: i64) -> None:
-        hands = self.hands
-        m = hands.get(request_id)
+        request_ids = self.request_ids
+        m = request_ids.get(request_id)
         if m is None:
-            stale = hands.get_stale(request_id)
+            stale = request_ids.get_stale(request_id)
             if stale is None:
                 self.on_unknown_id()
             elif stale.is_noreply:
@@ -167,79 +152,68 @@ class RqInbound(RispHandler):
         consumer = m.worker
         assert isinstance(consumer, RqConsumer)
         if is_noreply(m):
-            hands.free(request_id)
+            request_ids.free(request_id)
             self.exchange.reply(consumer, m, b"", False)
             consumer.has_answered()
         else:
             self.exchange.delivered(consumer, m)
 
     def on_reply(self, request_id: i64, body: bytes) -> None:
-        hands = self.hands
-        m = hands.get(request_id)
+        request_ids = self.request_ids
+        m = request_ids.get(request_id)
         if m is None:
             self.answer_late(request_id, body)
             return
         consumer = m.worker
         assert isinstance(consumer, RqConsumer)
-        hands.free(request_id)
+        request_ids.free(request_id)
         self.exchange.reply(consumer, m, body, False)
         consumer.has_answered()
 
     def on_undelivered(self, request_id: i64) -> None:
         """The node returns a message."""
-        hands = self.hands
-        m = hands.get(request_id)
+        request_ids = self.request_ids
+        m = request_ids.get(request_id)
         if m is None:
-            stale = hands.get_stale(request_id)
+            stale = request_ids.get_stale(request_id)
             if stale is None:
                 self.on_unknown_id()
                 return
-            hands.free_stale(request_id)
+            request_ids.free_stale(request_id)
             stale.consumer.has_answered()
             return
         consumer = m.worker
         assert isinstance(consumer, RqConsumer)
-        hands.free(request_id)
+        request_ids.free(request_id)
         self.exchange.give_back(consumer, m)
         consumer.has_answered()
 
     def answer_late(self, request_id: i64, body: bytes) -> None:
         """Handle an answer to a withdrawn message: it counts if that message is still open, and never for another message."""
-        stale = self.hands.get_stale(request_id)
+        stale = self.request_ids.get_stale(request_id)
         if stale is None:
             self.on_unknown_id()
             return
-        self.hands.free_stale(request_id)
+        self.request_ids.free_stale(request_id)
         m = self.exchange.by_number(stale.number)
         if m is not None:
             if m.worker is stale.consumer:  # the same consumer has it again, with another id
-                self.hands.take_away(m, stale.consumer, is_noreply(m))
+                self.request_ids.mark_stale(m, stale.consumer, is_noreply(m))
             self.exchange.reply(stale.consumer, m, body, False)
         else:
             self.exchange.late(stale.consumer, fact_id(stale.number))
         stale.consumer.has_answered()
 
     def on_unknown_id(self) -> None:
-        session = self.session
-        self.exchange.note(session, "RQ_UNKNOWN_ID")
+        self.exchange.note(self.session, "RQ_UNKNOWN_ID")
 
     # -- either ---------------------------------------------------------------------------------------------------------
 
     def on_ping(self) -> None:
         self.session.say_now(PONG_BYTES)
 
-    def on_pong(self) -> None:
-        """Nothing to do: any byte received counts as a heartbeat."""
-
     def on_closing(self) -> None:
         self.session.begin_closing()
 
-    def on_consuming(self, queue: bytes, queue_id: i64) -> None:
-        self.on_stray(CONSUMING)
-
-    def on_server_full(self) -> None:
-        self.on_stray(SERVER_FULL)
-
     def on_stray(self, command: i64) -> None:
-        session = self.session
-        self.exchange.note(session, "RQ_UNKNOWN_COMMAND")
+        self.exchange.note(self.session, "RQ_UNKNOWN_COMMAND")

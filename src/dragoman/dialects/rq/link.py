@@ -5,11 +5,11 @@ workers come first. Here the link is a source: DELIVERED, REPLY and UNDELIVERED 
 
 Two controllers may be linked to each other. To prevent loops, a queue is consumed there only while a worker of more than LOW priority
 serves it here, and a broadcast that came over a link is not sent to consumers of LOW priority. A request may go back and forth while the
-workers of both are busy, but each controller holds it until the other has settled it, and accepts no second one: MAX is 1. For the same
+workers of both are busy, but each controller has it until the other has settled it, and accepts no second one: MAX is 1. For the same
 reason a request without a reply is settled there when it is done here, not when it is stored.
 
 The original controller aborts, with all its connections, on CANCEL_QUEUE, and on CLOSING while it has any message, and an UNDELIVERED of
-ours would leave the slot taken there for ever. A link sends none of the three; it is *wound down* instead: open requests may still be
+ours would leave the slot in use there for ever. A link sends none of the three; it is *wound down* instead: open requests may still be
 answered for a while; then the connection ends, which every controller handles, and the runtime makes another.
 """
 
@@ -21,22 +21,13 @@ from mypy_extensions import i64
 
 from dragoman.dialects.rq.consumer import is_noreply
 from dragoman.dialects.rq.dialect import RqDialect
-from dragoman.dialects.rq.node import NodeHandler
 from dragoman.dialects.rq.source import RqSource
 from dragoman.dialects.session import Outboxes
-from dragoman.errors import PeerError
 from dragoman.limits import RQ_LINK_LINGER_NS
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import (
-    BROKER_STOPPED,
-    CONNECTION_ENDED,
-    HANDOVER_WANTED,
-    REPLY_WANTED,
-    RQ,
-    TAKEN,
-)
-from dragoman.wire.risp.reader import RispReader
+from dragoman.model.words import BROKER_STOPPED, CONNECTION_ENDED, HANDOVER_WANTED, REPLY_WANTED, RQ, TAKEN
+from dragoman.wire.risp.reader import RispHandler, RispReader
 from dragoman.wire.risp.words import DELIVERED, NOREPLY, PRIORITY_LOW
 from dragoman.wire.risp.writer import PING_BYTES, PONG_BYTES, encode_consume
 
@@ -46,15 +37,13 @@ NOREPLY_MARK: Final = bytes([NOREPLY])
 
 UNDELIVERED_TEXT: Final = "a request of the other controller could not be delivered here"
 UNSERVED_TEXT: Final = "a queue consumed there has no worker here any more"
-STOPPING_TEXT: Final = "this broker stops"
 
 
 @final
-class LinkHandler(NodeHandler):
+class LinkHandler(RispHandler):
     """Receives the requests and broadcasts of the other controller."""
 
     def __init__(self, link: RqLink) -> None:
-        super().__init__()
         self.link = link
         self.queues: dict[int, bytes] = {}  # by the other controller's ids
 
@@ -62,22 +51,21 @@ class LinkHandler(NodeHandler):
         self.queues[int(queue_id)] = queue
 
     def on_request(
-        self,
-        request_id: bytes,
-        queue: bytes,
-        queue_id: i64,
-        body: bytes,
-        is_noreply: bool,
-        retries: i64,
-        timeout_s: i64,
+        self, request_id: bytes, queue: bytes, queue_id: i64, body: bytes, no_reply: bool, retries: i64, timeout_s: i64
     ) -> None:
-        self.link.take(request_id, queue or self.queues.get(int(queue_id), b""), body, is_noreply)
+        self.link.take(request_id, queue or self.queues.get(int(queue_id), b""), body, no_reply)
 
     def on_broadcast(self, queue: bytes, queue_id: i64, body: bytes) -> None:
         self.link.relay(queue or self.queues.get(int(queue_id), b""), body)
 
     def on_ping(self) -> None:
         self.link.say_now(PONG_BYTES)
+
+    def on_closing(self) -> None:
+        self.link.is_closing = True
+
+    def on_server_full(self) -> None:
+        self.link.finish()
 
 
 @final
@@ -86,10 +74,8 @@ class RqLink(RqSource):
 
     def __init__(self, listener: str, listener_no: int, outboxes: Outboxes, dialect: RqDialect) -> None:
         super().__init__(listener, listener_no, outboxes, dialect)
-        self.ear = LinkHandler(self)
-        self.reader = RispReader(self.ear, outboxes.message_size_max)
+        self.reader = RispReader(LinkHandler(self), outboxes.message_size_max)
         self.consumed: dict[bytes, bool] = {}
-        self.is_pinged: bool = False
         self.next_look_ns: int = 0
         self.is_winding_down: bool = False  # it ends once no request that came over it is open here
         self.wound_down_ns: int = 0
@@ -109,33 +95,9 @@ class RqLink(RqSource):
         self.exit()
 
     def receive(self, data: bytes) -> None:
-        self.last_sign_ns = self.exchange.now_ns
-        self.is_pinged = False
-        tap = self.tap
-        if tap is not None:
-            tap(False, [data])
-        self.received_size += len(data)
-        self.outboxes.traffic_size += len(data)
-        try:
-            self.reader.feed(data)
-        finally:
-            self.note_operation(self.reader)
-        self.is_closing = self.ear.is_closing
-        if self.ear.is_full:
-            self.finish()
-        elif self.is_closing:
+        super().receive(data)
+        if self.is_closing:
             self.finish_if_done()
-
-    def abandon(self, fault: PeerError) -> None:
-        self.reader = RispReader(self.ear, 0)
-        self.note_unfinished(0, True, False)
-
-    def missing_size(self) -> int:
-        return self.reader.missing_size()
-
-    def forget_spent(self) -> None:
-        self.reader.forget_spent()
-        self.note_operation(self.reader)
 
     def take(self, request_id: bytes, queue: bytes, body: bytes, wants_no_reply: bool) -> None:
         m = Message(RQ, queue, request_id, body)
@@ -148,7 +110,7 @@ class RqLink(RqSource):
         # Due now: such a message stays in memory, also across restarts, where `RqDialect.listening` finds it.
         m.due_ns = self.exchange.now_ns
         if queue and self.exchange.submit(m) == TAKEN:
-            self.asked += 1
+            self.pending += 1
         else:
             self.wind_down(UNDELIVERED_TEXT)
 
@@ -166,7 +128,7 @@ class RqLink(RqSource):
         if not is_noreply(message):
             super().answered(message, value)
         else:
-            self.asked -= 1
+            self.pending -= 1
             self.say_of(message, DELIVERED)
         if self.is_closing or self.is_winding_down:
             self.finish_if_done()
@@ -185,7 +147,7 @@ class RqLink(RqSource):
         self.finish_if_done()
 
     def finish_if_done(self) -> None:
-        if self.asked <= 0:
+        if self.pending <= 0:
             self.finish()
 
     # -- time -----------------------------------------------------------------------------------------------------------
@@ -197,9 +159,7 @@ class RqLink(RqSource):
             self.look()
         if self.is_winding_down and self.exchange.now_ns - self.wound_down_ns >= RQ_LINK_LINGER_NS:
             self.finish()
-        if self.is_unread:
-            self.last_sign_ns = self.exchange.now_ns
-        silence_ns = self.exchange.now_ns - self.last_sign_ns
+        silence_ns = self.silence_ns()
         if silence_ns < settings.ping_ns:
             return
         if not self.is_pinged:
@@ -225,13 +185,9 @@ class RqLink(RqSource):
         for queue in wanted:
             if queue not in self.consumed:
                 self.consumed[queue] = True
-                self.say_now(encode_consume(queue, MESSAGES_MAX, PRIORITY_LOW, False))
+                self.say_now(encode_consume(queue, MESSAGES_MAX, PRIORITY_LOW))
 
     # -- closing --------------------------------------------------------------------------------------------------------
-
-    def drain(self) -> None:
-        """Let workers finish the link's requests; then the connection ends."""
-        self.wind_down(STOPPING_TEXT)
 
     def say_goodbye(self) -> None:
         """The broker stops: requests that cannot finish here go back to the other controller when the connection ends."""

@@ -7,6 +7,7 @@ from mypy_extensions import i32
 
 from dragoman.dialects.rq.dialect import RqDialect
 from dragoman.dialects.session import Outboxes, Session, address_of
+from dragoman.errors import PeerError
 from dragoman.limits import INLINE_BODY_SIZE_MAX
 from dragoman.model.message import Message
 from dragoman.model.words import REPLY_WANTED, RQ
@@ -18,12 +19,45 @@ from dragoman.wire.risp.writer import CLEAR_ID
 class RqSource(Session):
     """One connection that requests come from and their answers go to."""
 
+    reader: RispReader  # each subclass creates it, with its own handler
+
     def __init__(self, listener: str, listener_no: int, outboxes: Outboxes, dialect: RqDialect) -> None:
         super().__init__(RQ, listener, outboxes)
         self.listener_no = listener_no
         self.rq = dialect
-        self.asked: int = 0  # its requests that are not answered yet
+        self.pending: int = 0  # its requests that are not answered yet
         self.is_closing: bool = False  # it sent CLOSING: the connection ends once no answer is pending
+        self.is_pinged: bool = False  # a PING was sent, and nothing was received since
+
+    def receive(self, data: bytes) -> None:
+        self.last_sign_ns = self.exchange.now_ns
+        self.is_pinged = False
+        tap = self.tap
+        if tap is not None:
+            tap(False, [data])
+        self.received_size += len(data)
+        self.outboxes.traffic_size += len(data)
+        try:
+            self.reader.feed(data)
+        finally:
+            self.note_operation()
+
+    def abandon(self, fault: PeerError) -> None:
+        self.reader = RispReader(self.reader.handler, 0)
+        self.note_unfinished(0, True, False)
+
+    def missing_size(self) -> int:
+        return self.reader.missing_size()
+
+    def forget_spent(self) -> None:
+        self.reader.forget_spent()
+        self.note_operation()
+
+    def silence_ns(self) -> int:
+        """How long nothing was received; while the runtime does not read, that does not count."""
+        if self.is_unread:
+            self.last_sign_ns = self.exchange.now_ns
+        return self.exchange.now_ns - self.last_sign_ns
 
     def enter(self) -> None:
         """Register the new connection."""
@@ -32,8 +66,9 @@ class RqSource(Session):
         self.rq.sessions[self.connection_no] = self
         self.exchange.hello(self)
 
-    def note_operation(self, reader: RispReader) -> None:
+    def note_operation(self) -> None:
         """Account for the bytes that the reader stores after a read: an incomplete operation, or the payload of the last one."""
+        reader = self.reader
         size = reader.unfinished_size()
         if size != self.unfinished_size or self.is_unfinished:
             is_cut_short = reader.is_cut_short()
@@ -60,7 +95,7 @@ class RqSource(Session):
     def answered(self, message: Message, value: bytes) -> None:
         if not message.flags & REPLY_WANTED:
             return
-        self.asked -= 1
+        self.pending -= 1
         size = len(value)
         if size == 0 and self.rq.settings.librq_safe:
             self.exchange.note(self, "RQ_EMPTY_BODY_REFUSED")
@@ -83,7 +118,7 @@ class RqSource(Session):
     def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
         """Send UNDELIVERED, rq's only message for a failure; a request without a reply already had its only answer."""
         if message.flags & REPLY_WANTED:
-            self.asked -= 1
+            self.pending -= 1
             self.say_undelivered(message)
             if self.is_closing:
                 self.finish_if_done()

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.dialects import features
-from dragoman.dialects.description import (
-    BROADCASTS,
-    CLIENT,
-    UNKNOWN_ID,
-    WORKER,
-    DialectDescription,
-    Fact,
-    Frame,
-    ListenerDescription,
-    body_frame,
-)
+from dragoman.dialects import description, features
+from dragoman.dialects.description import BROADCASTS, CLIENT, UNKNOWN_ID, WORKER, DialectDescription, Fact, Frame
 from dragoman.model.words import SCALE0
 
 
 def task(fact: Fact, queue: str, message_id: str) -> list[Frame]:
-    return [("command", "TASK"), ("header", f'{{"id": "{message_id}", "service": "{queue}"}}'), body_frame(fact)]
+    return [
+        ("command", "TASK"),
+        ("header", f'{{"id": "{message_id}", "service": "{queue}"}}'),
+        description.body_frame(fact),
+    ]
 
 
 def worker_id(fact: Fact, digits: str) -> str:
@@ -32,9 +26,9 @@ DESCRIPTION: Final = DialectDescription(
     SCALE0,
     "dragoman.dialects.scale0",
     listeners=[
-        ListenerDescription("scale0.client", 6, 8080, "Scale0 clients", (CLIENT,)),
-        ListenerDescription("scale0.worker", 7, 8081, "Scale0 workers", (WORKER,)),
-        ListenerDescription(
+        description.ListenerDescription("scale0.client", 6, 8080, "Scale0 clients", (CLIENT,)),
+        description.ListenerDescription("scale0.worker", 7, 8081, "Scale0 workers", (WORKER,)),
+        description.ListenerDescription(
             "scale0.publish",
             8,
             8082,

@@ -9,20 +9,17 @@ from dragoman.dialects.contract import Dialect
 from dragoman.dialects.scale0.configuration.documents import Documents
 from dragoman.dialects.scale0.phrases import Phrases
 from dragoman.dialects.scale0.settings import Scale0Settings
-from dragoman.dialects.scale0.words import HEARTBEAT, OK, PING
+from dragoman.dialects.scale0.words import PING
 from dragoman.dialects.session import Outboxes
 from dragoman.limits import BANS_MAX
 from dragoman.model.units import SECOND_NS
 
-# The most listeners of the PUB port for which a broadcast takes negligible time.
-LISTENERS_QUICK: Final = 8
 # Peers, and bytes, of a new configuration that are sent in one turn: some ms of the event loop.
 PUSHED_MAX: Final = 100
 PUSHED_SIZE_MAX: Final = 64 * 1024
 
 if TYPE_CHECKING:
-    from dragoman.dialects.scale0.session import Scale0Session
-    from dragoman.dialects.scale0.subscriber import Scale0Subscriber
+    from dragoman.dialects.scale0.sessions import Scale0Session, Scale0Subscriber
 
 
 @final
@@ -34,7 +31,7 @@ class Scale0Dialect(Dialect):
         self.settings = settings
         self.documents = Documents(settings.tree, settings.heartbeat_ns / SECOND_NS)
         self.phrases = Phrases(self.documents.version.encode(), self.exchange.ids)
-        self.speakers: dict[int, Scale0Session] = {}  # sessions of the ROUTER ports, by connection number
+        self.routed: dict[int, Scale0Session] = {}  # sessions of the ROUTER ports, by connection number
         self.listeners: dict[int, Scale0Subscriber] = {}  # sessions of the PUB port
         self.bans: dict[bytes, int] = {}  # host and identity → end of the ban
         self.is_draining: bool = False
@@ -46,12 +43,12 @@ class Scale0Dialect(Dialect):
         documents = Documents(self.settings.tree, self.settings.heartbeat_ns / SECOND_NS)
         if documents.version == self.documents.version:
             return
-        for fellow in self.documents.fellows:
-            if not fellow.is_live:
-                documents.lose(fellow.address)
+        silent = [other.address for other in self.documents.others if not other.is_live]
         self.documents = documents
+        for address in silent:
+            self.note_check(address, False, -1.0)
         self.phrases = Phrases(documents.version.encode(), self.exchange.ids)
-        self.unpushed = dict(self.speakers)
+        self.unpushed = dict(self.routed)
         self.push_some()
 
     def push_some(self) -> None:
@@ -72,21 +69,21 @@ class Scale0Dialect(Dialect):
 
     def draining(self) -> None:
         self.is_draining = True
-        for session in list(self.speakers.values()):
-            session.push_away()
+        for session in list(self.routed.values()):
+            session.send_away()
 
     def excuse(self, stall_ns: int) -> None:
         super().excuse(stall_ns)
         now_ns = self.exchange.now_ns
-        for session in self.speakers.values():
-            session.last_word_ns = min(session.last_word_ns + stall_ns, now_ns)
+        for session in self.routed.values():
+            session.last_message_ns = min(session.last_message_ns + stall_ns, now_ns)
 
     def went_on(self, still_ns: int) -> None:
         super().went_on(still_ns)
         now_ns = self.exchange.now_ns - 1
-        for session in self.speakers.values():
-            if session.last_word_ns == still_ns:
-                session.last_word_ns = now_ns
+        for session in self.routed.values():
+            if session.last_message_ns == still_ns:
+                session.last_message_ns = now_ns
 
     # -- other brokers --------------------------------------------------------------------------------------------------
 
@@ -101,49 +98,49 @@ class Scale0Dialect(Dialect):
             if serves(documents.services, services):
                 best_load = self.own_load()
                 best = documents.client if is_client else documents.address
-        for fellow in documents.fellows:
-            if not fellow.is_live or not fellow.is_accepting or not serves(fellow.services, services):
+        for other in documents.others:
+            if not other.is_live or not other.is_accepting or not serves(other.services, services):
                 continue
-            if fellow.address == documents.address:
+            if other.address == documents.address:
                 continue
-            if not best or fellow.rank < best_rank or (fellow.rank == best_rank and fellow.load < best_load):
-                best_rank = fellow.rank
-                best_load = fellow.load
-                best = fellow.client if is_client else fellow.address
+            if not best or other.rank < best_rank or (other.rank == best_rank and other.load < best_load):
+                best_rank = other.rank
+                best_load = other.load
+                best = other.client if is_client else other.address
         return best
 
-    def heard_of(self, address: str, is_live: bool, load: float) -> None:
+    def note_check(self, address: str, is_live: bool, load: float) -> None:
         """Store the result of checking another broker; the load is negative if it did not report one."""
-        for fellow in self.documents.fellows:
-            if fellow.address == address:
-                fellow.is_live = is_live
+        for other in self.documents.others:
+            if other.address == address:
+                other.is_live = is_live
                 if load >= 0.0:
-                    fellow.load = load
+                    other.load = load
 
     def own_load(self) -> float:
         """The fraction of all workers' slots that is in use; 1 for a broker without workers, which cannot do any work."""
-        held = 0
-        room = 0
+        in_use = 0
+        slots = 0
         for worker in self.exchange.all_workers():
-            held += len(worker.work.held)
-            room += len(worker.work.held) + worker.work.slots
-        return held / room if room > 0 else 1.0
+            in_use += len(worker.work.held)
+            slots += len(worker.work.held) + worker.work.slots
+        return in_use / slots if slots > 0 else 1.0
 
     # -- bans -----------------------------------------------------------------------------------------------------------
 
-    def ban(self, who: bytes) -> None:
+    def ban(self, peer: bytes) -> None:
         while len(self.bans) >= BANS_MAX:
             del self.bans[next(iter(self.bans))]
-        self.bans.pop(who, None)
-        self.bans[who] = self.exchange.now_ns + self.settings.ban_ns
+        self.bans.pop(peer, None)
+        self.bans[peer] = self.exchange.now_ns + self.settings.ban_ns
 
-    def is_banned(self, who: bytes) -> bool:
-        until_ns = self.bans.get(who)
+    def is_banned(self, peer: bytes) -> bool:
+        until_ns = self.bans.get(peer)
         if until_ns is None:
             return False
         if until_ns > self.exchange.now_ns:
             return True
-        del self.bans[who]
+        del self.bans[peer]
         return False
 
     # -- broadcasts of the newest original ------------------------------------------------------------------------------
@@ -155,22 +152,12 @@ class Scale0Dialect(Dialect):
             self.next_broadcast_ns = now_ns + self.settings.broadcast_ns
             stamp = b"%.2f" % (now_ns / SECOND_NS)
             self.broadcast([PING, stamp])
-            for session in list(self.speakers.values()):
+            for session in list(self.routed.values()):
                 session.ping_legacy(stamp)
-
-    def broadcast_ok(self, worker: bytes) -> None:
-        self.broadcast([worker, OK])
-
-    def broadcast_heartbeat(self, worker: bytes, stamp: bytes) -> None:
-        self.broadcast([worker, HEARTBEAT, stamp])
 
     def broadcast(self, frames: list[bytes]) -> None:
         for listener in self.listeners.values():
-            listener.tell(frames)
-
-    def takes_long(self) -> bool:
-        """Whether there are so many listeners that a second broadcast should wait for the next turn."""
-        return len(self.listeners) > LISTENERS_QUICK
+            listener.send(frames)
 
 
 def serves(served: list[str], wanted: list[bytes]) -> bool:

@@ -66,7 +66,7 @@ def read_header(text: bytes) -> Header:
 
 
 @final
-class Memory:
+class HeaderCache:
     """Caches a peer's last header. The next one is mostly identical, or differs only in its id, and need not be parsed."""
 
     def __init__(self) -> None:
@@ -173,7 +173,7 @@ def plain_end(text: bytes, at: i64, end: i64) -> i64:
 
 
 def number_end(text: bytes, at: i64, end: i64) -> i64:
-    """The offset behind a number without sign and exponent; -1: not such a number."""
+    """The offset after a number without sign and exponent; -1: not such a number."""
     start: i64 = at
     while at < end and ZERO <= text[at] <= NINE:
         at += 1
@@ -192,7 +192,7 @@ def number_end(text: bytes, at: i64, end: i64) -> i64:
 
 
 def list_end(text: bytes, at: i64, end: i64) -> i64:
-    """The offset behind a list of plain texts; -1: not such a list."""
+    """The offset after a list of plain texts; -1: not such a list."""
     at = skip_blanks(text, at, end)
     if at < end and text[at] == 0x5D:
         return at + 1
@@ -351,10 +351,9 @@ def text_of(token: bytes) -> bytes:
     if b"\\" not in token:
         return token[1:-1]
     try:
-        value: object = msgspec.json.decode(token)
+        return msgspec.json.decode(token, type=str).encode("utf-8", "replace")
     except msgspec.DecodeError:
         return b""
-    return value.encode("utf-8", "replace") if isinstance(value, str) else b""
 
 
 def names_of(token: bytes) -> list[bytes]:

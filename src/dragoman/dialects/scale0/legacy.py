@@ -11,23 +11,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from dragoman.dialects.scale0 import complaints
 from dragoman.dialects.scale0.words import HEARTBEAT, OK, PING, PONG, READY
 from dragoman.limits import NAME_SIZE_MAX
 from dragoman.model.units import SECOND_NS
 
 if TYPE_CHECKING:
-    from dragoman.dialects.scale0.session import Scale0Session
+    from dragoman.dialects.scale0.sessions import Scale0Session
 
 FIRST: Final = 1
 SECOND: Final = 2
 NEWEST: Final = 3
 
+# The most listeners of the PUB port for which a broadcast takes negligible time.
+LISTENERS_QUICK: Final = 8
+
 
 def take(session: Scale0Session, command: bytes, text: bytes) -> None:
     tokens = text.split() if len(text) <= NAME_SIZE_MAX else []
     if not tokens:
-        complaints.misunderstood(session, "the header is not one JSON object", b"")
+        session.misunderstood("the header is not one JSON object", b"")
     elif command == PING:
         on_ping(session, tokens)
     elif command == READY:
@@ -36,9 +38,9 @@ def take(session: Scale0Session, command: bytes, text: bytes) -> None:
         on_heartbeat(session, text)
     elif command == PONG:
         if session.is_req:
-            session.tell_now([OK, b""])
+            session.send_now([OK, b""])
     else:
-        complaints.misunderstood(session, "the header is not one JSON object", b"")
+        session.misunderstood("the header is not one JSON object", b"")
 
 
 def on_ping(session: Scale0Session, tokens: list[bytes]) -> None:
@@ -47,25 +49,28 @@ def on_ping(session: Scale0Session, tokens: list[bytes]) -> None:
         session.generation = FIRST
     elif not session.is_req:
         return
-    session.tell_now([PONG, b"%d" % (session.exchange.now_ns // SECOND_NS)])
+    session.send_now([PONG, b"%d" % (session.exchange.now_ns // SECOND_NS)])
 
 
 def on_ready(session: Scale0Session, tokens: list[bytes]) -> None:
     if len(tokens) > 1 and b"://" in tokens[0]:
         session.generation = SECOND
-        session.tell_now([OK, b""])
+        session.send_now([OK, b""])
         return
     session.generation = NEWEST
     if session.is_req:
-        session.tell_now([OK, b""])
+        session.send_now([OK, b""])
     elif session.identity:
-        session.scale0.broadcast_ok(session.identity)
-        session.had_enough = session.scale0.takes_long()
+        broadcast(session, [session.identity, OK])
 
 
 def on_heartbeat(session: Scale0Session, text: bytes) -> None:
     if session.generation == SECOND or session.is_req or not session.identity:
-        session.tell_now([HEARTBEAT, text])
+        session.send_now([HEARTBEAT, text])
     else:
-        session.scale0.broadcast_heartbeat(session.identity, text)
-        session.had_enough = session.scale0.takes_long()
+        broadcast(session, [session.identity, HEARTBEAT, text])
+
+
+def broadcast(session: Scale0Session, frames: list[bytes]) -> None:
+    session.scale0.broadcast(frames)
+    session.had_enough = len(session.scale0.listeners) > LISTENERS_QUICK

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from dragoman.dialects.scale0 import complaints
-from dragoman.dialects.scale0.configuration import documents
+from dragoman.dialects.scale0.configuration import notations
 from dragoman.dialects.scale0.headers import Header, names_of, token_of
 from dragoman.dialects.scale0.words import CHANGEBROKER, CONFIG, MOVED, NOT_ACCEPTING
 from dragoman.limits import SERVED_MAX
 from dragoman.model.words import REFUSAL_CODES, REFUSAL_TEXTS, TAKEN, TOO_MANY_SERVED
 
 if TYPE_CHECKING:
-    from dragoman.dialects.scale0.session import Scale0Session
+    from dragoman.dialects.scale0.sessions import Scale0Session
 
+STOPPING: Final = "this broker is stopping"
 WEIGHT: Final = 10  # Scale0 has no weights: all services of a worker are equal
 
 
 def on_connect(session: Scale0Session, h: Header) -> None:
-    config_type = documents.type_named(h.config_type)
+    config_type = notations.type_named(h.config_type)
     if h.problem or not config_type:
         shown = h.config_type[:40].decode("utf-8", "replace")
-        complaints.misunderstood(session, h.problem or f"config_type is JSON, XML or ZFL, not {shown}", b"")
+        session.misunderstood(h.problem or f"config_type is JSON, XML or ZFL, not {shown}", b"")
         return
     if not take_offer(session, h):
         return
@@ -40,7 +40,7 @@ def take_offer(session: Scale0Session, h: Header) -> bool:
     offered = names_of(h.services)
     if len(offered) > SERVED_MAX:
         complaint = f"services: {REFUSAL_CODES[TOO_MANY_SERVED]}: {REFUSAL_TEXTS[TOO_MANY_SERVED]}"
-        complaints.misunderstood(session, complaint, b"")
+        session.misunderstood(complaint, b"")
         return False
     if h.identity:
         set_name(session, h.identity)
@@ -73,7 +73,7 @@ def settle(session: Scale0Session) -> bool:
     refusal = session.exchange.join(session, [(WEIGHT, name) for name in served])
     if refusal != TAKEN:
         session.is_unsettled = True
-        complaints.misunderstood(session, f"services: {REFUSAL_CODES[refusal]}: {REFUSAL_TEXTS[refusal]}", b"")
+        session.misunderstood(f"services: {REFUSAL_CODES[refusal]}: {REFUSAL_TEXTS[refusal]}", b"")
         return False
     session.serving = served
     return True
@@ -97,13 +97,13 @@ def send_config(session: Scale0Session) -> None:
         load,
     )
     session.config_version = known.version.encode()
-    session.tell_now([CONFIG, header, documents.write(session.config_type, tree)])
+    session.send_now([CONFIG, header, notations.write(session.config_type, tree)])
 
 
 def on_needbroker(session: Scale0Session, h: Header) -> None:
     """Answer NEEDBROKER, whatever state this broker is in."""
     if h.problem:
-        complaints.misunderstood(session, h.problem, b"")
+        session.misunderstood(h.problem, b"")
         return
     if not take_offer(session, h):
         return
@@ -115,12 +115,11 @@ def on_needbroker(session: Scale0Session, h: Header) -> None:
 
 def move(session: Scale0Session) -> None:
     """Send 301 and CHANGEBROKER. A REQ socket gets only one of them: CHANGEBROKER, if there is another broker."""
-    if session.is_req:
-        if not send_elsewhere(session, "this broker is stopping"):
-            session.error(MOVED, "this broker is stopping", b"")
+    if session.is_req and send_elsewhere(session, STOPPING):
         return
-    session.error(MOVED, "this broker is stopping", b"")
-    send_elsewhere(session, "this broker is stopping")
+    session.error(MOVED, STOPPING, b"")
+    if not session.is_req:
+        send_elsewhere(session, STOPPING)
 
 
 def send_elsewhere(session: Scale0Session, reason: str) -> bool:
@@ -129,5 +128,5 @@ def send_elsewhere(session: Scale0Session, reason: str) -> bool:
     address = session.scale0.broker_for(services, not session.is_on_worker_port)
     if address:
         header = b'{"broker":%s,"reason":%s}' % (token_of(address.encode()), token_of(reason.encode()))
-        session.tell_now([CHANGEBROKER, header])
+        session.send_now([CHANGEBROKER, header])
     return address != ""

@@ -35,7 +35,7 @@ class Phrases:
         self.version = version
         self.version_token: bytes = b'"%s"' % version
         self.now_ns: int = -1
-        self.reply_tail: bytes = b""  # from behind the id of a TASKREPLY to the end of the header
+        self.reply_tail: bytes = b""  # after the id of a TASKREPLY to the end of the header
         self.pong_header: bytes = b""
         self.pong: bytes = b""  # the whole message, in the form of ZMTP 2.0 and later
         self.tails: dict[bytes, bytes] = {}  # of a TASK, by service
@@ -128,11 +128,7 @@ def write_head(out: BytesWriter, size: int) -> None:
         out.append(size)
     else:
         out.append(LONG | MORE)
-        write_size(out, size)
-
-
-def write_size(out: BytesWriter, size: int) -> None:
-    out.write(size.to_bytes(8, "big"))
+        out.write(size.to_bytes(8, "big"))
 
 
 def readable_id(m: Message) -> bytes:
@@ -153,3 +149,10 @@ def trace_part(m: Message) -> bytes:
     """The part between the id of a TASK, whose quote is still open, and its tail."""
     traceparent = traceparent_of(m)
     return b'","traceparent":"%s' % traceparent if traceparent else b""
+
+
+def error_header(code: int, reason: bytes, token: bytes) -> bytes:
+    """Build the header of an ERROR; `token` is the id of the message it refers to, if any."""
+    if token:
+        return b'{"code":%d,"reason":%s,"id":%s}' % (code, token_of(reason), token)
+    return b'{"code":%d,"reason":%s}' % (code, token_of(reason))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from dragoman.model.words import REFUSAL_CODES
 from dragoman.wire.zmtp.frames import encode_message
 
 CONNECT: Final = b"CONNECT"
@@ -27,11 +28,11 @@ HOSTILE: Final = 444
 NOT_UNDERSTOOD: Final = 501
 NOT_ACCEPTING: Final = 503
 
+# The prefix of an ERROR's reason when the message was not accepted.
+NOT_TAKEN: Final = "NOT_ACCEPTING"
+SKEWED: Final = "CLOCK_SKEW"
+REFUSED_WORDS: Final = [code.encode() for code in [NOT_TAKEN, SKEWED, *REFUSAL_CODES[1:]]]
 
-def opening(command: bytes) -> bytes:
-    """Encode a first frame in the form of ZMTP 2.0 and later, with MORE."""
-    return encode_message([command, b""])[:-2]
-
-
-TASK_OPENING: Final = opening(TASK)
-TASKREPLY_OPENING: Final = opening(TASKREPLY)
+# The first frames of these messages, with MORE, in the form of ZMTP 2.0 and later.
+TASK_OPENING: Final = encode_message([TASK, b""])[:-2]
+TASKREPLY_OPENING: Final = encode_message([TASKREPLY, b""])[:-2]

@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 
 from dragoman.dialects.description import ZMTP
 from dragoman.dialects.registry import LISTENERS_BY_NAME
-from dragoman.dialects.scale0.configuration import documents
+from dragoman.dialects.scale0.configuration import documents, notations
 from dragoman.dialects.scale0.configuration.tree import Node
 from dragoman.errors import BadDocument
 from dragoman.runtime.config.targets import Target
@@ -369,7 +369,7 @@ def document() -> Kind:
         path = Path(value).expanduser()
         config_type = {".json": b"JSON", ".xml": b"XML", ".zpl": b"ZFL", ".zfl": b"ZFL", ".cfg": b"ZFL"}[path.suffix]
         try:
-            tree = documents.parse(config_type, path.read_bytes())
+            tree = notations.parse(config_type, path.read_bytes())
             documents.Documents(tree, 1.0)
         except OSError as error:
             raise BadDocument(0, f"the file cannot be read: {error.strerror}", str(path)) from error

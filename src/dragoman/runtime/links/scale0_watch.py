@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from dragoman.dialects.scale0.endpoints import Scale0ClientEndpoint
-from dragoman.dialects.scale0.negotiated_session import AGREED
+from dragoman.dialects.endpoint import EndpointSetup, MessageIds
+from dragoman.dialects.scale0.endpoints import AGREED, Scale0ClientEndpoint
 from dragoman.errors import PeerError
 from dragoman.limits import TREE_SIZE_MAX
 
@@ -90,18 +90,18 @@ class Scale0Fleet:
         scale0 = self.broker.dialects.scale0
         while True:
             look_s = self.broker.config.dialects["scale0"].look_s
-            fellows = [fellow.address for fellow in scale0.documents.fellows] if look_s else []
-            found = await asyncio.gather(*(look(address) for address in fellows))
-            for address, load in zip(fellows, found, strict=True):
+            others = [other.address for other in scale0.documents.others] if look_s else []
+            found = await asyncio.gather(*(look(address) for address in others))
+            for address, load in zip(others, found, strict=True):
                 self._tell(address, load)
-            await asyncio.sleep(look_s if fellows else REST_S)
+            await asyncio.sleep(look_s if others else REST_S)
 
     def _tell(self, address: str, load: float | None) -> None:
         scale0 = self.broker.dialects.scale0
-        was_live = any(fellow.is_live for fellow in scale0.documents.fellows if fellow.address == address)
+        was_live = any(other.is_live for other in scale0.documents.others if other.address == address)
         if was_live != (load is not None):
             log.info("another scale0 broker", broker=address, is_live=not was_live)
-        scale0.heard_of(address, load is not None, -1.0 if load is None else load)
+        scale0.note_check(address, load is not None, -1.0 if load is None else load)
 
 
 async def look(address: str) -> float | None:
@@ -119,14 +119,16 @@ async def look(address: str) -> float | None:
 
 
 async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> float | None:
-    endpoint = Scale0ClientEndpoint(b"", 2 * TREE_SIZE_MAX)
+    setup = EndpointSetup(b"", MessageIds(bytes(24)))
+    setup.message_size_max = 2 * TREE_SIZE_MAX
+    endpoint = Scale0ClientEndpoint(setup)
     writer.write(endpoint.opening())
     while not endpoint.is_over:
         data = await reader.read(READ_SIZE)
         if not data:
             return None
         endpoint.receive(data)
-        if endpoint.accord.state == AGREED:
-            return endpoint.accord.load
+        if endpoint.negotiated.state == AGREED:
+            return endpoint.negotiated.load
         writer.write(endpoint.data_to_send())
     return None

@@ -1,7 +1,7 @@
 """Parses operations from a RISP byte stream cut anywhere. Invariant: a payload's announced size is checked before any of it is stored.
 
 There is no framing. Parameters collect in an accumulator, CLEAR empties it, and an acting byte executes with its contents; PING, PONG and
-NOP leave it alone. Between two buffers the reader keeps the accumulator, an incomplete parameter (a few bytes, or a growing payload), or
+NOP leave it alone. Between two buffers the reader stores the accumulator, an incomplete parameter (a few bytes, or a growing payload), or
 the number of bytes of an unknown parameter still to skip.
 
 The operations that make up most of the traffic, in the field order of the original implementation, have a fast path that bypasses the
@@ -23,51 +23,65 @@ from __future__ import annotations
 from typing import Final, final
 
 from librt.strings import read_i16_be, read_i32_be
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from dragoman.errors import OperationWithoutId, PayloadTooLarge, RepeatedTooOften
 from dragoman.limits import RISP_REPEATED_SIZE_MAX
-from dragoman.wire.risp.handler import RispHandler
-from dragoman.wire.risp.words import (
-    BROADCAST,
-    BYTES,
-    CANCEL_QUEUE,
-    CLEAR,
-    CLOSING,
-    CONSUME,
-    CONSUMING,
-    DELIVERED,
-    EXCLUSIVE,
-    FLAGS,
-    ID,
-    LONG_TEXTS,
-    LONGS,
-    MAX,
-    NOP,
-    NOREPLY,
-    PAYLOAD,
-    PING,
-    PONG,
-    PRIORITY,
-    QUEUE,
-    QUEUEID,
-    REPLY,
-    REQUEST,
-    RETRIES,
-    SERVER_FULL,
-    SHORT_TEXTS,
-    SHORTS,
-    TIMEOUT,
-    TINY_TEXTS,
-    U16,
-    U32,
-    UNDELIVERED,
-    UNSAID,
-    is_at,
-)
+from dragoman.wire.risp import words
 
 # The size counted for repeating an operation without a payload.
 REPETITION_SIZE: Final = 64
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class RispHandler:
+    """Receives one peer's operations: the reader calls it at each acting byte, with the parameters accumulated so far. An operation without a
+    method in the subclass is ignored.
+
+    `queue` is empty and `queue_id` is ABSENT (-1) where the peer gave none; QUEUE wins over QUEUEID. An id is passed as its four bytes where
+    it is only forwarded, as a number where it is looked up.
+    """
+
+    def on_request(
+        self, request_id: bytes, queue: bytes, queue_id: i64, body: bytes, no_reply: bool, retries: i64, timeout_s: i64
+    ) -> None:
+        pass
+
+    def on_delivered(self, request_id: i64) -> None:
+        pass
+
+    def on_reply(self, request_id: i64, body: bytes) -> None:
+        pass
+
+    def on_undelivered(self, request_id: i64) -> None:
+        pass
+
+    def on_broadcast(self, queue: bytes, queue_id: i64, body: bytes) -> None:
+        pass
+
+    def on_consume(self, queue: bytes, queue_id: i64, messages_max: i64, priority: i64, is_exclusive: bool) -> None:
+        pass
+
+    def on_consuming(self, queue: bytes, queue_id: i64) -> None:
+        self.on_stray(words.CONSUMING)
+
+    def on_cancel_queue(self, queue: bytes, queue_id: i64) -> None:
+        pass
+
+    def on_ping(self) -> None:
+        pass
+
+    def on_pong(self) -> None:
+        pass
+
+    def on_closing(self) -> None:
+        pass
+
+    def on_server_full(self) -> None:
+        self.on_stray(words.SERVER_FULL)
+
+    def on_stray(self, command: i64) -> None:
+        """An acting command that rq does not have, or that only a controller sends."""
 
 
 @final
@@ -86,14 +100,14 @@ class RispReader:
         # The accumulator.
         self._id = b""
         self._queue = b""
-        self._queue_id: i64 = UNSAID
+        self._queue_id: i64 = words.ABSENT
         self._payload = b""
-        self._is_noreply = False
+        self._no_reply = False
         self._is_exclusive = False
-        self._priority: i64 = UNSAID
-        self._retries: i64 = UNSAID
-        self._timeout_s: i64 = UNSAID
-        self._messages_max: i64 = UNSAID
+        self._priority: i64 = words.ABSENT
+        self._retries: i64 = words.ABSENT
+        self._timeout_s: i64 = words.ABSENT
+        self._messages_max: i64 = words.ABSENT
         # A parameter has arrived since the last acting byte.
         self._is_new = False
         self._is_spent = False  # an operation has used the payload
@@ -108,7 +122,7 @@ class RispReader:
         if self._recent:
             recent = self._recent
             self._recent = b""
-            if data[0] != CLEAR:
+            if data[0] != words.CLEAR:
                 self._recall(recent)
         if self._rest:
             data = self._rest + data
@@ -153,8 +167,8 @@ class RispReader:
         whole_at: i64 = -1  # where the last fast-path operation began, if nothing has touched the accumulator since
         while at < end:
             command: i64 = data[at]
-            if command == CLEAR:
-                if end - at >= 7 and data[at + 1] == ID:
+            if command == words.CLEAR:
+                if end - at >= 7 and data[at + 1] == words.ID:
                     stop = self._whole(data, at, end)
                     if stop > 0:
                         whole_at = at
@@ -164,10 +178,10 @@ class RispReader:
                 whole_at = -1
                 at += 1
                 continue
-            if whole_at >= 0 and command != PING and command != PONG and command != NOP:
+            if whole_at >= 0 and command != words.PING and command != words.PONG and command != words.NOP:
                 self._recall(data[whole_at:at])
                 whole_at = -1
-            if command < FLAGS:
+            if command < words.FLAGS:
                 at += 1
                 self._act(command)
             else:
@@ -184,55 +198,57 @@ class RispReader:
         """Execute the common operation that begins with CLEAR ID at `at`. Returns where it ends, or 0 when it is another operation or
         incomplete. The caller guarantees at least 7 bytes."""
         kind: i64 = data[at + 6]
-        if kind == DELIVERED:
-            self.handler.on_delivered(i64(read_i32_be(data, at + 2)) & U32)
+        if kind == words.DELIVERED:
+            self.handler.on_delivered(i64(read_i32_be(data, at + 2)) & words.U32)
             return at + 7
         size: i64
         stop: i64
-        if kind == PAYLOAD:
+        if kind == words.PAYLOAD:
             if end - at < 12:
                 return 0
-            size = i64(read_i32_be(data, at + 7)) & U32
+            size = i64(read_i32_be(data, at + 7)) & words.U32
             if size > self._payload_size_max:
                 raise PayloadTooLarge(size, self._payload_size_max)
             stop = at + 11 + size
-            if stop >= end or data[stop] != REPLY:
+            if stop >= end or data[stop] != words.REPLY:
                 return 0
-            self.handler.on_reply(i64(read_i32_be(data, at + 2)) & U32, data[at + 11 : stop])
+            self.handler.on_reply(i64(read_i32_be(data, at + 2)) & words.U32, data[at + 11 : stop])
             return stop + 1
-        if kind != QUEUE or end - at < 8:
+        if kind != words.QUEUE or end - at < 8:
             return 0
         name_size: i64 = data[at + 7]
         name_at: i64 = at + 8
         size_at: i64 = name_at + name_size + 1
-        if end - size_at < 5 or data[size_at - 1] != PAYLOAD:
+        if end - size_at < 5 or data[size_at - 1] != words.PAYLOAD:
             return 0
-        size = i64(read_i32_be(data, size_at)) & U32
+        size = i64(read_i32_be(data, size_at)) & words.U32
         if size > self._payload_size_max:
             raise PayloadTooLarge(size, self._payload_size_max)
         stop = size_at + 4 + size
         if stop >= end:
             return 0
         body_stop: i64 = stop
-        is_noreply = False
-        retries: i64 = UNSAID
-        timeout_s: i64 = UNSAID
-        if data[stop] != REQUEST:
-            if data[stop] == NOREPLY:
-                is_noreply = True
+        no_reply = False
+        retries: i64 = words.ABSENT
+        timeout_s: i64 = words.ABSENT
+        if data[stop] != words.REQUEST:
+            if data[stop] == words.NOREPLY:
+                no_reply = True
                 stop += 1
-            if end - stop >= 2 and data[stop] == RETRIES:
+            if end - stop >= 2 and data[stop] == words.RETRIES:
                 retries = data[stop + 1]
                 stop += 2
-            if end - stop >= 3 and data[stop] == TIMEOUT:
-                timeout_s = i64(read_i16_be(data, stop + 1)) & U16
+            if end - stop >= 3 and data[stop] == words.TIMEOUT:
+                timeout_s = i64(read_i16_be(data, stop + 1)) & words.U16
                 stop += 3
-            if stop >= end or data[stop] != REQUEST:
+            if stop >= end or data[stop] != words.REQUEST:
                 return 0
-        if name_size != len(self._last_queue) or not is_at(data, name_at, self._last_queue, name_size):
+        if name_size != len(self._last_queue) or not words.is_at(data, name_at, self._last_queue, name_size):
             self._last_queue = data[name_at : name_at + name_size]
         body = data[size_at + 4 : body_stop]
-        self.handler.on_request(data[at + 2 : at + 6], self._last_queue, UNSAID, body, is_noreply, retries, timeout_s)
+        self.handler.on_request(
+            data[at + 2 : at + 6], self._last_queue, words.ABSENT, body, no_reply, retries, timeout_s
+        )
         return stop + 1
 
     def _recall(self, operation: bytes) -> None:
@@ -250,14 +266,14 @@ class RispReader:
     def _clear(self) -> None:
         self._id = b""
         self._queue = b""
-        self._queue_id = UNSAID
+        self._queue_id = words.ABSENT
         self._payload = b""
-        self._is_noreply = False
+        self._no_reply = False
         self._is_exclusive = False
-        self._priority = UNSAID
-        self._retries = UNSAID
-        self._timeout_s = UNSAID
-        self._messages_max = UNSAID
+        self._priority = words.ABSENT
+        self._retries = words.ABSENT
+        self._timeout_s = words.ABSENT
+        self._messages_max = words.ABSENT
         self._is_spent = self._is_gone = False
         self._repeated = 0
 
@@ -265,50 +281,50 @@ class RispReader:
         """Read the parameter at `at`. Returns where it ends, or -1 when it is incomplete; its bytes are then stored or counted for skipping."""
         command: i64 = data[at]
         self._is_new = True
-        if command < BYTES:
-            if command == NOREPLY:
-                self._is_noreply = True
-            elif command == EXCLUSIVE:
+        if command < words.BYTES:
+            if command == words.NOREPLY:
+                self._no_reply = True
+            elif command == words.EXCLUSIVE:
                 self._is_exclusive = True
             return at + 1
-        if command < TINY_TEXTS:
+        if command < words.TINY_TEXTS:
             return self._gather_number(data, command, at, end)
         return self._gather_text(data, command, at, end)
 
     def _gather_number(self, data: bytes, command: i64, at: i64, end: i64) -> i64:
-        size: i64 = 2 if command < SHORTS else 3 if command < LONGS else 5
+        size: i64 = 2 if command < words.SHORTS else 3 if command < words.LONGS else 5
         if end - at < size:
             self._rest = data[at:]
             return -1
-        if command == ID:
+        if command == words.ID:
             self._id = data[at + 1 : at + 5]
-        elif command < SHORTS:
-            if command == PRIORITY:
+        elif command < words.SHORTS:
+            if command == words.PRIORITY:
                 self._priority = data[at + 1]
-            elif command == RETRIES:
+            elif command == words.RETRIES:
                 self._retries = data[at + 1]
-        elif command == QUEUEID:
-            self._queue_id = i64(read_i16_be(data, at + 1)) & U16
-        elif command == TIMEOUT:
-            self._timeout_s = i64(read_i16_be(data, at + 1)) & U16
-        elif command == MAX:
-            self._messages_max = i64(read_i16_be(data, at + 1)) & U16
+        elif command == words.QUEUEID:
+            self._queue_id = i64(read_i16_be(data, at + 1)) & words.U16
+        elif command == words.TIMEOUT:
+            self._timeout_s = i64(read_i16_be(data, at + 1)) & words.U16
+        elif command == words.MAX:
+            self._messages_max = i64(read_i16_be(data, at + 1)) & words.U16
         return at + size
 
     def _gather_text(self, data: bytes, command: i64, at: i64, end: i64) -> i64:
-        text_at: i64 = at + (2 if command < SHORT_TEXTS else 3 if command < LONG_TEXTS else 5)
+        text_at: i64 = at + (2 if command < words.SHORT_TEXTS else 3 if command < words.LONG_TEXTS else 5)
         if end < text_at:
             self._rest = data[at:]
             return -1
         size: i64
-        if command < SHORT_TEXTS:
+        if command < words.SHORT_TEXTS:
             size = data[at + 1]
-        elif command < LONG_TEXTS:
-            size = i64(read_i16_be(data, at + 1)) & U16
+        elif command < words.LONG_TEXTS:
+            size = i64(read_i16_be(data, at + 1)) & words.U16
         else:
-            size = i64(read_i32_be(data, at + 1)) & U32
+            size = i64(read_i32_be(data, at + 1)) & words.U32
         stop: i64 = text_at + size
-        if command == PAYLOAD:
+        if command == words.PAYLOAD:
             if size > self._payload_size_max:
                 raise PayloadTooLarge(size, self._payload_size_max)
             if stop > end:
@@ -318,7 +334,7 @@ class RispReader:
                 return -1
             self._payload = data[text_at:stop]
             self._is_spent = self._is_gone = False
-        elif command == QUEUE:
+        elif command == words.QUEUE:
             if stop > end:
                 self._rest = data[at:]
                 return -1
@@ -348,11 +364,11 @@ class RispReader:
 
     def _act(self, command: i64) -> None:
         handler = self.handler
-        if command == PING:
+        if command == words.PING:
             handler.on_ping()
-        elif command == PONG:
+        elif command == words.PONG:
             handler.on_pong()
-        elif command != NOP:
+        elif command != words.NOP:
             self._count(command)
             self._operate(command)
 
@@ -360,7 +376,7 @@ class RispReader:
         """Limit how much a peer may repeat; a single repetition may be of any size."""
         size: i64 = 0 if self._is_new else REPETITION_SIZE
         self._is_new = False
-        if command == REQUEST or command == REPLY or command == BROADCAST:
+        if command == words.REQUEST or command == words.REPLY or command == words.BROADCAST:
             if self._is_gone:
                 raise RepeatedTooOften(RISP_REPEATED_SIZE_MAX)
             if self._is_spent:
@@ -373,33 +389,28 @@ class RispReader:
 
     def _operate(self, command: i64) -> None:
         handler = self.handler
-        if command == REQUEST:
+        if command == words.REQUEST:
+            request_id = self._need_id(command)
             handler.on_request(
-                self._need_id(command),
-                self._queue,
-                self._queue_id,
-                self._payload,
-                self._is_noreply,
-                self._retries,
-                self._timeout_s,
+                request_id, self._queue, self._queue_id, self._payload, self._no_reply, self._retries, self._timeout_s
             )
-        elif command == DELIVERED:
+        elif command == words.DELIVERED:
             handler.on_delivered(number_of(self._need_id(command)))
-        elif command == REPLY:
+        elif command == words.REPLY:
             handler.on_reply(number_of(self._need_id(command)), self._payload)
-        elif command == UNDELIVERED:
+        elif command == words.UNDELIVERED:
             handler.on_undelivered(number_of(self._need_id(command)))
-        elif command == BROADCAST:
+        elif command == words.BROADCAST:
             handler.on_broadcast(self._queue, self._queue_id, self._payload)
-        elif command == CONSUME:
+        elif command == words.CONSUME:
             handler.on_consume(self._queue, self._queue_id, self._messages_max, self._priority, self._is_exclusive)
-        elif command == CONSUMING:
+        elif command == words.CONSUMING:
             handler.on_consuming(self._queue, self._queue_id)
-        elif command == CANCEL_QUEUE:
+        elif command == words.CANCEL_QUEUE:
             handler.on_cancel_queue(self._queue, self._queue_id)
-        elif command == CLOSING:
+        elif command == words.CLOSING:
             handler.on_closing()
-        elif command == SERVER_FULL:
+        elif command == words.SERVER_FULL:
             handler.on_server_full()
         else:
             handler.on_stray(command)
@@ -412,4 +423,4 @@ class RispReader:
 
 def number_of(request_id: bytes) -> i64:
     """Convert an id to a number."""
-    return i64(read_i32_be(request_id, 0)) & U32
+    return i64(read_i32_be(request_id, 0)) & words.U32

@@ -63,22 +63,19 @@ PRIORITY_HIGH: Final = 30
 U32: Final = 0xFFFF_FFFF
 U16: Final = 0xFFFF
 # The value of a parameter that the peer did not send.
-UNSAID: Final = -1
+ABSENT: Final = -1
+# The sizes of the parameters that are ASCII, with their command.
+SIZES: Final = {EXCLUSIVE: 1, NOREPLY: 1, PRIORITY: 2, RETRIES: 2, QUEUEID: 3, TIMEOUT: 3, MAX: 3}
 
 
 def is_of_known_commands(data: bytes) -> bool:
     """Whether the first bytes of a stream, all ASCII, are rq parameters. Streams of other protocols soon contain a byte that is not."""
     at = 0
     while at < len(data):
-        command = data[at]
-        if command == EXCLUSIVE or command == NOREPLY:
-            at += 1
-        elif command == PRIORITY or command == RETRIES:
-            at += 2
-        elif command == QUEUEID or command == TIMEOUT or command == MAX:
-            at += 3
-        else:
+        size = SIZES.get(data[at], 0)
+        if size == 0:
             return False
+        at += size
     return True
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, write_i16_be, write_i32_be
-from mypy_extensions import i16, i32, i64
+from librt.strings import BytesWriter, write_i32_be
+from mypy_extensions import i32
 
 from dragoman.wire.risp import words
 
@@ -17,53 +17,43 @@ CONTROLLER_CLOSING: Final = bytes([words.CLEAR, words.CLOSING])
 FULL: Final = bytes([words.SERVER_FULL])
 
 
-def id_bytes(request_id: int) -> bytes:
-    return request_id.to_bytes(4, "big")
+def id_bytes(number: int) -> bytes:
+    """An id, or the length of a payload."""
+    return number.to_bytes(4, "big")
 
 
-def write_number(out: BytesWriter, command: int, number: i64) -> None:
-    """Append a u32 parameter; also the length before a payload."""
-    out.append(command)
-    write_i32_be(out, i32(number if number < 0x8000_0000 else number - 0x1_0000_0000))
+def short_field(command: int, number: int) -> bytes:
+    """A u16 parameter."""
+    return b"%c%s" % (command, number.to_bytes(2, "big"))
 
 
-def write_short(out: BytesWriter, command: int, number: i64) -> None:
-    out.append(command)
-    write_i16_be(out, i16(number if number < 0x8000 else number - 0x1_0000))
-
-
-def write_queue(out: BytesWriter, queue: bytes) -> None:
-    out.append(words.QUEUE)
-    out.append(len(queue))
-    out.write(queue)
+def queue_field(queue: bytes) -> bytes:
+    return b"%c%c%s" % (words.QUEUE, len(queue), queue)
 
 
 def request_head(queue_id: int) -> bytes:
     """The common start of every request and broadcast to a consumer of this queue, up to the payload's length."""
-    out = BytesWriter()
-    out.append(words.CLEAR)
-    write_short(out, words.QUEUEID, queue_id)
-    out.append(words.PAYLOAD)
-    return out.getvalue()
+    return b"%c%s%c" % (words.CLEAR, short_field(words.QUEUEID, queue_id), words.PAYLOAD)
 
 
-def encode_request(
-    request_id: bytes, queue: bytes, body: bytes, is_noreply: bool, retries: int, timeout_s: int
-) -> bytes:
+def encode_request(request_id: bytes, queue: bytes, body: bytes, no_reply: bool, retries: int, timeout_s: int) -> bytes:
     """Encode a source's request; negative numbers are omitted."""
     out = BytesWriter()
     out.write(CLEAR_ID)
     out.write(request_id)
-    write_queue(out, queue)
-    write_number(out, words.PAYLOAD, len(body))
+    out.append(words.QUEUE)
+    out.append(len(queue))
+    out.write(queue)
+    out.append(words.PAYLOAD)
+    write_i32_be(out, i32(len(body)))
     out.write(body)
-    if is_noreply:
+    if no_reply:
         out.append(words.NOREPLY)
     if retries >= 0:
         out.append(words.RETRIES)
         out.append(retries)
     if timeout_s >= 0:
-        write_short(out, words.TIMEOUT, timeout_s)
+        out.write(short_field(words.TIMEOUT, timeout_s))
     out.append(words.REQUEST)
     return out.getvalue()
 
@@ -82,52 +72,19 @@ def encode_reply(request_id: bytes, body: bytes) -> bytes:
 
 def encode_broadcast(queue: bytes, body: bytes) -> bytes:
     """Encode a broadcast to a controller."""
-    out = BytesWriter()
-    out.append(words.CLEAR)
-    write_queue(out, queue)
-    write_number(out, words.PAYLOAD, len(body))
-    out.write(body)
-    out.append(words.BROADCAST)
-    return out.getvalue()
+    size = id_bytes(len(body))
+    return b"%c%s%c%s%s%c" % (words.CLEAR, queue_field(queue), words.PAYLOAD, size, body, words.BROADCAST)
 
 
 def encode_broadcast_to_consumer(queue_id: int, body: bytes) -> bytes:
-    out = BytesWriter()
-    out.write(request_head(queue_id))
-    write_i32_be(out, len(body))
-    out.write(body)
-    out.append(words.BROADCAST)
-    return out.getvalue()
+    return b"%s%s%s%c" % (request_head(queue_id), id_bytes(len(body)), body, words.BROADCAST)
 
 
-def encode_consume(queue: bytes, messages_max: int, priority: int, is_exclusive: bool) -> bytes:
-    """Encode a consumer's registration; negative numbers are omitted."""
-    out = BytesWriter()
-    out.append(words.CLEAR)
-    if is_exclusive:
-        out.append(words.EXCLUSIVE)
-    write_queue(out, queue)
-    if messages_max >= 0:
-        write_short(out, words.MAX, messages_max)
-    if priority >= 0:
-        out.append(words.PRIORITY)
-        out.append(priority)
-    out.append(words.CONSUME)
-    return out.getvalue()
+def encode_consume(queue: bytes, messages_max: int, priority: int) -> bytes:
+    """Encode a consumer's registration."""
+    limit = short_field(words.MAX, messages_max)
+    return b"%c%s%s%c%c%c" % (words.CLEAR, queue_field(queue), limit, words.PRIORITY, priority, words.CONSUME)
 
 
 def encode_consuming(queue_id: int, queue: bytes) -> bytes:
-    out = BytesWriter()
-    out.append(words.CLEAR)
-    write_short(out, words.QUEUEID, queue_id)
-    write_queue(out, queue)
-    out.append(words.CONSUMING)
-    return out.getvalue()
-
-
-def encode_cancel_queue(queue: bytes) -> bytes:
-    out = BytesWriter()
-    out.append(words.CLEAR)
-    write_queue(out, queue)
-    out.append(words.CANCEL_QUEUE)
-    return out.getvalue()
+    return b"%c%s%s%c" % (words.CLEAR, short_field(words.QUEUEID, queue_id), queue_field(queue), words.CONSUMING)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.core import operator
 from dragoman.core.core import Core
-from dragoman.dialects.scale0.configuration.documents import JSON, parse
+from dragoman.dialects.scale0.configuration.notations import JSON, parse
 from dragoman.model.words import BY_OPERATOR, DROPPED
 from dragoman.runtime.config.kinds import Document
 from dragoman_lab.sim.machine.loop import MS_NS

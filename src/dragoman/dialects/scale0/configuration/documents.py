@@ -25,51 +25,21 @@ family = blue                     the configuration of all workers of a family
 from __future__ import annotations
 
 import hashlib
+import math
+import re
 from typing import Final, final
 
-from dragoman.dialects.scale0.configuration.as_json import parse_json, write_json
-from dragoman.dialects.scale0.configuration.as_xml import parse_xml, write_xml
-from dragoman.dialects.scale0.configuration.as_zpl import parse_zpl, write_zpl
+from dragoman.dialects.scale0.configuration.notations import write_json
 from dragoman.dialects.scale0.configuration.tree import Node
 from dragoman.errors import BadDocument
 
-JSON: Final = b"JSON"
-XML: Final = b"XML"
-ZFL: Final = b"ZFL"
-ZPL: Final = b"ZPL"
+ADDRESS: Final = re.compile(r"tcp://.+:([0-9]{1,5})", re.DOTALL)
 ACCEPTING: Final = "accepting"
 OUTSIDERS: Final = 1000  # the rank of brokers whose family is not listed
 
 
-def parse(config_type: bytes, document: bytes) -> Node:
-    """Parse a document of one of the three types."""
-    if config_type == JSON:
-        return parse_json(document)
-    if config_type == XML:
-        return parse_xml(document)
-    return parse_zpl(document)
-
-
-def write(config_type: bytes, tree: Node) -> bytes:
-    if config_type == JSON:
-        return write_json(tree)
-    if config_type == XML:
-        return write_xml(tree)
-    return write_zpl(tree)
-
-
-def type_named(name: bytes) -> bytes:
-    """The canonical name of a `config_type`; empty when it is unknown. The default is JSON."""
-    name = name.upper()
-    if not name or name == JSON:
-        return JSON
-    if name == ZFL or name == ZPL:
-        return ZFL
-    return XML if name == XML else b""
-
-
 @final
-class Fellow:
+class OtherBroker:
     """Another broker."""
 
     def __init__(self, node: Node, rank: int) -> None:
@@ -95,24 +65,14 @@ class Documents:
         self.services: list[str] = broker.texts("services")
         self.is_accepting: bool = (broker.text("state") or ACCEPTING) == ACCEPTING
         self.heartbeat_s: float = seconds(broker.text("default_heartbeat_interval"), heartbeat_s)
-        self.workers: dict[str, Node] = {}
-        for worker in tree.all("worker"):
-            self.workers[worker.text("identity")] = worker
-        self.families: dict[str, Node] = {}
-        for family in tree.all("family"):
-            self.families[family.value] = family
+        self.workers: dict[str, Node] = {worker.text("identity"): worker for worker in tree.all("worker")}
+        self.families: dict[str, Node] = {family.value: family for family in tree.all("family")}
         families = [broker.text("family"), *broker.texts("fallback_families")]
-        self.fellows: list[Fellow] = []
+        self.others: list[OtherBroker] = []
         for node in broker.first("peers").all("broker"):
             family_name = node.text("family") or families[0]
-            self.fellows.append(Fellow(node, families.index(family_name) if family_name in families else OUTSIDERS))
+            self.others.append(OtherBroker(node, families.index(family_name) if family_name in families else OUTSIDERS))
         self.version: str = version_of(tree, self.heartbeat_s)
-
-    def lose(self, address: str) -> None:
-        """Mark a broker that did not answer the last check."""
-        for fellow in self.fellows:
-            if fellow.address == address:
-                fellow.is_live = False
 
     def services_of(self, identity: str, offered: list[bytes]) -> list[bytes]:
         """The services of a worker: those of its entry, else those it offered."""
@@ -154,36 +114,29 @@ def quoted(text: str) -> str:
 
 
 def checked_address(text: str) -> str:
-    host, _, port = text.removeprefix("tcp://").rpartition(":")
-    if (
-        not text.startswith("tcp://")
-        or not host
-        or not port.isascii()
-        or not port.isdigit()
-        or len(port) > 5
-        or int(port) > 65535
-    ):
+    found = ADDRESS.fullmatch(text)
+    if found is None or int(found[1]) > 65535:
         raise BadDocument(0, f"{text or 'a broker without an address'}: tcp://HOST:PORT is wanted")
     return text
 
 
 def fraction(text: str) -> float:
-    try:
-        load = float(text) if text else 0.0
-    except ValueError as error:
-        raise BadDocument(0, f"load = {text}: a number from 0 to 1 is wanted") from error
+    load = number_in(text) if text else 0.0
     if not 0.0 <= load <= 1.0:
         raise BadDocument(0, f"load = {text}: a number from 0 to 1 is wanted")
     return load
 
 
 def seconds(text: str, default_s: float) -> float:
-    if not text:
-        return default_s
-    try:
-        value = float(text)
-    except ValueError as error:
-        raise BadDocument(0, f"default_heartbeat_interval = {text}: seconds are wanted") from error
-    if not 0.0 < value <= 86400.0:
-        raise BadDocument(0, f"default_heartbeat_interval = {text}: more than 0 and at most a day is wanted")
+    value = number_in(text) if text else default_s
+    if text and not 0.0 < value <= 86400.0:
+        raise BadDocument(0, f"default_heartbeat_interval = {text}: seconds, more than 0 and at most a day, are wanted")
     return value
+
+
+def number_in(text: str) -> float:
+    """NaN if the text is no number."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

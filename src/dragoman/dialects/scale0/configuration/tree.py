@@ -34,11 +34,7 @@ class Node:
 
     def add(self, name: str, child: Node) -> Node:
         """Append a child; returns it."""
-        known = self.children.get(name)
-        if known is None:
-            self.children[name] = [child]
-        else:
-            known.append(child)
+        self.children.setdefault(name, []).append(child)
         return child
 
     def put(self, name: str, value: str) -> Node:

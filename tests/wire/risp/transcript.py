@@ -1,4 +1,4 @@
-"""Records every operation of a RISP stream in order, to inspect a connection and to test the reader."""
+"""Records every operation of a RISP stream in order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import final
 
 from mypy_extensions import i64
 
-from dragoman.wire.risp.handler import RispHandler
+from dragoman.wire.risp.reader import RispHandler
 
 
 @final
@@ -17,17 +17,10 @@ class Transcript(RispHandler):
         self.operations: list[tuple[object, ...]] = []
 
     def on_request(
-        self,
-        request_id: bytes,
-        queue: bytes,
-        queue_id: i64,
-        body: bytes,
-        is_noreply: bool,
-        retries: i64,
-        timeout_s: i64,
+        self, request_id: bytes, queue: bytes, queue_id: i64, body: bytes, no_reply: bool, retries: i64, timeout_s: i64
     ) -> None:
         self.operations.append(
-            ("request", request_id, queue, int(queue_id), body, is_noreply, int(retries), int(timeout_s))
+            ("request", request_id, queue, int(queue_id), body, no_reply, int(retries), int(timeout_s))
         )
 
     def on_delivered(self, request_id: i64) -> None:
