@@ -16,20 +16,10 @@ from typing import Protocol, Self
 
 from dragoman import limits
 from dragoman.errors import JournalFailing, JournalMisplaced, JournalUnavailable
+from dragoman.journal import format as fmt
 from dragoman.journal import retention
 from dragoman.journal.disk import Disk, DiskFace
-from dragoman.journal.format import (
-    BLOCK_CHECKPOINT,
-    BLOCK_CHECKPOINT_END,
-    BLOCK_FILLER,
-    BLOCK_HEADER_SIZE,
-    SEGMENT_GAP,
-    SEGMENT_HEADER_SIZE,
-    Block,
-    place_of,
-    segment_no_of,
-    split_place,
-)
+from dragoman.journal.format import BLOCK_HEADER_SIZE, Block, place_of, split_place
 from dragoman.journal.reader import JournalReader
 from dragoman.journal.recovery.chain import block_limit
 from dragoman.journal.recovery.claims import superblock_findings
@@ -161,29 +151,29 @@ class Journal:
         for index in range(self._found.start, len(files)):
             header = files[index].header
             assert header is not None, "recovery leaves no segment without a header"
-            if may_jump or header.flags & SEGMENT_GAP:
+            if may_jump or header.flags & fmt.SEGMENT_GAP:
                 next_lsn = max(next_lsn, header.first_lsn)
             limit = min(block_limit(files, index), self._replay_end)
             for block in blocks_below(self._disk, files[index], limit):
                 if block.flags == 0:
                     yield block
-                next_lsn, may_jump = block.first_lsn + block.count, block.flags & BLOCK_FILLER != 0
+                next_lsn, may_jump = block.first_lsn + block.count, block.flags & fmt.BLOCK_FILLER != 0
         assert next_lsn in (1, self._found.next_lsn), "recovery proved these blocks"
 
     def _checkpoint(self, files: list[SegmentFile]) -> Iterator[Block]:
         """The blocks of the checkpoint to start with. Blocks of facts between them come later, from `replay`."""
         start = self._found.start
         for block in blocks_below(self._disk, files[start], min(block_limit(files, start), self._replay_end)):
-            if block.flags & BLOCK_CHECKPOINT:
+            if block.flags & fmt.BLOCK_CHECKPOINT:
                 yield block
-            if block.flags & BLOCK_CHECKPOINT_END:
+            if block.flags & fmt.BLOCK_CHECKPOINT_END:
                 return
 
     def next_place(self) -> int:
         """The place of the first record of the next block. Valid until the next `append` or `roll`. A caller that hands blocks to another
         thread may compute later places: the block after one of n record bytes begins n + BLOCK_HEADER_SIZE bytes later."""
         if self._writer is None:
-            return place_of(1, SEGMENT_HEADER_SIZE + BLOCK_HEADER_SIZE)
+            return place_of(1, fmt.SEGMENT_HEADER_SIZE + BLOCK_HEADER_SIZE)
         return self._writer.next_place()
 
     def append(
@@ -408,7 +398,9 @@ class Journal:
 
 
 def _refuse_kept_facts(disk: DiskFace, directory: str) -> None:
-    if not disk.exists(directory) or not any(segment_no_of(name) is not None for name in disk.list_names(directory)):
+    if not disk.exists(directory) or not any(
+        fmt.segment_no_of(name) is not None for name in disk.list_names(directory)
+    ):
         return
     raise JournalMisplaced(
         f"{directory} holds a journal, which durability `memory` would neither read nor keep up: "

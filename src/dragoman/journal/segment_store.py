@@ -8,17 +8,9 @@ from errno import ENOENT
 
 from dragoman import limits
 from dragoman.errors import RecordDamaged
+from dragoman.journal import format as fmt
 from dragoman.journal.disk import DiskFace
-from dragoman.journal.format import (
-    BLOCK_HEADER_SIZE,
-    SEGMENT_GAP,
-    SEGMENT_HEADER_SIZE,
-    SEGMENT_MOVED,
-    SEGMENT_TOOK_OVER,
-    block_seed,
-    index_path,
-    segment_name,
-)
+from dragoman.journal.format import block_seed
 from dragoman.journal.recovery.chain import Reach
 from dragoman.journal.recovery.scan import BlockOffsets, SegmentFile, SegmentWalk, block_at, unpack_block_header_at
 from dragoman.journal.segments import Segment, SegmentInfo
@@ -72,7 +64,7 @@ class SegmentStore:
         """Delete the segment's file, and its index if it has one."""
         self._disk.unlink(segment.path)
         with suppress(FileNotFoundError):
-            self._disk.unlink(index_path(segment.path))
+            self._disk.unlink(fmt.index_path(segment.path))
 
     def close(self) -> None:
         for segment in self.segments.values():
@@ -185,9 +177,9 @@ class SegmentStore:
             self._block_no = 0
             start = self._blocks_of(segment_no, offset).start_of(offset)
             found = block_at(self._disk, self._open_reader(segment_no), self.segments[segment_no].seed, start)
-            if found is None or not 0 <= offset - found.offset - BLOCK_HEADER_SIZE < len(found.records):
+            if found is None or not 0 <= offset - found.offset - fmt.BLOCK_HEADER_SIZE < len(found.records):
                 raise RecordDamaged(self._path(segment_no), offset, "the CRC of its block does not match")
-            self._block_no, self._block_offset = segment_no, found.offset + BLOCK_HEADER_SIZE
+            self._block_no, self._block_offset = segment_no, found.offset + fmt.BLOCK_HEADER_SIZE
             self._block = found.records
         at = offset - self._block_offset
         size = int.from_bytes(self._block[at : at + 4], "little")
@@ -209,7 +201,7 @@ class SegmentStore:
 
     def _path(self, segment_no: int) -> str:
         segment = self.segments.get(segment_no)
-        return segment.path if segment is not None else segment_name(segment_no)
+        return segment.path if segment is not None else fmt.segment_name(segment_no)
 
     def _open(self, segment_no: int) -> int:
         segment = self.segments.get(segment_no)
@@ -248,9 +240,9 @@ def open_store(
             end, last_lsn, last_time_ns = _walk_to_end(disk, file)
         segment = Segment(
             file.segment_no, file.path, header.first_lsn, header.first_block_no, header.created_ns,
-            block_seed(header.broker_id, header.segment_no), None, end=max(end, BLOCK_HEADER_SIZE), allocated=file.size,
+            block_seed(header.broker_id, header.segment_no), None, end=max(end, fmt.BLOCK_HEADER_SIZE), allocated=file.size,
             last_lsn=last_lsn, last_time_ns=last_time_ns, sealed=newest_sealed or follower is not None,
-            took_over=_took_over(disk, file), may_lack_crc=header.version < 2 or header.flags & SEGMENT_GAP != 0,
+            took_over=_took_over(disk, file), may_lack_crc=header.version < 2 or header.flags & fmt.SEGMENT_GAP != 0,
         )  # fmt: skip
         store.add(segment)
     return store
@@ -258,13 +250,13 @@ def open_store(
 
 def _took_over(disk: DiskFace, file: SegmentFile) -> bool:
     """Whether the header's flag says so or, in version 1, its first block is a second copy (has an `origin`)."""
-    if file.header is None or file.header.flags & SEGMENT_TOOK_OVER:
+    if file.header is None or file.header.flags & fmt.SEGMENT_TOOK_OVER:
         return file.header is not None
-    if not file.header.flags & SEGMENT_MOVED:
+    if not file.header.flags & fmt.SEGMENT_MOVED:
         return False
     fd = disk.open(file.path, write=False)
     try:
-        first = unpack_block_header_at(disk, fd, SEGMENT_HEADER_SIZE)
+        first = unpack_block_header_at(disk, fd, fmt.SEGMENT_HEADER_SIZE)
     finally:
         disk.close(fd)
     return first is not None and first.origin != 0

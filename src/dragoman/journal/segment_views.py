@@ -10,15 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dragoman.errors import JournalDamaged
+from dragoman.journal import format as fmt
 from dragoman.journal.disk import Disk, DiskFace
-from dragoman.journal.format import (
-    BLOCK_CHECKPOINT,
-    BLOCK_CHECKPOINT_END,
-    SEGMENT_CHECKPOINT,
-    Block,
-    block_seed,
-    place_of,
-)
+from dragoman.journal.format import Block
 from dragoman.journal.recovery.chain import ChainWalk, block_limit, counting, runs_of
 from dragoman.journal.recovery.scan import Found, SegmentFile, SegmentWalk, block_at, block_of, list_segments
 from dragoman.journal.tools.index import IndexUntrue, SegmentIndex, read_index
@@ -43,20 +37,20 @@ class SegmentView:
         covered = self.index.covered
         if covered.next_block_no >= self._limit:
             return iter(())
-        place = place_of(self.file.segment_no, covered.end)
+        place = fmt.place_of(self.file.segment_no, covered.end)
         return self._walk(Block(place, covered.next_lsn, 0, 0, b"", block_no=covered.next_block_no - 1))
 
     def checkpoint(self) -> Iterator[bytes]:
         """The records of the checkpoint that the segment begins with, block by block, as far as it was written; nothing if there is none."""
         header = self.file.header
-        if header is None or not header.flags & SEGMENT_CHECKPOINT:
+        if header is None or not header.flags & fmt.SEGMENT_CHECKPOINT:
             return
         fd = self._disk.open(self.file.path, write=False)
         try:
-            for found in SegmentWalk(self._disk, fd, block_seed(header.broker_id, self.file.segment_no)):
-                if found.header.flags & BLOCK_CHECKPOINT:
+            for found in SegmentWalk(self._disk, fd, fmt.block_seed(header.broker_id, self.file.segment_no)):
+                if found.header.flags & fmt.BLOCK_CHECKPOINT:
                     yield found.records
-                if found.header.flags & BLOCK_CHECKPOINT_END:
+                if found.header.flags & fmt.BLOCK_CHECKPOINT_END:
                     return
         finally:
             self._disk.close(fd)
@@ -76,7 +70,7 @@ class SegmentView:
     def fetch(self, offsets: set[int]) -> dict[int, Block]:
         """The valid blocks at these offsets; raises `IndexUntrue` where there is no block."""
         assert self.file.header is not None, "only a segment with a header has an index"
-        seed = block_seed(self.file.header.broker_id, self.file.segment_no)
+        seed = fmt.block_seed(self.file.header.broker_id, self.file.segment_no)
         found: dict[int, Block] = {}
         fd = self._disk.open(self.file.path, write=False)
         try:

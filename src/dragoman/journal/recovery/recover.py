@@ -17,19 +17,8 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from dragoman.errors import JournalDamaged
+from dragoman.journal import format as fmt
 from dragoman.journal.disk import DiskFace
-from dragoman.journal.format import (
-    BLOCK_CHECKPOINT,
-    BLOCK_FILLER,
-    BLOCK_HEADER_SIZE,
-    BLOCK_MAGIC_BYTES,
-    BLOCK_MARK,
-    SEGMENT_GAP,
-    SEGMENT_HEADER_SIZE,
-    SEGMENT_MOVED,
-    block_seed,
-    place_of,
-)
 from dragoman.journal.recovery.chain import (
     ChainWalk,
     Damage,
@@ -80,7 +69,7 @@ class Recovered:
     def gap_block_no(self) -> int:
         """The first block number of the last segment before which a salvage left a gap; 0 without one."""
         headers = [file.header for file in self.files if file.header is not None]
-        return max((header.first_block_no for header in headers if header.flags & SEGMENT_GAP), default=0)
+        return max((header.first_block_no for header in headers if header.flags & fmt.SEGMENT_GAP), default=0)
 
 
 def recover(disk: DiskFace, directory: str, claims: Superblock | None = None) -> Recovered:
@@ -142,19 +131,21 @@ def _prove(disk: DiskFace, found: Recovered, start: int, claims: Superblock | No
     for file, block in walk:
         header = block.header
         if header.origin:
-            place = place_of(file.segment_no, block.offset + BLOCK_HEADER_SIZE)
+            place = fmt.place_of(file.segment_no, block.offset + fmt.BLOCK_HEADER_SIZE)
             found.moves.add(header.origin, header.size, place)
         if header.synced_block_no > synced_block_no:
             synced_block_no = header.synced_block_no
             while tail and tail[0][1].header.block_no <= synced_block_no:
                 tail.popleft()
-        if not header.flags & BLOCK_CHECKPOINT:
+        if not header.flags & fmt.BLOCK_CHECKPOINT:
             tail.append((file, block))
     if claims is not None and claims.synced_block_no >= walk.synced_block_no:
         walk.synced_lsn, walk.synced_block_no = claims.synced_lsn, claims.synced_block_no
     for file, block in tail:
         # The header of a later segment may record a higher synced number than any block.
-        if block.header.block_no > walk.synced_block_no and not block.header.flags & (BLOCK_MARK | BLOCK_FILLER):
+        if block.header.block_no > walk.synced_block_no and not block.header.flags & (
+            fmt.BLOCK_MARK | fmt.BLOCK_FILLER
+        ):
             found.unsynced.add(_held(file, block))
     found.next_lsn, found.next_block_no, found.time_ns = walk.next_lsn, walk.next_block_no, walk.time_ns
     found.synced_lsn, found.synced_block_no = walk.synced_lsn, walk.synced_block_no
@@ -164,14 +155,14 @@ def _prove(disk: DiskFace, found: Recovered, start: int, claims: Superblock | No
 
 def _held(file: SegmentFile, block: Found) -> Held:
     header = block.header
-    place = header.origin or place_of(file.segment_no, block.offset + BLOCK_HEADER_SIZE)
+    place = header.origin or fmt.place_of(file.segment_no, block.offset + fmt.BLOCK_HEADER_SIZE)
     return Held([block.records], len(block.records), header.facts, header.time_ns, header.first_lsn, place)
 
 
 def starts_too_late(first: SegmentFile) -> Damage | None:
     """Damage, unless the first segment is the journal's first or follows a gap left by a salvage. For a journal without a checkpoint."""
     header = first.header
-    if header is None or header.first_block_no == 1 or header.flags & SEGMENT_GAP:
+    if header is None or header.first_block_no == 1 or header.flags & fmt.SEGMENT_GAP:
         return None
     return Damage(first, 0, 1, 1, "the segments before it are missing and no whole checkpoint stands for them")
 
@@ -187,7 +178,7 @@ def _without_stillborn(disk: DiskFace, files: list[SegmentFile]) -> list[Segment
     fd, offset = disk.open(files[0].path, write=False), 0
     try:
         while data := disk.read(fd, READ_SIZE + 3, offset):
-            if BLOCK_MAGIC_BYTES in data:
+            if fmt.BLOCK_MAGIC_BYTES in data:
                 return files
             offset += READ_SIZE
     finally:
@@ -203,8 +194,8 @@ def synced_behind(disk: DiskFace, files: list[SegmentFile], damage: Damage, brok
             continue
         if file.header is not None:
             highest = max(highest, file.header.synced_block_no)
-        seed, fd = block_seed(broker_id, file.segment_no), disk.open(file.path, write=False)
-        offset = damage.offset if file.segment_no == damage.file.segment_no else SEGMENT_HEADER_SIZE
+        seed, fd = fmt.block_seed(broker_id, file.segment_no), disk.open(file.path, write=False)
+        offset = damage.offset if file.segment_no == damage.file.segment_no else fmt.SEGMENT_HEADER_SIZE
         try:
             while (found := next_whole_block(disk, fd, seed, offset)) is not None:
                 highest = max(highest, found.header.synced_block_no)
@@ -228,7 +219,7 @@ def _cut(disk: DiskFace, directory: str, found: Recovered, damage: Damage) -> li
     kept = [file for file in files if file.segment_no < damage.file.segment_no]
     for file in reversed(files[len(kept) + 1 :]):
         disk.unlink(file.path)
-    if damage.offset <= SEGMENT_HEADER_SIZE:
+    if damage.offset <= fmt.SEGMENT_HEADER_SIZE:
         disk.unlink(damage.file.path)
     else:
         fd = disk.open(damage.file.path)
@@ -286,13 +277,13 @@ def _drop_headless(disk: DiskFace, found: Recovered) -> None:
 def _moves_before(disk: DiskFace, found: Recovered) -> None:
     """Add the moves in older segments, because a checkpoint may refer to records there."""
     for file in found.files[: found.start]:
-        if file.header is None or not file.header.flags & SEGMENT_MOVED:
+        if file.header is None or not file.header.flags & fmt.SEGMENT_MOVED:
             continue
         fd = disk.open(file.path, write=False)
         try:
-            for block in SegmentWalk(disk, fd, block_seed(file.header.broker_id, file.segment_no)):
+            for block in SegmentWalk(disk, fd, fmt.block_seed(file.header.broker_id, file.segment_no)):
                 if block.header.origin:
-                    place = place_of(file.segment_no, block.offset + BLOCK_HEADER_SIZE)
+                    place = fmt.place_of(file.segment_no, block.offset + fmt.BLOCK_HEADER_SIZE)
                     found.moves.add(block.header.origin, block.header.size, place)
         finally:
             disk.close(fd)

@@ -19,19 +19,9 @@ from mypy_extensions import i64
 
 from dragoman import limits
 from dragoman.errors import DragomanError, IndexerBusy
+from dragoman.journal import format as fmt
 from dragoman.journal.disk import Disk, DiskFace
-from dragoman.journal.format import (
-    BLOCK_FILLER,
-    BLOCK_HEADER_SIZE,
-    INDEX_SUFFIX,
-    SEGMENT_GAP,
-    SEGMENT_HEADER_SIZE,
-    BlockHeader,
-    block_seed,
-    index_path,
-    is_index_name,
-    segment_name,
-)
+from dragoman.journal.format import BLOCK_HEADER_SIZE, index_path, segment_name
 from dragoman.journal.recovery.chain import NO_LIMIT, block_limit, counting
 from dragoman.journal.recovery.scan import SegmentFile, SegmentWalk, list_segments
 from dragoman.journal.tools.child_loop import Loop, Parent, live_beside, only_one
@@ -79,7 +69,7 @@ class Cursor:
     def __init__(self, disk: DiskFace, file: SegmentFile, index: SegmentIndex | None) -> None:
         assert file.header is not None, "the caller leaves out segments without a header"
         header = file.header
-        first = Covered(SEGMENT_HEADER_SIZE, SEGMENT_HEADER_SIZE, header.first_block_no, header.first_lsn)
+        first = Covered(fmt.SEGMENT_HEADER_SIZE, fmt.SEGMENT_HEADER_SIZE, header.first_block_no, header.first_lsn)
         self.file = file
         self.covered = first if index is None else index.covered
         self.index_size = HEADER_SIZE if index is None else index.size
@@ -87,8 +77,8 @@ class Cursor:
         self.is_broken = False  # a block does not follow the previous one
         self._disk = disk
         self._entries = vec[i64]()
-        self._seed = block_seed(header.broker_id, file.segment_no)
-        self._may_jump = index is None and header.flags & SEGMENT_GAP != 0
+        self._seed = fmt.block_seed(header.broker_id, file.segment_no)
+        self._may_jump = index is None and header.flags & fmt.SEGMENT_GAP != 0
         self._read = Mark(*self.covered[1:], 0, 0)
         self._marks: deque[Mark] = deque()  # for synced blocks only the last one is kept
 
@@ -101,7 +91,7 @@ class Cursor:
                 if header.block_no >= limit or not self._follows(header):
                     self.is_broken = True
                     break
-                self._may_jump = header.flags & BLOCK_FILLER != 0
+                self._may_jump = header.flags & fmt.BLOCK_FILLER != 0
                 if header.flags == 0:
                     entries = index_block(records, offset, entries)
                 synced.block_no = max(synced.block_no, header.synced_block_no)
@@ -115,7 +105,7 @@ class Cursor:
             self._entries = entries
             self._disk.close(fd)
 
-    def _follows(self, header: BlockHeader) -> bool:
+    def _follows(self, header: fmt.BlockHeader) -> bool:
         block_no, lsn = self._read.next_block_no, self._read.next_lsn
         if self._may_jump:
             return header.block_no >= block_no and header.first_lsn >= lsn
@@ -257,8 +247,8 @@ class Indexer:
     def _forget(self, names: set[str]) -> None:
         """Delete indexes without a segment and temporary files of a killed indexer, and drop the state of files that no longer exist."""
         for name in names:
-            is_orphan = is_index_name(name) and segment_name(int(name.removesuffix(INDEX_SUFFIX))) not in names
-            if is_orphan or name.endswith(INDEX_SUFFIX + TEMPORARY_SUFFIX):
+            is_orphan = fmt.is_index_name(name) and segment_name(int(name.removesuffix(fmt.INDEX_SUFFIX))) not in names
+            if is_orphan or name.endswith(fmt.INDEX_SUFFIX + TEMPORARY_SUFFIX):
                 self._disk.unlink(f"{self._directory}/{name}")
         for number, cursor in list(self._cursors.items()):
             if not _is_there(number, cursor.runs > 0, names):

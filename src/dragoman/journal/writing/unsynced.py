@@ -6,15 +6,9 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dragoman.journal import format as fmt
 from dragoman.journal.disk import DiskFace
-from dragoman.journal.format import (
-    BLOCK_HEADER_SIZE,
-    SEGMENT_HEADER_SIZE,
-    SegmentHeader,
-    block_seed,
-    pack_block_header,
-    place_of,
-)
+from dragoman.journal.format import BLOCK_HEADER_SIZE, SegmentHeader, place_of
 from dragoman.journal.writing.moves import Moves
 from dragoman.model.facts.records import record_in
 
@@ -61,11 +55,11 @@ class HeldBlocks:
 
     def write_again(self, disk: DiskFace, fd: int, header: SegmentHeader) -> tuple[int, int, Moves]:
         """Write all blocks after a new segment's header, numbered from its first block number. Return (end, next block number, moves)."""
-        offset, block_no, moves = SEGMENT_HEADER_SIZE, header.first_block_no, Moves()
-        seed, synced = block_seed(header.broker_id, header.segment_no), (header.synced_lsn, header.synced_block_no)
+        offset, block_no, moves = fmt.SEGMENT_HEADER_SIZE, header.first_block_no, Moves()
+        seed, synced = fmt.block_seed(header.broker_id, header.segment_no), (header.synced_lsn, header.synced_block_no)
         for held in self._blocks:
             size, numbers = held.size, (block_no, held.first_lsn)
-            head = pack_block_header(
+            head = fmt.pack_block_header(
                 seed, held.parts, size, held.count, 0, *numbers, *synced, held.time_ns, held.promised
             )
             disk.write(fd, [head, *held.parts], offset)

@@ -17,22 +17,9 @@ from typing import Final
 
 from dragoman import limits
 from dragoman.errors import JournalFailing, JournalUnavailable
+from dragoman.journal import format as fmt
 from dragoman.journal.disk import DiskFace
-from dragoman.journal.format import (
-    BLOCK_CHECKPOINT,
-    BLOCK_CHECKPOINT_BEGIN,
-    BLOCK_CHECKPOINT_END,
-    BLOCK_HEADER_SIZE,
-    BLOCK_MARK,
-    SEGMENT_CHECKPOINT,
-    SEGMENT_GAP,
-    SEGMENT_HEADER_SIZE,
-    SEGMENT_MOVED,
-    SEGMENT_TOOK_OVER,
-    SegmentHeader,
-    pack_block_header,
-    place_of,
-)
+from dragoman.journal.format import BLOCK_HEADER_SIZE, SegmentHeader, pack_block_header, place_of
 from dragoman.journal.recovery.recover import Recovered
 from dragoman.journal.segment_store import SegmentStore
 from dragoman.journal.segments import Segment, claims_of, leave, new_header
@@ -107,7 +94,11 @@ class Writer:
         live = self._live
         if self._checkpoint_open is not None:  # a checkpoint must not span segments
             return False
-        if live.suspect or live.end == SEGMENT_HEADER_SIZE or (self.room.spare is None and self.room.error is not None):
+        if (
+            live.suspect
+            or live.end == fmt.SEGMENT_HEADER_SIZE
+            or (self.room.spare is None and self.room.error is not None)
+        ):
             return False
         return live.end + BLOCK_HEADER_SIZE + size >= min(self._settings.segment_size, live.allocated)
 
@@ -244,11 +235,11 @@ class Writer:
 
     def _write_again(self, *, synced: bool) -> tuple[Segment, int]:
         """Begin a new segment with all unsynced blocks, numbered after the last synced one. Return it and the next block number."""
-        flags = SEGMENT_MOVED if len(self.held) else 0
+        flags = fmt.SEGMENT_MOVED if len(self.held) else 0
         if self.next_block_no > self.synced_block_no + 1:
-            flags |= SEGMENT_TOOK_OVER
+            flags |= fmt.SEGMENT_TOOK_OVER
         if self._gap_block_no > self.synced_block_no:  # it replaces the segment whose header allowed a salvage's gap
-            flags, self._gap_block_no = flags | SEGMENT_GAP, self.synced_block_no + 1
+            flags, self._gap_block_no = flags | fmt.SEGMENT_GAP, self.synced_block_no + 1
         header = self._header(flags, (self.synced_lsn + 1, self.synced_block_no + 1))
         spare = self.room.take(smaller=True)
         try:
@@ -269,14 +260,14 @@ class Writer:
         self._moves.update(moves)
         segment.end, segment.allocated = end, max(end, spare.size)
         segment.last_lsn, segment.last_time_ns = self.next_lsn - 1, self.time_ns
-        segment.took_over = header.flags & SEGMENT_TOOK_OVER != 0
+        segment.took_over = header.flags & fmt.SEGMENT_TOOK_OVER != 0
         self._store.add(segment)
         return segment, next_block_no
 
     def _header(self, flags: int, first: tuple[int, int]) -> SegmentHeader:
         segment_no, self._next_segment_no = self._next_segment_no, self._next_segment_no + 1
         if self._relocations or len(self._moves):
-            flags |= SEGMENT_MOVED
+            flags |= fmt.SEGMENT_MOVED
         synced = (self.synced_lsn, self.synced_block_no)
         return new_header(self._broker_id, segment_no, flags, first, synced, self.time_ns)
 
@@ -300,7 +291,7 @@ class Writer:
             # On a full disk a checkpoint is what allows settled segments to be deleted, so it may use the remaining space.
             takes_rest = checkpoint is not None and self.room.is_full
             spare = self.room.take_behind(self._live, room) if takes_rest else self.room.take()
-            flags = SEGMENT_CHECKPOINT if checkpoint is not None else 0
+            flags = fmt.SEGMENT_CHECKPOINT if checkpoint is not None else 0
             header = self._header(flags, (self.next_lsn, self.next_block_no))
             try:
                 begin_segment(self._disk, spare, header)
@@ -348,7 +339,7 @@ class Writer:
             pending = self._checkpoint_synced
             if pending is None or pending[1] != self.next_block_no or self._live.suspect:
                 return False
-            if not self._write([], 0, 0, BLOCK_MARK, self.time_ns, 0):
+            if not self._write([], 0, 0, fmt.BLOCK_MARK, self.time_ns, 0):
                 return False
             self._advance(0, 0, self.time_ns)
             self._promised = None
@@ -395,9 +386,9 @@ class Writer:
             if self.has_unsynced:  # in `os`, a failed sync moved all blocks to a segment that is not synced yet
                 self.sync()
             was_synced = not self.has_unsynced
-            if self._live.end > SEGMENT_HEADER_SIZE:
+            if self._live.end > fmt.SEGMENT_HEADER_SIZE:
                 with suppress(JournalUnavailable):  # a full disk: only the superblock records it
-                    if self._write([], 0, 0, BLOCK_MARK, self.time_ns, 0):
+                    if self._write([], 0, 0, fmt.BLOCK_MARK, self.time_ns, 0):
                         self._advance(0, 0, self.time_ns)
             live = self._live
             assert live.fd is not None
@@ -437,11 +428,11 @@ def checkpoint_blocks(
             size = 0
         groups[-1].append(chunk)
         size += len(chunk)
-    flags = [BLOCK_CHECKPOINT] * len(groups)
+    flags = [fmt.BLOCK_CHECKPOINT] * len(groups)
     if is_first:
-        flags[0] |= BLOCK_CHECKPOINT_BEGIN
+        flags[0] |= fmt.BLOCK_CHECKPOINT_BEGIN
     if is_last:
-        flags[-1] |= BLOCK_CHECKPOINT_END
+        flags[-1] |= fmt.BLOCK_CHECKPOINT_END
     return list(zip(flags, groups, strict=True))
 
 
