@@ -22,9 +22,9 @@ from dragoman.journal.disk import Disk, DiskFace
 from dragoman.journal.format import BLOCK_HEADER_SIZE, Block, place_of, split_place
 from dragoman.journal.reader import JournalReader
 from dragoman.journal.recovery.chain import block_limit
-from dragoman.journal.recovery.claims import superblock_findings
 from dragoman.journal.recovery.recover import Recovered, give_back_tail, recover
-from dragoman.journal.recovery.scan import SegmentFile, blocks_below, read_segment_file
+from dragoman.journal.recovery.scan import SegmentFile, block_of, read_segment_file, walk_file
+from dragoman.journal.recovery.superblock_checks import superblock_findings
 from dragoman.journal.scrub import Scrub
 from dragoman.journal.segment_store import SegmentStore, open_store
 from dragoman.journal.segments import SegmentInfo
@@ -154,7 +154,7 @@ class Journal:
             if may_jump or header.flags & fmt.SEGMENT_GAP:
                 next_lsn = max(next_lsn, header.first_lsn)
             limit = min(block_limit(files, index), self._replay_end)
-            for block in blocks_below(self._disk, files[index], limit):
+            for block in self._blocks_below(files[index], limit):
                 if block.flags == 0:
                     yield block
                 next_lsn, may_jump = block.first_lsn + block.count, block.flags & fmt.BLOCK_FILLER != 0
@@ -163,11 +163,18 @@ class Journal:
     def _checkpoint(self, files: list[SegmentFile]) -> Iterator[Block]:
         """The blocks of the checkpoint to start with. Blocks of facts between them come later, from `replay`."""
         start = self._found.start
-        for block in blocks_below(self._disk, files[start], min(block_limit(files, start), self._replay_end)):
+        for block in self._blocks_below(files[start], min(block_limit(files, start), self._replay_end)):
             if block.flags & fmt.BLOCK_CHECKPOINT:
                 yield block
             if block.flags & fmt.BLOCK_CHECKPOINT_END:
                 return
+
+    def _blocks_below(self, file: SegmentFile, limit: int) -> Iterator[Block]:
+        """The blocks of one segment with numbers below `limit`."""
+        for found in walk_file(self._disk, file):
+            if found.header.block_no >= limit:
+                return
+            yield block_of(file, found)
 
     def next_place(self) -> int:
         """The place of the first record of the next block. Valid until the next `append` or `roll`. A caller that hands blocks to another

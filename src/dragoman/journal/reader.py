@@ -12,8 +12,8 @@ from dragoman.errors import JournalDamaged
 from dragoman.journal.disk import Disk, DiskFace
 from dragoman.journal.format import Block, split_place
 from dragoman.journal.recovery.chain import ChainWalk, block_limit, counting, runs_of
-from dragoman.journal.recovery.claims import broker_id_of
 from dragoman.journal.recovery.scan import SegmentFile, block_of, list_segments
+from dragoman.journal.recovery.superblock_checks import broker_id_of
 from dragoman.journal.segment_store import open_store
 from dragoman.journal.segments import SegmentInfo
 

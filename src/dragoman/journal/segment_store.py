@@ -9,10 +9,9 @@ from errno import ENOENT
 from dragoman import limits
 from dragoman.errors import RecordDamaged
 from dragoman.journal import format as fmt
-from dragoman.journal.disk import DiskFace
-from dragoman.journal.format import block_seed
+from dragoman.journal.disk import DiskFace, opened
 from dragoman.journal.recovery.chain import Reach
-from dragoman.journal.recovery.scan import BlockOffsets, SegmentFile, SegmentWalk, block_at, unpack_block_header_at
+from dragoman.journal.recovery.scan import BlockOffsets, SegmentFile, block_at, unpack_block_header_at, walk_file
 from dragoman.journal.segments import Segment, SegmentInfo
 from dragoman.journal.stream import PIECE_SIZE, RecordStream
 from dragoman.model.facts.layout import HEAD_SIZE
@@ -240,7 +239,7 @@ def open_store(
             end, last_lsn, last_time_ns = _walk_to_end(disk, file)
         segment = Segment(
             file.segment_no, file.path, header.first_lsn, header.first_block_no, header.created_ns,
-            block_seed(header.broker_id, header.segment_no), None, end=max(end, fmt.BLOCK_HEADER_SIZE), allocated=file.size,
+            file.seed, None, end=max(end, fmt.BLOCK_HEADER_SIZE), allocated=file.size,
             last_lsn=last_lsn, last_time_ns=last_time_ns, sealed=newest_sealed or follower is not None,
             took_over=_took_over(disk, file), may_lack_crc=header.version < 2 or header.flags & fmt.SEGMENT_GAP != 0,
         )  # fmt: skip
@@ -254,23 +253,15 @@ def _took_over(disk: DiskFace, file: SegmentFile) -> bool:
         return file.header is not None
     if not file.header.flags & fmt.SEGMENT_MOVED:
         return False
-    fd = disk.open(file.path, write=False)
-    try:
+    with opened(disk, file.path) as fd:
         first = unpack_block_header_at(disk, fd, fmt.SEGMENT_HEADER_SIZE)
-    finally:
-        disk.close(fd)
     return first is not None and first.origin != 0
 
 
 def _walk_to_end(disk: DiskFace, file: SegmentFile) -> tuple[int, int, int]:
     assert file.header is not None
     last_lsn, last_time_ns = file.header.first_lsn - 1, file.header.created_ns
-    fd = disk.open(file.path, write=False)
-    try:
-        walk = SegmentWalk(disk, fd, block_seed(file.header.broker_id, file.segment_no))
-        for found in walk:
-            last_lsn = found.header.first_lsn + found.header.facts - 1
-            last_time_ns = found.header.time_ns
-    finally:
-        disk.close(fd)
-    return walk.end, last_lsn, last_time_ns
+    end = fmt.SEGMENT_HEADER_SIZE
+    for found in walk_file(disk, file):
+        end, last_lsn, last_time_ns = found.end, found.header.first_lsn + found.header.facts - 1, found.header.time_ns
+    return end, last_lsn, last_time_ns

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 from dragoman.errors import JournalDamaged
 from dragoman.journal import format as fmt
-from dragoman.journal.disk import Disk, DiskFace
+from dragoman.journal.disk import Disk, DiskFace, opened
 from dragoman.journal.format import Block
 from dragoman.journal.recovery.chain import ChainWalk, block_limit, counting, runs_of
-from dragoman.journal.recovery.scan import Found, SegmentFile, SegmentWalk, block_at, block_of, list_segments
+from dragoman.journal.recovery.scan import Found, SegmentFile, block_at, block_of, list_segments, walk_file
 from dragoman.journal.tools.index import IndexUntrue, SegmentIndex, read_index
 
 
@@ -45,43 +45,27 @@ class SegmentView:
         header = self.file.header
         if header is None or not header.flags & fmt.SEGMENT_CHECKPOINT:
             return
-        fd = self._disk.open(self.file.path, write=False)
-        try:
-            for found in SegmentWalk(self._disk, fd, fmt.block_seed(header.broker_id, self.file.segment_no)):
-                if found.header.flags & fmt.BLOCK_CHECKPOINT:
-                    yield found.records
-                if found.header.flags & fmt.BLOCK_CHECKPOINT_END:
-                    return
-        finally:
-            self._disk.close(fd)
+        for found in walk_file(self._disk, self.file):
+            if found.header.flags & fmt.BLOCK_CHECKPOINT:
+                yield found.records
+            if found.header.flags & fmt.BLOCK_CHECKPOINT_END:
+                return
 
     def find(self, keys: set[int]) -> set[int]:
         """Offsets of indexed blocks that may contain these keys; raises `IndexUntrue`."""
         assert self.index is not None, "nothing is covered"
-        try:
-            fd = self._disk.open(self.index.path, write=False)
-        except OSError:
-            raise IndexUntrue from None
-        try:
-            return self.index.find(self._disk, fd, keys)
-        finally:
-            self._disk.close(fd)
+        return self.index.find(self._disk, keys)
 
     def fetch(self, offsets: set[int]) -> dict[int, Block]:
         """The valid blocks at these offsets; raises `IndexUntrue` where there is no block."""
-        assert self.file.header is not None, "only a segment with a header has an index"
-        seed = fmt.block_seed(self.file.header.broker_id, self.file.segment_no)
         found: dict[int, Block] = {}
-        fd = self._disk.open(self.file.path, write=False)
-        try:
+        with opened(self._disk, self.file.path) as fd:
             for offset in offsets:
-                block = block_at(self._disk, fd, seed, offset)
+                block = block_at(self._disk, fd, self.file.seed, offset)
                 if block is None:
                     raise IndexUntrue
                 if block.header.block_no < self._limit and _has_records(block):
                     found[offset] = block_of(self.file, block)
-        finally:
-            self._disk.close(fd)
         return found
 
     def _walk(self, behind: Block | None) -> Iterator[Block]:

@@ -276,10 +276,9 @@ def test_a_page_more_or_less_full_finds_the_same(disk: FakeDisk) -> None:
         disk.put(FIRST, pack_header(file) + pack_run(Covered(SEGMENT_HEADER_SIZE, SEGMENT_SIZE // 8, 5, 5), entries))
         index = read_index(disk, file)
         assert index is not None
-        fd = disk.open(FIRST)
-        assert index.find(disk, fd, {7}) == set(range(count))
-        assert index.find(disk, fd, {6, 8}) == {0}
-        assert index.find(disk, fd, {5, 9}) == set()
+        assert index.find(disk, {7}) == set(range(count))
+        assert index.find(disk, {6, 8}) == {0}
+        assert index.find(disk, {5, 9}) == set()
 
 
 def test_a_header_has_its_place(disk: FakeDisk) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from dragoman.journal import format as fmt
 from dragoman.journal.disk import DiskFace
 from dragoman.journal.format import Block
-from dragoman.journal.recovery.scan import Found, SegmentFile, SegmentWalk
+from dragoman.journal.recovery.scan import Found, SegmentFile, SegmentWalk, walk_file
 
 NO_LIMIT = 1 << 64
 
@@ -54,11 +54,13 @@ def counting(files: list[SegmentFile]) -> list[SegmentFile]:
     ]
 
 
-def runs_of(files: list[SegmentFile]) -> list[list[SegmentFile]]:
-    """Groups of segments with consecutive numbers: what is between two groups was dropped, not damaged."""
+def runs_of(files: list[SegmentFile], checkpoint: int | None = None) -> list[list[SegmentFile]]:
+    """Groups of segments that must follow each other without a gap. A missing segment number begins a new group, because any segment may have been
+    dropped; after index `checkpoint`, if one is given, none may have been."""
     runs: list[list[SegmentFile]] = []
-    for file in files:
-        if runs and runs[-1][-1].segment_no + 1 == file.segment_no:
+    for index, file in enumerate(files):
+        is_after_checkpoint = checkpoint is not None and index > checkpoint
+        if runs and (is_after_checkpoint or runs[-1][-1].segment_no + 1 == file.segment_no):
             runs[-1].append(file)
         else:
             runs.append([file])
@@ -70,22 +72,18 @@ def checkpoint_end(disk: DiskFace, file: SegmentFile, limit: int) -> int | None:
     below block number `limit`. Blocks of facts may be between those of a checkpoint: the checkpoint is the state before them."""
     if file.header is None or not file.header.flags & fmt.SEGMENT_CHECKPOINT:
         return None
-    fd = disk.open(file.path, write=False)
-    try:
-        expected = file.header.first_block_no
-        for found in SegmentWalk(disk, fd, fmt.block_seed(file.header.broker_id, file.segment_no)):
-            flags = found.header.flags
-            is_begun = expected > file.header.first_block_no or flags & fmt.BLOCK_CHECKPOINT_BEGIN != 0
-            if not is_begun or found.header.block_no != expected or expected >= limit:
-                return None
-            if flags & fmt.BLOCK_FILLER:
-                return None  # the lost bytes may have been a part of it
-            if flags & fmt.BLOCK_CHECKPOINT and flags & fmt.BLOCK_CHECKPOINT_END:
-                return expected
-            expected += 1
-        return None
-    finally:
-        disk.close(fd)
+    expected = file.header.first_block_no
+    for found in walk_file(disk, file):
+        flags = found.header.flags
+        is_begun = expected > file.header.first_block_no or flags & fmt.BLOCK_CHECKPOINT_BEGIN != 0
+        if not is_begun or found.header.block_no != expected or expected >= limit:
+            return None
+        if flags & fmt.BLOCK_FILLER:
+            return None  # the lost bytes may have been a part of it
+        if flags & fmt.BLOCK_CHECKPOINT and flags & fmt.BLOCK_CHECKPOINT_END:
+            return expected
+        expected += 1
+    return None
 
 
 def newest_checkpoint(disk: DiskFace, files: list[SegmentFile], before: int | None = None) -> int | None:
@@ -143,16 +141,16 @@ class ChainWalk:
             if header.first_block_no > self.next_block_no:
                 self.damage = self._missing(index)
                 return
-            yield from self._walk(file, header.broker_id, limit)
+            yield from self._walk(file, limit)
             if self.damage is not None:
                 return
 
-    def _walk(self, file: SegmentFile, broker_id: bytes, limit: int) -> Iterator[tuple[SegmentFile, Found]]:
+    def _walk(self, file: SegmentFile, limit: int) -> Iterator[tuple[SegmentFile, Found]]:
         fd = self._disk.open(file.path, write=False)
         reach = self.reach[file.segment_no]
         next_block_no, next_lsn, gap = self.next_block_no, self.next_lsn, self._gap
         synced_lsn, synced_block_no, time_ns, blocks, facts = 0, 0, reach.last_time_ns, 0, 0
-        walk = SegmentWalk(self._disk, fd, fmt.block_seed(broker_id, file.segment_no), self._begin(file))
+        walk = SegmentWalk(self._disk, fd, file.seed, self._begin(file))
         reason: str | None = None
         last_end = walk.end
         try:

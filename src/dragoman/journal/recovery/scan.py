@@ -13,15 +13,13 @@ from typing import Final, NamedTuple
 from dragoman import limits
 from dragoman.errors import JournalMisplaced, JournalTooNew
 from dragoman.journal import format as fmt
-from dragoman.journal.disk import DiskFace
+from dragoman.journal.disk import DiskFace, opened
 from dragoman.journal.format import (
     BLOCK_HEADER_SIZE,
     BLOCK_MAGIC,
     Block,
     BlockHeader,
-    SegmentHeader,
     block_is_whole,
-    place_of,
     unpack_block_header,
 )
 
@@ -48,7 +46,13 @@ class SegmentFile(NamedTuple):
     segment_no: int
     path: str
     size: int
-    header: SegmentHeader | None
+    header: fmt.SegmentHeader | None
+
+    @property
+    def seed(self) -> int:
+        """The initial CRC value of its blocks."""
+        assert self.header is not None, "a segment without a header has no broker id"
+        return fmt.block_seed(self.header.broker_id, self.segment_no)
 
 
 class SegmentWalk:
@@ -168,33 +172,27 @@ class BlockOffsets:
         return self._offsets[at - 1] if at else 0
 
 
+def walk_file(disk: DiskFace, file: SegmentFile) -> Iterator[Found]:
+    """The whole blocks of one segment, up to its end or the first bytes that are not a block."""
+    with opened(disk, file.path) as fd:
+        yield from SegmentWalk(disk, fd, file.seed)
+
+
+def record_place(file: SegmentFile, found: Found) -> int:
+    """The place of a block's first record."""
+    return fmt.place_of(file.segment_no, found.offset + BLOCK_HEADER_SIZE)
+
+
 def block_of(file: SegmentFile, found: Found) -> Block:
-    header = found.header
-    place = place_of(file.segment_no, found.offset + BLOCK_HEADER_SIZE)
+    header, place = found.header, record_place(file, found)
     return Block(place, header.first_lsn, header.facts, header.time_ns, found.records, header.flags, header.block_no)
-
-
-def blocks_below(disk: DiskFace, file: SegmentFile, limit: int) -> Iterator[Block]:
-    """The blocks of one segment with numbers below `limit`."""
-    assert file.header is not None, "recovery leaves no segment without a header"
-    first_place, fd = place_of(file.segment_no, BLOCK_HEADER_SIZE), disk.open(file.path, write=False)
-    try:
-        for offset, header, records in SegmentWalk(disk, fd, fmt.block_seed(file.header.broker_id, file.segment_no)):
-            if header.block_no >= limit:
-                return
-            yield Block(first_place + offset, header.first_lsn, header.facts, header.time_ns, records, header.flags)
-    finally:
-        disk.close(fd)
 
 
 def read_segment_file(disk: DiskFace, directory: str, segment_no: int) -> SegmentFile:
     """Read one segment's header. Raises `JournalTooNew` for a newer format, before anything else in the file is trusted."""
     path = f"{directory}/{fmt.segment_name(segment_no)}"
-    fd = disk.open(path, write=False)
-    try:
+    with opened(disk, path) as fd:
         data, size = disk.read(fd, fmt.SEGMENT_HEADER_SIZE, 0), disk.size(fd)
-    finally:
-        disk.close(fd)
     header = fmt.unpack_segment_header(data)
     version = fmt.segment_version(data)
     if version is not None and version > fmt.FORMAT_VERSION and not fmt.is_version_damaged(data):

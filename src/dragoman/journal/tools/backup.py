@@ -10,10 +10,10 @@ import json
 from dataclasses import asdict, dataclass
 
 from dragoman.errors import JournalDamaged, JournalMisplaced, JournalTooNew
-from dragoman.journal.disk import Disk, DiskFace, refuse_inside
+from dragoman.journal.disk import Disk, DiskFace, opened, refuse_inside
 from dragoman.journal.format import FORMAT_VERSION, block_seed, segment_name
-from dragoman.journal.recovery.claims import write_superblock
 from dragoman.journal.recovery.scan import SegmentFile, SegmentWalk, list_segments
+from dragoman.journal.recovery.superblock_checks import write_superblock
 from dragoman.journal.tools.verify import Progress, Report, no_progress, verify
 
 MANIFEST_NAME = "backup.json"
@@ -91,18 +91,15 @@ def restore(backup_dir: str, data_dir: str, progress: Progress = no_progress, di
 def read_manifest(backup_dir: str, disk: DiskFace) -> Manifest:
     path = f"{backup_dir}/{MANIFEST_NAME}"
     try:
-        fd = disk.open(path, write=False)
-    except FileNotFoundError:
-        raise JournalMisplaced(f"{backup_dir} is no finished backup: it has no {MANIFEST_NAME}") from None
-    try:
-        fields = json.loads(disk.read(fd, 64 * 1024, 0))
+        with opened(disk, path) as fd:
+            fields = json.loads(disk.read(fd, 64 * 1024, 0))
         if fields["format_version"] > FORMAT_VERSION:
             raise JournalTooNew(path, fields["format_version"], FORMAT_VERSION)
         return Manifest(**fields)
+    except FileNotFoundError:
+        raise JournalMisplaced(f"{backup_dir} is no finished backup: it has no {MANIFEST_NAME}") from None
     except (KeyError, TypeError, ValueError) as error:
         raise JournalMisplaced(f"{path} cannot be read: {error}") from error
-    finally:
-        disk.close(fd)
 
 
 def _refuse_used(disk: DiskFace, directory: str) -> None:
@@ -135,15 +132,12 @@ def _copy_all(
     for file, fd in zip(files, fds, strict=True):
         name, is_newest = f"{target}/{segment_name(file.segment_no)}", file is files[-1]
         if is_newest or not links or not _linked(disk, file.path, name, fd):
-            out = disk.open(name, create=True)
-            try:
+            with opened(disk, name, create=True) as out:
                 end = _whole_end(disk, file, fd) if is_newest else file.size
                 for offset in range(0, end, _COPY_SIZE):
                     disk.write(out, [disk.read(fd, min(_COPY_SIZE, end - offset), offset)], offset)
                     progress(done + offset, total)
                 disk.sync(out)
-            finally:
-                disk.close(out)
         done += file.size
         progress(done, total)
     disk.sync_directory(target)
@@ -177,9 +171,6 @@ def _verified(directory: str, disk: DiskFace) -> Report:
 
 
 def _write_file(disk: DiskFace, path: str, content: bytes) -> None:
-    fd = disk.open(path, create=True)
-    try:
+    with opened(disk, path, create=True) as fd:
         disk.write(fd, [content], 0)
         disk.sync(fd)
-    finally:
-        disk.close(fd)

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections import deque
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Final, NamedTuple
 
 from librt.vecs import vec
@@ -20,7 +20,7 @@ from mypy_extensions import i64
 from dragoman import limits
 from dragoman.errors import DragomanError, IndexerBusy
 from dragoman.journal import format as fmt
-from dragoman.journal.disk import Disk, DiskFace
+from dragoman.journal.disk import Disk, DiskFace, opened
 from dragoman.journal.format import BLOCK_HEADER_SIZE, index_path, segment_name
 from dragoman.journal.recovery.chain import NO_LIMIT, block_limit, counting
 from dragoman.journal.recovery.scan import SegmentFile, SegmentWalk, list_segments
@@ -77,33 +77,28 @@ class Cursor:
         self.is_broken = False  # a block does not follow the previous one
         self._disk = disk
         self._entries = vec[i64]()
-        self._seed = fmt.block_seed(header.broker_id, file.segment_no)
         self._may_jump = index is None and header.flags & fmt.SEGMENT_GAP != 0
         self._read = Mark(*self.covered[1:], 0, 0)
         self._marks: deque[Mark] = deque()  # for synced blocks only the last one is kept
 
     def read(self, limit: int, synced: Synced) -> None:
         """Read the following blocks with numbers below `limit`, and update `synced` from their headers."""
-        marks, entries = self._marks, self._entries
-        fd = self._disk.open(self.file.path, write=False)
-        try:
-            for offset, header, records in SegmentWalk(self._disk, fd, self._seed, self._read.end):
+        marks = self._marks
+        with opened(self._disk, self.file.path) as fd:
+            for offset, header, records in SegmentWalk(self._disk, fd, self.file.seed, self._read.end):
                 if header.block_no >= limit or not self._follows(header):
                     self.is_broken = True
                     break
                 self._may_jump = header.flags & fmt.BLOCK_FILLER != 0
                 if header.flags == 0:
-                    entries = index_block(records, offset, entries)
+                    self._entries = index_block(records, offset, self._entries)
                 synced.block_no = max(synced.block_no, header.synced_block_no)
                 while len(marks) > 1 and synced.holds(marks[1]):
                     marks.popleft()
                 end, next_lsn = offset + BLOCK_HEADER_SIZE + header.size, header.first_lsn + header.facts
                 synced_by = next_lsn - 1 if header.facts else next_lsn
-                self._read = Mark(end, header.block_no + 1, next_lsn, synced_by, len(entries))
+                self._read = Mark(end, header.block_no + 1, next_lsn, synced_by, len(self._entries))
                 marks.append(self._read)
-        finally:
-            self._entries = entries
-            self._disk.close(fd)
 
     def _follows(self, header: fmt.BlockHeader) -> bool:
         block_no, lsn = self._read.next_block_no, self._read.next_lsn
@@ -193,15 +188,11 @@ class Indexer:
     def _proved(self, file: SegmentFile) -> SegmentIndex | None:
         """The existing index, if every byte of it is valid."""
         index = read_index(self._disk, file)
-        if index is None:
-            return None
-        fd = self._disk.open(index.path, write=False)
         try:
-            index.entries(self._disk, fd)
+            if index is not None:
+                index.entries(self._disk)
         except IndexUntrue:
             return None
-        finally:
-            self._disk.close(fd)
         return index
 
     def _write(self, cursor: Cursor, covered: Covered, entries: vec[i64]) -> None:
@@ -209,38 +200,25 @@ class Indexer:
         if cursor.runs == 0:
             self._replace(cursor, data)
             return
-        fd = self._disk.open(index_path(cursor.file.path))
-        try:
+        with opened(self._disk, index_path(cursor.file.path), write=True) as fd:
             self._disk.truncate(fd, cursor.index_size)
             self._disk.write(fd, [data], cursor.index_size)
-        finally:
-            self._disk.close(fd)
         cursor.index_size += len(data)
         cursor.runs += 1
 
     def _join(self, cursor: Cursor) -> None:
         """Merge the runs of a segment that will not grow any more into one."""
         index = read_index(self._disk, cursor.file) if cursor.runs > 1 else None
-        if index is None:
-            return
-        fd = self._disk.open(index.path, write=False)
-        try:
-            entries = index.entries(self._disk, fd)
-        except IndexUntrue:
-            return  # the next indexer starts this segment again
-        finally:
-            self._disk.close(fd)
-        self._replace(cursor, pack_run(index.covered, entries))
+        with suppress(IndexUntrue):  # the next indexer starts this segment again
+            if index is not None:
+                self._replace(cursor, pack_run(index.covered, index.entries(self._disk)))
 
     def _replace(self, cursor: Cursor, run: bytes) -> None:
         """Write an index file with only this run, replacing the existing one."""
         path = index_path(cursor.file.path)
         temporary = path + TEMPORARY_SUFFIX
-        fd = self._disk.open(temporary, create=True)
-        try:
+        with opened(self._disk, temporary, create=True) as fd:
             self._disk.write(fd, [pack_header(cursor.file), run], 0)
-        finally:
-            self._disk.close(fd)
         self._disk.rename(temporary, path)
         cursor.index_size, cursor.runs = HEADER_SIZE + len(run), 1
 

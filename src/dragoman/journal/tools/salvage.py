@@ -13,11 +13,16 @@ from itertools import zip_longest
 
 from dragoman.errors import JournalMisplaced
 from dragoman.journal import format as fmt
-from dragoman.journal.disk import Disk, DiskFace, refuse_inside
+from dragoman.journal.disk import Disk, DiskFace, opened, refuse_inside
 from dragoman.journal.format import SegmentHeader, block_seed
 from dragoman.journal.recovery.chain import NO_LIMIT, block_limit, counting, newest_checkpoint
-from dragoman.journal.recovery.claims import broker_id_of, missing_segments, replaced_segments, write_superblock
 from dragoman.journal.recovery.scan import Found, SegmentFile, SegmentWalk, block_at, list_segments, next_whole_block
+from dragoman.journal.recovery.superblock_checks import (
+    broker_id_of,
+    missing_segments,
+    replaced_segments,
+    write_superblock,
+)
 from dragoman.journal.superblock import SegmentClaim, Superblock, SuperblockCopies
 from dragoman.journal.tools.verify import Progress, no_progress
 
@@ -73,12 +78,10 @@ def salvage(directory: str, target: str, progress: Progress = no_progress, disk:
 def _with_header(disk: DiskFace, file: SegmentFile, broker_id: bytes, first_lsns: dict[int, int]) -> SegmentFile:
     """A segment whose header is damaged, with a header made from its first whole block; unchanged if it has none. `first_lsns`: the known first
     lsn of segments, so that the loss before that block is known."""
-    fd, seed = disk.open(file.path, write=False), block_seed(broker_id, file.segment_no)
-    try:
+    seed = block_seed(broker_id, file.segment_no)
+    with opened(disk, file.path) as fd:
         offsets = _in_order(disk, fd, seed, fmt.SEGMENT_HEADER_SIZE, 0, NO_LIMIT)
         first = block_at(disk, fd, seed, offsets[0]) if offsets else None
-    finally:
-        disk.close(fd)
     if first is None:
         return file
     flags = (
@@ -170,18 +173,13 @@ class _Salvager:
         if file.header is None:
             self._lose(file, 0, file.size, None)
             return
-        fd = self._disk.open(file.path, write=False)
-        out = self._disk.open(f"{self._target}/{fmt.segment_name(file.segment_no)}", create=True)
-        seed = block_seed(self._broker_id, file.segment_no)
-        try:
+        seed, copy = block_seed(self._broker_id, file.segment_no), f"{self._target}/{fmt.segment_name(file.segment_no)}"
+        with opened(self._disk, file.path) as fd, opened(self._disk, copy, create=True) as out:
             self._disk.write(out, [fmt.pack_segment_header(self._begin(file, file.header))], 0)
             self._copy_blocks(file, fd, out, seed, limit, is_last)
             if is_last:
                 self._mark_synced(out, seed)
             self._disk.sync(out)
-        finally:
-            self._disk.close(fd)
-            self._disk.close(out)
 
     def _begin(self, file: SegmentFile, header: SegmentHeader) -> SegmentHeader:
         """The header of the copy of a segment."""

@@ -7,15 +7,8 @@ from dataclasses import dataclass, field
 
 from dragoman.errors import JournalMisplaced
 from dragoman.journal.disk import Disk, DiskFace
-from dragoman.journal.recovery.chain import ChainWalk, Damage, counting, newest_checkpoint
-from dragoman.journal.recovery.claims import (
-    broker_id_of,
-    hole_behind,
-    missing_damage,
-    missing_segments,
-    missing_tail,
-    replaced_segments,
-)
+from dragoman.journal.recovery import superblock_checks as checks
+from dragoman.journal.recovery.chain import ChainWalk, Damage, counting, newest_checkpoint, runs_of
 from dragoman.journal.recovery.recover import starts_too_late, synced_behind
 from dragoman.journal.recovery.scan import SegmentFile, list_segments
 from dragoman.journal.superblock import Superblock, SuperblockCopies
@@ -71,7 +64,9 @@ def verify(directory: str, progress: Progress = no_progress, disk: DiskFace | No
     files = list_segments(disk, directory)
     if not files and (claims is None or not claims.segments):
         raise JournalMisplaced(f"{directory} holds no journal")
-    report = Report(broker_id_of(files, directory, claims), segments=len(files), size=sum(file.size for file in files))
+    report = Report(
+        checks.broker_id_of(files, directory, claims), segments=len(files), size=sum(file.size for file in files)
+    )
     report.superblock = _superblock_word(copies)
     _compare(report, disk, directory, files, claims)
     files = counting(files)
@@ -82,7 +77,7 @@ def verify(directory: str, progress: Progress = no_progress, disk: DiskFace | No
     if checkpoint is None and (late := starts_too_late(files[0])) is not None:
         report.flaws.append(Flaw(late.file.path, late.offset, late.lsn, late.reason, False))
     done = 0
-    for run in unbroken_runs(files, checkpoint or 0):
+    for run in runs_of(files, checkpoint or 0):
         walk = ChainWalk(disk, run)
         last_file = run[0]
         for file, found in walk:
@@ -92,11 +87,9 @@ def verify(directory: str, progress: Progress = no_progress, disk: DiskFace | No
             _count(report, found.header.first_lsn, found.header.facts)
         done += last_file.size
         is_last = run[-1] is files[-1]
-        damage = walk.damage
-        if is_last:
-            damage = damage or hole_behind(disk, files[-1], walk) or missing_tail(files, walk, claims)
-            if claims is not None:
-                walk.synced_block_no = max(walk.synced_block_no, claims.synced_block_no)
+        damage = checks.end_damage(disk, files, walk, claims) if is_last else walk.damage
+        if is_last and claims is not None:
+            walk.synced_block_no = max(walk.synced_block_no, claims.synced_block_no)
         if damage is not None:
             report.flaws.append(_flaw(disk, run, walk, damage, report.broker_id, is_last))
     progress(report.size, report.size)
@@ -107,11 +100,14 @@ def _compare(
     report: Report, disk: DiskFace, directory: str, files: list[SegmentFile], claims: Superblock | None
 ) -> None:
     """Add a flaw for each segment that the superblock names and that is missing or another file."""
-    missing = missing_segments(files, claims)
+    missing = checks.missing_segments(files, claims)
     if missing:  # a broker may have dropped it: the superblock is updated before the file is deleted
-        still_named = missing_segments(files, SuperblockCopies(disk, directory).newest)
+        still_named = checks.missing_segments(files, SuperblockCopies(disk, directory).newest)
         missing = [claim for claim in missing if claim.segment_no in {claim.segment_no for claim in still_named}]
-    for damage in [*(missing_damage(directory, claim) for claim in missing), *replaced_segments(files, claims)]:
+    for damage in [
+        *(checks.missing_damage(directory, claim) for claim in missing),
+        *checks.replaced_segments(files, claims),
+    ]:
         report.flaws.append(Flaw(damage.file.path, damage.offset, damage.lsn, damage.reason, False))
 
 
@@ -119,19 +115,6 @@ def _superblock_word(copies: SuperblockCopies | None) -> str:
     if copies is None or copies.newest is None:
         return "damaged" if copies is not None and copies.is_rebuilt else "none"
     return "clean" if copies.newest.is_clean else "running"
-
-
-def unbroken_runs(files: list[SegmentFile], checkpoint: int) -> list[list[SegmentFile]]:
-    """Groups of segments that must follow each other without a gap. Before the checkpoint any segment may have been dropped, so a missing
-    number begins a new group there."""
-    runs: list[list[SegmentFile]] = []
-    for index, file in enumerate(files):
-        is_next = index > 0 and files[index - 1].segment_no + 1 == file.segment_no
-        if runs and (is_next or index > checkpoint):
-            runs[-1].append(file)
-        else:
-            runs.append([file])
-    return runs
 
 
 def _count(report: Report, first_lsn: int, facts: int) -> None:

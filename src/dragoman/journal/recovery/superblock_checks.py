@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from dragoman.errors import JournalMisplaced
-from dragoman.journal.disk import DiskFace
-from dragoman.journal.format import block_seed, segment_name
+from dragoman.journal.disk import DiskFace, opened
+from dragoman.journal.format import segment_name
 from dragoman.journal.recovery.chain import ChainWalk, Damage, counting
 from dragoman.journal.recovery.scan import SegmentFile, block_at, list_segments, next_whole_block
 from dragoman.journal.superblock import SegmentClaim, Superblock, SuperblockCopies, segment_identity
@@ -59,7 +59,12 @@ def missing_damage(directory: str, claim: SegmentClaim) -> Damage:
     return Damage(file, 0, 0, claim.first_lsn, "the segment is missing")
 
 
-def missing_tail(files: list[SegmentFile], walk: ChainWalk, claims: Superblock | None) -> Damage | None:
+def end_damage(disk: DiskFace, files: list[SegmentFile], walk: ChainWalk, claims: Superblock | None) -> Damage | None:
+    """What is wrong at the end of a walk over `files`: its own damage, whole blocks after a hole, or blocks that only the superblock names."""
+    return walk.damage or _hole(disk, files[-1], walk) or _missing_tail(files, walk, claims)
+
+
+def _missing_tail(files: list[SegmentFile], walk: ChainWalk, claims: Superblock | None) -> Damage | None:
     """Damage at the end of the journal if the superblock names a later block."""
     if claims is None or claims.synced_block_no < walk.next_block_no:
         return None
@@ -69,19 +74,16 @@ def missing_tail(files: list[SegmentFile], walk: ChainWalk, claims: Superblock |
     return Damage(newest, reach.end if reach is not None else 0, walk.next_block_no, walk.next_lsn, reason)
 
 
-def hole_behind(disk: DiskFace, newest: SegmentFile, walk: ChainWalk) -> Damage | None:
+def _hole(disk: DiskFace, newest: SegmentFile, walk: ChainWalk) -> Damage | None:
     """Damage if whole blocks follow the zeros at the end of the newest segment."""
     reach = walk.reach.get(newest.segment_no)
     if reach is None or newest.header is None or newest.size <= reach.end:
         return None
-    fd, seed = disk.open(newest.path, write=False), block_seed(newest.header.broker_id, newest.segment_no)
-    try:
-        behind = next_whole_block(disk, fd, seed, reach.end, walk.next_block_no)
+    with opened(disk, newest.path) as fd:
+        later = next_whole_block(disk, fd, newest.seed, reach.end, walk.next_block_no)
         # A broker may be writing: a block that appeared in the meantime is not a hole.
-        if behind is None or behind.offset == reach.end or block_at(disk, fd, seed, reach.end) is not None:
+        if later is None or later.offset == reach.end or block_at(disk, fd, newest.seed, reach.end) is not None:
             return None
-    finally:
-        disk.close(fd)
     return Damage(newest, reach.end, walk.next_block_no, walk.next_lsn, "zeros stand where a block was")
 
 
