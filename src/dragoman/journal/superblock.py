@@ -150,7 +150,7 @@ class SuperblockCopies:
 
     def _write_copy(self, path: str, content: bytes) -> None:
         is_new = not self._disk.exists(path)
-        with opened(self._disk, path, create=is_new) as fd:
+        with opened(self._disk, path, write=True, create=is_new) as fd:
             size = _SIZE_MIN
             while size < 2 * len(content):
                 size *= 2
