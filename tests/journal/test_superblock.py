@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from dragoman.errors import JournalDamaged, JournalMisplaced, JournalTooNew, JournalUnavailable
-from dragoman.journal import Journal
+from dragoman.journal.journal import Journal
 from dragoman.journal.superblock import (
     SUPERBLOCK_NAMES,
     SegmentClaim,

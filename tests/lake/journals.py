@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from dragoman import limits
-from dragoman.journal import Journal, JournalSettings
+from dragoman.journal.journal import Journal
+from dragoman.journal.settings import JournalSettings
 from dragoman.lake.layout import HISTORY, INCOMING, cover
 from dragoman.lake.store import Lake
 from dragoman.model import words

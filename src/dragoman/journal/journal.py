@@ -12,7 +12,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Protocol, Self
+from typing import Self
 
 from dragoman import limits
 from dragoman.errors import JournalFailing, JournalMisplaced, JournalUnavailable
@@ -35,25 +35,6 @@ from dragoman.journal.writing.superblock_writer import SuperblockWriter
 from dragoman.journal.writing.writer import Writer
 from dragoman.model.facts.record_load import HeldRecord, RecordLoad
 from dragoman.model.facts.records import ANY_RECORD
-
-
-class FactLog(Protocol):
-    """The interface that any journal must have, so that another implementation (such as a replicated stream) can replace the files: facts in
-    blocks, in order, each with its lsn; the first fact of a journal has lsn 1. `tests/journal/journal_checks.py` has the checks that every
-    implementation must pass."""
-
-    def append(self, parts: list[bytes], count: int, time_ns: int) -> int:
-        """Append `count` facts, whose records are in `parts`, as one block that is stored whole or not at all. Return the lsn of the last fact.
-        Raise `JournalUnavailable`, and append nothing, when that fails."""
-
-    def commit(self) -> int:
-        """Wait until everything appended before the call is as safe as the configured durability requires. Return the highest lsn that is."""
-
-    def read(self, from_lsn: int) -> Iterator[Block]:
-        """Blocks with facts, in order, starting with the block that contains `from_lsn` (or the oldest one after it that still exists)."""
-
-    def trim(self, before_lsn: int) -> int:
-        """Delete facts below `before_lsn` as far as possible. Return how many storage units were deleted."""
 
 
 class Journal:
@@ -374,17 +355,6 @@ class Journal:
         """Remove these segments from the journal. Return the bytes that the next `upkeep` frees."""
         assert self._superblock is not None, "nothing lives on disk in durability memory"
         return self._superblock.drop(list(segment_nos))
-
-    def trim(self, before_lsn: int) -> int:
-        """Drop sealed segments whose facts are all below `before_lsn` and that recovery does not need. Return how many. The caller must
-        make sure that no waiting message has its body there."""
-        infos = self.segments()
-        numbers: list[int] = []
-        for info in retention.unneeded(infos, self.checkpoint_no, ()):
-            if info.last_lsn < before_lsn and not retention.takes_over_from_one_that_stays(infos, info, numbers):
-                numbers.append(info.segment_no)
-        self.drop(numbers)
-        return len(numbers)
 
     def close(self) -> None:
         """Sync, close all files, and record in the superblock whether the stop was clean."""

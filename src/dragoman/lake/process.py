@@ -17,7 +17,7 @@ import msgspec
 
 from dragoman import limits, log_lines
 from dragoman.errors import DragomanError, LakeAhead, PyarrowMissing
-from dragoman.journal import JournalReader
+from dragoman.journal.reader import JournalReader
 from dragoman.journal.tools.child_loop import Loop, Parent, live_beside
 from dragoman.lake.compact import Compactor
 from dragoman.lake.sealer import Sealer, sealing_alone

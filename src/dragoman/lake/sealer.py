@@ -13,7 +13,8 @@ from pathlib import Path
 
 from dragoman import limits
 from dragoman.errors import LakeAhead, SealerBusy
-from dragoman.journal import Block, JournalReader
+from dragoman.journal.format import Block
+from dragoman.journal.reader import JournalReader
 from dragoman.journal.tools.child_loop import only_one
 from dragoman.lake.layout import broker_name
 from dragoman.lake.store import Lake

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from dragoman.errors import CollectorAway, SpansRefused
-from dragoman.journal import Block, JournalReader
+from dragoman.journal.format import Block
+from dragoman.journal.reader import JournalReader
 from dragoman.otel.collector import Collector
 from dragoman.otel.cursor import Cursor, write_cursor
 from dragoman.otel.otlp import Encoder, rejected_spans

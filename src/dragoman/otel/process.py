@@ -24,7 +24,7 @@ import msgspec
 
 from dragoman import log_lines
 from dragoman.errors import CollectorAway, DragomanError, ExporterBusy
-from dragoman.journal import JournalReader
+from dragoman.journal.reader import JournalReader
 from dragoman.journal.tools.child_loop import Loop, Parent, live_beside, only_one
 from dragoman.otel.collector import Collector
 from dragoman.otel.cursor import read_cursor

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from dragoman.journal import Block
+from dragoman.journal.format import Block
 from dragoman.model.facts.decode import decode
 from dragoman.model.facts.sampling import SAMPLES, find_traced, is_sampled
 from dragoman.otel.context import Context, context_of

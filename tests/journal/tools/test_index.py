@@ -11,8 +11,9 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from dragoman.errors import IndexerBusy
-from dragoman.journal import Disk, Journal
+from dragoman.journal.disk import Disk
 from dragoman.journal.format import SEGMENT_HEADER_SIZE
+from dragoman.journal.journal import Journal
 from dragoman.journal.recovery.scan import SegmentFile, list_segments
 from dragoman.journal.segment_views import SegmentView, segment_views
 from dragoman.journal.tools.backup import backup, restore
