@@ -26,7 +26,7 @@ from dragoman.journal.recovery.recover import Recovered, give_back_tail, recover
 from dragoman.journal.recovery.scan import SegmentFile, block_of, read_segment_file, walk_file
 from dragoman.journal.recovery.superblock_checks import superblock_findings
 from dragoman.journal.scrub import Scrub
-from dragoman.journal.segment_store import SegmentStore, open_store
+from dragoman.journal.segment_store import ALL_BYTES, SegmentStore, open_store
 from dragoman.journal.segments import SegmentInfo
 from dragoman.journal.settings import JournalSettings
 from dragoman.journal.stream import DiskLoad
@@ -103,7 +103,7 @@ class Journal:
     @property
     def uncommitted_size(self) -> int:
         """Bytes appended and not yet synced; the runtime pauses clients above `limits.uncommitted_max` of the settings."""
-        return self._writer.held.size if self._writer is not None else 0
+        return self._writer.unsynced.size if self._writer is not None else 0
 
     @property
     def trouble(self) -> JournalUnavailable | None:
@@ -113,12 +113,12 @@ class Journal:
             return None
         if writer.failing is not None:
             return JournalFailing(self.settings.directory, writer.failing)
-        return writer.room.unavailable(self.settings.segment_size) if writer.room.error is not None else None
+        return writer.spares.unavailable(self.settings.segment_size) if writer.spares.error is not None else None
 
     @property
     def accepts_new_work(self) -> bool:
         """False while the disk is full or failing: only facts that settle work should be appended then."""
-        return self._writer is None or (self._writer.failing is None and self._writer.room.error is None)
+        return self._writer is None or (self._writer.failing is None and self._writer.spares.error is None)
 
     def replay(self) -> Iterator[Block]:
         """The blocks of the newest complete checkpoint, then every block of facts after its beginning, as found by `open`. `open` verified
@@ -196,9 +196,9 @@ class Journal:
         is_due = not 0 <= now_ns - self._upkeep_ns < limits.SYNC_INTERVAL_NS
         if self._superblock is not None and self._superblock.wants_work(now_ns):
             return True
-        if writer.room.wants_work(self.settings.zero_fill and self.settings.durability == "disk"):
-            return writer.room.error is None or is_due
-        if self.settings.durability == "os" and writer.held.size >= self.unsynced_size_soon:
+        if writer.spares.wants_work(self.settings.zero_fill and self.settings.durability == "disk"):
+            return writer.spares.error is None or is_due
+        if self.settings.durability == "os" and writer.unsynced.size >= self.unsynced_size_soon:
             return True
         idle = not writer.has_unsynced and writer.failing is None
         return is_due and not idle
@@ -265,31 +265,24 @@ class Journal:
     def read_record(self, place: int, message_no: int = ANY_RECORD) -> bytes:
         """The record of a message at `place` (as announced, or as given by replay), verified by a CRC. Raises only `RecordDamaged`, when the
         record cannot be read or is not what was written."""
-        record = self._held_record(place)
-        return (
-            record if record is not None else self._store.read_record(*split_place(self.place_now(place)), message_no)
-        )
+        return self.look(place, message_no, ALL_BYTES)
 
     def look(self, place: int, message_no: int, body_most: int) -> bytes:
-        """Like `read_record`, but with at most `body_most` bytes of a large record's body: the rest is verified but not kept."""
-        record = self._held_record(place)
-        return (
-            record
-            if record is not None
-            else self._store.look(*split_place(self.place_now(place)), message_no, body_most)
-        )
+        """Like `read_record`, but with at most `body_most` bytes of a large record's body: the rest is verified but not returned."""
+        if (record := self._unwritten_record(place)) is not None:
+            return record
+        return self._store.read_record(*split_place(self.place_now(place)), message_no, body_most)
 
     def begin_load(self, place: int, message_no: int, is_whole: bool) -> RecordLoad:
         """Like `read_record`, in steps. Loads the body or, with `is_whole`, the accepted record."""
-        record = self._held_record(place)
-        if record is not None:
+        if (record := self._unwritten_record(place)) is not None:
             return HeldRecord(record, is_whole)
         return DiskLoad(self._store, self.place_now, place, message_no, is_whole)
 
-    def _held_record(self, place: int) -> bytes | None:
+    def _unwritten_record(self, place: int) -> bytes | None:
         """The record from memory while the disk is failing, if it is not on disk; else None."""
         assert self._writer is not None, "nothing lives on disk in durability memory"
-        return self._writer.held.record(self.place_now(place)) if self._writer.failing is not None else None
+        return self._writer.unsynced.record(self.place_now(place)) if self._writer.failing is not None else None
 
     def record_size(self, place: int) -> int:
         """The size in the record's head, not verified, for an estimate; 0 where there is no record."""
@@ -316,7 +309,7 @@ class Journal:
 
     @property
     def is_disk_full(self) -> bool:
-        return self._writer is not None and self._writer.room.is_full
+        return self._writer is not None and self._writer.spares.is_full
 
     def size_bound(self) -> int:
         """Bytes that the segments may use now: `size_max`, or less so that the disk keeps `free_min` bytes free."""
@@ -326,7 +319,7 @@ class Journal:
             free = self._disk.free_space(self.settings.directory)
         except OSError:
             return self.settings.size_max
-        if self._writer.room.spare is None:
+        if self._writer.spares.spare is None:
             free -= self.settings.segment_size
         return min(self.settings.size_max, self.size() + free - self.settings.free_min)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from contextlib import suppress
 from errno import ENOENT
+from typing import Final
 
 from dragoman import limits
 from dragoman.errors import RecordDamaged
@@ -20,7 +21,7 @@ from dragoman.model.facts.records import ANY_RECORD, flaw_of, has_crc
 # Most records are smaller than this, so one read usually fetches a whole record.
 _READ_GUESS = 1024
 # `body_most` for the whole body.
-_ALL = -1
+ALL_BYTES: Final = -1
 
 
 class SegmentStore:
@@ -69,17 +70,9 @@ class SegmentStore:
         for segment in self.segments.values():
             self._close(segment)
 
-    def read_record(self, segment_no: int, offset: int, message_no: int) -> bytes:
-        """The record at `offset`, verified to be that of the message (or ANY_RECORD) by its own CRC, or by its block's CRC if it has none.
-        Every failure, including disk errors, is raised as `RecordDamaged`."""
-        return self._read(segment_no, offset, message_no, _ALL)
-
-    def look(self, segment_no: int, offset: int, message_no: int, body_most: int) -> bytes:
-        """Like `read_record`, but with at most `body_most` bytes of the body; the whole record is verified all the same. A small record comes
-        whole."""
-        return self._read(segment_no, offset, message_no, body_most)
-
-    def _read(self, segment_no: int, offset: int, message_no: int, body_most: int) -> bytes:
+    def read_record(self, segment_no: int, offset: int, message_no: int, body_most: int = ALL_BYTES) -> bytes:
+        """The record at `offset`, verified to be that of the message (or ANY_RECORD) by its own CRC, or by its block's CRC if it has none. A large
+        record comes with at most `body_most` bytes of its body. Every failure, including disk errors, is raised as `RecordDamaged`."""
         try:
             fd = self._readers.get(segment_no)
             if fd is None:
@@ -237,12 +230,11 @@ def open_store(
             end, last_lsn, last_time_ns = file.size, follower.header.first_lsn - 1, follower.header.created_ns
         else:
             end, last_lsn, last_time_ns = _walk_to_end(disk, file)
-        segment = Segment(
-            file.segment_no, file.path, header.first_lsn, header.first_block_no, header.created_ns,
-            file.seed, None, end=max(end, fmt.BLOCK_HEADER_SIZE), allocated=file.size,
-            last_lsn=last_lsn, last_time_ns=last_time_ns, sealed=newest_sealed or follower is not None,
-            took_over=_took_over(disk, file), may_lack_crc=header.version < 2 or header.flags & fmt.SEGMENT_GAP != 0,
-        )  # fmt: skip
+        segment = Segment.with_header(header, file.path, None, file.size)
+        segment.end, segment.last_lsn, segment.last_time_ns = max(end, fmt.BLOCK_HEADER_SIZE), last_lsn, last_time_ns
+        segment.sealed = newest_sealed or follower is not None
+        segment.took_over = _took_over(disk, file)
+        segment.may_lack_crc = header.version < 2 or header.flags & fmt.SEGMENT_GAP != 0
         store.add(segment)
     return store
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
+from typing import Self
 
-from dragoman.journal.disk import DiskFace
-from dragoman.journal.format import FORMAT_VERSION, SEGMENT_HEADER_SIZE, SegmentHeader
+from dragoman.journal.format import SEGMENT_HEADER_SIZE, SegmentHeader, block_seed
 from dragoman.journal.superblock import SegmentClaim, segment_identity
 
 
@@ -49,50 +48,18 @@ class Segment:
     # It may contain messages of version 1, whose records have no CRC of their own.
     may_lack_crc: bool = False
 
+    @classmethod
+    def with_header(cls, header: SegmentHeader, path: str, fd: int | None, allocated: int) -> Self:
+        """A segment without blocks yet."""
+        first, seed = (header.first_lsn, header.first_block_no), block_seed(header.broker_id, header.segment_no)
+        last = (header.first_lsn - 1, header.created_ns)
+        return cls(header.segment_no, path, *first, header.created_ns, seed, fd, SEGMENT_HEADER_SIZE, allocated, *last)
+
     def info(self) -> SegmentInfo:
-        return SegmentInfo(
-            self.segment_no,
-            self.path,
-            self.first_lsn,
-            self.last_lsn,
-            self.end,
-            self.sealed,
-            self.created_ns,
-            self.last_time_ns,
-            self.took_over,
-        )
+        lsns, times = (self.first_lsn, self.last_lsn), (self.created_ns, self.last_time_ns)
+        return SegmentInfo(self.segment_no, self.path, *lsns, self.end, self.sealed, *times, self.took_over)
 
     def claim(self, broker_id: bytes) -> SegmentClaim:
         """The superblock's entry for this segment."""
         identity = segment_identity(self.segment_no, self.first_lsn, self.first_block_no, self.created_ns, broker_id)
         return SegmentClaim(self.segment_no, identity, self.synced_end, self.first_lsn)
-
-
-def claims_of(segments: list[Segment], synced_block_no: int, broker_id: bytes) -> tuple[SegmentClaim, ...]:
-    """The superblock's entries for the segments that contain synced blocks. Any other segment may still be deleted: a failed sync left it, or it
-    is empty."""
-    claims: list[SegmentClaim] = []
-    limit = synced_block_no + 1
-    for segment in reversed(segments):
-        if segment.first_block_no < limit:
-            claims.append(segment.claim(broker_id))
-            limit = segment.first_block_no
-    return tuple(reversed(claims))
-
-
-def new_header(
-    broker_id: bytes, segment_no: int, flags: int, first: tuple[int, int], synced: tuple[int, int], created_ns: int
-) -> SegmentHeader:
-    """`first` and `synced` are (lsn, block number)."""
-    return SegmentHeader(FORMAT_VERSION, flags, segment_no, *first, *synced, created_ns, broker_id)
-
-
-def leave(disk: DiskFace, suspects: list[Segment], synced_lsn: int, first_block_no: int) -> list[int]:
-    """Close suspect segments, whose unsynced blocks were rewritten from `first_block_no` on. Return the numbers of those without any valid block."""
-    for segment in suspects:
-        segment.last_lsn = min(segment.last_lsn, synced_lsn)
-        if segment.fd is not None:
-            with suppress(OSError):
-                disk.close(segment.fd)
-            segment.fd = None
-    return [segment.segment_no for segment in suspects if segment.first_block_no >= first_block_no]

@@ -33,8 +33,7 @@ from dragoman.journal.recovery.scan import (
     walk_file,
 )
 from dragoman.journal.superblock import SegmentClaim, Superblock
-from dragoman.journal.writing.moves import Moves
-from dragoman.journal.writing.unsynced import Held, HeldBlocks
+from dragoman.journal.writing.unsynced import Moves, UnsyncedBlock, UnsyncedBlocks
 
 
 @dataclass
@@ -54,7 +53,7 @@ class Recovered:
     time_ns: int = 0
     reach: dict[int, chain.Reach] = field(default_factory=dict)
     moves: Moves = field(default_factory=Moves)
-    unsynced: HeldBlocks = field(default_factory=HeldBlocks)
+    unsynced: UnsyncedBlocks = field(default_factory=UnsyncedBlocks)
     findings: list[checks.Finding] = field(default_factory=list)
     lost: list[SegmentClaim] = field(default_factory=list)
     synced_ends: dict[int, int] = field(default_factory=dict)
@@ -120,7 +119,7 @@ def _is_synced(disk: DiskFace, files: list[SegmentFile], checkpoint: int, synced
 
 def _prove(disk: DiskFace, found: Recovered, start: int, claims: Superblock | None) -> ChainWalk:
     """Walk from `files[start]` and collect numbers, moves and the blocks that nothing records as synced."""
-    found.start, found.moves, found.unsynced = start, Moves(), HeldBlocks()
+    found.start, found.moves, found.unsynced = start, Moves(), UnsyncedBlocks()
     walk = ChainWalk(disk, found.files, start)
     tail: deque[tuple[SegmentFile, Found]] = deque()
     synced_block_no = 0
@@ -141,17 +140,17 @@ def _prove(disk: DiskFace, found: Recovered, start: int, claims: Superblock | No
         if block.header.block_no > walk.synced_block_no and not block.header.flags & (
             fmt.BLOCK_MARK | fmt.BLOCK_FILLER
         ):
-            found.unsynced.add(_held(file, block))
+            found.unsynced.add(_unsynced_block(file, block))
     found.next_lsn, found.next_block_no, found.time_ns = walk.next_lsn, walk.next_block_no, walk.time_ns
     found.synced_lsn, found.synced_block_no = walk.synced_lsn, walk.synced_block_no
     found.reach = walk.reach
     return walk
 
 
-def _held(file: SegmentFile, block: Found) -> Held:
+def _unsynced_block(file: SegmentFile, block: Found) -> UnsyncedBlock:
     header = block.header
     place = header.origin or record_place(file, block)
-    return Held([block.records], len(block.records), header.facts, header.time_ns, header.first_lsn, place)
+    return UnsyncedBlock([block.records], len(block.records), header.facts, header.time_ns, header.first_lsn, place)
 
 
 def starts_too_late(first: SegmentFile) -> Damage | None:

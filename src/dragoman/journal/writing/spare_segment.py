@@ -14,7 +14,7 @@ from typing import Final
 from dragoman import limits
 from dragoman.errors import JournalFailing, JournalFull, JournalUnavailable
 from dragoman.journal.disk import DiskFace
-from dragoman.journal.format import SegmentHeader, block_seed, is_index_name, pack_segment_header, segment_name
+from dragoman.journal.format import SegmentHeader, is_index_name, segment_name
 from dragoman.journal.segments import Segment
 
 SPARE_NAME: Final = "spare.tmp"
@@ -149,6 +149,12 @@ class SpareSegment:
         with suppress(OSError):
             self._disk.unlink(f"{self._directory}/{segment_name(segment_no)}")
 
+    def publish(self, spare: Spare, header: SegmentHeader) -> Segment:
+        """Rename the spare, which begins with the header, to its segment name. The rename makes it part of the journal atomically."""
+        path = f"{self._directory}/{segment_name(header.segment_no)}"
+        self._disk.rename(spare.path, path)
+        return Segment.with_header(header, path, spare.fd, spare.size)
+
     def fill_step(self, spare: Spare) -> bool:
         """Write the next piece of zeros; False when the spare is filled or has become a segment."""
         if self.spare is not spare or spare.filled >= spare.size:
@@ -192,26 +198,3 @@ class SpareSegment:
             self._disk.close(fd)
         with suppress(OSError):
             self._disk.unlink(path)
-
-
-def begin_segment(disk: DiskFace, spare: Spare, header: SegmentHeader) -> None:
-    """Write the header into the spare; it becomes a segment only with `publish`."""
-    disk.write(spare.fd, [pack_segment_header(header)], 0)
-
-
-def publish(disk: DiskFace, directory: str, spare: Spare, header: SegmentHeader) -> Segment:
-    """Rename the spare to its segment name. The rename makes it part of the journal atomically."""
-    path = f"{directory}/{segment_name(header.segment_no)}"
-    disk.rename(spare.path, path)
-    return Segment(
-        header.segment_no,
-        path,
-        header.first_lsn,
-        header.first_block_no,
-        header.created_ns,
-        block_seed(header.broker_id, header.segment_no),
-        spare.fd,
-        allocated=spare.size,
-        last_lsn=header.first_lsn - 1,
-        last_time_ns=header.created_ns,
-    )
