@@ -6,6 +6,7 @@ written is not seen yet. A segment that is deleted during the read is skipped.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 
 from dragoman.errors import JournalDamaged
@@ -42,8 +43,7 @@ class JournalReader:
         if not files:
             return 0
         walk = ChainWalk(self._disk, files[-1:])
-        for _ in walk:
-            pass
+        deque(walk, maxlen=0)
         return walk.synced_lsn
 
     def read(self, from_lsn: int, behind: Block | None = None) -> Iterator[Block]:
@@ -68,9 +68,8 @@ class JournalReader:
                 continue
             known = behind is not None and split_place(behind.place)[0] == run[start].segment_no
             walk = ChainWalk(self._disk, run, start, behind if known else None)
-            limit = block_limit(
-                files, files.index(run[-1])
-            )  # a later run may have rewritten the blocks of a suspect segment
+            # A later run may have rewritten the blocks of a suspect segment.
+            limit = block_limit(files, files.index(run[-1]))
             for file, found in walk:
                 if found.header.block_no >= limit:
                     break

@@ -6,6 +6,7 @@ a whole copy, so that it is created again.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import NamedTuple
 
 from dragoman.errors import JournalMisplaced
@@ -113,8 +114,7 @@ def write_superblock(disk: DiskFace, directory: str) -> None:
     if not files:
         return
     walk = ChainWalk(disk, files[-1:])
-    for _ in walk:
-        pass
+    deque(walk, maxlen=0)
     synced = (walk.next_lsn - 1, walk.next_block_no - 1)
     claims = [
         SegmentClaim(file.segment_no, _identity(file), file.size, file.header.first_lsn)

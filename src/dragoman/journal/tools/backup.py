@@ -7,11 +7,13 @@ last: without it the copy is incomplete and `restore` refuses it.
 from __future__ import annotations
 
 import json
+from collections import deque
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 
 from dragoman.errors import JournalDamaged, JournalMisplaced, JournalTooNew
 from dragoman.journal.disk import Disk, DiskFace, opened, refuse_inside
-from dragoman.journal.format import FORMAT_VERSION, block_seed, segment_name
+from dragoman.journal.format import FORMAT_VERSION, segment_name
 from dragoman.journal.recovery.scan import SegmentFile, SegmentWalk, list_segments
 from dragoman.journal.recovery.superblock_checks import write_superblock
 from dragoman.journal.tools.verify import Progress, Report, no_progress, verify
@@ -44,19 +46,17 @@ def backup(data_dir: str, target_dir: str, progress: Progress = no_progress, dis
     _refuse_used(disk, target_dir)
     if not disk.exists(source):
         raise JournalMisplaced(f"{data_dir} holds no journal")
-    files, fds = _open_all(disk, source)
-    try:
+    with ExitStack() as stack:
+        files, fds = _open_all(disk, source, stack)
         disk.make_directory(target)
         _copy_all(disk, files, fds, target, progress, links=True)
-    finally:
-        for fd in fds:
-            disk.close(fd)
     report = _verified(target, disk)
     write_superblock(disk, target)
-    broker_id = (report.broker_id or b"").hex()
     numbers = (report.segments, report.size, report.first_lsn, report.last_lsn)
-    manifest = Manifest(FORMAT_VERSION, broker_id, *numbers)
-    _write_file(disk, f"{target_dir}/{MANIFEST_NAME}", json.dumps(asdict(manifest), indent=2).encode() + b"\n")
+    manifest = Manifest(FORMAT_VERSION, (report.broker_id or b"").hex(), *numbers)
+    with opened(disk, f"{target_dir}/{MANIFEST_NAME}", create=True) as fd:
+        disk.write(fd, [json.dumps(asdict(manifest), indent=2).encode() + b"\n"], 0)
+        disk.sync(fd)
     disk.sync_directory(target_dir)
     return manifest
 
@@ -75,13 +75,10 @@ def restore(backup_dir: str, data_dir: str, progress: Progress = no_progress, di
             f"{backup_dir} holds {report.segments} segments up to fact {report.last_lsn}; "
             f"its {MANIFEST_NAME} promises {manifest.segments} up to fact {manifest.last_lsn}"
         )
-    files, fds = _open_all(disk, source)
-    try:
+    with ExitStack() as stack:
+        files, fds = _open_all(disk, source, stack)
         disk.make_directory(f"{target}.partial")
         _copy_all(disk, files, fds, f"{target}.partial", progress, links=False)
-    finally:
-        for fd in fds:
-            disk.close(fd)
     write_superblock(disk, f"{target}.partial")
     disk.rename(f"{target}.partial", target)
     disk.sync_directory(data_dir)
@@ -107,17 +104,14 @@ def _refuse_used(disk: DiskFace, directory: str) -> None:
         raise JournalMisplaced(f"{directory} is not empty")
 
 
-def _open_all(disk: DiskFace, directory: str) -> tuple[list[SegmentFile], list[int]]:
+def _open_all(disk: DiskFace, directory: str, stack: ExitStack) -> tuple[list[SegmentFile], list[int]]:
     """Open every segment of one listing: an open file stays readable if the broker deletes it during the copy."""
     for _ in range(_TRIES_MAX):
         files = list_segments(disk, directory)
-        fds: list[int] = []
         try:
-            for file in files:
-                fds.append(disk.open(file.path, write=False))
+            fds = [stack.enter_context(opened(disk, file.path)) for file in files]
         except FileNotFoundError:
-            for fd in fds:
-                disk.close(fd)
+            stack.close()
             continue
         if files:
             return files, fds
@@ -156,9 +150,8 @@ def _whole_end(disk: DiskFace, file: SegmentFile, fd: int) -> int:
     """The offset after the last whole block of the newest segment."""
     if file.header is None:
         return file.size
-    walk = SegmentWalk(disk, fd, block_seed(file.header.broker_id, file.segment_no))
-    for _ in walk:
-        pass
+    walk = SegmentWalk(disk, fd, file.seed)
+    deque(walk, maxlen=0)
     return walk.end
 
 
@@ -168,9 +161,3 @@ def _verified(directory: str, disk: DiskFace) -> Report:
         if not flaw.is_torn_tail:
             raise JournalDamaged(flaw.file, flaw.offset, flaw.lsn, flaw.reason)
     return report
-
-
-def _write_file(disk: DiskFace, path: str, content: bytes) -> None:
-    with opened(disk, path, create=True) as fd:
-        disk.write(fd, [content], 0)
-        disk.sync(fd)
