@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.journal import retention
 from dragoman.journal.journal import Journal
-from dragoman.journal.segments import SegmentInfo
+from dragoman.journal.segment_store import SegmentInfo
 from dragoman.testing.disk import FakeDisk
 from tests.journal.small_journals import append_numbers, opened, read_numbers, record, replayed_numbers
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Final, Protocol
 
 from dragoman.errors import JournalMisplaced
 
@@ -113,6 +113,9 @@ class Disk:
     def free_space(self, path: str) -> int:
         stat = os.statvfs(path)
         return stat.f_bavail * stat.f_frsize
+
+
+REAL_DISK: Final[DiskFace] = Disk()
 
 
 @contextmanager

@@ -26,8 +26,7 @@ from dragoman.journal.recovery.recover import Recovered, give_back_tail, recover
 from dragoman.journal.recovery.scan import SegmentFile, block_of, read_segment_file, walk_file
 from dragoman.journal.recovery.superblock_checks import superblock_findings
 from dragoman.journal.scrub import Scrub
-from dragoman.journal.segment_store import ALL_BYTES, SegmentStore, open_store
-from dragoman.journal.segments import SegmentInfo
+from dragoman.journal.segment_store import ALL_BYTES, SegmentInfo, SegmentStore, open_store
 from dragoman.journal.settings import JournalSettings
 from dragoman.journal.stream import DiskLoad
 from dragoman.journal.superblock import SuperblockCopies

@@ -15,8 +15,7 @@ from dragoman.journal.format import Block, split_place
 from dragoman.journal.recovery.chain import ChainWalk, block_limit, counting, runs_of
 from dragoman.journal.recovery.scan import SegmentFile, block_of, list_segments
 from dragoman.journal.recovery.superblock_checks import broker_id_of
-from dragoman.journal.segment_store import open_store
-from dragoman.journal.segments import SegmentInfo
+from dragoman.journal.segment_store import SegmentInfo, open_store
 
 _TRIES_MAX = 8
 
@@ -80,7 +79,7 @@ class JournalReader:
                 continue
             # The newest segment may end in a block that is being written; anywhere else a stop means damage.
             if not last or damage.file.segment_no != run[-1].segment_no:
-                raise JournalDamaged(damage.file.path, damage.offset, damage.lsn, damage.reason)
+                raise damage.error()
 
 
 def _ends_before(files: list[SegmentFile], run: list[SegmentFile], from_lsn: int) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from dragoman import limits
-from dragoman.journal.segments import SegmentInfo
+from dragoman.journal.segment_store import SegmentInfo
 
 
 def droppable(

@@ -1,11 +1,12 @@
-"""All segments of a journal in order, and open files for reading single records."""
+"""The segments of a journal: their state, their order, and open files for reading single records."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from contextlib import suppress
+from dataclasses import dataclass
 from errno import ENOENT
-from typing import Final
+from typing import Final, Self
 
 from dragoman import limits
 from dragoman.errors import RecordDamaged
@@ -13,8 +14,8 @@ from dragoman.journal import format as fmt
 from dragoman.journal.disk import DiskFace, opened
 from dragoman.journal.recovery.chain import Reach
 from dragoman.journal.recovery.scan import BlockOffsets, SegmentFile, block_at, unpack_block_header_at, walk_file
-from dragoman.journal.segments import Segment, SegmentInfo
 from dragoman.journal.stream import PIECE_SIZE, RecordStream
+from dragoman.journal.superblock import SegmentClaim, segment_identity
 from dragoman.model.facts.layout import HEAD_SIZE
 from dragoman.model.facts.records import ANY_RECORD, flaw_of, has_crc
 
@@ -22,6 +23,64 @@ from dragoman.model.facts.records import ANY_RECORD, flaw_of, has_crc
 _READ_GUESS = 1024
 # `body_most` for the whole body.
 ALL_BYTES: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentInfo:
+    """One segment, for retention, tools and status. `size` counts used bytes, not preallocated ones."""
+
+    segment_no: int
+    path: str
+    first_lsn: int
+    last_lsn: int
+    size: int
+    sealed: bool
+    created_ns: int
+    last_time_ns: int
+    took_over: bool = False  # it begins with blocks whose first copy is at the end of the previous segment
+
+
+@dataclass
+class Segment:
+    """A segment that exists as a file; `fd` is None while it is not open for writing."""
+
+    segment_no: int
+    path: str
+    first_lsn: int
+    first_block_no: int
+    created_ns: int
+    seed: int
+    fd: int | None
+    end: int = fmt.SEGMENT_HEADER_SIZE
+    allocated: int = 0
+    last_lsn: int = 0
+    last_time_ns: int = 0
+    sealed: bool = False
+    # The segment is known to be synced up to this offset; 0 if unknown.
+    synced_end: int = 0
+    # A sync or write failed here: the segment is never written to or synced again.
+    suspect: bool = False
+    took_over: bool = False
+    # It may contain messages of version 1, whose records have no CRC of their own.
+    may_lack_crc: bool = False
+
+    @classmethod
+    def with_header(cls, header: fmt.SegmentHeader, path: str, fd: int | None, allocated: int) -> Self:
+        """A segment without blocks yet."""
+        first, seed = (header.first_lsn, header.first_block_no), fmt.block_seed(header.broker_id, header.segment_no)
+        last = (header.first_lsn - 1, header.created_ns)
+        return cls(
+            header.segment_no, path, *first, header.created_ns, seed, fd, fmt.SEGMENT_HEADER_SIZE, allocated, *last
+        )
+
+    def info(self) -> SegmentInfo:
+        lsns, times = (self.first_lsn, self.last_lsn), (self.created_ns, self.last_time_ns)
+        return SegmentInfo(self.segment_no, self.path, *lsns, self.end, self.sealed, *times, self.took_over)
+
+    def claim(self, broker_id: bytes) -> SegmentClaim:
+        """The superblock's entry for this segment."""
+        identity = segment_identity(self.segment_no, self.first_lsn, self.first_block_no, self.created_ns, broker_id)
+        return SegmentClaim(self.segment_no, identity, self.synced_end, self.first_lsn)
 
 
 class SegmentStore:

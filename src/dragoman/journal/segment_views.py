@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dragoman.errors import JournalDamaged
 from dragoman.journal import format as fmt
-from dragoman.journal.disk import Disk, DiskFace, opened
+from dragoman.journal.disk import REAL_DISK, DiskFace, opened
 from dragoman.journal.format import Block
 from dragoman.journal.recovery.chain import ChainWalk, block_limit, counting, runs_of
 from dragoman.journal.recovery.scan import Found, SegmentFile, block_at, block_of, list_segments, walk_file
@@ -80,12 +79,11 @@ class SegmentView:
         damage = walk.damage
         # The newest segment may end in a block that is being written; anywhere else a stop means damage.
         if damage is not None and damage.block_no < self._limit and not self._is_newest:
-            raise JournalDamaged(damage.file.path, damage.offset, damage.lsn, damage.reason)
+            raise damage.error()
 
 
-def segment_views(directory: str, disk: DiskFace | None = None) -> list[SegmentView]:
+def segment_views(directory: str, disk: DiskFace = REAL_DISK) -> list[SegmentView]:
     """Every segment of a journal with valid blocks, in order."""
-    disk = disk if disk is not None else Disk()
     files = counting(list_segments(disk, directory))
     found: list[SegmentView] = []
     for run in runs_of(files):

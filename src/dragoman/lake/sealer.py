@@ -15,7 +15,7 @@ from dragoman import limits
 from dragoman.errors import LakeAhead, SealerBusy
 from dragoman.journal.format import Block
 from dragoman.journal.reader import JournalReader
-from dragoman.journal.tools.child_loop import only_one
+from dragoman.journal.tools.child_loop import exclusive
 from dragoman.lake.layout import broker_name
 from dragoman.lake.store import Lake
 from dragoman.lake.writer import Bodies, LakeWriter, Written
@@ -74,26 +74,25 @@ class Sealer:
                 return False
             if writer.is_full:
                 return True
-            self._tell_gap(writer.next_lsn, block.first_lsn)
+            self._count_gap(writer.next_lsn, block.first_lsn)
             writer.add(block.records, block.first_lsn, block.count, block.time_ns)
             self._behind = block
         return False
 
     def flush(self) -> list[Written]:
         """Write all rows that were taken. May be retried after a failure."""
-        told = self._writer.flush()
-        if told:
-            self.sealed_lsn = told[-1].part.last_lsn
-        return told
+        written = self._writer.flush()
+        if written:
+            self.sealed_lsn = written[-1].part.last_lsn
+        return written
 
-    def _tell_gap(self, wanted_lsn: int, found_lsn: int) -> None:
+    def _count_gap(self, wanted_lsn: int, found_lsn: int) -> None:
         # A lake that begins late does not count earlier facts as missed.
         if found_lsn > wanted_lsn and wanted_lsn > 1:
-            missed = found_lsn - wanted_lsn
-            self.missed_facts += missed
+            self.missed_facts += found_lsn - wanted_lsn
             log.warning("facts %d to %d left the journal before they were sealed", wanted_lsn, found_lsn - 1)
 
 
 def sealing_alone(journal: str) -> AbstractContextManager[None]:
     """Take the lock that allows one sealer per data directory."""
-    return only_one(str(Path(journal).absolute().parent), LOCK_NAME, SealerBusy)
+    return exclusive(str(Path(journal).absolute().parent), LOCK_NAME, SealerBusy)

@@ -58,7 +58,6 @@ class Lake:
         files on a local file system; None: the umask decides."""
         self.root = root
         self._modes = modes
-        self.foreign_names = 0  # unknown files in the latest listing
         try:
             from pyarrow import fs
         except ImportError as error:
@@ -81,15 +80,11 @@ class Lake:
 
     def stored(self, tier: Tier, broker: str | None = None) -> list[Stored]:
         """Parts on a tier, sorted; of one broker or of all."""
-        found, foreign = [], 0
+        found = []
         for info in self._infos(tier):
-            if info.base_name.startswith(("_", ".")):  # temporary
-                continue
-            if (part := layout.parse(info.path)) is None:
-                foreign += 1
-            elif broker is None or part.broker == broker:
+            part = layout.parse(info.path)
+            if part is not None and (broker is None or part.broker == broker):
                 found.append(Stored(part, tier, info.size, info.mtime_ns / 1e9 if info.mtime_ns else 0.0))
-        self.foreign_names = foreign
         return sorted(found, key=lambda stored: stored.part)
 
     def parts(self, tier: Tier, broker: str | None = None) -> list[Part]:

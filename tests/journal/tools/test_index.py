@@ -121,7 +121,7 @@ def test_a_broker_knows_of_a_sync_before_its_journal_says_so(disk: FakeDisk) -> 
     journal.append(log.take_parts(), 0, 11)  # it has no fact: synced for sure when one behind it is
     journal.sync()
     indexer = Indexer(DIRECTORY, disk, 1)
-    indexer.hear(journal.synced_lsn)
+    indexer.on_synced(journal.synced_lsn)
     indexer.work(is_last=True)
     index = read_index(disk, files(disk)[0])
     assert index is not None
@@ -231,7 +231,7 @@ def test_indexes_are_deleted_for_the_journal_and_come_back_when_there_is_space(d
     journal = opened(disk)
     indexer = Indexer(DIRECTORY, disk, STEP_SIZE)
     fill(journal, 1, 400)
-    indexer.hear(journal.commit())
+    indexer.on_synced(journal.commit())
     indexer.work()
     assert index_names()
     disk.capacity = disk.used()
@@ -241,7 +241,7 @@ def test_indexes_are_deleted_for_the_journal_and_come_back_when_there_is_space(d
     assert index_names() == [], "the journal's room goes first"
     disk.capacity = None
     fill(journal, 401, 100)
-    indexer.hear(journal.commit())
+    indexer.on_synced(journal.commit())
     indexer.work(is_last=True)
     segments = segment_views(DIRECTORY, disk)
     assert index_names()

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from dragoman.errors import JournalDamaged
 from dragoman.journal import format as fmt
 from dragoman.journal.disk import DiskFace
 from dragoman.journal.format import Block
@@ -27,6 +28,9 @@ class Damage(NamedTuple):
     block_no: int
     lsn: int
     reason: str
+
+    def error(self) -> JournalDamaged:
+        return JournalDamaged(self.file.path, self.offset, self.lsn, self.reason)
 
 
 @dataclass

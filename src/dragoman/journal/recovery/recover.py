@@ -16,22 +16,12 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from dragoman.errors import JournalDamaged
 from dragoman.journal import format as fmt
 from dragoman.journal.disk import DiskFace, opened
-from dragoman.journal.recovery import chain
+from dragoman.journal.recovery import chain, scan
 from dragoman.journal.recovery import superblock_checks as checks
 from dragoman.journal.recovery.chain import ChainWalk, Damage
-from dragoman.journal.recovery.scan import (
-    READ_SIZE,
-    Found,
-    SegmentFile,
-    SegmentWalk,
-    list_segments,
-    next_whole_block,
-    record_place,
-    walk_file,
-)
+from dragoman.journal.recovery.scan import Found, SegmentFile
 from dragoman.journal.superblock import SegmentClaim, Superblock
 from dragoman.journal.writing.unsynced import Moves, UnsyncedBlock, UnsyncedBlocks
 
@@ -68,24 +58,24 @@ class Recovered:
 def recover(disk: DiskFace, directory: str, claims: Superblock | None = None) -> Recovered:
     """Verify every block from the newest synced checkpoint on and cut a torn tail. Raise if anything is damaged that was synced, according to the
     files or to `claims`."""
-    listed = list_segments(disk, directory)
+    listed = scan.list_segments(disk, directory)
     next_segment_no = listed[-1].segment_no + 1 if listed else 1
-    files = chain.counting(_without_stillborn(disk, listed))
+    files = chain.counting(_without_interrupted(disk, listed))
     broker_id = checks.broker_id_of(listed, directory, claims)
     found = Recovered(files, broker_id=broker_id, next_segment_no=next_segment_no)
     missing = checks.missing_segments(listed, claims)
     for damage in checks.replaced_segments(listed, claims):
-        _refuse(damage)
+        raise damage.error()
     if not files:
         if claims is not None and claims.segments:
-            _refuse(checks.missing_damage(directory, claims.segments[0]))
+            raise checks.missing_damage(directory, claims.segments[0]).error()
         return found
     if broker_id is None:
-        _refuse(Damage(files[0], 0, 1, 1, "the segment header is damaged"))
+        raise Damage(files[0], 0, 1, 1, "the segment header is damaged").error()
     checkpoint = chain.newest_checkpoint(disk, files)
     while True:
         if checkpoint is None and (breach := starts_too_late(files[0])) is not None:
-            _refuse(breach)
+            raise breach.error()
         walk = _prove(disk, found, checkpoint or 0, claims)
         if checkpoint is None or _is_synced(disk, files, checkpoint, walk.synced_block_no):
             break
@@ -94,11 +84,11 @@ def recover(disk: DiskFace, directory: str, claims: Superblock | None = None) ->
     found.has_checkpoint = checkpoint is not None
     for claim in missing:
         if checkpoint is None or claim.segment_no >= files[checkpoint].segment_no:
-            _refuse(checks.missing_damage(directory, claim))
+            raise checks.missing_damage(directory, claim).error()
     end = checks.end_damage(disk, files, walk, claims)
     if end is not None:
-        if max(found.synced_block_no, synced_behind(disk, files, end, broker_id)) >= end.block_no:
-            _refuse(end)
+        if max(found.synced_block_no, synced_after(disk, files, end, broker_id)) >= end.block_no:
+            raise end.error()
         found.files = _cut(disk, directory, found, end)
     _drop_headless(disk, found)
     for file in listed:
@@ -126,7 +116,7 @@ def _prove(disk: DiskFace, found: Recovered, start: int, claims: Superblock | No
     for file, block in walk:
         header = block.header
         if header.origin:
-            found.moves.add(header.origin, header.size, record_place(file, block))
+            found.moves.add(header.origin, header.size, scan.record_place(file, block))
         if header.synced_block_no > synced_block_no:
             synced_block_no = header.synced_block_no
             while tail and tail[0][1].header.block_no <= synced_block_no:
@@ -149,7 +139,7 @@ def _prove(disk: DiskFace, found: Recovered, start: int, claims: Superblock | No
 
 def _unsynced_block(file: SegmentFile, block: Found) -> UnsyncedBlock:
     header = block.header
-    place = header.origin or record_place(file, block)
+    place = header.origin or scan.record_place(file, block)
     return UnsyncedBlock([block.records], len(block.records), header.facts, header.time_ns, header.first_lsn, place)
 
 
@@ -161,24 +151,20 @@ def starts_too_late(first: SegmentFile) -> Damage | None:
     return Damage(first, 0, 1, 1, "the segments before it are missing and no whole checkpoint stands for them")
 
 
-def _refuse(damage: Damage) -> None:
-    raise JournalDamaged(damage.file.path, damage.offset, damage.lsn, damage.reason)
-
-
-def _without_stillborn(disk: DiskFace, files: list[SegmentFile]) -> list[SegmentFile]:
+def _without_interrupted(disk: DiskFace, files: list[SegmentFile]) -> list[SegmentFile]:
     """Leave out the only segment if its creation was interrupted: no header and no block."""
     if len(files) != 1 or files[0].header is not None:
         return files
     offset = 0
     with opened(disk, files[0].path) as fd:
-        while data := disk.read(fd, READ_SIZE + 3, offset):
+        while data := disk.read(fd, scan.READ_SIZE + 3, offset):
             if fmt.BLOCK_MAGIC_BYTES in data:
                 return files
-            offset += READ_SIZE
+            offset += scan.READ_SIZE
     return []
 
 
-def synced_behind(disk: DiskFace, files: list[SegmentFile], damage: Damage, broker_id: bytes | None) -> int:
+def synced_after(disk: DiskFace, files: list[SegmentFile], damage: Damage, broker_id: bytes | None) -> int:
     """The highest synced block number in any whole header or block after the damage."""
     highest = 0
     for file in files:
@@ -189,9 +175,9 @@ def synced_behind(disk: DiskFace, files: list[SegmentFile], damage: Damage, brok
         seed = fmt.block_seed(broker_id, file.segment_no)
         offset = damage.offset if file.segment_no == damage.file.segment_no else fmt.SEGMENT_HEADER_SIZE
         with opened(disk, file.path) as fd:
-            while (found := next_whole_block(disk, fd, seed, offset)) is not None:
+            while (found := scan.next_whole_block(disk, fd, seed, offset)) is not None:
                 highest = max(highest, found.header.synced_block_no)
-                walk = SegmentWalk(disk, fd, seed, found.end)
+                walk = scan.SegmentWalk(disk, fd, seed, found.end)
                 for more in walk:
                     highest = max(highest, more.header.synced_block_no)
                 offset = walk.end
@@ -226,7 +212,7 @@ def _used_size(disk: DiskFace, file: SegmentFile, offset: int) -> int:
     """Bytes from `offset` to the last one that is not zero; the rest was only preallocated."""
     end = at = offset
     with opened(disk, file.path) as fd:
-        while data := disk.read(fd, READ_SIZE, at):
+        while data := disk.read(fd, scan.READ_SIZE, at):
             used = len(data.rstrip(b"\0"))
             end, at = at + used if used else end, at + len(data)
     return end - offset
@@ -251,7 +237,7 @@ def _drop_headless(disk: DiskFace, found: Recovered) -> None:
         walk = ChainWalk(disk, found.files[: found.start + 1], max(0, headless[0] - 1))
         deque(walk, maxlen=0)
         if walk.damage is not None:
-            _refuse(walk.damage)
+            raise walk.damage.error()
     for index in headless:
         disk.unlink(found.files[index].path)
     found.start -= sum(index < found.start for index in headless)
@@ -263,9 +249,9 @@ def _moves_before(disk: DiskFace, found: Recovered) -> None:
     for file in found.files[: found.start]:
         if file.header is None or not file.header.flags & fmt.SEGMENT_MOVED:
             continue
-        for block in walk_file(disk, file):
+        for block in scan.walk_file(disk, file):
             if block.header.origin:
-                found.moves.add(block.header.origin, block.header.size, record_place(file, block))
+                found.moves.add(block.header.origin, block.header.size, scan.record_place(file, block))
 
 
 def _compare(found: Recovered, directory: str, missing: list[SegmentClaim], claims: Superblock | None) -> None:

@@ -14,14 +14,7 @@ from dragoman import limits
 from dragoman.errors import JournalMisplaced, JournalTooNew
 from dragoman.journal import format as fmt
 from dragoman.journal.disk import DiskFace, opened
-from dragoman.journal.format import (
-    BLOCK_HEADER_SIZE,
-    BLOCK_MAGIC,
-    Block,
-    BlockHeader,
-    block_is_whole,
-    unpack_block_header,
-)
+from dragoman.journal.format import BLOCK_HEADER_SIZE, BLOCK_MAGIC, Block, block_is_whole, unpack_block_header
 
 # Bytes per read: large enough for few system calls, small enough to be in the CPU cache when the CRC is computed.
 READ_SIZE: Final = 1024 * 1024
@@ -32,7 +25,7 @@ class Found(NamedTuple):
     """A whole block: the offset of its header, the header, the records."""
 
     offset: int
-    header: BlockHeader
+    header: fmt.BlockHeader
     records: bytes
 
     @property
@@ -120,7 +113,7 @@ def next_whole_block(disk: DiskFace, fd: int, seed: int, offset: int, block_no_m
     return None
 
 
-def unpack_block_header_at(disk: DiskFace, fd: int, offset: int) -> BlockHeader | None:
+def unpack_block_header_at(disk: DiskFace, fd: int, offset: int) -> fmt.BlockHeader | None:
     """A plausible block header at `offset`, not verified by its CRC; else None."""
     data = disk.read(fd, BLOCK_HEADER_SIZE, offset)
     if len(data) < BLOCK_HEADER_SIZE:

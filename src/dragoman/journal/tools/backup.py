@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 
 from dragoman.errors import JournalDamaged, JournalMisplaced, JournalTooNew
-from dragoman.journal.disk import Disk, DiskFace, opened, refuse_inside
+from dragoman.journal.disk import REAL_DISK, DiskFace, opened, refuse_inside
 from dragoman.journal.format import FORMAT_VERSION, segment_name
 from dragoman.journal.recovery.scan import SegmentFile, SegmentWalk, list_segments
 from dragoman.journal.recovery.superblock_checks import write_superblock
@@ -36,11 +36,10 @@ class Manifest:
     last_lsn: int
 
 
-def backup(data_dir: str, target_dir: str, progress: Progress = no_progress, disk: DiskFace | None = None) -> Manifest:
+def backup(data_dir: str, target_dir: str, progress: Progress = no_progress, disk: DiskFace = REAL_DISK) -> Manifest:
     """Copy the journal of `data_dir`, whose broker may be running, into the new or empty directory `target_dir`. Sealed segments become
     hard links if source and target are on the same file system, so such a backup costs almost nothing (and does not protect
     from the loss of that disk)."""
-    disk = disk if disk is not None else Disk()
     source, target = f"{data_dir}/{JOURNAL_NAME}", f"{target_dir}/{JOURNAL_NAME}"
     refuse_inside(target_dir, source)
     _refuse_used(disk, target_dir)
@@ -61,10 +60,9 @@ def backup(data_dir: str, target_dir: str, progress: Progress = no_progress, dis
     return manifest
 
 
-def restore(backup_dir: str, data_dir: str, progress: Progress = no_progress, disk: DiskFace | None = None) -> Manifest:
+def restore(backup_dir: str, data_dir: str, progress: Progress = no_progress, disk: DiskFace = REAL_DISK) -> Manifest:
     """Verify the backup, then copy it into `data_dir`, which must be empty or not exist. The journal appears there whole or
     not at all."""
-    disk = disk if disk is not None else Disk()
     refuse_inside(data_dir, backup_dir)
     manifest = read_manifest(backup_dir, disk)
     _refuse_used(disk, data_dir)

@@ -18,22 +18,14 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from dragoman import limits
-from dragoman.errors import DragomanError, IndexerBusy
+from dragoman.errors import IndexerBusy
 from dragoman.journal import format as fmt
-from dragoman.journal.disk import Disk, DiskFace, opened
+from dragoman.journal.disk import REAL_DISK, DiskFace, opened
 from dragoman.journal.format import BLOCK_HEADER_SIZE, index_path, segment_name
 from dragoman.journal.recovery.chain import NO_LIMIT, block_limit, counting
 from dragoman.journal.recovery.scan import SegmentFile, SegmentWalk, list_segments
-from dragoman.journal.tools.child_loop import Loop, Parent, live_beside, only_one
-from dragoman.journal.tools.index import (
-    HEADER_SIZE,
-    Covered,
-    IndexUntrue,
-    SegmentIndex,
-    pack_header,
-    pack_run,
-    read_index,
-)
+from dragoman.journal.tools import index as index_file
+from dragoman.journal.tools.child_loop import Loop, Parent, exclusive, run_child
 from dragoman.journal.tools.verify import Progress, no_progress
 from dragoman.model.facts.index import index_block
 
@@ -66,13 +58,15 @@ class Synced:
 class Cursor:
     """How far one segment was read, and which entries are not in its index yet."""
 
-    def __init__(self, disk: DiskFace, file: SegmentFile, index: SegmentIndex | None) -> None:
+    def __init__(self, disk: DiskFace, file: SegmentFile, index: index_file.SegmentIndex | None) -> None:
         assert file.header is not None, "the caller leaves out segments without a header"
         header = file.header
-        first = Covered(fmt.SEGMENT_HEADER_SIZE, fmt.SEGMENT_HEADER_SIZE, header.first_block_no, header.first_lsn)
+        first = index_file.Covered(
+            fmt.SEGMENT_HEADER_SIZE, fmt.SEGMENT_HEADER_SIZE, header.first_block_no, header.first_lsn
+        )
         self.file = file
         self.covered = first if index is None else index.covered
-        self.index_size = HEADER_SIZE if index is None else index.size
+        self.index_size = index_file.HEADER_SIZE if index is None else index.size
         self.runs = 0 if index is None else len(index.runs)
         self.is_broken = False  # a block does not follow the previous one
         self._disk = disk
@@ -106,7 +100,7 @@ class Cursor:
             return header.block_no >= block_no and header.first_lsn >= lsn
         return header.block_no == block_no and header.first_lsn == lsn
 
-    def take(self, synced: Synced, size_min: int) -> tuple[Covered, vec[i64]] | None:
+    def take(self, synced: Synced, size_min: int) -> tuple[index_file.Covered, vec[i64]] | None:
         """The synced part of what was read, for a run; None when that covers less than `size_min` bytes."""
         last: Mark | None = None
         while self._marks and synced.holds(self._marks[0]):
@@ -118,22 +112,22 @@ class Cursor:
             return None
         taken, self._entries = self._entries[: last.entries], self._entries[last.entries :]
         self._marks = deque(mark._replace(entries=mark.entries - last.entries) for mark in self._marks)
-        self.covered = Covered(self.covered.end, last.end, last.next_block_no, last.next_lsn)
+        self.covered = index_file.Covered(self.covered.end, last.end, last.next_block_no, last.next_lsn)
         return self.covered, taken
 
 
 class Indexer:
     """Maintains the indexes of one journal; no other process may write them at the same time (`indexing_alone`)."""
 
-    def __init__(self, directory: str, disk: DiskFace | None = None, step_size: int = limits.INDEX_STEP_SIZE) -> None:
+    def __init__(self, directory: str, disk: DiskFace = REAL_DISK, step_size: int = limits.INDEX_STEP_SIZE) -> None:
         self._directory = directory
-        self._disk: DiskFace = disk if disk is not None else Disk()
+        self._disk = disk
         self._step_size = step_size
         self._cursors: dict[int, Cursor] = {}
         self._done: dict[int, bool] = {}  # by segment number: whether an index was written
         self._synced = Synced()
 
-    def hear(self, synced_lsn: int) -> None:
+    def on_synced(self, synced_lsn: int) -> None:
         """Note the synced lsn that the broker sent."""
         self._synced.lsn = max(self._synced.lsn, synced_lsn)
 
@@ -185,18 +179,18 @@ class Indexer:
         cursor.file = file  # its size may have changed
         return cursor
 
-    def _proved(self, file: SegmentFile) -> SegmentIndex | None:
+    def _proved(self, file: SegmentFile) -> index_file.SegmentIndex | None:
         """The existing index, if every byte of it is valid."""
-        index = read_index(self._disk, file)
+        index = index_file.read_index(self._disk, file)
         try:
             if index is not None:
                 index.entries(self._disk)
-        except IndexUntrue:
+        except index_file.IndexUntrue:
             return None
         return index
 
-    def _write(self, cursor: Cursor, covered: Covered, entries: vec[i64]) -> None:
-        data = pack_run(covered, entries)
+    def _write(self, cursor: Cursor, covered: index_file.Covered, entries: vec[i64]) -> None:
+        data = index_file.pack_run(covered, entries)
         if cursor.runs == 0:
             self._replace(cursor, data)
             return
@@ -208,19 +202,19 @@ class Indexer:
 
     def _join(self, cursor: Cursor) -> None:
         """Merge the runs of a segment that will not grow any more into one."""
-        index = read_index(self._disk, cursor.file) if cursor.runs > 1 else None
-        with suppress(IndexUntrue):  # the next indexer starts this segment again
+        index = index_file.read_index(self._disk, cursor.file) if cursor.runs > 1 else None
+        with suppress(index_file.IndexUntrue):  # the next indexer starts this segment again
             if index is not None:
-                self._replace(cursor, pack_run(index.covered, index.entries(self._disk)))
+                self._replace(cursor, index_file.pack_run(index.covered, index.entries(self._disk)))
 
     def _replace(self, cursor: Cursor, run: bytes) -> None:
         """Write an index file with only this run, replacing the existing one."""
         path = index_path(cursor.file.path)
         temporary = path + TEMPORARY_SUFFIX
         with opened(self._disk, temporary, create=True) as fd:
-            self._disk.write(fd, [pack_header(cursor.file), run], 0)
+            self._disk.write(fd, [index_file.pack_header(cursor.file), run], 0)
         self._disk.rename(temporary, path)
-        cursor.index_size, cursor.runs = HEADER_SIZE + len(run), 1
+        cursor.index_size, cursor.runs = index_file.HEADER_SIZE + len(run), 1
 
     def _forget(self, names: set[str]) -> None:
         """Delete indexes without a segment and temporary files of a killed indexer, and drop the state of files that no longer exist."""
@@ -244,7 +238,7 @@ def _is_there(segment_no: int, has_index: bool, names: set[str]) -> bool:
 
 def indexing_alone(directory: str) -> AbstractContextManager[None]:
     """Hold the lock that allows one indexer per data directory."""
-    return only_one(os.path.dirname(os.path.abspath(directory)), LOCK_NAME, IndexerBusy)
+    return exclusive(os.path.dirname(os.path.abspath(directory)), LOCK_NAME, IndexerBusy)
 
 
 class IndexLoop(Loop):
@@ -263,7 +257,7 @@ class IndexLoop(Loop):
         self._has_begun = False
 
     def work(self, now_s: float) -> None:
-        self._indexer.hear(self.synced_lsn)
+        self._indexer.on_synced(self.synced_lsn)
         self._indexer.work(self.parent.has_ended)
         if not self._has_begun:
             self._has_begun = True
@@ -272,13 +266,10 @@ class IndexLoop(Loop):
     def wait_s(self, now_s: float) -> float:
         return LOOK_S
 
-    def pause_s(self, error: DragomanError) -> float:
-        return LOOK_S
-
     def end_trouble(self) -> None:
-        self.parent.tell("indexed")
+        self.parent.send("indexed")
 
 
 if __name__ == "__main__":
     journal: str = json.loads(sys.argv[1])["journal"]
-    sys.exit(live_beside(indexing_alone(journal), lambda parent: IndexLoop(journal, parent)))
+    sys.exit(run_child(indexing_alone(journal), lambda parent: IndexLoop(journal, parent)))

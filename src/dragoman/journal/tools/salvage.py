@@ -13,16 +13,11 @@ from itertools import zip_longest
 
 from dragoman.errors import JournalMisplaced
 from dragoman.journal import format as fmt
-from dragoman.journal.disk import Disk, DiskFace, opened, refuse_inside
+from dragoman.journal.disk import REAL_DISK, DiskFace, opened, refuse_inside
 from dragoman.journal.format import SegmentHeader, block_seed
+from dragoman.journal.recovery import superblock_checks as checks
 from dragoman.journal.recovery.chain import NO_LIMIT, block_limit, counting, newest_checkpoint
 from dragoman.journal.recovery.scan import Found, SegmentFile, SegmentWalk, block_at, list_segments, next_whole_block
-from dragoman.journal.recovery.superblock_checks import (
-    broker_id_of,
-    missing_segments,
-    replaced_segments,
-    write_superblock,
-)
 from dragoman.journal.superblock import SegmentClaim, Superblock, SuperblockCopies
 from dragoman.journal.tools.verify import Progress, no_progress
 
@@ -45,9 +40,8 @@ class Salvage:
     losses: list[Loss] = field(default_factory=list)
 
 
-def salvage(directory: str, target: str, progress: Progress = no_progress, disk: DiskFace | None = None) -> Salvage:
+def salvage(directory: str, target: str, progress: Progress = no_progress, disk: DiskFace = REAL_DISK) -> Salvage:
     """Copy every intact block of `directory` to a new journal in `target` and report exactly what was lost."""
-    disk = disk if disk is not None else Disk()
     refuse_inside(target, directory)
     if disk.exists(target) and disk.list_names(target):
         raise JournalMisplaced(f"{target} is not empty; salvage writes into a fresh directory")
@@ -55,23 +49,23 @@ def salvage(directory: str, target: str, progress: Progress = no_progress, disk:
     files = list_segments(disk, directory)
     if not files:
         raise JournalMisplaced(f"{directory} holds no journal")
-    broker_id = broker_id_of(files, directory, claims)
+    broker_id = checks.broker_id_of(files, directory, claims)
     if broker_id is None:
         raise JournalMisplaced(f"no segment in {directory} has a whole header; nothing can be told from anything")
     # A file that replaced another one counts as missing: its blocks belong to another history.
-    foreign = {damage.file.segment_no for damage in replaced_segments(files, claims)}
+    foreign = {damage.file.segment_no for damage in checks.replaced_segments(files, claims)}
     files = [file for file in files if file.segment_no not in foreign]
     if not files:
         raise JournalMisplaced(f"{directory} holds no segment that its superblock names; there is nothing to save")
     disk.make_directory(target)
-    missing = missing_segments(files, claims)
+    missing = checks.missing_segments(files, claims)
     first_lsns = {claim.segment_no: claim.first_lsn for claim in claims.segments} if claims is not None else {}
     first_lsns.setdefault(1, 1)
     files = counting(
         [file if file.header is not None else _with_header(disk, file, broker_id, first_lsns) for file in files]
     )
     result = _Salvager(disk, files, target, broker_id, progress).run(directory, missing, claims)
-    write_superblock(disk, target)
+    checks.write_superblock(disk, target)
     return result
 
 

@@ -15,7 +15,7 @@ from dragoman import limits
 from dragoman.errors import JournalFailing, JournalFull, JournalUnavailable
 from dragoman.journal.disk import DiskFace
 from dragoman.journal.format import SegmentHeader, is_index_name, segment_name
-from dragoman.journal.segments import Segment
+from dragoman.journal.segment_store import Segment
 
 SPARE_NAME: Final = "spare.tmp"
 FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -61,12 +61,10 @@ class SpareSegment:
 
     def _make(self, size: int) -> bool:
         """Create a spare of this size; if the disk is full, delete the indexes first, which can be rebuilt."""
-        return self._try_make(size) or (self._drop_indexes() and self._try_make(size))
+        return self._try_make(size) or (self.is_full and self._drop_indexes() and self._try_make(size))
 
     def _drop_indexes(self) -> bool:
-        """Delete all indexes if the disk is full; False when that frees nothing."""
-        if self.error is None or self.error.errno not in FULL_ERRNOS:
-            return False
+        """Delete all indexes; False when that frees nothing."""
         try:
             names = [name for name in self._disk.list_names(self._directory) if is_index_name(name)]
             for name in names:
@@ -77,16 +75,14 @@ class SpareSegment:
 
     def _try_make(self, size: int) -> bool:
         path = f"{self._directory}/{SPARE_NAME}"
+        fd: int | None = None
         try:
             fd = self._disk.open(path, create=True)
-        except OSError as error:
-            self.error = error
-            return False
-        try:
             self._disk.allocate(fd, 0, size)
         except OSError as error:
             self.error = error
-            self._remove(path, fd)
+            if fd is not None:
+                self._remove(path, fd)
             return False
         self.spare, self.error = Spare(path, fd, size), None
         return True

@@ -7,8 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from dragoman import limits
-from dragoman.journal.segment_store import SegmentStore
-from dragoman.journal.segments import Segment
+from dragoman.journal.segment_store import Segment, SegmentStore
 from dragoman.journal.superblock import SegmentClaim, SuperblockCopies
 from dragoman.journal.writing.writer import Writer
 

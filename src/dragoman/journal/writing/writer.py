@@ -21,8 +21,7 @@ from dragoman.journal import format as fmt
 from dragoman.journal.disk import DiskFace
 from dragoman.journal.format import BLOCK_HEADER_SIZE, SegmentHeader, pack_block_header, place_of
 from dragoman.journal.recovery.recover import Recovered
-from dragoman.journal.segment_store import SegmentStore
-from dragoman.journal.segments import Segment
+from dragoman.journal.segment_store import Segment, SegmentStore
 from dragoman.journal.settings import JournalSettings
 from dragoman.journal.superblock import SegmentClaim, Superblock
 from dragoman.journal.writing.spare_segment import FULL_ERRNOS, SpareSegment
