@@ -72,8 +72,7 @@ class Journal:
         now_ns: int = 0,
         new_broker_id: bytes | None = None,
     ) -> Self:
-        """Open the journal in the directory. The broker id is in the segment headers; `new_broker_id` (or a random one) is used for a
-        journal that has none yet."""
+        """Open the journal in the directory. `new_broker_id` (or a random one) is used for a journal whose segments name no broker yet."""
         disk = disk if disk is not None else Disk()
         fresh_id = new_broker_id if new_broker_id is not None else uuid.uuid4().bytes
         if settings.durability == "memory":
@@ -120,8 +119,7 @@ class Journal:
         return self._writer is None or (self._writer.failing is None and self._writer.spares.error is None)
 
     def replay(self) -> Iterator[Block]:
-        """The blocks of the newest complete checkpoint, then every block of facts after its beginning, as found by `open`. `open` verified
-        their order; their CRCs are verified again here."""
+        """The blocks of the newest complete checkpoint, then all blocks of facts after its beginning, in the order that `open` verified."""
         if self._writer is None:
             return
         files = [*self._found.files, read_segment_file(self._disk, self.settings.directory, self._first_no)]
@@ -262,8 +260,7 @@ class Journal:
         return self._moves.translate(place) if len(self._moves) else place
 
     def read_record(self, place: int, message_no: int = ANY_RECORD) -> bytes:
-        """The record of a message at `place` (as announced, or as given by replay), verified by a CRC. Raises only `RecordDamaged`, when the
-        record cannot be read or is not what was written."""
+        """The verified record of a message at `place` (as announced, or as given by replay). Raises `RecordDamaged` for every failure."""
         return self.look(place, message_no, ALL_BYTES)
 
     def look(self, place: int, message_no: int, body_most: int) -> bytes:
@@ -337,8 +334,7 @@ class Journal:
         )
 
     def worth_carrying(self, live_sizes: Mapping[int, int], size_max: int) -> list[int]:
-        """Segments whose few live records should be appended again (as kind 201), given live bytes by segment number. None on a full disk:
-        the reserved space is for settling."""
+        """Segments whose few live records should be carried forward, given live bytes by segment. None on a full disk: its last space is for settling."""
         if self.is_disk_full:
             return []
         return retention.worth_carrying(self.segments(), self.checkpoint_no, live_sizes, size_max=size_max)

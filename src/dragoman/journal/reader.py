@@ -13,7 +13,7 @@ from dragoman.errors import JournalDamaged
 from dragoman.journal.disk import Disk, DiskFace
 from dragoman.journal.format import Block, split_place
 from dragoman.journal.recovery.chain import ChainWalk, block_limit, counting, runs_of
-from dragoman.journal.recovery.scan import SegmentFile, block_of, list_segments
+from dragoman.journal.recovery.scan import block_of, list_segments
 from dragoman.journal.recovery.superblock_checks import broker_id_of
 from dragoman.journal.segment_store import SegmentInfo, open_store
 
@@ -61,14 +61,14 @@ class JournalReader:
     def _read(self, from_lsn: int, behind: Block | None) -> Iterator[Block]:
         files = counting(list_segments(self._disk, self._directory))
         for run in runs_of(files):
-            last = run[-1] is files[-1]
+            last, end = run[-1] is files[-1], files.index(run[-1])
             start = max((i for i, f in enumerate(run) if f.header and f.header.first_lsn <= from_lsn), default=0)
-            if not last and _ends_before(files, run, from_lsn):
+            if not last and (after := files[end + 1].header) is not None and after.first_lsn <= from_lsn:
                 continue
             known = behind is not None and split_place(behind.place)[0] == run[start].segment_no
             walk = ChainWalk(self._disk, run, start, behind if known else None)
             # A later run may have rewritten the blocks of a suspect segment.
-            limit = block_limit(files, files.index(run[-1]))
+            limit = block_limit(files, end)
             for file, found in walk:
                 if found.header.block_no >= limit:
                     break
@@ -80,8 +80,3 @@ class JournalReader:
             # The newest segment may end in a block that is being written; anywhere else a stop means damage.
             if not last or damage.file.segment_no != run[-1].segment_no:
                 raise damage.error()
-
-
-def _ends_before(files: list[SegmentFile], run: list[SegmentFile], from_lsn: int) -> bool:
-    after = files[files.index(run[-1]) + 1]
-    return after.header is not None and after.header.first_lsn <= from_lsn

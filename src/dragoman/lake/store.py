@@ -154,8 +154,7 @@ class Lake:
     def select(
         self, share: Share, filters: list[dict[str, set[Any]]], columns: list[str] | None = None
     ) -> list[dict[str, Any]]:
-        """The rows of a share that match any of the filters: in a filter, each named column has one of the given values. Row groups whose
-        statistics exclude a match are not read."""
+        """The rows of a share that match any filter: each column named in it has one of the given values. Row groups without a match are not read."""
         import pyarrow.dataset as ds
 
         path = self.path(share.part, share.tier)

@@ -88,8 +88,7 @@ class LakeWriter:
         self.next_lsn = end
 
     def flush(self, into: Tier = INCOMING) -> list[Written]:
-        """Write all rows as files; return the new files. It may be retried after a failure: no rows are lost, and the files written before
-        the failure are returned then."""
+        """Write all rows as files; return the new files. May be retried after a failure: files written before it are returned then, too."""
         from dragoman.lake.arrow import to_parquet, to_table
 
         self._cut_here()

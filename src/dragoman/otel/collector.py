@@ -111,8 +111,7 @@ def retry_after_s(text: str | None) -> float:
 
 
 class TimelyResponse(http.client.HTTPResponse):
-    """An HTTP response for which the socket's timeout, as set when the response begins, covers the whole response: a socket's own timeout
-    applies to each read, so a slow trickle would never time out."""
+    """An HTTP response that must end within the socket's timeout; a socket applies it to each read, so a slow trickle would never time out."""
 
     def __init__(self, sock: socket.socket, *arguments: Any, **named: Any) -> None:
         super().__init__(sock, *arguments, **named)

@@ -59,8 +59,7 @@ def counting(files: list[SegmentFile]) -> list[SegmentFile]:
 
 
 def runs_of(files: list[SegmentFile], checkpoint: int | None = None) -> list[list[SegmentFile]]:
-    """Groups of segments that must follow each other without a gap. A missing segment number begins a new group, because any segment may have been
-    dropped; after index `checkpoint`, if one is given, none may have been."""
+    """Groups of segments without a gap: a missing number begins a new group, because any segment up to index `checkpoint` (None: any) may be dropped."""
     runs: list[list[SegmentFile]] = []
     for index, file in enumerate(files):
         is_after_checkpoint = checkpoint is not None and index > checkpoint

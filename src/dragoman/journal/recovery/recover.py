@@ -56,8 +56,7 @@ class Recovered:
 
 
 def recover(disk: DiskFace, directory: str, claims: Superblock | None = None) -> Recovered:
-    """Verify every block from the newest synced checkpoint on and cut a torn tail. Raise if anything is damaged that was synced, according to the
-    files or to `claims`."""
+    """Verify every block from the newest synced checkpoint on and cut a torn tail. Raise if anything synced, by the files or by `claims`, is damaged."""
     listed = scan.list_segments(disk, directory)
     next_segment_no = listed[-1].segment_no + 1 if listed else 1
     files = chain.counting(_without_interrupted(disk, listed))

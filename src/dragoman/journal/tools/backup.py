@@ -61,8 +61,7 @@ def backup(data_dir: str, target_dir: str, progress: Progress = no_progress, dis
 
 
 def restore(backup_dir: str, data_dir: str, progress: Progress = no_progress, disk: DiskFace = REAL_DISK) -> Manifest:
-    """Verify the backup, then copy it into `data_dir`, which must be empty or not exist. The journal appears there whole or
-    not at all."""
+    """Verify the backup, then copy it into `data_dir`, which must be empty or missing. The journal appears there whole or not at all."""
     refuse_inside(data_dir, backup_dir)
     manifest = read_manifest(backup_dir, disk)
     _refuse_used(disk, data_dir)

@@ -210,8 +210,7 @@ class _Salvager:
             self._result.losses.append(Loss(newest.path, newest.size, 0, next_lsn, synced_lsn))
 
     def _gap_before(self, file: SegmentFile, first_lsn: int, has_missing: bool) -> None:
-        """Handle a jump of the numbers at this segment: it ends an open loss, or segments before the checkpoint were dropped
-        on purpose; anywhere else a file is missing."""
+        """Handle a jump of the numbers: it ends an open loss, or segments before the checkpoint were dropped; anywhere else a file is missing."""
         if self._open_loss is not None:
             self._close_loss(first_lsn)
         elif has_missing:

@@ -43,8 +43,7 @@ class SpareSegment:
         self.error: OSError | None = None
 
     def make(self) -> bool:
-        """Create a spare, overwriting one that an earlier run left. True when there is one now. On a nearly full disk it may be smaller than a
-        segment."""
+        """Create a spare, smaller than a segment on a nearly full disk, overwriting one that an earlier run left. True when there is one now."""
         if self.spare is not None:
             return True
         least = max(limits.SEGMENT_SIZE_MIN, self._segment_size // limits.SPARE_SHARE_MIN)
@@ -93,15 +92,13 @@ class SpareSegment:
         return spare is None or (zero_fill and spare.filled < spare.size)
 
     def take(self, *, smaller: bool = False) -> Spare:
-        """Return the spare, which then becomes a segment. `smaller`: accept a smaller one if necessary, so that a broker can start
-        and settle work on a full disk."""
+        """Return the spare, which then becomes a segment. `smaller`: accept a smaller one, so that a broker starts and settles work on a full disk."""
         if not self.make() and smaller:
             self._make_largest(limits.SEGMENT_SIZE_MIN // 4)
         return self._taken()
 
     def take_behind(self, live: Segment, least: int) -> Spare:
-        """For a checkpoint on a full disk: a spare of at least `least` bytes, if necessary from the unused space at the end of the live
-        segment, which gets sealed."""
+        """A spare of at least `least` bytes for a checkpoint on a full disk, if necessary from the unused end of the live segment, which gets sealed."""
         if not self.make() and not self._make_largest(least):
             assert live.fd is not None
             with suppress(OSError):

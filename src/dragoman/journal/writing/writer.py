@@ -379,8 +379,7 @@ class Writer:
             return self._store.take_off(segment_no)
 
     def superblock(self, *, is_clean: bool = False) -> Superblock:
-        """A superblock of what is on disk now. It names the segments that contain synced blocks: any other may still be deleted, because a failed
-        sync left it or it is empty."""
+        """A superblock of what is on disk now. It names only segments with synced blocks, because any other may still be deleted."""
         with self._lock:
             claims: list[SegmentClaim] = []
             limit = self.synced_block_no + 1
