@@ -287,7 +287,7 @@ class Journal:
     def prepare_reads(self, segment_nos: Iterable[int]) -> None:
         """Find the block offsets of segments whose records may lack a CRC. Called at start, before the event loop runs."""
         segment_nos = set(segment_nos)
-        for segment_no in sorted(segment_nos | self._moves.segments_behind(segment_nos)):
+        for segment_no in sorted(segment_nos | self._moves.segments_now(segment_nos)):
             self._store.prepare(segment_no)
 
     def read(self, from_lsn: int) -> Iterator[Block]:
@@ -326,7 +326,7 @@ class Journal:
         return retention.droppable(
             self.segments(),
             self.checkpoint_no,
-            {*live_segments, *self._moves.segments_behind(live_segments)},
+            {*live_segments, *self._moves.segments_now(live_segments)},
             size_max=self.settings.size_max if size_max is None else size_max,
             age_max_ns=self.settings.age_max_s * 1_000_000_000,
             now_ns=now_ns,

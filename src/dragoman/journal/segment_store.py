@@ -99,9 +99,6 @@ class SegmentStore:
         self.read_whole_size = limits.READ_WHOLE_SIZE
         self._buffer: memoryview | None = None  # reused for the pieces
 
-    def add(self, segment: Segment) -> None:
-        self.segments[segment.segment_no] = segment
-
     def infos(self) -> list[SegmentInfo]:
         return [segment.info() for segment in list(self.segments.values())]  # the writing thread may add one
 
@@ -110,9 +107,9 @@ class SegmentStore:
 
     def drop(self, segment_no: int) -> None:
         """Remove the segment from the store and delete its files."""
-        self.delete(self.take_off(segment_no))
+        self.delete(self.remove(segment_no))
 
-    def take_off(self, segment_no: int) -> Segment:
+    def remove(self, segment_no: int) -> Segment:
         """Remove the segment from the store; its files stay."""
         segment = self.segments.pop(segment_no)
         self._blocks.pop(segment_no, None)
@@ -240,7 +237,7 @@ class SegmentStore:
 
     def _blocks_of(self, segment_no: int, offset: int) -> BlockOffsets:
         blocks, segment = self._blocks.get(segment_no), self.segments[segment_no]
-        if blocks is None or not (blocks.is_all or blocks.reaches(offset)):
+        if blocks is None or not (blocks.is_all or offset < blocks.end):
             blocks = self._blocks.setdefault(segment_no, BlockOffsets())
             blocks.is_all = segment.sealed
             blocks.read_on(self._disk, self._open_reader(segment_no), segment.seed)
@@ -294,7 +291,7 @@ def open_store(
         segment.sealed = newest_sealed or follower is not None
         segment.took_over = _took_over(disk, file)
         segment.may_lack_crc = header.version < 2 or header.flags & fmt.SEGMENT_GAP != 0
-        store.add(segment)
+        store.segments[segment.segment_no] = segment
     return store
 
 

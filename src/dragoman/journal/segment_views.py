@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dragoman.journal import format as fmt
 from dragoman.journal.disk import REAL_DISK, DiskFace, opened
 from dragoman.journal.format import Block
-from dragoman.journal.recovery.chain import ChainWalk, block_limit, counting, runs_of
+from dragoman.journal.recovery.chain import ChainWalk, block_limit, runs_of, valid_segments
 from dragoman.journal.recovery.scan import Found, SegmentFile, block_at, block_of, list_segments, walk_file
 from dragoman.journal.tools.index import IndexUntrue, SegmentIndex, read_index
 
@@ -67,10 +67,10 @@ class SegmentView:
                     found[offset] = block_of(self.file, block)
         return found
 
-    def _walk(self, behind: Block | None) -> Iterator[Block]:
+    def _walk(self, after: Block | None) -> Iterator[Block]:
         # If a header is damaged, only a walk from the previous segment shows whether blocks are missing.
         start = self._position if self.file.header is not None else max(self._position - 1, 0)
-        walk = ChainWalk(self._disk, self._run, start, behind, stop=self._position + 1)
+        walk = ChainWalk(self._disk, self._run, start, after, stop=self._position + 1)
         for file, found in walk:
             if found.header.block_no >= self._limit and file is self.file:
                 return
@@ -84,7 +84,7 @@ class SegmentView:
 
 def segment_views(directory: str, disk: DiskFace = REAL_DISK) -> list[SegmentView]:
     """Every segment of a journal with valid blocks, in order."""
-    files = counting(list_segments(disk, directory))
+    files = valid_segments(list_segments(disk, directory))
     found: list[SegmentView] = []
     for run in runs_of(files):
         limit = block_limit(files, files.index(run[-1]))

@@ -37,7 +37,7 @@ class Sealer:
         rows_max: int = limits.LAKE_FILE_ROWS,
     ) -> None:
         self._reader = reader
-        self._behind: Block | None = None
+        self._last_block: Block | None = None
         self.lake = lake
         self.broker = broker_name(broker_id)
         if left := lake.remove_temporary(self.broker):
@@ -69,14 +69,14 @@ class Sealer:
         writer = self._writer
         if writer.next_lsn > upto_lsn:
             return False
-        for block in self._reader.read(writer.next_lsn, self._behind):
+        for block in self._reader.read(writer.next_lsn, self._last_block):
             if block.last_lsn > upto_lsn:
                 return False
             if writer.is_full:
                 return True
             self._count_gap(writer.next_lsn, block.first_lsn)
             writer.add(block.records, block.first_lsn, block.count, block.time_ns)
-            self._behind = block
+            self._last_block = block
         return False
 
     def flush(self) -> list[Written]:

@@ -43,7 +43,7 @@ class Exporter:
         self._reader, self._tracer, self._encoder, self._collector = reader, tracer, encoder, collector
         self._spans_max = spans_max
         self._broker = cursor.broker
-        self._behind: Block | None = None
+        self._last_block: Block | None = None
         self._exported_before_lsn = cursor.lsn  # spans of facts up to it were accepted before this process began
         # First read again what was open at the cursor.
         self._next_lsn = min(cursor.open_lsn, cursor.lsn + 1) if cursor.open_lsn else cursor.lsn + 1
@@ -67,7 +67,7 @@ class Exporter:
         """Read facts up to `upto_lsn` until there are enough spans for a request; return True if there may be more."""
         if self._next_lsn > upto_lsn:
             return False
-        for block in self._reader.read(self._next_lsn, self._behind):
+        for block in self._reader.read(self._next_lsn, self._last_block):
             if block.last_lsn > upto_lsn:
                 return False
             if self.is_full:
@@ -75,7 +75,7 @@ class Exporter:
             self._count_gap(block.first_lsn)
             self._spans += self._tracer.take(block, self._exported_before_lsn + 1)
             self._next_lsn = block.last_lsn + 1
-            self._behind = block
+            self._last_block = block
         return False
 
     def send(self) -> None:

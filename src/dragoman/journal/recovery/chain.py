@@ -49,7 +49,7 @@ def block_limit(files: list[SegmentFile], index: int) -> int:
     return min((f.header.first_block_no for f in files[index + 1 :] if f.header is not None), default=NO_LIMIT)
 
 
-def counting(files: list[SegmentFile]) -> list[SegmentFile]:
+def valid_segments(files: list[SegmentFile]) -> list[SegmentFile]:
     """The segments with at least one valid block: those for which no later segment begins at or before their first block."""
     return [
         file
@@ -99,7 +99,7 @@ def newest_checkpoint(disk: DiskFace, files: list[SegmentFile], before: int | No
 
 class ChainWalk:
     """Iterate over every valid block of `files[start:]`. Afterwards `damage` is the first violation of the invariant, or None;
-    `reach` has, by segment number, how far its blocks go; the `synced` pair is the highest seen. With `behind`, a
+    `reach` has, by segment number, how far its blocks go; the `synced` pair is the highest seen. With `after`, a
     block of `files[start]`, the walk begins after it."""
 
     def __init__(
@@ -107,11 +107,11 @@ class ChainWalk:
         disk: DiskFace,
         files: list[SegmentFile],
         start: int = 0,
-        behind: Block | None = None,
+        after: Block | None = None,
         stop: int | None = None,
     ) -> None:
         """`stop`: the index of the first file not to read; None: read all."""
-        self._disk, self._files, self._start, self._behind = disk, files, start, behind
+        self._disk, self._files, self._start, self._after = disk, files, start, after
         self._stop = len(files) if stop is None else stop
         self.damage: Damage | None = None
         self.reach: dict[int, Reach] = {}
@@ -134,8 +134,8 @@ class ChainWalk:
                 self.next_block_no = max(self.next_block_no, header.first_block_no)
                 self.next_lsn = max(self.next_lsn, header.first_lsn)
                 self._gap = bool(header.flags & fmt.SEGMENT_GAP)
-            if index == self._start and self._behind is not None:
-                self.next_block_no, self.next_lsn = self._behind.block_no + 1, self._behind.last_lsn + 1
+            if index == self._start and self._after is not None:
+                self.next_block_no, self.next_lsn = self._after.block_no + 1, self._after.last_lsn + 1
                 self._gap = False
             self._saw_synced(header.synced_lsn, header.synced_block_no)
             self.reach[file.segment_no] = Reach(fmt.SEGMENT_HEADER_SIZE, self.next_lsn - 1, header.created_ns)
@@ -195,10 +195,10 @@ class ChainWalk:
 
     def _begin(self, file: SegmentFile) -> int:
         """The offset in a segment at which to start."""
-        if self._behind is not None:
-            segment_no, offset = fmt.split_place(self._behind.place)
+        if self._after is not None:
+            segment_no, offset = fmt.split_place(self._after.place)
             if segment_no == file.segment_no:
-                return offset + len(self._behind.records)
+                return offset + len(self._after.records)
         return fmt.SEGMENT_HEADER_SIZE
 
     def _may_jump_to(self, block_no: int) -> bool:

@@ -59,7 +59,7 @@ def recover(disk: DiskFace, directory: str, claims: Superblock | None = None) ->
     """Verify every block from the newest synced checkpoint on and cut a torn tail. Raise if anything synced, by the files or by `claims`, is damaged."""
     listed = scan.list_segments(disk, directory)
     next_segment_no = listed[-1].segment_no + 1 if listed else 1
-    files = chain.counting(_without_interrupted(disk, listed))
+    files = chain.valid_segments(_without_interrupted(disk, listed))
     broker_id = checks.broker_id_of(listed, directory, claims)
     found = Recovered(files, broker_id=broker_id, next_segment_no=next_segment_no)
     missing = checks.missing_segments(listed, claims)
@@ -264,8 +264,8 @@ def _compare(found: Recovered, directory: str, missing: list[SegmentClaim], clai
         end = ends.get(file.segment_no, 0)
         reach = found.reach.get(file.segment_no)
         if end > file.size and reach is None:
-            words = f"the segment is cut off; {end} bytes of it were written"
-            found.findings.append(checks.Finding(words, file.path, file.size, end - file.size, True))
+            text = f"the segment is cut off; {end} bytes of it were written"
+            found.findings.append(checks.Finding(text, file.path, file.size, end - file.size, True))
         if end == 0 and reach is not None and file is not found.files[-1]:
             end = reach.end
         found.synced_ends[file.segment_no] = end

@@ -140,24 +140,20 @@ class BlockOffsets:
 
     def __init__(self) -> None:
         self._offsets: array[int] = array("q")
-        self._end, self._block_no = fmt.SEGMENT_HEADER_SIZE, 0
+        self.end, self._block_no = fmt.SEGMENT_HEADER_SIZE, 0  # `end`: how far the segment was read
         self.is_all = False  # the segment is complete: no block will be added
 
     def read_on(self, disk: DiskFace, fd: int, seed: int) -> None:
         """Add the blocks after the known ones."""
-        at: int | None = self._end
+        at: int | None = self.end
         while at is not None:
             walk = SegmentWalk(disk, fd, seed, at)
             for found in walk:
                 self._offsets.append(found.offset)
                 self._block_no = found.header.block_no
-            self._end = walk.end
+            self.end = walk.end
             further = next_whole_block(disk, fd, seed, walk.end, self._block_no + 1)
             at = further.offset if further is not None else None
-
-    def reaches(self, offset: int) -> bool:
-        """Whether the bytes up to `offset` have been read."""
-        return offset < self._end
 
     def start_of(self, offset: int) -> int:
         """The offset of the last block that begins at or before `offset`; 0 when there is none."""

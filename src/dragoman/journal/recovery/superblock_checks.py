@@ -12,7 +12,7 @@ from typing import NamedTuple
 from dragoman.errors import JournalMisplaced
 from dragoman.journal.disk import DiskFace, opened
 from dragoman.journal.format import segment_name
-from dragoman.journal.recovery.chain import ChainWalk, Damage, counting
+from dragoman.journal.recovery.chain import ChainWalk, Damage, valid_segments
 from dragoman.journal.recovery.scan import SegmentFile, block_at, list_segments, next_whole_block
 from dragoman.journal.superblock import SegmentClaim, Superblock, SuperblockCopies, segment_identity
 
@@ -20,7 +20,7 @@ from dragoman.journal.superblock import SegmentClaim, Superblock, SuperblockCopi
 class Finding(NamedTuple):
     """A fact about the files that an operator should know. `is_loss`: committed facts are missing."""
 
-    words: str
+    text: str
     file: str
     offset: int
     size: int
@@ -91,8 +91,8 @@ def _hole(disk: DiskFace, newest: SegmentFile, walk: ChainWalk) -> Damage | None
 def superblock_findings(copies: SuperblockCopies, files: list[SegmentFile]) -> list[Finding]:
     """Findings about the superblock itself. A single copy that is not whole is normal after a power cut."""
     if copies.is_rebuilt:
-        words = "both copies of the superblock are damaged: it is made anew from the segments, and cannot tell whether any is missing"
-        findings = [Finding(words, path, 0, 0, False) for path in copies.damaged]
+        text = "both copies of the superblock are damaged: it is made anew from the segments, and cannot tell whether any is missing"
+        findings = [Finding(text, path, 0, 0, False) for path in copies.damaged]
         copies.remove()
         return findings
     if copies.newest is None and files:
@@ -110,7 +110,7 @@ def _identity(file: SegmentFile) -> int:
 
 def write_superblock(disk: DiskFace, directory: str) -> None:
     """Write the superblock of a journal that was just copied, verified and synced."""
-    files = [file for file in counting(list_segments(disk, directory)) if file.header is not None]
+    files = [file for file in valid_segments(list_segments(disk, directory)) if file.header is not None]
     if not files:
         return
     walk = ChainWalk(disk, files[-1:])

@@ -22,7 +22,7 @@ from dragoman.errors import IndexerBusy
 from dragoman.journal import format as fmt
 from dragoman.journal.disk import REAL_DISK, DiskFace, opened
 from dragoman.journal.format import BLOCK_HEADER_SIZE, index_path, segment_name
-from dragoman.journal.recovery.chain import NO_LIMIT, block_limit, counting
+from dragoman.journal.recovery.chain import NO_LIMIT, block_limit, valid_segments
 from dragoman.journal.recovery.scan import SegmentFile, SegmentWalk, list_segments
 from dragoman.journal.tools import index as index_file
 from dragoman.journal.tools.child_loop import Loop, Parent, exclusive, run_child
@@ -135,7 +135,7 @@ class Indexer:
         """Index what can be indexed now. `is_last`: even if it is less than a step."""
         names = set(self._disk.list_names(self._directory))
         self._forget(names)
-        files = [file for file in counting(list_segments(self._disk, self._directory)) if file.header is not None]
+        files = [file for file in valid_segments(list_segments(self._disk, self._directory)) if file.header is not None]
         # The journal's own space has priority: on a nearly full disk no index is written, and the writer deletes indexes (spare_segment.py).
         room_kept = limits.INDEX_SEGMENTS_KEPT * max((file.size for file in files), default=0)
         if not files or self._disk.free_space(self._directory) < room_kept:

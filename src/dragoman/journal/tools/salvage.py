@@ -16,7 +16,7 @@ from dragoman.journal import format as fmt
 from dragoman.journal.disk import REAL_DISK, DiskFace, opened, refuse_inside
 from dragoman.journal.format import SegmentHeader, block_seed
 from dragoman.journal.recovery import superblock_checks as checks
-from dragoman.journal.recovery.chain import NO_LIMIT, block_limit, counting, newest_checkpoint
+from dragoman.journal.recovery.chain import NO_LIMIT, block_limit, newest_checkpoint, valid_segments
 from dragoman.journal.recovery.scan import Found, SegmentFile, SegmentWalk, block_at, list_segments, next_whole_block
 from dragoman.journal.superblock import SegmentClaim, Superblock, SuperblockCopies
 from dragoman.journal.tools.verify import Progress, no_progress
@@ -61,7 +61,7 @@ def salvage(directory: str, target: str, progress: Progress = no_progress, disk:
     missing = checks.missing_segments(files, claims)
     first_lsns = {claim.segment_no: claim.first_lsn for claim in claims.segments} if claims is not None else {}
     first_lsns.setdefault(1, 1)
-    files = counting(
+    files = valid_segments(
         [file if file.header is not None else _with_header(disk, file, broker_id, first_lsns) for file in files]
     )
     result = _Salvager(disk, files, target, broker_id, progress).run(directory, missing, claims)
@@ -232,26 +232,26 @@ class _Salvager:
             expected, at, rank_min = expected + 1, found.end, _rank(found) + 1
         # Zeros are the end of a segment, unless more blocks follow them.
         for offset in _in_order(self._disk, fd, seed, at, rank_min, limit):
-            behind = block_at(self._disk, fd, seed, offset)
-            if behind is None:
+            later = block_at(self._disk, fd, seed, offset)
+            if later is None:
                 continue  # it was whole before; the read failed now
             if offset > at:
-                self._lose(file, at, offset - at, behind.header.first_lsn)
+                self._lose(file, at, offset - at, later.header.first_lsn)
                 self._fill(out, seed, at, offset - at)
-            self._take(out, behind)
-            at = behind.end
+            self._take(out, later)
+            at = later.end
         self._lose_end(file, fd, seed, at, limit, is_last)
 
     def _lose_end(self, file: SegmentFile, fd: int, seed: int, at: int, limit: int, is_last: bool) -> None:
         """Record as lost what follows the last valid block, unless the next segment has it."""
         walk = SegmentWalk(self._disk, fd, seed, at)
-        behind = next(iter(walk), None)
+        later = next(iter(walk), None)
         next_block_no = self._next[1] if self._next is not None else 0
         if walk.fault is None and next_block_no >= limit:
             return
-        if behind is not None and behind.header.block_no >= limit:
+        if later is not None and later.header.block_no >= limit:
             return
-        if behind is not None or walk.fault is not None or not is_last:
+        if later is not None or walk.fault is not None or not is_last:
             self._lose(file, at, max(0, file.size - at), None)
 
     def _take(self, out: int, found: Found) -> None:

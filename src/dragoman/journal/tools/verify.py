@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from dragoman.errors import JournalMisplaced
 from dragoman.journal.disk import REAL_DISK, DiskFace
 from dragoman.journal.recovery import superblock_checks as checks
-from dragoman.journal.recovery.chain import ChainWalk, Damage, counting, newest_checkpoint, runs_of
+from dragoman.journal.recovery.chain import ChainWalk, Damage, newest_checkpoint, runs_of, valid_segments
 from dragoman.journal.recovery.recover import starts_too_late, synced_after
 from dragoman.journal.recovery.scan import SegmentFile, list_segments
 from dragoman.journal.superblock import Superblock, SuperblockCopies
@@ -72,7 +72,7 @@ def verify(directory: str, progress: Progress = no_progress, disk: DiskFace = RE
     elif copies is not None and copies.is_rebuilt:
         report.superblock = "damaged"
     _compare(report, disk, directory, files, claims)
-    files = counting(files)
+    files = valid_segments(files)
     if not files:
         return report
     checkpoint = newest_checkpoint(disk, files)

@@ -97,7 +97,7 @@ class SpareSegment:
             self._make_largest(limits.SEGMENT_SIZE_MIN // 4)
         return self._taken()
 
-    def take_behind(self, live: Segment, least: int) -> Spare:
+    def take_for_checkpoint(self, live: Segment, least: int) -> Spare:
         """A spare of at least `least` bytes for a checkpoint on a full disk, if necessary from the unused end of the live segment, which gets sealed."""
         if not self.make() and not self._make_largest(least):
             assert live.fd is not None

@@ -50,7 +50,7 @@ class Moves:
                 return move.actual + (place - move.promised)
         return place
 
-    def segments_behind(self, segment_nos: Collection[int]) -> set[int]:
+    def segments_now(self, segment_nos: Collection[int]) -> set[int]:
         """The segments that actually contain records announced in these segments."""
         return {m.actual >> fmt.PLACE_SHIFT for m in self._moves if m.promised >> fmt.PLACE_SHIFT in segment_nos}
 

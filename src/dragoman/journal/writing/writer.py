@@ -61,7 +61,7 @@ class Writer:
         self._dirty: list[Segment] = []
         self._directory_dirty = False
         # Suspect segments without any valid block once the segment that replaces them is synced.
-        self._outlived: list[int] = []
+        self._obsolete: list[int] = []
         self._relocations = 0
         self.rolls_synced = 0
         self._lock, self._sync_lock = threading.Lock(), threading.Lock()
@@ -201,9 +201,9 @@ class Writer:
             self.spares.give_back(segment)
             segment.synced_end = segment.end
             self.rolls_synced += 1
-        while self._outlived:
+        while self._obsolete:
             with suppress(OSError):  # if it cannot be deleted, recovery ignores it
-                self._store.drop(self._outlived.pop())
+                self._store.drop(self._obsolete.pop())
         if self._checkpoint_synced is not None and upto[1] >= self._checkpoint_synced[1]:
             self.checkpoint_no, self._checkpoint_synced = self._checkpoint_synced[0], None
         if checkpoint is not None:
@@ -228,7 +228,7 @@ class Writer:
                     self._disk.close(suspect.fd)
                 suspect.fd = None
             if suspect.first_block_no >= segment.first_block_no:
-                self._outlived.append(suspect.segment_no)
+                self._obsolete.append(suspect.segment_no)
         self._live, self._dirty, self.next_block_no = segment, [segment], next_block_no
         if self._checkpoint_waiting is not None:
             self.written_size += self._checkpoint_waiting[1]
@@ -267,7 +267,7 @@ class Writer:
         segment.end, segment.allocated = end, max(end, spare.size)
         segment.last_lsn, segment.last_time_ns = self.next_lsn - 1, self.time_ns
         segment.took_over = header.flags & fmt.SEGMENT_TOOK_OVER != 0
-        self._store.add(segment)
+        self._store.segments[segment.segment_no] = segment
         return segment, next_block_no
 
     def _header(self, flags: int, first: tuple[int, int]) -> SegmentHeader:
@@ -297,7 +297,7 @@ class Writer:
                 checkpoint = None
             # On a full disk a checkpoint is what allows settled segments to be deleted, so it may use the remaining space.
             takes_rest = checkpoint is not None and self.spares.is_full
-            spare = self.spares.take_behind(self._live, room) if takes_rest else self.spares.take()
+            spare = self.spares.take_for_checkpoint(self._live, room) if takes_rest else self.spares.take()
             flags = fmt.SEGMENT_CHECKPOINT if checkpoint is not None else 0
             header = self._header(flags, (self.next_lsn, self.next_block_no))
             try:
@@ -307,7 +307,7 @@ class Writer:
                 self.spares.abandon(spare, header.segment_no)
                 raise JournalFailing(self._settings.directory, str(error)) from error
             self._live.sealed, self._live = True, segment
-            self._store.add(segment)
+            self._store.segments[segment.segment_no] = segment
             self._dirty.append(segment)
             self._directory_dirty, self._promised = True, None
             under_way = CheckpointUnderWay(self.time_ns, self.written_size)
@@ -372,11 +372,11 @@ class Writer:
                 elif self._live.fd == spare.fd:
                     self._suspect(error)
 
-    def take_off(self, segment_no: int) -> Segment:
+    def remove(self, segment_no: int) -> Segment:
         """Remove this segment from the journal; its files stay."""
         with self._lock:
             self._moves.forget(segment_no)
-            return self._store.take_off(segment_no)
+            return self._store.remove(segment_no)
 
     def superblock(self, *, is_clean: bool = False) -> Superblock:
         """A superblock of what is on disk now. It names only segments with synced blocks, because any other may still be deleted."""
