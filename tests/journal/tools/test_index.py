@@ -210,6 +210,20 @@ def test_a_damaged_index_is_made_again_by_the_next_indexer(disk: FakeDisk) -> No
     assert numbers_found(segment_views(DIRECTORY, disk), 100) == [100]
 
 
+def test_a_run_that_could_not_be_written_is_written_at_the_next_attempt(disk: FakeDisk) -> None:
+    journal = opened(disk)
+    fill(journal, 1, 400)
+    journal.close()
+    indexer = Indexer(DIRECTORY, disk, STEP_SIZE)
+    disk.fail_writes(1)
+    with pytest.raises(OSError, match="Errno 5"):
+        indexer.work(is_last=True)
+    indexer.work(is_last=True)
+    segments = segment_views(DIRECTORY, disk)
+    assert all(view.index is not None for view in segments)
+    assert [numbers_found(segments, number) for number in (1, 400)] == [[1], [400]]
+
+
 def test_a_dropped_segment_takes_its_index_along_and_orphans_go(disk: FakeDisk) -> None:
     indexed(disk)
     journal = opened(disk)

@@ -164,7 +164,11 @@ class Indexer:
         is_small_welcome = is_last or not is_newest
         run = cursor.take(self._synced, 1 if is_small_welcome else self._step_size)
         if run is not None:
-            self._write(cursor, *run)
+            try:
+                self._write(cursor, *run)
+            except OSError:
+                del self._cursors[file.segment_no]  # its entries are lost: the next attempt reads the segment again
+                raise
         if is_newest:
             return
         if cursor.covered.next_block_no >= limit or cursor.is_broken:
