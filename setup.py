@@ -22,8 +22,8 @@ SOURCE = Path("src")
 PACKAGES = ("limits.py", "model", "wire", "dialects", "core")
 # What runs in every tick between a read and the writes it causes; the rest of these packages is plain Python.
 TICK = (
-    *(f"journal/{name}.py" for name in ("disk", "format", "journal", "segments")),
-    *(f"journal/writing/{name}.py" for name in ("moves", "spare_segment", "unsynced", "writer")),
+    *(f"journal/{name}.py" for name in ("disk", "format", "journal", "segment_store")),
+    *(f"journal/writing/{name}.py" for name in ("spare_segment", "unsynced", "writer")),
     *(f"runtime/{name}.py" for name in ("broker", "clock", "committer", "connection", "memory", "upkeep", "watchdog")),
 )
 PROBE = "#include <Python.h>\nint main(void) { return 0; }\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import click
 from dragoman.cli.page import render
 from dragoman.cli.root import dragoman
 from dragoman.journal.tools import facts_page
+from dragoman.model.facts import layout
 from dragoman.model.facts.layout import FACT_NAMES
 from dragoman.model.words import DIALECT_NAMES, FLAG_NAMES, REASON_NAMES, REFUSAL_CODES, STATE_NAMES
 from dragoman.runtime.admin.operations import OPERATIONS
@@ -42,13 +44,26 @@ def test_help_and_version_import_nothing_heavy() -> None:
 
 def test_the_page_of_facts_is_current() -> None:
     """`make docs` rewrites it."""
-    assert (DOCS / "reference/facts.md").read_text(encoding="utf-8") == facts_page.render()
+    page = (DOCS / "reference/facts.md").read_text(encoding="utf-8")
+    assert page == facts_page.render(page)
+    assert f"`boot_no << {layout.BOOT_SHIFT} | count`" in page
+    assert f"Their kinds begin at {layout.CHECKPOINT}." in page
+    assert f"{layout.NUMBER:>3}  i64  number\n{layout.SMALL:>3}  i64  small\n{layout.TEXT:>3}       text\n" in page
+
+
+def explained(title: str) -> list[tuple[int, str]]:
+    """The number and the word of each row in a section of the page of facts; each row has a meaning."""
+    page = (DOCS / "reference/facts.md").read_text(encoding="utf-8")
+    section = page.partition(f"### {title}\n")[2].partition("\n#")[0]
+    return [
+        (int(number), name) for number, name in re.findall(r"^\| (\d+) \| `(\w+)` \| .+ \|$", section, re.MULTILINE)
+    ]
 
 
 def test_the_page_of_facts_explains_no_word_that_does_not_exist() -> None:
-    assert list(facts_page.FLAGS) == FLAG_NAMES
-    assert list(facts_page.REASONS) == REASON_NAMES
-    assert list(facts_page.REFUSALS) == REFUSAL_CODES[1:]
+    assert explained("Flags of an accepted message") == [(1 << bit, name) for bit, name in enumerate(FLAG_NAMES)]
+    assert explained("Reasons") == list(enumerate(REASON_NAMES))
+    assert explained("Refusals") == list(enumerate(REFUSAL_CODES[1:], 1))
 
 
 def test_the_page_of_facts_has_every_word() -> None:

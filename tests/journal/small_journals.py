@@ -5,9 +5,10 @@ from __future__ import annotations
 import struct
 
 from dragoman import limits
-from dragoman.journal import Journal, JournalReader, JournalSettings
 from dragoman.journal.disk import DiskFace
-from dragoman.journal.settings import Durability
+from dragoman.journal.journal import Journal
+from dragoman.journal.reader import JournalReader
+from dragoman.journal.settings import Durability, JournalSettings
 
 BROKER_ID = bytes(range(16))
 DIRECTORY = "/data/journal"

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from dragoman.journal import FactLog
+from dragoman.journal.journal import Journal
 from dragoman.testing.disk import FakeDisk
 from tests.journal.journal_checks import JournalChecks
 from tests.journal.small_journals import opened
@@ -17,7 +17,7 @@ class TestOnDisk(JournalChecks):
     def _fresh_disk(self) -> None:
         self.fake_disk = FakeDisk()
 
-    def open_log(self) -> FactLog:
+    def open_log(self) -> Journal:
         return opened(self.fake_disk, "disk")
 
     def crash(self) -> None:
@@ -29,7 +29,7 @@ class TestInOs(JournalChecks):
     def _fresh_disk(self) -> None:
         self.fake_disk = FakeDisk()
 
-    def open_log(self) -> FactLog:
+    def open_log(self) -> Journal:
         return opened(self.fake_disk, "os")
 
     def crash(self) -> None:

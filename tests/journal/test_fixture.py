@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import JournalTooNew
-from dragoman.journal import Disk
+from dragoman.journal.disk import Disk
 from dragoman.journal.tools.verify import verify
 from tests.journal.small_journals import BROKER_ID, append_numbers, numbers_in, opened, read_numbers, record
 

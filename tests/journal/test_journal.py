@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import JournalDamaged, JournalMisplaced, JournalTooNew
-from dragoman.journal import Disk, Journal
+from dragoman.journal.disk import Disk
 from dragoman.journal.format import BLOCK_HEADER_SIZE, FORMAT_VERSION
+from dragoman.journal.journal import Journal
 from dragoman.journal.settings import Durability
 from dragoman.testing.disk import FakeDisk
 from tests.journal.small_journals import (

@@ -11,9 +11,9 @@ import pytest
 
 from dragoman import limits
 from dragoman.errors import RecordDamaged
-from dragoman.journal import Disk, Journal
-from dragoman.journal.disk import DiskFace
+from dragoman.journal.disk import Disk, DiskFace
 from dragoman.journal.format import BLOCK_HEADER_SIZE, SEGMENT_HEADER_SIZE
+from dragoman.journal.journal import Journal
 from dragoman.journal.recovery.scan import BlockOffsets
 from dragoman.journal.stream import PIECE_SIZE
 from dragoman.model.facts.fields import accepted_body, body_at

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dragoman.journal import Block, JournalReader
 from dragoman.journal.disk import DiskFace
+from dragoman.journal.format import Block
+from dragoman.journal.reader import JournalReader
 from dragoman.testing.disk import FakeDisk
 from tests.journal.small_journals import BROKER_ID, DIRECTORY, append_numbers, numbers_in, opened
 

@@ -7,8 +7,9 @@ from random import Random
 
 import pytest
 
-from dragoman.journal import Journal, retention
-from dragoman.journal.segments import SegmentInfo
+from dragoman.journal import retention
+from dragoman.journal.journal import Journal
+from dragoman.journal.segment_store import SegmentInfo
 from dragoman.testing.disk import FakeDisk
 from tests.journal.small_journals import append_numbers, opened, read_numbers, record, replayed_numbers
 
@@ -139,16 +140,6 @@ def test_a_power_cut_while_vouching_loses_nothing_and_frees_nothing_too_early(di
     assert replayed_numbers(journal) == ([] if with_checkpoint else [1, 2])
     assert journal.next_lsn == 3
     assert journal.droppable(set(), 0) == ([1] if with_checkpoint else [])
-
-
-def test_trim_drops_whole_sealed_segments_below_the_lsn(disk: FakeDisk) -> None:
-    journal = rolled(disk, 6)
-    assert journal.trim(6) == 2
-    journal.upkeep(0)
-    assert read_numbers(disk=disk) == list(range(5, 13))
-    assert journal.trim(10**9) == 2, "the checkpoint's segment and what follows stay"
-    journal.close()
-    assert replayed_numbers(opened(disk)) == [11, 12]
 
 
 def test_a_segment_that_took_over_the_end_of_another_goes_only_after_it() -> None:

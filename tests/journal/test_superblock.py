@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from dragoman.errors import JournalDamaged, JournalMisplaced, JournalTooNew, JournalUnavailable
-from dragoman.journal import Journal
+from dragoman.journal.journal import Journal
 from dragoman.journal.superblock import (
     SUPERBLOCK_NAMES,
     SegmentClaim,
@@ -184,7 +184,7 @@ def test_a_journal_of_an_older_version_starts_and_gets_a_superblock(disk: FakeDi
     for copy in COPIES:
         remove(disk, copy)
     journal = opened(disk)
-    assert ["no superblock" in finding.words for finding in journal.findings] == [True]
+    assert ["no superblock" in finding.text for finding in journal.findings] == [True]
     assert replayed_numbers(journal) == [1, 2, 3, 4]
     assert [claim.segment_no for claim in superblock(disk).segments] == [1, 2]
     assert not superblock(disk).is_clean
@@ -383,7 +383,7 @@ def test_a_cut_at_a_start_is_logged_with_its_size(disk: FakeDisk) -> None:
     disk.damage(segment_path(1), end - 3)
     (finding,) = opened(disk).findings
     assert (finding.file, finding.offset, finding.size) == (segment_path(1), 280, 152 - 2)
-    assert "torn tail" in finding.words
+    assert "torn tail" in finding.text
     assert not finding.is_loss
 
 

@@ -10,7 +10,8 @@ from random import Random
 import pytest
 
 from dragoman.errors import JournalFailing, JournalFull
-from dragoman.journal import Disk, Journal
+from dragoman.journal.disk import Disk
+from dragoman.journal.journal import Journal
 from dragoman.testing.disk import FakeDisk
 from tests.journal.small_journals import DIRECTORY, SEGMENT_SIZE, append_numbers, opened, record, replayed_numbers
 

@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from dragoman import limits
-from dragoman.journal import Journal, JournalSettings
+from dragoman.journal.journal import Journal
+from dragoman.journal.settings import JournalSettings
 from dragoman.lake.layout import HISTORY, INCOMING, cover
 from dragoman.lake.store import Lake
 from dragoman.model import words
@@ -58,7 +59,7 @@ def read_all(lake: Lake) -> pa.Table:
     tables = []
     for share in cover(lake.parts(INCOMING), lake.parts(HISTORY)):
         table = lake.read(share.part, share.tier)
-        tables.append(table.slice(share.first_lsn - share.part.first_lsn, share.rows))
+        tables.append(table.slice(share.first_lsn - share.part.first_lsn, share.last_lsn - share.first_lsn + 1))
     return pa.concat_tables(tables) if tables else None
 
 

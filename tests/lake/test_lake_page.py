@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from dragoman import limits
 from dragoman.lake import schema
-from dragoman.lake.page import SAYS, render
+from dragoman.lake.page import render
 from dragoman.lake.store import Lake
 from dragoman.lake.writer import LakeWriter
 from dragoman.model.facts.layout import FACT_NAMES, WORKER_JOINED
@@ -19,14 +20,25 @@ PAGE = Path(__file__).parents[2] / "docs/reference/lake.md"
 
 def test_the_page_is_current() -> None:
     """`make docs` rewrites it."""
-    assert PAGE.read_text(encoding="utf-8") == render()
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == render(page)
+    for limit in (
+        f"a file {limits.LAKE_INTERVAL_S:g} s after",
+        f"or at {limits.LAKE_FILE_ROWS:,} rows",
+        f"they make {limits.LAKE_FILE_ROWS:,} rows, when there are {limits.LAKE_PARTS_MAX} of them",
+        f"most {limits.LAKE_HISTORY_ROWS_MAX:,} rows",
+        f"stay for {limits.LAKE_INCOMING_KEEP_S / 3600:g} hours",
+        f"schema version **{schema.VERSION}**",
+    ):
+        assert limit in page
 
 
 def listed() -> dict[str, set[str]]:
     """The columns of each kind, as the page lists them."""
     names = {column.name for column in schema.COLUMNS}
     rows: dict[str, set[str]] = {}
-    for kinds, columns in re.findall(r"^\| (`.+?`) \| (.+) \|$", SAYS, re.MULTILINE):
+    section = PAGE.read_text(encoding="utf-8").partition("## What each kind says")[2].partition("\n## ")[0]
+    for kinds, columns in re.findall(r"^\| (`.+?`) \| (.+) \|$", section, re.MULTILINE):
         said = set(re.findall(r"\w+", re.sub(r"\(.*?\)|\..*", "", columns))) & names
         rows |= dict.fromkeys(re.findall(r"`(\w+)`", kinds), said)
     return rows

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.lake.layout import Gap, Part, broker_name, broker_no, cover, date_of, gaps, parse
+from dragoman.lake.layout import Part, broker_name, broker_no, cover, date_of, parse
 
 DATE = datetime.date(2026, 1, 31)
 BROKER, OTHER = "00000000000000aa", "00000000000000bb"
@@ -86,11 +86,6 @@ def test_brokers_do_not_cover_each_other() -> None:
 
 def test_a_whole_share_knows_that_it_is() -> None:
     assert [share.is_whole for share in cover([part(1, 10)], [part(10, 12)])] == [False, True]
-
-
-def test_gaps_lie_between_parts_and_not_before_them() -> None:
-    assert gaps([part(5, 9), part(10, 12), part(20, 21)]) == [Gap(BROKER, 13, 19)]
-    assert gaps([part(5, 9), part(10, 12, OTHER)]) == []
 
 
 ranges = st.lists(st.tuples(st.integers(1, 30), st.integers(0, 10)), max_size=8)

@@ -14,7 +14,9 @@ import pytest
 from dragoman.cli.inspect.history import lake_root
 from dragoman.cli.root import run
 from dragoman.errors import TraceNotFound
-from dragoman.journal import Journal, JournalReader, JournalSettings
+from dragoman.journal.journal import Journal
+from dragoman.journal.reader import JournalReader
+from dragoman.journal.settings import JournalSettings
 from dragoman.lake.layout import HISTORY
 from dragoman.lake.lookup import facts_of
 from dragoman.lake.sealer import Sealer

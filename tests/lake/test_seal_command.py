@@ -11,7 +11,7 @@ import pytest
 from dragoman import App
 from dragoman.cli.root import run
 from dragoman.errors import JobFailed
-from dragoman.journal import JournalReader
+from dragoman.journal.reader import JournalReader
 from dragoman.lake.layout import HISTORY, INCOMING, broker_no
 from dragoman.lake.sealer import sealing_alone
 from dragoman.lake.store import Lake

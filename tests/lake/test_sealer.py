@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import LakeAhead, SealerBusy
-from dragoman.journal import JournalReader
+from dragoman.journal.reader import JournalReader
 from dragoman.lake.layout import INCOMING
 from dragoman.lake.sealer import Sealer, sealing_alone
 from dragoman.lake.store import Lake

@@ -50,7 +50,6 @@ def test_files_of_others_are_counted_and_left_alone(tmp_path: Path) -> None:
         (directory / name).write_text("mine")
     (directory / "_SUCCESS").touch()
     assert lake.parts(INCOMING) == [part]
-    assert lake.foreign_names == 3
     assert lake.remove_temporary(BROKER) == 0
     assert (directory / "*.parquet").read_text() == "mine"
 

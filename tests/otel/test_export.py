@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from dragoman.errors import DataDirectoryUnusable
-from dragoman.journal import JournalReader
+from dragoman.journal.reader import JournalReader
 from dragoman.model.facts.decode import decode_block
 from dragoman.otel.cursor import CURSOR_NAME, Cursor, write_cursor
 from tests.independent import rq_peers, scale0_peers

@@ -11,7 +11,9 @@ import pytest
 
 from dragoman import limits
 from dragoman.errors import CollectorAway
-from dragoman.journal import Journal, JournalReader, JournalSettings
+from dragoman.journal.journal import Journal
+from dragoman.journal.reader import JournalReader
+from dragoman.journal.settings import JournalSettings
 from dragoman.model import words
 from dragoman.model.facts.layout import QUEUE_NAMED, WORKER_JOINED
 from dragoman.model.facts.records import FactLog

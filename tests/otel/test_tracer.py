@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.journal import Block
+from dragoman.journal.format import Block
 from dragoman.model import words
 from dragoman.model.facts.layout import DELIVERED, QUEUE_NAMED
 from dragoman.model.facts.records import FactLog

@@ -9,8 +9,9 @@ from dragoman.core.storage.snapshot import encode
 from dragoman.core.timers import Timers
 from dragoman.dialects.registry import Dialects
 from dragoman.dialects.session import Outboxes
-from dragoman.journal import Journal, JournalSettings
 from dragoman.journal.disk import DiskFace
+from dragoman.journal.journal import Journal
+from dragoman.journal.settings import JournalSettings
 from dragoman.limits import MESSAGE_SIZE_MAX, SEGMENT_SIZE_MIN
 from dragoman.model.facts.decode import decode_block
 from dragoman.runtime.recovery import begin_boot, recover

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from dragoman.journal import Disk
+from dragoman.journal.disk import Disk
 from dragoman.wire.zmtp.frames import encode_message
 from tests.runtime.journaled_broker import JournaledBroker
 

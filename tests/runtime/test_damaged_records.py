@@ -17,7 +17,7 @@ from dragoman.core.storage.carry import Carrier, live_count
 from dragoman.core.storage.snapshot import encode
 from dragoman.crc import crc32
 from dragoman.errors import RecordDamaged
-from dragoman.journal import Journal
+from dragoman.journal.journal import Journal
 from dragoman.model.facts.records import carried_at
 from dragoman.model.message import Message
 from dragoman.model.words import BY_OPERATOR, DAMAGED, DROPPED, TAKEN

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.journal import Disk
+from dragoman.journal.disk import Disk
 from dragoman.journal.recovery.scan import read_segment_file
 from dragoman.model.words import DAMAGED
 from tests.runtime.journaled_broker import JournaledBroker, bodies

@@ -11,7 +11,8 @@ from dragoman import limits
 from dragoman.core.core import Core
 from dragoman.core.settings import CoreSettings
 from dragoman.errors import JournalFull, JournalUnavailable
-from dragoman.journal import Journal, JournalSettings
+from dragoman.journal.journal import Journal
+from dragoman.journal.settings import JournalSettings
 from dragoman.runtime.upkeep import Upkeep
 from dragoman.testing.disk import FakeDisk
 from tests.journal.small_journals import DIRECTORY, append_numbers, segment_path

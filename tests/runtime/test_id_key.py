@@ -10,8 +10,9 @@ import pytest
 from dragoman.core.core import Core
 from dragoman.core.settings import CoreSettings
 from dragoman.core.storage.snapshot import encode
-from dragoman.journal import Journal, JournalSettings
+from dragoman.journal.journal import Journal
 from dragoman.journal.segment_views import segment_views
+from dragoman.journal.settings import JournalSettings
 from dragoman.journal.tools.backup import backup, restore
 from dragoman.journal.tools.salvage import salvage
 from dragoman.model.facts.columns import FactColumns

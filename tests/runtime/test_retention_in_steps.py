@@ -9,7 +9,7 @@ import pytest
 from dragoman.core import operator
 from dragoman.core.core import Core
 from dragoman.core.storage.carry import PLACE_SHIFT, Carrier, LiveCount, live_count
-from dragoman.journal import Journal
+from dragoman.journal.journal import Journal
 from dragoman.model.words import BY_OPERATOR
 from dragoman.runtime.upkeep import Upkeep
 from dragoman.testing.disk import FakeDisk

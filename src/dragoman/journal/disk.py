@@ -6,8 +6,9 @@ Every call completes in full or raises OSError. Paths are plain strings, files a
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, Protocol
 
 from mypy_extensions import mypyc_attr
 
@@ -22,19 +23,19 @@ class DiskFace(Protocol):
 
     def make_directory(self, path: str) -> None: ...
     def list_names(self, path: str) -> list[str]: ...
-    def exists(self, path: str) -> bool: ...
+    def exists(self, path: str, /) -> bool: ...
     def open(self, path: str, *, create: bool = False, write: bool = True) -> int: ...
-    def close(self, fd: int) -> None: ...
+    def close(self, fd: int, /) -> None: ...
     def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None: ...
     def read(self, fd: int, size: int, offset: int) -> bytes: ...
     def read_into(self, fd: int, buffer: memoryview, offset: int) -> int: ...
     def size(self, fd: int) -> int: ...
     def sync(self, fd: int) -> None: ...
-    def allocate(self, fd: int, offset: int, size: int) -> None: ...
-    def truncate(self, fd: int, size: int) -> None: ...
-    def rename(self, source: str, target: str) -> None: ...
-    def link(self, source: str, target: str) -> None: ...
-    def unlink(self, path: str) -> None: ...
+    def allocate(self, fd: int, offset: int, size: int, /) -> None: ...
+    def truncate(self, fd: int, size: int, /) -> None: ...
+    def rename(self, source: str, target: str, /) -> None: ...
+    def link(self, source: str, target: str, /) -> None: ...
+    def unlink(self, path: str, /) -> None: ...
     def sync_directory(self, path: str) -> None: ...
     def free_space(self, path: str) -> int: ...
 
@@ -42,6 +43,14 @@ class DiskFace(Protocol):
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Disk:
     """The real disk."""
+
+    exists = staticmethod(os.path.exists)
+    close = staticmethod(os.close)
+    allocate = staticmethod(os.posix_fallocate)
+    truncate = staticmethod(os.ftruncate)
+    rename = staticmethod(os.rename)
+    link = staticmethod(os.link)
+    unlink = staticmethod(os.unlink)
 
     def make_directory(self, path: str) -> None:
         """Create the directory and its missing parents, synced so that they survive power loss."""
@@ -55,17 +64,11 @@ class Disk:
     def list_names(self, path: str) -> list[str]:
         return sorted(os.listdir(path))
 
-    def exists(self, path: str) -> bool:
-        return os.path.exists(path)
-
     def open(self, path: str, *, create: bool = False, write: bool = True) -> int:
         flags = os.O_CLOEXEC | (os.O_RDWR if write else os.O_RDONLY)
         if create:
             flags |= os.O_CREAT | os.O_TRUNC
         return os.open(path, flags, 0o600)
-
-    def close(self, fd: int) -> None:
-        os.close(fd)
 
     def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
         """Write all parts one after the other, continuing after a short write."""
@@ -103,21 +106,6 @@ class Disk:
     def sync(self, fd: int) -> None:
         os.fdatasync(fd)
 
-    def allocate(self, fd: int, offset: int, size: int) -> None:
-        os.posix_fallocate(fd, offset, size)
-
-    def truncate(self, fd: int, size: int) -> None:
-        os.ftruncate(fd, size)
-
-    def rename(self, source: str, target: str) -> None:
-        os.rename(source, target)
-
-    def link(self, source: str, target: str) -> None:
-        os.link(source, target)
-
-    def unlink(self, path: str) -> None:
-        os.unlink(path)
-
     def sync_directory(self, path: str) -> None:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -128,6 +116,19 @@ class Disk:
     def free_space(self, path: str) -> int:
         stat = os.statvfs(path)
         return stat.f_bavail * stat.f_frsize
+
+
+REAL_DISK: Final[DiskFace] = Disk()
+
+
+@contextmanager
+def opened(disk: DiskFace, path: str, *, write: bool = False, create: bool = False) -> Iterator[int]:
+    """The descriptor of a file that is closed afterwards."""
+    fd = disk.open(path, create=create, write=write or create)
+    try:
+        yield fd
+    finally:
+        disk.close(fd)
 
 
 def refuse_inside(target: str, source: str) -> None:

@@ -141,18 +141,8 @@ def block_seed(broker_id: bytes, segment_no: int) -> int:
 
 
 def pack_segment_header(header: SegmentHeader) -> bytes:
-    fields = (
-        header.flags,
-        0,
-        header.segment_no,
-        header.first_lsn,
-        header.first_block_no,
-        header.synced_lsn,
-        header.synced_block_no,
-        header.created_ns,
-        header.broker_id,
-    )
-    blank = _SEGMENT.pack(SEGMENT_MAGIC, header.version, 0, *fields).ljust(SEGMENT_HEADER_SIZE, b"\0")
+    version, flags, *rest = header
+    blank = _SEGMENT.pack(SEGMENT_MAGIC, version, 0, flags, 0, *rest).ljust(SEGMENT_HEADER_SIZE, b"\0")
     crc = crc32(blank)
     return blank[:_SEGMENT_CRC_AT] + crc.to_bytes(4, "little") + blank[_SEGMENT_CRC_AT + 4 :]
 

@@ -12,34 +12,23 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Protocol, Self
+from typing import Self
 
 from mypy_extensions import mypyc_attr
 
 from dragoman import limits
 from dragoman.errors import JournalFailing, JournalMisplaced, JournalUnavailable
+from dragoman.journal import format as fmt
 from dragoman.journal import retention
 from dragoman.journal.disk import Disk, DiskFace
-from dragoman.journal.format import (
-    BLOCK_CHECKPOINT,
-    BLOCK_CHECKPOINT_END,
-    BLOCK_FILLER,
-    BLOCK_HEADER_SIZE,
-    SEGMENT_GAP,
-    SEGMENT_HEADER_SIZE,
-    Block,
-    place_of,
-    segment_no_of,
-    split_place,
-)
+from dragoman.journal.format import BLOCK_HEADER_SIZE, Block, place_of, split_place
 from dragoman.journal.reader import JournalReader
 from dragoman.journal.recovery.chain import block_limit
-from dragoman.journal.recovery.claims import superblock_findings
 from dragoman.journal.recovery.recover import Recovered, give_back_tail, recover
-from dragoman.journal.recovery.scan import SegmentFile, blocks_below, read_segment_file
+from dragoman.journal.recovery.scan import SegmentFile, block_of, read_segment_file, walk_file
+from dragoman.journal.recovery.superblock_checks import superblock_findings
 from dragoman.journal.scrub import Scrub
-from dragoman.journal.segment_store import SegmentStore, open_store
-from dragoman.journal.segments import SegmentInfo
+from dragoman.journal.segment_store import ALL_BYTES, SegmentInfo, SegmentStore, open_store
 from dragoman.journal.settings import JournalSettings
 from dragoman.journal.stream import DiskLoad
 from dragoman.journal.superblock import SuperblockCopies
@@ -47,25 +36,6 @@ from dragoman.journal.writing.superblock_writer import SuperblockWriter
 from dragoman.journal.writing.writer import Writer
 from dragoman.model.facts.record_load import HeldRecord, RecordLoad
 from dragoman.model.facts.records import ANY_RECORD
-
-
-class FactLog(Protocol):
-    """The interface that any journal must have, so that another implementation (such as a replicated stream) can replace the files: facts in
-    blocks, in order, each with its lsn; the first fact of a journal has lsn 1. `tests/journal/journal_checks.py` has the checks that every
-    implementation must pass."""
-
-    def append(self, parts: list[bytes], count: int, time_ns: int) -> int:
-        """Append `count` facts, whose records are in `parts`, as one block that is stored whole or not at all. Return the lsn of the last fact.
-        Raise `JournalUnavailable`, and append nothing, when that fails."""
-
-    def commit(self) -> int:
-        """Wait until everything appended before the call is as safe as the configured durability requires. Return the highest lsn that is."""
-
-    def read(self, from_lsn: int) -> Iterator[Block]:
-        """Blocks with facts, in order, starting with the block that contains `from_lsn` (or the oldest one after it that still exists)."""
-
-    def trim(self, before_lsn: int) -> int:
-        """Delete facts below `before_lsn` as far as possible. Return how many storage units were deleted."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -105,8 +75,7 @@ class Journal:
         now_ns: int = 0,
         new_broker_id: bytes | None = None,
     ) -> Self:
-        """Open the journal in the directory. The broker id is in the segment headers; `new_broker_id` (or a random one) is used for a
-        journal that has none yet."""
+        """Open the journal in the directory. `new_broker_id` (or a random one) is used for a journal whose segments name no broker yet."""
         disk = disk if disk is not None else Disk()
         fresh_id = new_broker_id if new_broker_id is not None else uuid.uuid4().bytes
         if settings.durability == "memory":
@@ -135,7 +104,7 @@ class Journal:
     @property
     def uncommitted_size(self) -> int:
         """Bytes appended and not yet synced; the runtime pauses clients above `limits.uncommitted_max` of the settings."""
-        return self._writer.held.size if self._writer is not None else 0
+        return self._writer.unsynced.size if self._writer is not None else 0
 
     @property
     def trouble(self) -> JournalUnavailable | None:
@@ -145,16 +114,15 @@ class Journal:
             return None
         if writer.failing is not None:
             return JournalFailing(self.settings.directory, writer.failing)
-        return writer.room.unavailable(self.settings.segment_size) if writer.room.error is not None else None
+        return writer.spares.unavailable(self.settings.segment_size) if writer.spares.error is not None else None
 
     @property
     def accepts_new_work(self) -> bool:
         """False while the disk is full or failing: only facts that settle work should be appended then."""
-        return self._writer is None or (self._writer.failing is None and self._writer.room.error is None)
+        return self._writer is None or (self._writer.failing is None and self._writer.spares.error is None)
 
     def replay(self) -> Iterator[Block]:
-        """The blocks of the newest complete checkpoint, then every block of facts after its beginning, as found by `open`. `open` verified
-        their order; their CRCs are verified again here."""
+        """The blocks of the newest complete checkpoint, then all blocks of facts after its beginning, in the order that `open` verified."""
         if self._writer is None:
             return
         files = [*self._found.files, read_segment_file(self._disk, self.settings.directory, self._first_no)]
@@ -164,29 +132,36 @@ class Journal:
         for index in range(self._found.start, len(files)):
             header = files[index].header
             assert header is not None, "recovery leaves no segment without a header"
-            if may_jump or header.flags & SEGMENT_GAP:
+            if may_jump or header.flags & fmt.SEGMENT_GAP:
                 next_lsn = max(next_lsn, header.first_lsn)
             limit = min(block_limit(files, index), self._replay_end)
-            for block in blocks_below(self._disk, files[index], limit):
+            for block in self._blocks_below(files[index], limit):
                 if block.flags == 0:
                     yield block
-                next_lsn, may_jump = block.first_lsn + block.count, block.flags & BLOCK_FILLER != 0
+                next_lsn, may_jump = block.first_lsn + block.count, block.flags & fmt.BLOCK_FILLER != 0
         assert next_lsn in (1, self._found.next_lsn), "recovery proved these blocks"
 
     def _checkpoint(self, files: list[SegmentFile]) -> Iterator[Block]:
         """The blocks of the checkpoint to start with. Blocks of facts between them come later, from `replay`."""
         start = self._found.start
-        for block in blocks_below(self._disk, files[start], min(block_limit(files, start), self._replay_end)):
-            if block.flags & BLOCK_CHECKPOINT:
+        for block in self._blocks_below(files[start], min(block_limit(files, start), self._replay_end)):
+            if block.flags & fmt.BLOCK_CHECKPOINT:
                 yield block
-            if block.flags & BLOCK_CHECKPOINT_END:
+            if block.flags & fmt.BLOCK_CHECKPOINT_END:
                 return
+
+    def _blocks_below(self, file: SegmentFile, limit: int) -> Iterator[Block]:
+        """The blocks of one segment with numbers below `limit`."""
+        for found in walk_file(self._disk, file):
+            if found.header.block_no >= limit:
+                return
+            yield block_of(file, found)
 
     def next_place(self) -> int:
         """The place of the first record of the next block. Valid until the next `append` or `roll`. A caller that hands blocks to another
         thread may compute later places: the block after one of n record bytes begins n + BLOCK_HEADER_SIZE bytes later."""
         if self._writer is None:
-            return place_of(1, SEGMENT_HEADER_SIZE + BLOCK_HEADER_SIZE)
+            return place_of(1, fmt.SEGMENT_HEADER_SIZE + BLOCK_HEADER_SIZE)
         return self._writer.next_place()
 
     def append(
@@ -221,9 +196,9 @@ class Journal:
         is_due = not 0 <= now_ns - self._upkeep_ns < limits.SYNC_INTERVAL_NS
         if self._superblock is not None and self._superblock.wants_work(now_ns):
             return True
-        if writer.room.wants_work(self.settings.zero_fill and self.settings.durability == "disk"):
-            return writer.room.error is None or is_due
-        if self.settings.durability == "os" and writer.held.size >= self.unsynced_size_soon:
+        if writer.spares.wants_work(self.settings.zero_fill and self.settings.durability == "disk"):
+            return writer.spares.error is None or is_due
+        if self.settings.durability == "os" and writer.unsynced.size >= self.unsynced_size_soon:
             return True
         idle = not writer.has_unsynced and writer.failing is None
         return is_due and not idle
@@ -288,33 +263,25 @@ class Journal:
         return self._moves.translate(place) if len(self._moves) else place
 
     def read_record(self, place: int, message_no: int = ANY_RECORD) -> bytes:
-        """The record of a message at `place` (as announced, or as given by replay), verified by a CRC. Raises only `RecordDamaged`, when the
-        record cannot be read or is not what was written."""
-        record = self._held_record(place)
-        return (
-            record if record is not None else self._store.read_record(*split_place(self.place_now(place)), message_no)
-        )
+        """The verified record of a message at `place` (as announced, or as given by replay). Raises `RecordDamaged` for every failure."""
+        return self.look(place, message_no, ALL_BYTES)
 
     def look(self, place: int, message_no: int, body_most: int) -> bytes:
-        """Like `read_record`, but with at most `body_most` bytes of a large record's body: the rest is verified but not kept."""
-        record = self._held_record(place)
-        return (
-            record
-            if record is not None
-            else self._store.look(*split_place(self.place_now(place)), message_no, body_most)
-        )
+        """Like `read_record`, but with at most `body_most` bytes of a large record's body: the rest is verified but not returned."""
+        if (record := self._unwritten_record(place)) is not None:
+            return record
+        return self._store.read_record(*split_place(self.place_now(place)), message_no, body_most)
 
     def begin_load(self, place: int, message_no: int, is_whole: bool) -> RecordLoad:
         """Like `read_record`, in steps. Loads the body or, with `is_whole`, the accepted record."""
-        record = self._held_record(place)
-        if record is not None:
+        if (record := self._unwritten_record(place)) is not None:
             return HeldRecord(record, is_whole)
         return DiskLoad(self._store, self.place_now, place, message_no, is_whole)
 
-    def _held_record(self, place: int) -> bytes | None:
+    def _unwritten_record(self, place: int) -> bytes | None:
         """The record from memory while the disk is failing, if it is not on disk; else None."""
         assert self._writer is not None, "nothing lives on disk in durability memory"
-        return self._writer.held.record(self.place_now(place)) if self._writer.failing is not None else None
+        return self._writer.unsynced.record(self.place_now(place)) if self._writer.failing is not None else None
 
     def record_size(self, place: int) -> int:
         """The size in the record's head, not verified, for an estimate; 0 where there is no record."""
@@ -323,7 +290,7 @@ class Journal:
     def prepare_reads(self, segment_nos: Iterable[int]) -> None:
         """Find the block offsets of segments whose records may lack a CRC. Called at start, before the event loop runs."""
         segment_nos = set(segment_nos)
-        for segment_no in sorted(segment_nos | self._moves.segments_behind(segment_nos)):
+        for segment_no in sorted(segment_nos | self._moves.segments_now(segment_nos)):
             self._store.prepare(segment_no)
 
     def read(self, from_lsn: int) -> Iterator[Block]:
@@ -341,7 +308,7 @@ class Journal:
 
     @property
     def is_disk_full(self) -> bool:
-        return self._writer is not None and self._writer.room.is_full
+        return self._writer is not None and self._writer.spares.is_full
 
     def size_bound(self) -> int:
         """Bytes that the segments may use now: `size_max`, or less so that the disk keeps `free_min` bytes free."""
@@ -351,7 +318,7 @@ class Journal:
             free = self._disk.free_space(self.settings.directory)
         except OSError:
             return self.settings.size_max
-        if self._writer.room.spare is None:
+        if self._writer.spares.spare is None:
             free -= self.settings.segment_size
         return min(self.settings.size_max, self.size() + free - self.settings.free_min)
 
@@ -362,7 +329,7 @@ class Journal:
         return retention.droppable(
             self.segments(),
             self.checkpoint_no,
-            {*live_segments, *self._moves.segments_behind(live_segments)},
+            {*live_segments, *self._moves.segments_now(live_segments)},
             size_max=self.settings.size_max if size_max is None else size_max,
             age_max_ns=self.settings.age_max_s * 1_000_000_000,
             now_ns=now_ns,
@@ -370,8 +337,7 @@ class Journal:
         )
 
     def worth_carrying(self, live_sizes: Mapping[int, int], size_max: int) -> list[int]:
-        """Segments whose few live records should be appended again (as kind 201), given live bytes by segment number. None on a full disk:
-        the reserved space is for settling."""
+        """Segments whose few live records should be carried forward, given live bytes by segment. None on a full disk: its last space is for settling."""
         if self.is_disk_full:
             return []
         return retention.worth_carrying(self.segments(), self.checkpoint_no, live_sizes, size_max=size_max)
@@ -380,17 +346,6 @@ class Journal:
         """Remove these segments from the journal. Return the bytes that the next `upkeep` frees."""
         assert self._superblock is not None, "nothing lives on disk in durability memory"
         return self._superblock.drop(list(segment_nos))
-
-    def trim(self, before_lsn: int) -> int:
-        """Drop sealed segments whose facts are all below `before_lsn` and that recovery does not need. Return how many. The caller must
-        make sure that no waiting message has its body there."""
-        infos = self.segments()
-        numbers: list[int] = []
-        for info in retention.unneeded(infos, self.checkpoint_no, ()):
-            if info.last_lsn < before_lsn and not retention.takes_over_from_one_that_stays(infos, info, numbers):
-                numbers.append(info.segment_no)
-        self.drop(numbers)
-        return len(numbers)
 
     def close(self) -> None:
         """Sync, close all files, and record in the superblock whether the stop was clean."""
@@ -411,7 +366,9 @@ class Journal:
 
 
 def _refuse_kept_facts(disk: DiskFace, directory: str) -> None:
-    if not disk.exists(directory) or not any(segment_no_of(name) is not None for name in disk.list_names(directory)):
+    if not disk.exists(directory) or not any(
+        fmt.segment_no_of(name) is not None for name in disk.list_names(directory)
+    ):
         return
     raise JournalMisplaced(
         f"{directory} holds a journal, which durability `memory` would neither read nor keep up: "

@@ -6,16 +6,16 @@ written is not seen yet. A segment that is deleted during the read is skipped.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 
 from dragoman.errors import JournalDamaged
 from dragoman.journal.disk import Disk, DiskFace
 from dragoman.journal.format import Block, split_place
-from dragoman.journal.recovery.chain import ChainWalk, block_limit, counting, runs_of
-from dragoman.journal.recovery.claims import broker_id_of
-from dragoman.journal.recovery.scan import SegmentFile, block_of, list_segments
-from dragoman.journal.segment_store import open_store
-from dragoman.journal.segments import SegmentInfo
+from dragoman.journal.recovery.chain import ChainWalk, block_limit, runs_of, valid_segments
+from dragoman.journal.recovery.scan import block_of, list_segments
+from dragoman.journal.recovery.superblock_checks import broker_id_of
+from dragoman.journal.segment_store import SegmentInfo, open_store
 
 _TRIES_MAX = 8
 
@@ -42,16 +42,15 @@ class JournalReader:
         if not files:
             return 0
         walk = ChainWalk(self._disk, files[-1:])
-        for _ in walk:
-            pass
+        deque(walk, maxlen=0)
         return walk.synced_lsn
 
-    def read(self, from_lsn: int, behind: Block | None = None) -> Iterator[Block]:
-        """Blocks with facts from `from_lsn` on, as far as they are written now. `behind`: a block read earlier, all of whose facts are below
+    def read(self, from_lsn: int, after: Block | None = None) -> Iterator[Block]:
+        """Blocks with facts from `from_lsn` on, as far as they are written now. `after`: a block read earlier, all of whose facts are below
         `from_lsn`, so that the walk can skip what precedes it in its segment. It must be synced."""
         for _ in range(_TRIES_MAX):
             try:
-                for block in self._read(from_lsn, behind):
+                for block in self._read(from_lsn, after):
                     yield block
                     from_lsn = block.first_lsn + block.count
                 return
@@ -59,18 +58,17 @@ class JournalReader:
                 continue  # deleted between listing and opening: list again and continue after the last yielded block
         raise JournalDamaged(self._directory, 0, from_lsn, "segments vanish faster than they can be read")
 
-    def _read(self, from_lsn: int, behind: Block | None) -> Iterator[Block]:
-        files = counting(list_segments(self._disk, self._directory))
+    def _read(self, from_lsn: int, after: Block | None) -> Iterator[Block]:
+        files = valid_segments(list_segments(self._disk, self._directory))
         for run in runs_of(files):
-            last = run[-1] is files[-1]
+            last, end = run[-1] is files[-1], files.index(run[-1])
             start = max((i for i, f in enumerate(run) if f.header and f.header.first_lsn <= from_lsn), default=0)
-            if not last and _ends_before(files, run, from_lsn):
+            if not last and (follower := files[end + 1].header) is not None and follower.first_lsn <= from_lsn:
                 continue
-            known = behind is not None and split_place(behind.place)[0] == run[start].segment_no
-            walk = ChainWalk(self._disk, run, start, behind if known else None)
-            limit = block_limit(
-                files, files.index(run[-1])
-            )  # a later run may have rewritten the blocks of a suspect segment
+            known = after is not None and split_place(after.place)[0] == run[start].segment_no
+            walk = ChainWalk(self._disk, run, start, after if known else None)
+            # A later run may have rewritten the blocks of a suspect segment.
+            limit = block_limit(files, end)
             for file, found in walk:
                 if found.header.block_no >= limit:
                     break
@@ -81,9 +79,4 @@ class JournalReader:
                 continue
             # The newest segment may end in a block that is being written; anywhere else a stop means damage.
             if not last or damage.file.segment_no != run[-1].segment_no:
-                raise JournalDamaged(damage.file.path, damage.offset, damage.lsn, damage.reason)
-
-
-def _ends_before(files: list[SegmentFile], run: list[SegmentFile], from_lsn: int) -> bool:
-    after = files[files.index(run[-1]) + 1]
-    return after.header is not None and after.header.first_lsn <= from_lsn
+                raise damage.error()

@@ -9,14 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from dragoman import limits
-from dragoman.journal.segments import SegmentInfo
-
-
-def unneeded(infos: list[SegmentInfo], checkpoint_no: int | None, live_segments: Collection[int]) -> list[SegmentInfo]:
-    """Segments that neither recovery nor a waiting message needs, oldest first."""
-    if checkpoint_no is None:
-        return []
-    return [i for i in infos if i.sealed and i.segment_no < checkpoint_no and i.segment_no not in live_segments]
+from dragoman.journal.segment_store import SegmentInfo
 
 
 def droppable(
@@ -32,19 +25,19 @@ def droppable(
     """Numbers of the segments to delete now. `copied_lsn`: facts up to this lsn are in the lake; None when there is no lake to wait
     for. Age alone deletes a segment even if the lake never received it."""
     size = sum(info.size for info in infos)
-    may_go = {info.segment_no for info in unneeded(infos, checkpoint_no, live_segments)}
     numbers: list[int] = []
     for info in infos:
+        is_needed = not info.sealed or info.segment_no >= (checkpoint_no or 0) or info.segment_no in live_segments
         is_old = age_max_ns > 0 and info.last_time_ns < now_ns - age_max_ns
         is_copied = copied_lsn is None or info.last_lsn <= copied_lsn
-        if info.segment_no in may_go and (is_old or (size > size_max and is_copied)):
-            if not takes_over_from_one_that_stays(infos, info, numbers):
+        if not is_needed and (is_old or (size > size_max and is_copied)):
+            if not _took_over_from_one_that_stays(infos, info, numbers):
                 numbers.append(info.segment_no)
                 size -= info.size
     return numbers
 
 
-def takes_over_from_one_that_stays(infos: list[SegmentInfo], info: SegmentInfo, going: Collection[int]) -> bool:
+def _took_over_from_one_that_stays(infos: list[SegmentInfo], info: SegmentInfo, going: Collection[int]) -> bool:
     """Whether `info` took over blocks from a segment that is not being deleted. The first copies of those blocks may be torn: without `info`
     they would be read as damage. So `info` is deleted together with, or after, the segment that ends in them."""
     if not info.took_over:

@@ -12,8 +12,7 @@ from typing import NamedTuple
 from dragoman.journal.disk import DiskFace
 from dragoman.journal.format import BLOCK_FILLER, SEGMENT_HEADER_SIZE, unpack_segment_header
 from dragoman.journal.recovery.scan import SegmentWalk, next_whole_block
-from dragoman.journal.segment_store import SegmentStore
-from dragoman.journal.segments import Segment
+from dragoman.journal.segment_store import Segment, SegmentStore
 
 STEP_NS = 1_000_000_000  # interval between steps during a pass
 NO_LIMIT = 1 << 64

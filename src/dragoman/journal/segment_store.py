@@ -1,35 +1,86 @@
-"""All segments of a journal in order, and open files for reading single records."""
+"""The segments of a journal: their state, their order, and open files for reading single records."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from contextlib import suppress
+from dataclasses import dataclass
 from errno import ENOENT
+from typing import Final, Self
 
 from dragoman import limits
 from dragoman.errors import RecordDamaged
-from dragoman.journal.disk import DiskFace
-from dragoman.journal.format import (
-    BLOCK_HEADER_SIZE,
-    SEGMENT_GAP,
-    SEGMENT_HEADER_SIZE,
-    SEGMENT_MOVED,
-    SEGMENT_TOOK_OVER,
-    block_seed,
-    index_path,
-    segment_name,
-)
+from dragoman.journal import format as fmt
+from dragoman.journal.disk import DiskFace, opened
 from dragoman.journal.recovery.chain import Reach
-from dragoman.journal.recovery.scan import BlockOffsets, SegmentFile, SegmentWalk, block_at, unpack_block_header_at
-from dragoman.journal.segments import Segment, SegmentInfo
+from dragoman.journal.recovery.scan import BlockOffsets, SegmentFile, block_at, unpack_block_header_at, walk_file
 from dragoman.journal.stream import PIECE_SIZE, RecordStream
+from dragoman.journal.superblock import SegmentClaim, segment_identity
 from dragoman.model.facts.layout import HEAD_SIZE
 from dragoman.model.facts.records import ANY_RECORD, flaw_of, has_crc
 
 # Most records are smaller than this, so one read usually fetches a whole record.
 _READ_GUESS = 1024
 # `body_most` for the whole body.
-_ALL = -1
+ALL_BYTES: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentInfo:
+    """One segment, for retention, tools and status. `size` counts used bytes, not preallocated ones."""
+
+    segment_no: int
+    path: str
+    first_lsn: int
+    last_lsn: int
+    size: int
+    sealed: bool
+    created_ns: int
+    last_time_ns: int
+    took_over: bool = False  # it begins with blocks whose first copy is at the end of the previous segment
+
+
+@dataclass
+class Segment:
+    """A segment that exists as a file; `fd` is None while it is not open for writing."""
+
+    segment_no: int
+    path: str
+    first_lsn: int
+    first_block_no: int
+    created_ns: int
+    seed: int
+    fd: int | None
+    end: int = fmt.SEGMENT_HEADER_SIZE
+    allocated: int = 0
+    last_lsn: int = 0
+    last_time_ns: int = 0
+    sealed: bool = False
+    # The segment is known to be synced up to this offset; 0 if unknown.
+    synced_end: int = 0
+    # A sync or write failed here: the segment is never written to or synced again.
+    suspect: bool = False
+    took_over: bool = False
+    # It may contain messages of version 1, whose records have no CRC of their own.
+    may_lack_crc: bool = False
+
+    @classmethod
+    def with_header(cls, header: fmt.SegmentHeader, path: str, fd: int | None, allocated: int) -> Self:
+        """A segment without blocks yet."""
+        first, seed = (header.first_lsn, header.first_block_no), fmt.block_seed(header.broker_id, header.segment_no)
+        last = (header.first_lsn - 1, header.created_ns)
+        return cls(
+            header.segment_no, path, *first, header.created_ns, seed, fd, fmt.SEGMENT_HEADER_SIZE, allocated, *last
+        )
+
+    def info(self) -> SegmentInfo:
+        lsns, times = (self.first_lsn, self.last_lsn), (self.created_ns, self.last_time_ns)
+        return SegmentInfo(self.segment_no, self.path, *lsns, self.end, self.sealed, *times, self.took_over)
+
+    def claim(self, broker_id: bytes) -> SegmentClaim:
+        """The superblock's entry for this segment."""
+        identity = segment_identity(self.segment_no, self.first_lsn, self.first_block_no, self.created_ns, broker_id)
+        return SegmentClaim(self.segment_no, identity, self.synced_end, self.first_lsn)
 
 
 class SegmentStore:
@@ -48,9 +99,6 @@ class SegmentStore:
         self.read_whole_size = limits.READ_WHOLE_SIZE
         self._buffer: memoryview | None = None  # reused for the pieces
 
-    def add(self, segment: Segment) -> None:
-        self.segments[segment.segment_no] = segment
-
     def infos(self) -> list[SegmentInfo]:
         return [segment.info() for segment in list(self.segments.values())]  # the writing thread may add one
 
@@ -59,9 +107,9 @@ class SegmentStore:
 
     def drop(self, segment_no: int) -> None:
         """Remove the segment from the store and delete its files."""
-        self.delete(self.take_off(segment_no))
+        self.delete(self.remove(segment_no))
 
-    def take_off(self, segment_no: int) -> Segment:
+    def remove(self, segment_no: int) -> Segment:
         """Remove the segment from the store; its files stay."""
         segment = self.segments.pop(segment_no)
         self._blocks.pop(segment_no, None)
@@ -72,23 +120,15 @@ class SegmentStore:
         """Delete the segment's file, and its index if it has one."""
         self._disk.unlink(segment.path)
         with suppress(FileNotFoundError):
-            self._disk.unlink(index_path(segment.path))
+            self._disk.unlink(fmt.index_path(segment.path))
 
     def close(self) -> None:
         for segment in self.segments.values():
             self._close(segment)
 
-    def read_record(self, segment_no: int, offset: int, message_no: int) -> bytes:
-        """The record at `offset`, verified to be that of the message (or ANY_RECORD) by its own CRC, or by its block's CRC if it has none.
-        Every failure, including disk errors, is raised as `RecordDamaged`."""
-        return self._read(segment_no, offset, message_no, _ALL)
-
-    def look(self, segment_no: int, offset: int, message_no: int, body_most: int) -> bytes:
-        """Like `read_record`, but with at most `body_most` bytes of the body; the whole record is verified all the same. A small record comes
-        whole."""
-        return self._read(segment_no, offset, message_no, body_most)
-
-    def _read(self, segment_no: int, offset: int, message_no: int, body_most: int) -> bytes:
+    def read_record(self, segment_no: int, offset: int, message_no: int, body_most: int = ALL_BYTES) -> bytes:
+        """The record at `offset`, verified to be that of the message (or ANY_RECORD) by its own CRC, or by its block's CRC if it has none. A large
+        record comes with at most `body_most` bytes of its body. Every failure, including disk errors, is raised as `RecordDamaged`."""
         try:
             fd = self._readers.get(segment_no)
             if fd is None:
@@ -185,9 +225,9 @@ class SegmentStore:
             self._block_no = 0
             start = self._blocks_of(segment_no, offset).start_of(offset)
             found = block_at(self._disk, self._open_reader(segment_no), self.segments[segment_no].seed, start)
-            if found is None or not 0 <= offset - found.offset - BLOCK_HEADER_SIZE < len(found.records):
+            if found is None or not 0 <= offset - found.offset - fmt.BLOCK_HEADER_SIZE < len(found.records):
                 raise RecordDamaged(self._path(segment_no), offset, "the CRC of its block does not match")
-            self._block_no, self._block_offset = segment_no, found.offset + BLOCK_HEADER_SIZE
+            self._block_no, self._block_offset = segment_no, found.offset + fmt.BLOCK_HEADER_SIZE
             self._block = found.records
         at = offset - self._block_offset
         size = int.from_bytes(self._block[at : at + 4], "little")
@@ -197,7 +237,7 @@ class SegmentStore:
 
     def _blocks_of(self, segment_no: int, offset: int) -> BlockOffsets:
         blocks, segment = self._blocks.get(segment_no), self.segments[segment_no]
-        if blocks is None or not (blocks.is_all or blocks.reaches(offset)):
+        if blocks is None or not (blocks.is_all or offset < blocks.end):
             blocks = self._blocks.setdefault(segment_no, BlockOffsets())
             blocks.is_all = segment.sealed
             blocks.read_on(self._disk, self._open_reader(segment_no), segment.seed)
@@ -209,7 +249,7 @@ class SegmentStore:
 
     def _path(self, segment_no: int) -> str:
         segment = self.segments.get(segment_no)
-        return segment.path if segment is not None else segment_name(segment_no)
+        return segment.path if segment is not None else fmt.segment_name(segment_no)
 
     def _open(self, segment_no: int) -> int:
         segment = self.segments.get(segment_no)
@@ -246,39 +286,30 @@ def open_store(
             end, last_lsn, last_time_ns = file.size, follower.header.first_lsn - 1, follower.header.created_ns
         else:
             end, last_lsn, last_time_ns = _walk_to_end(disk, file)
-        segment = Segment(
-            file.segment_no, file.path, header.first_lsn, header.first_block_no, header.created_ns,
-            block_seed(header.broker_id, header.segment_no), None, end=max(end, BLOCK_HEADER_SIZE), allocated=file.size,
-            last_lsn=last_lsn, last_time_ns=last_time_ns, sealed=newest_sealed or follower is not None,
-            took_over=_took_over(disk, file), may_lack_crc=header.version < 2 or header.flags & SEGMENT_GAP != 0,
-        )  # fmt: skip
-        store.add(segment)
+        segment = Segment.with_header(header, file.path, None, file.size)
+        segment.end, segment.last_lsn, segment.last_time_ns = max(end, fmt.BLOCK_HEADER_SIZE), last_lsn, last_time_ns
+        segment.sealed = newest_sealed or follower is not None
+        segment.took_over = _took_over(disk, file)
+        segment.may_lack_crc = header.version < 2 or header.flags & fmt.SEGMENT_GAP != 0
+        store.segments[segment.segment_no] = segment
     return store
 
 
 def _took_over(disk: DiskFace, file: SegmentFile) -> bool:
     """Whether the header's flag says so or, in version 1, its first block is a second copy (has an `origin`)."""
-    if file.header is None or file.header.flags & SEGMENT_TOOK_OVER:
+    if file.header is None or file.header.flags & fmt.SEGMENT_TOOK_OVER:
         return file.header is not None
-    if not file.header.flags & SEGMENT_MOVED:
+    if not file.header.flags & fmt.SEGMENT_MOVED:
         return False
-    fd = disk.open(file.path, write=False)
-    try:
-        first = unpack_block_header_at(disk, fd, SEGMENT_HEADER_SIZE)
-    finally:
-        disk.close(fd)
+    with opened(disk, file.path) as fd:
+        first = unpack_block_header_at(disk, fd, fmt.SEGMENT_HEADER_SIZE)
     return first is not None and first.origin != 0
 
 
 def _walk_to_end(disk: DiskFace, file: SegmentFile) -> tuple[int, int, int]:
     assert file.header is not None
     last_lsn, last_time_ns = file.header.first_lsn - 1, file.header.created_ns
-    fd = disk.open(file.path, write=False)
-    try:
-        walk = SegmentWalk(disk, fd, block_seed(file.header.broker_id, file.segment_no))
-        for found in walk:
-            last_lsn = found.header.first_lsn + found.header.facts - 1
-            last_time_ns = found.header.time_ns
-    finally:
-        disk.close(fd)
-    return walk.end, last_lsn, last_time_ns
+    end = fmt.SEGMENT_HEADER_SIZE
+    for found in walk_file(disk, file):
+        end, last_lsn, last_time_ns = found.end, found.header.first_lsn + found.header.facts - 1, found.header.time_ns
+    return end, last_lsn, last_time_ns

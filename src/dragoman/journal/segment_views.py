@@ -9,18 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dragoman.errors import JournalDamaged
-from dragoman.journal.disk import Disk, DiskFace
-from dragoman.journal.format import (
-    BLOCK_CHECKPOINT,
-    BLOCK_CHECKPOINT_END,
-    SEGMENT_CHECKPOINT,
-    Block,
-    block_seed,
-    place_of,
-)
-from dragoman.journal.recovery.chain import ChainWalk, block_limit, counting, runs_of
-from dragoman.journal.recovery.scan import Found, SegmentFile, SegmentWalk, block_at, block_of, list_segments
+from dragoman.journal import format as fmt
+from dragoman.journal.disk import REAL_DISK, DiskFace, opened
+from dragoman.journal.format import Block
+from dragoman.journal.recovery.chain import ChainWalk, block_limit, runs_of, valid_segments
+from dragoman.journal.recovery.scan import Found, SegmentFile, block_at, block_of, list_segments, walk_file
 from dragoman.journal.tools.index import IndexUntrue, SegmentIndex, read_index
 
 
@@ -43,57 +36,41 @@ class SegmentView:
         covered = self.index.covered
         if covered.next_block_no >= self._limit:
             return iter(())
-        place = place_of(self.file.segment_no, covered.end)
+        place = fmt.place_of(self.file.segment_no, covered.end)
         return self._walk(Block(place, covered.next_lsn, 0, 0, b"", block_no=covered.next_block_no - 1))
 
     def checkpoint(self) -> Iterator[bytes]:
         """The records of the checkpoint that the segment begins with, block by block, as far as it was written; nothing if there is none."""
         header = self.file.header
-        if header is None or not header.flags & SEGMENT_CHECKPOINT:
+        if header is None or not header.flags & fmt.SEGMENT_CHECKPOINT:
             return
-        fd = self._disk.open(self.file.path, write=False)
-        try:
-            for found in SegmentWalk(self._disk, fd, block_seed(header.broker_id, self.file.segment_no)):
-                if found.header.flags & BLOCK_CHECKPOINT:
-                    yield found.records
-                if found.header.flags & BLOCK_CHECKPOINT_END:
-                    return
-        finally:
-            self._disk.close(fd)
+        for found in walk_file(self._disk, self.file):
+            if found.header.flags & fmt.BLOCK_CHECKPOINT:
+                yield found.records
+            if found.header.flags & fmt.BLOCK_CHECKPOINT_END:
+                return
 
     def find(self, keys: set[int]) -> set[int]:
         """Offsets of indexed blocks that may contain these keys; raises `IndexUntrue`."""
         assert self.index is not None, "nothing is covered"
-        try:
-            fd = self._disk.open(self.index.path, write=False)
-        except OSError:
-            raise IndexUntrue from None
-        try:
-            return self.index.find(self._disk, fd, keys)
-        finally:
-            self._disk.close(fd)
+        return self.index.find(self._disk, keys)
 
     def fetch(self, offsets: set[int]) -> dict[int, Block]:
         """The valid blocks at these offsets; raises `IndexUntrue` where there is no block."""
-        assert self.file.header is not None, "only a segment with a header has an index"
-        seed = block_seed(self.file.header.broker_id, self.file.segment_no)
         found: dict[int, Block] = {}
-        fd = self._disk.open(self.file.path, write=False)
-        try:
+        with opened(self._disk, self.file.path) as fd:
             for offset in offsets:
-                block = block_at(self._disk, fd, seed, offset)
+                block = block_at(self._disk, fd, self.file.seed, offset)
                 if block is None:
                     raise IndexUntrue
                 if block.header.block_no < self._limit and _has_records(block):
                     found[offset] = block_of(self.file, block)
-        finally:
-            self._disk.close(fd)
         return found
 
-    def _walk(self, behind: Block | None) -> Iterator[Block]:
+    def _walk(self, after: Block | None) -> Iterator[Block]:
         # If a header is damaged, only a walk from the previous segment shows whether blocks are missing.
         start = self._position if self.file.header is not None else max(self._position - 1, 0)
-        walk = ChainWalk(self._disk, self._run, start, behind, stop=self._position + 1)
+        walk = ChainWalk(self._disk, self._run, start, after, stop=self._position + 1)
         for file, found in walk:
             if found.header.block_no >= self._limit and file is self.file:
                 return
@@ -102,13 +79,12 @@ class SegmentView:
         damage = walk.damage
         # The newest segment may end in a block that is being written; anywhere else a stop means damage.
         if damage is not None and damage.block_no < self._limit and not self._is_newest:
-            raise JournalDamaged(damage.file.path, damage.offset, damage.lsn, damage.reason)
+            raise damage.error()
 
 
-def segment_views(directory: str, disk: DiskFace | None = None) -> list[SegmentView]:
+def segment_views(directory: str, disk: DiskFace = REAL_DISK) -> list[SegmentView]:
     """Every segment of a journal with valid blocks, in order."""
-    disk = disk if disk is not None else Disk()
-    files = counting(list_segments(disk, directory))
+    files = valid_segments(list_segments(disk, directory))
     found: list[SegmentView] = []
     for run in runs_of(files):
         limit = block_limit(files, files.index(run[-1]))

@@ -58,8 +58,7 @@ class RecordStream:
         self._keep_end = self.size
 
     def step(self, most: int) -> bool:
-        """Read at most `most` more bytes. True when the record is complete, matches its CRC and belongs to the message. Raises `RecordDamaged` and
-        the disk's own errors."""
+        """Read at most `most` more bytes. True when the record is complete and verified. Raises `RecordDamaged` and the disk's own errors."""
         stop = min(self._position + most, self.size)
         while self._position < stop:
             piece = self._piece(self._position, min(stop - self._position, PIECE_SIZE))

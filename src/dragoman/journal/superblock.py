@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from dragoman.crc import crc32
 from dragoman.errors import JournalTooNew
-from dragoman.journal.disk import DiskFace
+from dragoman.journal.disk import DiskFace, opened
 
 SUPERBLOCK_NAMES: Final = ("superblock.0", "superblock.1")
 SUPERBLOCK_VERSION: Final = 1
@@ -129,15 +129,10 @@ class SuperblockCopies:
 
     def _read(self, path: str) -> Superblock | None:
         try:
-            fd = self._disk.open(path, write=False)
+            with opened(self._disk, path) as fd:
+                return unpack_superblock(self._disk.read(fd, min(self._disk.size(fd), _SIZE_MAX), 0), path)
         except OSError:
             return None
-        try:
-            return unpack_superblock(self._disk.read(fd, min(self._disk.size(fd), _SIZE_MAX), 0), path)
-        except OSError:
-            return None
-        finally:
-            self._disk.close(fd)
 
     def write(self, superblock: Superblock) -> bool:
         """Overwrite the older copy. False when the disk fails; the newer copy stays valid then."""
@@ -155,8 +150,7 @@ class SuperblockCopies:
 
     def _write_copy(self, path: str, content: bytes) -> None:
         is_new = not self._disk.exists(path)
-        fd = self._disk.open(path, create=is_new)
-        try:
+        with opened(self._disk, path, write=True, create=is_new) as fd:
             size = _SIZE_MIN
             while size < 2 * len(content):
                 size *= 2
@@ -165,8 +159,6 @@ class SuperblockCopies:
                     self._disk.allocate(fd, 0, size)
             self._disk.write(fd, [content], 0)
             self._disk.sync(fd)
-        finally:
-            self._disk.close(fd)
         if is_new:
             self._disk.sync_directory(self._directory)
 

@@ -11,9 +11,9 @@ one in `history` counts. Files with any other name are left alone and never read
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import groupby, pairwise
 from typing import Final, Literal
 
 Tier = Literal["incoming", "history"]
@@ -27,8 +27,9 @@ SUFFIX: Final = ".parquet"
 TEMPORARY: Final = "_tmp-"
 _BROKER_DIGITS: Final = 16
 _LSN_DIGITS: Final = 20
-_HEX: Final = frozenset("0123456789abcdef")
-_DIGITS: Final = frozenset("0123456789")
+_PATH: Final = re.compile(
+    r"(?:.*/)?date=(\d{4}-\d\d-\d\d)/([0-9a-f]{16})-(\d{20})-(\d{20})\.parquet", re.ASCII | re.DOTALL
+)
 _LONG_MASK: Final = (1 << 63) - 1
 
 
@@ -68,10 +69,6 @@ class Share:
     def is_whole(self) -> bool:
         return self.first_lsn == self.part.first_lsn and self.last_lsn == self.part.last_lsn
 
-    @property
-    def rows(self) -> int:
-        return self.last_lsn - self.first_lsn + 1
-
 
 @dataclass(frozen=True, order=True, slots=True)
 class Gap:
@@ -98,46 +95,29 @@ def date_of(time_ns: int) -> datetime.date:
 
 def parse(path: str) -> Part | None:
     """The part named by a path's last two components (`date=…/name`); None if they are no name of a part."""
-    steps = path.rsplit("/", 2)
-    if len(steps) < 2 or not steps[-2].startswith(DATE_KEY) or not steps[-1].endswith(SUFFIX):
-        return None
-    words = steps[-1].removesuffix(SUFFIX).split("-")
-    if len(words) != 3 or [len(word) for word in words] != [_BROKER_DIGITS, _LSN_DIGITS, _LSN_DIGITS]:
-        return None
-    broker, first, last = words
-    if not _HEX.issuperset(broker) or not _DIGITS.issuperset(first + last):
+    found = _PATH.fullmatch(path)
+    if found is None:
         return None
     try:
-        date = datetime.date.fromisoformat(steps[-2].removeprefix(DATE_KEY))
+        part = Part(found[2], int(found[3]), int(found[4]), datetime.date.fromisoformat(found[1]))
     except ValueError:
-        return None
-    part = Part(broker, int(first), int(last), date)
-    return part if 1 <= part.first_lsn <= part.last_lsn and f"{DATE_KEY}{date.isoformat()}" == steps[-2] else None
+        return None  # there is no such date
+    return part if 1 <= part.first_lsn <= part.last_lsn else None
 
 
 def cover(incoming: Iterable[Part], history: Iterable[Part]) -> list[Share]:
     """The ranges to read so that every fact comes once: history first, then what only incoming parts hold. In lsn order, broker by broker."""
-    taken: dict[str, list[tuple[int, int]]] = {}
+    covered: dict[str, list[tuple[int, int]]] = {}
     shares: list[Share] = []
     tiers: tuple[tuple[Tier, Iterable[Part]], ...] = ((HISTORY, history), (INCOMING, incoming))
     for tier, parts in tiers:
         # Of parts that begin together the longest goes first: the others are then covered and omitted entirely.
         for part in sorted(set(parts), key=lambda part: (part.broker, part.first_lsn, -part.last_lsn)):
-            ranges = taken.setdefault(part.broker, [])
+            ranges = covered.setdefault(part.broker, [])
             free = uncovered(part.first_lsn, part.last_lsn, ranges)
             shares += [Share(part, tier, first, last) for first, last in free]
-            taken[part.broker] = merged(ranges + free) if free else ranges
+            covered[part.broker] = merged(ranges + free) if free else ranges
     return sorted(shares, key=lambda share: (share.part.broker, share.first_lsn))
-
-
-def gaps(parts: Iterable[Part]) -> list[Gap]:
-    """Missing ranges between the parts, broker by broker. Facts before a broker's first part do not count: a lake may begin late."""
-    found: list[Gap] = []
-    for broker, group in groupby(sorted(parts), key=lambda part: part.broker):
-        ranges = merged([(part.first_lsn, part.last_lsn) for part in group])
-        for (_, before), (after, _) in pairwise(ranges):
-            found.append(Gap(broker, before + 1, after - 1))
-    return found
 
 
 def merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -154,14 +134,14 @@ def merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 def uncovered(first: int, last: int, ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The parts of `first` to `last` that are in none of the ranges, which are sorted and do not overlap."""
     free: list[tuple[int, int]] = []
-    for taken_first, taken_last in ranges:
-        if taken_last < first:
+    for range_first, range_last in ranges:
+        if range_last < first:
             continue
-        if taken_first > last:
+        if range_first > last:
             break
-        if taken_first > first:
-            free.append((first, taken_first - 1))
-        first = taken_last + 1
+        if range_first > first:
+            free.append((first, range_first - 1))
+        first = range_last + 1
     if first <= last:
         free.append((first, last))
     return free

@@ -21,7 +21,7 @@ from dragoman.model.words import shown
 
 Fact = dict[str, Any]
 Row = dict[str, Any]
-Says = dict[str, Callable[[Row], object]]
+Readers = dict[str, Callable[[Row], object]]
 
 EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 MICROSECOND: Final = datetime.timedelta(microseconds=1)
@@ -44,35 +44,23 @@ def text(column: str) -> Callable[[Row], str]:
     return lambda row: row[column] or ""
 
 
-def is_true(column: str) -> Callable[[Row], bool]:
-    return lambda row: bool(row[column])
-
-
-def timeout_ns(row: Row) -> int:
-    return (row["timeout_us"] or 0) * 1000
-
-
-def flags(row: Row) -> list[str]:
-    return flag_words(row["flags"] or 0)
-
-
-MESSAGE: Final[Says] = {"message_no": number("message_no")}
-WORKER: Final[Says] = {"worker_no": number("worker_no")}
-ATTEMPT: Final[Says] = MESSAGE | WORKER | {"attempt": number("attempt")}
-QUEUE: Final[Says] = {"queue_no": number("queue_no"), "dialect": word("client_dialect", DIALECTS)}
-SIDES: Final[Says] = QUEUE | {"worker_dialect": word("worker_dialect", DIALECTS)}
-WHY: Final[Says] = {"reason": word("reason", REASONS)}
+MESSAGE: Final[Readers] = {"message_no": number("message_no")}
+WORKER: Final[Readers] = {"worker_no": number("worker_no")}
+ATTEMPT: Final[Readers] = MESSAGE | WORKER | {"attempt": number("attempt")}
+QUEUE: Final[Readers] = {"queue_no": number("queue_no"), "dialect": word("client_dialect", DIALECTS)}
+SIDES: Final[Readers] = QUEUE | {"worker_dialect": word("worker_dialect", DIALECTS)}
+WHY: Final[Readers] = {"reason": word("reason", REASONS)}
 
 # The fields of each kind of fact, and their columns.
-FIELDS: Final[dict[str, Says]] = {
+FIELDS: Final[dict[str, Readers]] = {
     "started": {"boot_no": number("count"), "version": text("text")},
     "queue_named": {"queue_no": number("queue_no"), "queue": text("text")},
     "queue_forgotten": {"queue_no": number("queue_no"), "queue": text("text")} | WHY,
     "accepted": MESSAGE | QUEUE | {
-        "flags": flags,
+        "flags": lambda row: flag_words(row["flags"] or 0),
         "priority": number("priority"),
         "retries_left": number("retries_left", -1),
-        "timeout_ns": timeout_ns,
+        "timeout_ns": lambda row: (row["timeout_us"] or 0) * 1000,
         "expires_ns": instant_ns("expires_at"),
         "due_ns": instant_ns("due_at"),
         "schedule_no": number("schedule_no"),
@@ -84,7 +72,7 @@ FIELDS: Final[dict[str, Says]] = {
     "released": ATTEMPT | SIDES | WHY | {
         "retries_left": number("retries_left", -1),
         "due_ns": instant_ns("due_at"),
-        "is_death": is_true("is_death"),
+        "is_death": lambda row: bool(row["is_death"]),
         "leased_ns": instant_ns("leased_at"),
     },
     "closed": ATTEMPT | SIDES | WHY | {
@@ -115,8 +103,8 @@ def facts_of(root: str, broker_id: bytes | None, client_id: bytes, numbers: set[
     broker = broker_name(broker_id) if broker_id is not None else None
     shares = cover(lake.parts("incoming", broker), lake.parts("history", broker))
     if client_id:
-        sought: dict[str, set[Any]] = {"kind": {ACCEPTED}, "client_id": {shown(client_id)}}
-        numbers |= {row["message_no"] for row in rows_of(lake, shares, [sought], ["message_no"])}
+        by_client: dict[str, set[Any]] = {"kind": {ACCEPTED}, "client_id": {shown(client_id)}}
+        numbers |= {row["message_no"] for row in rows_of(lake, shares, [by_client], ["message_no"])}
     rows = list(rows_of(lake, shares, [{"message_no": {number for number in numbers if number <= NUMBER_MAX}}]))
     if not rows:
         return []
@@ -136,11 +124,11 @@ def others_needed(rows: list[Row]) -> list[dict[str, set[Any]]]:
 
 
 def rows_of(
-    lake: Lake, shares: Iterable[Share], sought: list[dict[str, set[Any]]], columns: list[str] | None = None
+    lake: Lake, shares: Iterable[Share], filters: list[dict[str, set[Any]]], columns: list[str] | None = None
 ) -> Iterator[Row]:
-    """Rows that match any of the filters in `sought`: in a filter, each named column must have one of the given values."""
+    """Rows that match any of the filters: in a filter, each named column must have one of the given values."""
     for share in shares:
-        yield from lake.select(share, sought, columns)
+        yield from lake.select(share, filters, columns)
 
 
 def fact_of(row: Row) -> Fact:

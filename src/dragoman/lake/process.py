@@ -16,15 +16,14 @@ from typing import Final
 import msgspec
 
 from dragoman import limits, log_lines
-from dragoman.errors import DragomanError, LakeAhead, PyarrowMissing
-from dragoman.journal import JournalReader
-from dragoman.journal.tools.child_loop import Loop, Parent, live_beside
+from dragoman.errors import LakeAhead, PyarrowMissing
+from dragoman.journal.reader import JournalReader
+from dragoman.journal.tools.child_loop import Loop, Parent, run_child
 from dragoman.lake.compact import Compactor
 from dragoman.lake.sealer import Sealer, sealing_alone
 from dragoman.lake.store import Lake, Modes
-from dragoman.lake.writer import Bodies, Written
+from dragoman.lake.writer import Bodies
 
-RETRY_S: Final = 5.0  # after a failure of the store
 TIDY_S: Final = 60.0  # how often old files are looked for when nothing else happens
 
 
@@ -45,7 +44,8 @@ class Options:
 class SealingLoop(Loop):
     """Seals facts and compacts the lake."""
 
-    hopeless = (LakeAhead, PyarrowMissing)
+    fatal = (LakeAhead, PyarrowMissing)
+    retry_s = 5.0  # after a failure of the store
 
     def __init__(self, options: Options, parent: Parent) -> None:
         super().__init__(parent, options.journal)
@@ -59,12 +59,9 @@ class SealingLoop(Loop):
             return self._oldest_s + self._options.interval_s - now_s
         return TIDY_S
 
-    def pause_s(self, error: DragomanError) -> float:
-        return RETRY_S
-
     def end_trouble(self) -> None:
         if self._sealer is not None:
-            self.parent.tell(f"sealed {self._sealer.sealed_lsn} 0 0")
+            self.parent.send(f"sealed {self._sealer.sealed_lsn} 0 0")
 
     def work(self, now_s: float) -> None:
         sealer = self._sealer or self._begin()
@@ -73,7 +70,7 @@ class SealingLoop(Loop):
         had_rows = sealer.rows > 0
         while sealer.take(self.synced_lsn) or sealer.is_full:
             self._flush(sealer)
-            self.listen(0)
+            self.receive(0)
             had_rows = False
         if not had_rows:
             # A fact is a second or two old by the time it is synced and reported: that counts, too.
@@ -81,58 +78,46 @@ class SealingLoop(Loop):
         is_due = now_s >= self._oldest_s + self._options.interval_s
         if sealer.rows and (is_due or self.parent.has_ended):
             self._flush(sealer)
-        if not self.parent.has_ended:
-            self._tidy()
+        # One compaction step only: sealing goes first.
+        if not self.parent.has_ended and self._compactor is not None and self._compactor.step(time.time()) is not None:
+            _give_back_memory()
 
     def _begin(self) -> Sealer | None:
         """The sealer, once the journal has a broker id and the parent has reported a synced lsn."""
-        reader = JournalReader(self._options.journal)
+        options = self._options
+        reader = JournalReader(options.journal)
         broker_id = reader.broker_id()
         if broker_id is None or self.synced_lsn == 0:
             return None
-        options = self._options
         lake = Lake(options.root, modes=Modes(options.file_mode, options.directory_mode))
-        sealer = Sealer(reader, broker_id, lake, self._options.bodies, self._options.rows_max)
+        sealer = Sealer(reader, broker_id, lake, options.bodies, options.rows_max)
         sealer.check_journal_end(self.synced_lsn)
-        self._compactor = Compactor(lake, sealer.broker, self._options.incoming_keep_s)
+        self._compactor = Compactor(lake, sealer.broker, options.incoming_keep_s)
         self._sealer = sealer
         self.end_trouble()
         return sealer
 
     def _flush(self, sealer: Sealer) -> None:
         for written in sealer.flush():
-            self._tell(written)
+            self.parent.send(f"sealed {written.part.last_lsn} {written.part.rows} {written.size}")
             if self._compactor is not None:
                 self._compactor.add(written, time.time())
         _give_back_memory()
-
-    def _tell(self, written: Written) -> None:
-        self.parent.tell(f"sealed {written.part.last_lsn} {written.part.rows} {written.size}")
-
-    def _tidy(self) -> None:
-        """Do one compaction step only: sealing goes first."""
-        if self._compactor is not None and self._compactor.step(time.time()) is not None:
-            _give_back_memory()
 
 
 def run(options: Options) -> int:
     """Seal until the parent ends; return the exit code."""
 
     def make(parent: Parent) -> SealingLoop:
-        one_thread()
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise PyarrowMissing from error
+        pyarrow.set_cpu_count(1)  # by default Arrow uses every core, and the others are for the broker and its peers
+        pyarrow.set_io_thread_count(1)
         return SealingLoop(options, parent)
 
-    return live_beside(sealing_alone(options.journal), make)
-
-
-def one_thread() -> None:
-    """Limit Arrow to one thread: by default it uses every core, and the others are for the broker and its peers."""
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise PyarrowMissing from error
-    pyarrow.set_cpu_count(1)
-    pyarrow.set_io_thread_count(1)
+    return run_child(sealing_alone(options.journal), make)
 
 
 def _give_back_memory() -> None:

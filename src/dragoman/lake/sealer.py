@@ -13,8 +13,9 @@ from pathlib import Path
 
 from dragoman import limits
 from dragoman.errors import LakeAhead, SealerBusy
-from dragoman.journal import Block, JournalReader
-from dragoman.journal.tools.child_loop import only_one
+from dragoman.journal.format import Block
+from dragoman.journal.reader import JournalReader
+from dragoman.journal.tools.child_loop import exclusive
 from dragoman.lake.layout import broker_name
 from dragoman.lake.store import Lake
 from dragoman.lake.writer import Bodies, LakeWriter, Written
@@ -36,7 +37,7 @@ class Sealer:
         rows_max: int = limits.LAKE_FILE_ROWS,
     ) -> None:
         self._reader = reader
-        self._behind: Block | None = None
+        self._last_block: Block | None = None
         self.lake = lake
         self.broker = broker_name(broker_id)
         if left := lake.remove_temporary(self.broker):
@@ -68,31 +69,30 @@ class Sealer:
         writer = self._writer
         if writer.next_lsn > upto_lsn:
             return False
-        for block in self._reader.read(writer.next_lsn, self._behind):
+        for block in self._reader.read(writer.next_lsn, self._last_block):
             if block.last_lsn > upto_lsn:
                 return False
             if writer.is_full:
                 return True
-            self._tell_gap(writer.next_lsn, block.first_lsn)
+            self._count_gap(writer.next_lsn, block.first_lsn)
             writer.add(block.records, block.first_lsn, block.count, block.time_ns)
-            self._behind = block
+            self._last_block = block
         return False
 
     def flush(self) -> list[Written]:
         """Write all rows that were taken. May be retried after a failure."""
-        told = self._writer.flush()
-        if told:
-            self.sealed_lsn = told[-1].part.last_lsn
-        return told
+        written = self._writer.flush()
+        if written:
+            self.sealed_lsn = written[-1].part.last_lsn
+        return written
 
-    def _tell_gap(self, wanted_lsn: int, found_lsn: int) -> None:
+    def _count_gap(self, wanted_lsn: int, found_lsn: int) -> None:
         # A lake that begins late does not count earlier facts as missed.
         if found_lsn > wanted_lsn and wanted_lsn > 1:
-            missed = found_lsn - wanted_lsn
-            self.missed_facts += missed
+            self.missed_facts += found_lsn - wanted_lsn
             log.warning("facts %d to %d left the journal before they were sealed", wanted_lsn, found_lsn - 1)
 
 
 def sealing_alone(journal: str) -> AbstractContextManager[None]:
     """Take the lock that allows one sealer per data directory."""
-    return only_one(str(Path(journal).absolute().parent), LOCK_NAME, SealerBusy)
+    return exclusive(str(Path(journal).absolute().parent), LOCK_NAME, SealerBusy)

@@ -58,22 +58,19 @@ class Lake:
         files on a local file system; None: the umask decides."""
         self.root = root
         self._modes = modes
-        self.foreign_names = 0  # unknown files in the latest listing
         try:
             from pyarrow import fs
         except ImportError as error:
             raise PyarrowMissing from error
         self._selector = fs.FileSelector
         self._is_file = fs.FileType.File
-        try:
+        with self._storing((OSError, ValueError, NotImplementedError)):
             if filesystem is not None:
                 self._fs, self._base = filesystem, root
             elif "://" in root:
                 self._fs, self._base = fs.FileSystem.from_uri(root)
             else:
                 self._fs, self._base = fs.LocalFileSystem(), str(Path(root).absolute())
-        except (OSError, ValueError, NotImplementedError) as error:
-            raise LakeUnreachable(root, _words(error)) from error
         self._base = self._base.rstrip("/") or "/"
         self.is_local = self._fs.type_name == "local"
 
@@ -83,15 +80,11 @@ class Lake:
 
     def stored(self, tier: Tier, broker: str | None = None) -> list[Stored]:
         """Parts on a tier, sorted; of one broker or of all."""
-        found, foreign = [], 0
+        found = []
         for info in self._infos(tier):
-            if _is_temporary(info.base_name):
-                continue
-            if (part := layout.parse(info.path)) is None:
-                foreign += 1
-            elif broker is None or part.broker == broker:
+            part = layout.parse(info.path)
+            if part is not None and (broker is None or part.broker == broker):
                 found.append(Stored(part, tier, info.size, info.mtime_ns / 1e9 if info.mtime_ns else 0.0))
-        self.foreign_names = foreign
         return sorted(found, key=lambda stored: stored.part)
 
     def parts(self, tier: Tier, broker: str | None = None) -> list[Part]:
@@ -117,7 +110,7 @@ class Lake:
         """Store a whole file under the part's name."""
         target = self.path(part, tier)
         directory = target.rpartition("/")[0]
-        try:
+        with self._storing():
             self._make_directory(directory)
             if self._fs.type_name in _OBJECT_STORES:
                 self._write(target, data)
@@ -131,16 +124,11 @@ class Lake:
             self._fs.move(temporary, target)
             if self.is_local:
                 _sync(directory)
-        except OSError as error:
-            raise LakeUnreachable(self.root, _words(error)) from error
 
     def copy(self, part: Part, source: Tier, target: Tier) -> None:
         """Copy a part's file to another tier."""
-        try:
-            with self._fs.open_input_stream(self.path(part, source)) as stream:
-                data = stream.read_buffer()
-        except OSError as error:
-            raise LakeUnreachable(self.root, _words(error)) from error
+        with self._storing(), self._fs.open_input_stream(self.path(part, source)) as stream:
+            data = stream.read_buffer()
         self.put(part, target, data)
 
     def delete(self, part: Part, tier: Tier) -> None:
@@ -164,21 +152,20 @@ class Lake:
         return table
 
     def select(
-        self, share: Share, sought: list[dict[str, set[Any]]], columns: list[str] | None = None
+        self, share: Share, filters: list[dict[str, set[Any]]], columns: list[str] | None = None
     ) -> list[dict[str, Any]]:
-        """The rows of a share that match any of the filters: in a filter, each named column has one of the given values. Row groups whose
-        statistics exclude a match are not read."""
+        """The rows of a share that match any filter: each column named in it has one of the given values. Row groups without a match are not read."""
         import pyarrow.dataset as ds
 
         path = self.path(share.part, share.tier)
-        wanted = (ds.field("lsn") >= share.first_lsn) & (ds.field("lsn") <= share.last_lsn)
-        things = [
-            reduce(and_, (ds.field(name).isin(sorted(values)) for name, values in thing.items())) for thing in sought
+        in_share = (ds.field("lsn") >= share.first_lsn) & (ds.field("lsn") <= share.last_lsn)
+        matches = [
+            reduce(and_, (ds.field(name).isin(sorted(values)) for name, values in one.items())) for one in filters
         ]
         with self._reading(path):
             source = ds.dataset(path, format="parquet", filesystem=self._fs)
             check_version(path, source.schema.metadata)
-            found: list[dict[str, Any]] = source.to_table(columns, wanted & reduce(or_, things)).to_pylist()
+            found: list[dict[str, Any]] = source.to_table(columns, in_share & reduce(or_, matches)).to_pylist()
         return found
 
     def span(self, part: Part, tier: Tier) -> tuple[datetime.datetime, datetime.datetime] | None:
@@ -194,10 +181,11 @@ class Lake:
         check_version(path, footer.metadata)
         _check_rows(path, part, footer.num_rows)
         instants = footer.schema.names.index("at")
-        said = [footer.row_group(n).column(instants).statistics for n in range(footer.num_row_groups)]
-        if not all(one is not None and one.has_min_max for one in said):
+        ranges = [footer.row_group(n).column(instants).statistics for n in range(footer.num_row_groups)]
+        if not all(one is not None and one.has_min_max for one in ranges):
             raise LakeDamaged(path, "its footer does not say from when to when its facts are")
-        return _utc(min(one.min for one in said)), _utc(max(one.max for one in said))
+        first, last = min(one.min for one in ranges), max(one.max for one in ranges)
+        return first.astimezone(datetime.UTC), last.astimezone(datetime.UTC)
 
     @contextmanager
     def _reading(self, path: str) -> Iterator[None]:
@@ -206,12 +194,19 @@ class Lake:
 
         try:
             yield
-        except ArrowInvalid as error:
-            raise LakeDamaged(path, _words(error)) from error
-        except OSError as error:
-            if "thrift" in str(error).lower():  # an invalid footer, which Arrow reports as an I/O error
-                raise LakeDamaged(path, _words(error)) from error
-            raise LakeUnreachable(self.root, _words(error)) from error
+        except (ArrowInvalid, OSError) as error:
+            # Arrow reports an invalid footer as an I/O error.
+            if isinstance(error, ArrowInvalid) or "thrift" in str(error).lower():
+                raise LakeDamaged(path, _first_line(error)) from error
+            raise LakeUnreachable(self.root, _first_line(error)) from error
+
+    @contextmanager
+    def _storing(self, errors: tuple[type[Exception], ...] = (OSError,)) -> Iterator[None]:
+        """Convert these errors of the store to LakeUnreachable."""
+        try:
+            yield
+        except errors as error:
+            raise LakeUnreachable(self.root, _first_line(error)) from error
 
     def _make_directory(self, path: str) -> None:
         """Create a directory and its parents; the root and directories inside it get the lake's own mode if they are created here."""
@@ -226,45 +221,32 @@ class Lake:
                 made.chmod(self._modes.directory)  # not by `mkdir`: the umask would clear bits
 
     def _infos(self, tier: Tier) -> list[Any]:
-        try:
+        with self._storing():
             selector = self._selector(f"{self._base}/{layout.FACTS}/{tier}", recursive=True, allow_not_found=True)
             return [info for info in self._fs.get_file_info(selector) if info.type == self._is_file]
-        except OSError as error:
-            raise LakeUnreachable(self.root, _words(error)) from error
 
     def _write(self, path: str, data: pyarrow.Buffer) -> None:
         with self._fs.open_output_stream(path) as stream:
             stream.write(data)
 
     def _delete(self, path: str) -> None:
-        try:
+        # Another process may have deleted it first, or this is the second attempt after a crash.
+        with self._storing(), suppress(FileNotFoundError):
             self._fs.delete_file(path)
-        except FileNotFoundError:
-            pass  # another process deleted it first, or this is the second attempt after a crash
-        except OSError as error:
-            raise LakeUnreachable(self.root, _words(error)) from error
 
 
 def check_version(path: str, metadata: dict[bytes, bytes] | None) -> None:
     """Raise for a file of a later schema. A file without a version was not written by dragoman."""
-    said = (metadata or {}).get(schema.VERSION_KEY.encode(), b"")
-    if not said.isdigit():
+    version = (metadata or {}).get(schema.VERSION_KEY.encode(), b"")
+    if not version.isdigit():
         raise LakeDamaged(path, "it does not say its schema version")
-    if int(said) > schema.VERSION:
-        raise LakeTooNew(path, int(said), schema.VERSION)
+    if int(version) > schema.VERSION:
+        raise LakeTooNew(path, int(version), schema.VERSION)
 
 
 def _check_rows(path: str, part: Part, rows: int) -> None:
     if rows != part.rows:
         raise LakeDamaged(path, f"it has {rows} rows, its name says {part.rows}")
-
-
-def _utc(instant: datetime.datetime) -> datetime.datetime:
-    return instant.astimezone(datetime.UTC)
-
-
-def _is_temporary(name: str) -> bool:
-    return name.startswith(("_", "."))
 
 
 def _sync(path: str) -> None:
@@ -275,6 +257,6 @@ def _sync(path: str) -> None:
         os.close(fd)
 
 
-def _words(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """The first line of an error's text: Arrow appends details of its own sources."""
     return (str(error).splitlines() or [type(error).__name__])[0]

@@ -6,7 +6,6 @@ lsns jump, and only between blocks; so a broker's files never overlap, and the h
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -57,7 +56,7 @@ class LakeWriter:
         self._columns = FactColumns(self._bodies)
         self._spare: FactColumns | None = None
         self._cut: list[tuple[Part, FactColumns]] = []
-        self._untold: list[Written] = []
+        self._unreported: list[Written] = []
 
     @property
     def rows(self) -> int:
@@ -89,8 +88,7 @@ class LakeWriter:
         self.next_lsn = end
 
     def flush(self, into: Tier = INCOMING) -> list[Written]:
-        """Write all rows as files; return the new files. It may be retried after a failure: no rows are lost, and the files written before
-        the failure are returned then."""
+        """Write all rows as files; return the new files. May be retried after a failure: files written before it are returned then, too."""
         from dragoman.lake.arrow import to_parquet, to_table
 
         self._cut_here()
@@ -101,16 +99,12 @@ class LakeWriter:
             del self._cut[0]
             columns.clear()
             self._spare = columns
-            self._untold.append(Written(part, data.size))
-        told, self._untold = self._untold, []
-        return told
+            self._unreported.append(Written(part, data.size))
+        written, self._unreported = self._unreported, []
+        return written
 
     def _cut_here(self) -> None:
         if self._columns.rows:
-            part = Part(self.broker, self._first_lsn, self.next_lsn - 1, _date(self._day))
+            part = Part(self.broker, self._first_lsn, self.next_lsn - 1, date_of(self._day * _DAY_NS))
             self._cut.append((part, self._columns))
             self._columns, self._spare = self._spare or FactColumns(self._bodies), None
-
-
-def _date(day: int) -> datetime.date:
-    return date_of(day * _DAY_NS)

@@ -52,28 +52,22 @@ class Collector:
         """Send a request and return the response's body; raises `CollectorAway` or `SpansRefused` if it is not accepted."""
         if self._is_zipped:
             body = gzip.compress(body, 1)
-        is_kept = self._connection is not None
         end_s = time.monotonic() + self._timeout_s
-        try:
-            return self._post(body, end_s)
-        except FAILURES as error:
-            self.close()
-            if not is_kept or isinstance(error, TimeoutError):
-                raise self._away(error) from error
-        # A server may close an idle connection at any time; that is no failure.
-        try:
-            return self._post(body, end_s)
-        except FAILURES as error:
-            self.close()
-            raise self._away(error) from error
+        for was_open in (self._connection is not None, False):
+            try:
+                return self._post(body, end_s)
+            except FAILURES as error:
+                self.close()
+                # A server may close an idle connection at any time: then the request is sent once more.
+                if not was_open or isinstance(error, TimeoutError):
+                    text = str(error)[:WORDS_SIZE_MAX] or type(error).__name__
+                    raise CollectorAway(self.endpoint, text) from error
+        raise AssertionError("the second attempt returns or raises")
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-    def _away(self, error: Exception) -> CollectorAway:
-        return CollectorAway(self.endpoint, str(error)[:WORDS_SIZE_MAX] or type(error).__name__)
 
     def _post(self, body: bytes, end_s: float) -> bytes:
         connection = self._connection or self._connect(left_s(end_s))
@@ -81,11 +75,11 @@ class Collector:
         connection.request("POST", self._path, body, self._headers)
         connection.sock.settimeout(left_s(end_s))
         response = connection.getresponse()
-        answer = response.read(RESPONSE_SIZE_MAX + 1)
-        if len(answer) > RESPONSE_SIZE_MAX or response.will_close:
+        body = response.read(RESPONSE_SIZE_MAX + 1)
+        if len(body) > RESPONSE_SIZE_MAX or response.will_close:
             self.close()
         if 200 <= response.status < 300:
-            return answer
+            return body
         problem = f"it answers {response.status} {response.reason[:WORDS_SIZE_MAX]}"
         if response.status in REFUSALS:
             raise SpansRefused(self.endpoint, problem)
@@ -117,8 +111,7 @@ def retry_after_s(text: str | None) -> float:
 
 
 class TimelyResponse(http.client.HTTPResponse):
-    """An HTTP response for which the socket's timeout, as set when the response begins, covers the whole response: a socket's own timeout
-    applies to each read, so a slow trickle would never time out."""
+    """An HTTP response that must end within the socket's timeout; a socket applies it to each read, so a slow trickle would never time out."""
 
     def __init__(self, sock: socket.socket, *arguments: Any, **named: Any) -> None:
         super().__init__(sock, *arguments, **named)
@@ -137,10 +130,7 @@ class TimelyBytes(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        left_s = self._end_s - time.monotonic()
-        if left_s <= 0:
-            raise TimeoutError("timed out")
-        self._sock.settimeout(left_s)
+        self._sock.settimeout(left_s(self._end_s))
         return self._raw.readinto(buffer)
 
     def close(self) -> None:

@@ -84,7 +84,11 @@ def opening(name: str, kind: int) -> bytes:
 @lru_cache(PARTS_KEPT)
 def closing(status: int, problem: str, is_parent_remote: bool) -> bytes:
     flags = IS_SAMPLED | PARENT_KNOWN | (PARENT_REMOTE if is_parent_remote else 0)
-    return bytes_field(15, text_field(2, problem) + number_field(3, status)) + four_field(16, flags)
+    return (
+        bytes_field(15, text_field(2, problem) + number_field(3, status))
+        + varint(16 << 3 | FOUR)
+        + flags.to_bytes(4, "little")
+    )
 
 
 @lru_cache(PARTS_KEPT)
@@ -132,10 +136,6 @@ def bytes_field(number: int, data: bytes) -> bytes:
 
 def text_field(number: int, text: str) -> bytes:
     return bytes_field(number, text.encode("utf-8", "replace"))
-
-
-def four_field(number: int, value: int) -> bytes:
-    return varint(number << 3 | FOUR) + value.to_bytes(4, "little")
 
 
 def read_fields(data: bytes) -> dict[int, int | bytes]:

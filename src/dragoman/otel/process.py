@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +23,8 @@ import msgspec
 
 from dragoman import log_lines
 from dragoman.errors import CollectorAway, DragomanError, ExporterBusy
-from dragoman.journal import JournalReader
-from dragoman.journal.tools.child_loop import Loop, Parent, live_beside, only_one
+from dragoman.journal.reader import JournalReader
+from dragoman.journal.tools.child_loop import Loop, Parent, exclusive, run_child
 from dragoman.otel.collector import Collector
 from dragoman.otel.cursor import read_cursor
 from dragoman.otel.exporter import Exporter
@@ -72,11 +71,6 @@ class ExportLoop(Loop):
         self._oldest_s = 0.0  # when the oldest unsent span was made
         self._kept_s = 0.0
         self._retry_s = RETRY_S
-        self._words: dict[str, Callable[[str], None]] = {
-            "headers": self._hear_headers,
-            "queue": lambda rest: self._hear_name(self._queues, rest),
-            "worker": lambda rest: self._hear_name(self._workers, rest),
-        }
 
     def pause_s(self, error: DragomanError) -> float:
         """Exponential backoff, or the collector's own time if that is longer."""
@@ -98,22 +92,18 @@ class ExportLoop(Loop):
             due_s = self._kept_s + KEEP_S
         return due_s - now_s
 
-    def hear(self, word: str, rest: str) -> None:
-        hear = self._words.get(word)
-        if hear is None:
-            super().hear(word, rest)
-            return
+    def on_command(self, command: str, rest: str) -> None:
+        names = {"queue": self._queues, "worker": self._workers}.get(command)
         try:
-            hear(rest)
+            if command == "headers":
+                self._headers = msgspec.json.decode(rest, type=dict[str, str])
+            elif names is not None:
+                number, _, name = rest.partition(" ")
+                names[int(number)] = msgspec.json.decode(name, type=str)
+            else:
+                super().on_command(command, rest)
         except (ValueError, msgspec.DecodeError):
-            log.warning("%s: not understood", word)  # the rest may be secret
-
-    def _hear_headers(self, rest: str) -> None:
-        self._headers = msgspec.json.decode(rest, type=dict[str, str])
-
-    def _hear_name(self, names: dict[int, str], rest: str) -> None:
-        number, _, name = rest.partition(" ")
-        names[int(number)] = msgspec.json.decode(name, type=str)
+            log.warning("%s: not understood", command)  # the rest may be secret
 
     def work(self, now_s: float) -> None:
         exporter = self._exporter or self._begin()
@@ -122,7 +112,7 @@ class ExportLoop(Loop):
         had_spans = exporter.spans > 0
         while exporter.take(self.synced_lsn) or exporter.is_full:
             self._send(exporter)
-            self.listen(0)
+            self.receive(0)
             had_spans = False
         if not had_spans:
             self._oldest_s = now_s
@@ -147,7 +137,7 @@ class ExportLoop(Loop):
         encoder = Encoder(options.service_name, broker_id)
         collector = Collector(options.endpoint, self._headers, options.compression)
         self._exporter = Exporter(directory, cursor, reader, tracer, encoder, collector, options.spans_max)
-        self._tell(self._exporter)
+        self._report(self._exporter)
         return self._exporter
 
     def _send(self, exporter: Exporter) -> None:
@@ -158,21 +148,21 @@ class ExportLoop(Loop):
             exporter.keep()
             self._kept_s = now_s
         if exporter.exported_lsn != before_lsn or self._retry_s != RETRY_S:
-            self._tell(exporter)
+            self._report(exporter)
         self._retry_s = RETRY_S
 
-    def _tell(self, exporter: Exporter) -> None:
-        self.parent.tell(f"exported {exporter.exported_lsn} {exporter.sent} {exporter.missed} {exporter.refused}")
+    def _report(self, exporter: Exporter) -> None:
+        self.parent.send(f"exported {exporter.exported_lsn} {exporter.sent} {exporter.missed} {exporter.refused}")
 
 
 def run(options: Options) -> int:
     """Export until the parent ends; return the exit code."""
-    return live_beside(exporting_alone(options.data), lambda parent: ExportLoop(options, parent))
+    return run_child(exporting_alone(options.data), lambda parent: ExportLoop(options, parent))
 
 
 def exporting_alone(directory: str) -> AbstractContextManager[None]:
     """Take the lock that allows one exporter per data directory."""
-    return only_one(directory, LOCK_NAME, ExporterBusy)
+    return exclusive(directory, LOCK_NAME, ExporterBusy)
 
 
 if __name__ == "__main__":

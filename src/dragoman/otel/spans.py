@@ -29,11 +29,8 @@ MESSAGE, WAIT, WORK, REPLY, LEASE = 0, 1, 2, 3, 4
 TRACE_ID_SIZE: Final = 16
 SPAN_ID_SIZE: Final = 8
 
-ENDS: Final = {
-    "done": OK,
-    "rejected": ERROR,
-    "expired": ERROR,
-}  # a cancelled message is neither a success nor an error
+# A cancelled message is neither a success nor an error.
+ENDS: Final = {"done": OK, "rejected": ERROR, "expired": ERROR}
 WORK_ENDS: Final = {"done": OK, "rejected": ERROR}
 # Reasons why an attempt ends without an error of the work.
 CALM_REASONS: Final = frozenset({"returned", "worker_left", "broker_started", "broker_stopped"})

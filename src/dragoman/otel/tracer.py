@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from dragoman.journal import Block
+from dragoman.journal.format import Block
 from dragoman.model.facts.decode import decode
 from dragoman.model.facts.sampling import SAMPLES, find_traced, is_sampled
 from dragoman.otel.context import Context, context_of
@@ -72,12 +72,9 @@ class Tracer:
         elif fact["fact"] == "queue_forgotten":
             self.queues.pop(fact["queue_no"], None)
         else:
-            self.name_worker(fact["worker_no"], fact["identity"] or fact["remote"])
-
-    def name_worker(self, worker_no: int, name: str) -> None:
-        self.workers[worker_no] = name
-        if len(self.workers) > WORKERS_MAX:
-            del self.workers[next(iter(self.workers))]
+            self.workers[fact["worker_no"]] = fact["identity"] or fact["remote"]
+            if len(self.workers) > WORKERS_MAX:
+                del self.workers[next(iter(self.workers))]
 
     def _move(self, fact: Fact, lsn: int) -> list[Span]:
         number, name = fact["message_no"], fact["fact"]

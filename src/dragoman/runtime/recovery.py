@@ -27,9 +27,9 @@ def open_journal(settings: JournalSettings, disk: DiskFace | None = None) -> Jou
     for finding in journal.findings:
         where = {"file": finding.file, "offset": finding.offset, "bytes": finding.size}
         if finding.is_loss:
-            log.error("kept facts are missing", code=JournalDamaged.code, reason=finding.words, **where)
+            log.error("kept facts are missing", code=JournalDamaged.code, reason=finding.text, **where)
         else:
-            log.warning("the journal was mended at the start", reason=finding.words, **where)
+            log.warning("the journal was mended at the start", reason=finding.text, **where)
     return journal
 
 

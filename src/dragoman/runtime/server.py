@@ -39,7 +39,7 @@ from dragoman.version import VERSION, build_flavour
 
 if TYPE_CHECKING:
     from dragoman.core.core import Core
-    from dragoman.journal import Journal
+    from dragoman.journal.journal import Journal
     from dragoman.runtime.children.tracing import Tracing
 
 log = structlog.get_logger("dragoman")

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from dragoman.errors import JournalMisplaced, LakeTaken
-from dragoman.journal import Journal, JournalSettings
+from dragoman.journal.journal import Journal
+from dragoman.journal.settings import JournalSettings
 from dragoman.lake.layout import HISTORY, Tier, broker_name, date_of
 from dragoman.lake.store import Lake
 from dragoman.lake.writer import LakeWriter

@@ -115,7 +115,7 @@ def check_place(out: Path, force: bool) -> None:
 
 
 def read_history(data: Path, wanted: Wanted, is_quiet: bool) -> History:
-    from dragoman.journal import JournalReader
+    from dragoman.journal.reader import JournalReader
     from dragoman_lab.replay.export.history import History
 
     directory = data / JOURNAL

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from dragoman.errors import JournalUnavailable
-from dragoman.journal import Journal
+from dragoman.journal.journal import Journal
 from dragoman.journal.settings import Durability
 from dragoman.testing.disk import FakeDisk
 from tests.journal.small_journals import DIRECTORY, append_numbers, numbers_in, opened, record

@@ -11,8 +11,9 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from dragoman.errors import IndexerBusy
-from dragoman.journal import Disk, Journal
+from dragoman.journal.disk import Disk
 from dragoman.journal.format import SEGMENT_HEADER_SIZE
+from dragoman.journal.journal import Journal
 from dragoman.journal.recovery.scan import SegmentFile, list_segments
 from dragoman.journal.segment_views import SegmentView, segment_views
 from dragoman.journal.tools.backup import backup, restore
@@ -120,7 +121,7 @@ def test_a_broker_knows_of_a_sync_before_its_journal_says_so(disk: FakeDisk) -> 
     journal.append(log.take_parts(), 0, 11)  # it has no fact: synced for sure when one behind it is
     journal.sync()
     indexer = Indexer(DIRECTORY, disk, 1)
-    indexer.hear(journal.synced_lsn)
+    indexer.on_synced(journal.synced_lsn)
     indexer.work(is_last=True)
     index = read_index(disk, files(disk)[0])
     assert index is not None
@@ -209,6 +210,20 @@ def test_a_damaged_index_is_made_again_by_the_next_indexer(disk: FakeDisk) -> No
     assert numbers_found(segment_views(DIRECTORY, disk), 100) == [100]
 
 
+def test_a_run_that_could_not_be_written_is_written_at_the_next_attempt(disk: FakeDisk) -> None:
+    journal = opened(disk)
+    fill(journal, 1, 400)
+    journal.close()
+    indexer = Indexer(DIRECTORY, disk, STEP_SIZE)
+    disk.fail_writes(1)
+    with pytest.raises(OSError, match="Errno 5"):
+        indexer.work(is_last=True)
+    indexer.work(is_last=True)
+    segments = segment_views(DIRECTORY, disk)
+    assert all(view.index is not None for view in segments)
+    assert [numbers_found(segments, number) for number in (1, 400)] == [[1], [400]]
+
+
 def test_a_dropped_segment_takes_its_index_along_and_orphans_go(disk: FakeDisk) -> None:
     indexed(disk)
     journal = opened(disk)
@@ -230,7 +245,7 @@ def test_indexes_are_deleted_for_the_journal_and_come_back_when_there_is_space(d
     journal = opened(disk)
     indexer = Indexer(DIRECTORY, disk, STEP_SIZE)
     fill(journal, 1, 400)
-    indexer.hear(journal.commit())
+    indexer.on_synced(journal.commit())
     indexer.work()
     assert index_names()
     disk.capacity = disk.used()
@@ -240,7 +255,7 @@ def test_indexes_are_deleted_for_the_journal_and_come_back_when_there_is_space(d
     assert index_names() == [], "the journal's room goes first"
     disk.capacity = None
     fill(journal, 401, 100)
-    indexer.hear(journal.commit())
+    indexer.on_synced(journal.commit())
     indexer.work(is_last=True)
     segments = segment_views(DIRECTORY, disk)
     assert index_names()
@@ -276,10 +291,9 @@ def test_a_page_more_or_less_full_finds_the_same(disk: FakeDisk) -> None:
         disk.put(FIRST, pack_header(file) + pack_run(Covered(SEGMENT_HEADER_SIZE, SEGMENT_SIZE // 8, 5, 5), entries))
         index = read_index(disk, file)
         assert index is not None
-        fd = disk.open(FIRST)
-        assert index.find(disk, fd, {7}) == set(range(count))
-        assert index.find(disk, fd, {6, 8}) == {0}
-        assert index.find(disk, fd, {5, 9}) == set()
+        assert index.find(disk, {7}) == set(range(count))
+        assert index.find(disk, {6, 8}) == {0}
+        assert index.find(disk, {5, 9}) == set()
 
 
 def test_a_header_has_its_place(disk: FakeDisk) -> None:

@@ -10,8 +10,8 @@ import pytest
 from dragoman.core.settings import CoreSettings
 from dragoman.core.storage.snapshot import encode
 from dragoman.errors import JournalMisplaced
-from dragoman.journal import Journal
 from dragoman.journal.format import pack_segment_header, unpack_segment_header
+from dragoman.journal.journal import Journal
 from dragoman.journal.reader import JournalReader
 from dragoman.journal.recovery.scan import list_segments
 from dragoman.journal.tools.salvage import Salvage, salvage

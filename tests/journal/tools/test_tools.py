@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import JournalDamaged, JournalMisplaced, JournalTooNew
-from dragoman.journal import Disk, Journal
+from dragoman.journal.disk import Disk
+from dragoman.journal.journal import Journal
 from dragoman.journal.tools.backup import backup, restore
 from dragoman.journal.tools.salvage import salvage
 from dragoman.journal.tools.verify import verify

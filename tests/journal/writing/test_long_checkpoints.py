@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.journal import Journal
 from dragoman.journal.format import Block
+from dragoman.journal.journal import Journal
 from dragoman.journal.settings import Durability
 from dragoman.journal.tools.salvage import salvage
 from dragoman.journal.tools.verify import verify

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from dragoman.journal import Disk
+from dragoman.journal.disk import Disk
 from tests.journal.small_journals import append_numbers, opened, read_numbers, record, replayed_numbers
 
 

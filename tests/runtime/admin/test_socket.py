@@ -14,7 +14,8 @@ from dragoman.cli.admin_client import AdminClient
 from dragoman.core.core import Core
 from dragoman.core.settings import CoreSettings
 from dragoman.errors import AdminRefused
-from dragoman.journal import Journal, JournalSettings
+from dragoman.journal.journal import Journal
+from dragoman.journal.settings import JournalSettings
 from dragoman.limits import ADMIN_CONNECTIONS_MAX, ADMIN_REQUEST_SIZE_MAX, ADMIN_STEP_COUNT
 from dragoman.model.message import Message
 from dragoman.model.words import EMQP

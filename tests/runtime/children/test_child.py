@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from dragoman.journal import Journal, JournalSettings
+from dragoman.journal.journal import Journal
+from dragoman.journal.settings import JournalSettings
 from dragoman.runtime.children.child import LINE_SIZE_MAX, Child
 from dragoman.runtime.children.followers import Follower
 

@@ -14,7 +14,7 @@ from dragoman.dialects.pingpong.settings import PingpongSettings
 from dragoman.dialects.pingpong.words import FORM_NAMES
 from dragoman.dialects.rq.settings import RqSettings
 from dragoman.dialects.scale0.settings import Scale0Settings
-from dragoman.journal import JournalSettings
+from dragoman.journal.settings import JournalSettings
 from dragoman.runtime.config import Config, Flags, load
 from dragoman.runtime.config.sections import all_settings
 from dragoman.runtime.config.targets import Target, coded, encoded, nanoseconds, unchanged, whole_seconds

@@ -6,8 +6,9 @@ from random import Random
 
 from dragoman import limits
 from dragoman.errors import JournalUnavailable
-from dragoman.journal import Journal, JournalSettings
+from dragoman.journal.journal import Journal
 from dragoman.journal.segment_views import segment_views
+from dragoman.journal.settings import JournalSettings
 from dragoman.journal.tools.indexer import Indexer
 from dragoman.model import words
 from dragoman.model.facts import layout, texts

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.journal import Journal, JournalSettings
+from dragoman.journal.journal import Journal
+from dragoman.journal.settings import JournalSettings
 from dragoman.journal.tools.indexer import Indexer
 from dragoman.model import words
 from dragoman.model.facts import layout

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from dragoman import limits
-from dragoman.journal import Journal, JournalReader, JournalSettings
+from dragoman.journal.journal import Journal
+from dragoman.journal.reader import JournalReader
+from dragoman.journal.settings import JournalSettings
 from dragoman.journal.tools.indexer import Indexer
 from dragoman.model.facts.decode import decode_block
 from dragoman.model.message import fact_id

@@ -17,8 +17,10 @@ from dragoman.core.core import Core
 from dragoman.core.settings import CoreSettings
 from dragoman.core.storage.snapshot import encode
 from dragoman.errors import BadSearch
-from dragoman.journal import Journal, JournalReader, JournalSettings
+from dragoman.journal.journal import Journal
+from dragoman.journal.reader import JournalReader
 from dragoman.journal.segment_views import segment_views
+from dragoman.journal.settings import JournalSettings
 from dragoman.journal.tools.indexer import Indexer
 from dragoman.model import words
 from dragoman.model.facts import layout

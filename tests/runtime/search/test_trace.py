@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dragoman.journal import Journal, JournalSettings
+from dragoman.journal.journal import Journal
+from dragoman.journal.settings import JournalSettings
 from dragoman.model import words
 from dragoman.model.facts import layout, texts
 from dragoman.model.facts.records import FactLog

@@ -137,7 +137,7 @@ def test_a_settled_message_tells_who_answered_and_its_frames(broker: Daemon, vis
 
 def numbers(broker: Daemon) -> list[str]:
     """The numbers of all messages the journal tells of."""
-    from dragoman.journal import JournalReader
+    from dragoman.journal.reader import JournalReader
     from dragoman.model.facts.decode import decode_block
     from dragoman.model.phrases import number_text
 

@@ -57,7 +57,7 @@ def seal(root: str | None, bodies: str, compact: bool, data: Path, as_json: bool
     where its lake is on: this is for a journal without a running broker, or for one that runs without a lake.
     """
     from dragoman.errors import JournalMisplaced
-    from dragoman.journal import JournalReader
+    from dragoman.journal.reader import JournalReader
     from dragoman.lake.sealer import Sealer, sealing_alone
     from dragoman.lake.store import Lake, Modes
     from dragoman.runtime.config import load

@@ -11,20 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from dragoman.errors import JournalDamaged
+from dragoman.journal import format as fmt
 from dragoman.journal.disk import DiskFace
-from dragoman.journal.format import (
-    BLOCK_CHECKPOINT,
-    BLOCK_CHECKPOINT_BEGIN,
-    BLOCK_CHECKPOINT_END,
-    BLOCK_FILLER,
-    SEGMENT_CHECKPOINT,
-    SEGMENT_GAP,
-    SEGMENT_HEADER_SIZE,
-    Block,
-    block_seed,
-    split_place,
-)
-from dragoman.journal.recovery.scan import Found, SegmentFile, SegmentWalk
+from dragoman.journal.format import Block
+from dragoman.journal.recovery.scan import Found, SegmentFile, SegmentWalk, walk_file
 
 NO_LIMIT = 1 << 64
 
@@ -37,6 +28,9 @@ class Damage(NamedTuple):
     block_no: int
     lsn: int
     reason: str
+
+    def error(self) -> JournalDamaged:
+        return JournalDamaged(self.file.path, self.offset, self.lsn, self.reason)
 
 
 @dataclass
@@ -55,7 +49,7 @@ def block_limit(files: list[SegmentFile], index: int) -> int:
     return min((f.header.first_block_no for f in files[index + 1 :] if f.header is not None), default=NO_LIMIT)
 
 
-def counting(files: list[SegmentFile]) -> list[SegmentFile]:
+def valid_segments(files: list[SegmentFile]) -> list[SegmentFile]:
     """The segments with at least one valid block: those for which no later segment begins at or before their first block."""
     return [
         file
@@ -64,11 +58,12 @@ def counting(files: list[SegmentFile]) -> list[SegmentFile]:
     ]
 
 
-def runs_of(files: list[SegmentFile]) -> list[list[SegmentFile]]:
-    """Groups of segments with consecutive numbers: what is between two groups was dropped, not damaged."""
+def runs_of(files: list[SegmentFile], checkpoint: int | None = None) -> list[list[SegmentFile]]:
+    """Groups of segments without a gap: a missing number begins a new group, because any segment up to index `checkpoint` (None: any) may be dropped."""
     runs: list[list[SegmentFile]] = []
-    for file in files:
-        if runs and runs[-1][-1].segment_no + 1 == file.segment_no:
+    for index, file in enumerate(files):
+        is_after_checkpoint = checkpoint is not None and index > checkpoint
+        if runs and (is_after_checkpoint or runs[-1][-1].segment_no + 1 == file.segment_no):
             runs[-1].append(file)
         else:
             runs.append([file])
@@ -78,24 +73,20 @@ def runs_of(files: list[SegmentFile]) -> list[list[SegmentFile]]:
 def checkpoint_end(disk: DiskFace, file: SegmentFile, limit: int) -> int | None:
     """The number of the last block of the checkpoint that the segment starts with; None if it starts with none, or with one that is not complete
     below block number `limit`. Blocks of facts may be between those of a checkpoint: the checkpoint is the state before them."""
-    if file.header is None or not file.header.flags & SEGMENT_CHECKPOINT:
+    if file.header is None or not file.header.flags & fmt.SEGMENT_CHECKPOINT:
         return None
-    fd = disk.open(file.path, write=False)
-    try:
-        expected = file.header.first_block_no
-        for found in SegmentWalk(disk, fd, block_seed(file.header.broker_id, file.segment_no)):
-            flags = found.header.flags
-            is_begun = expected > file.header.first_block_no or flags & BLOCK_CHECKPOINT_BEGIN != 0
-            if not is_begun or found.header.block_no != expected or expected >= limit:
-                return None
-            if flags & BLOCK_FILLER:
-                return None  # the lost bytes may have been a part of it
-            if flags & BLOCK_CHECKPOINT and flags & BLOCK_CHECKPOINT_END:
-                return expected
-            expected += 1
-        return None
-    finally:
-        disk.close(fd)
+    expected = file.header.first_block_no
+    for found in walk_file(disk, file):
+        flags = found.header.flags
+        is_begun = expected > file.header.first_block_no or flags & fmt.BLOCK_CHECKPOINT_BEGIN != 0
+        if not is_begun or found.header.block_no != expected or expected >= limit:
+            return None
+        if flags & fmt.BLOCK_FILLER:
+            return None  # the lost bytes may have been a part of it
+        if flags & fmt.BLOCK_CHECKPOINT and flags & fmt.BLOCK_CHECKPOINT_END:
+            return expected
+        expected += 1
+    return None
 
 
 def newest_checkpoint(disk: DiskFace, files: list[SegmentFile], before: int | None = None) -> int | None:
@@ -108,7 +99,7 @@ def newest_checkpoint(disk: DiskFace, files: list[SegmentFile], before: int | No
 
 class ChainWalk:
     """Iterate over every valid block of `files[start:]`. Afterwards `damage` is the first violation of the invariant, or None;
-    `reach` has, by segment number, how far its blocks go; the `synced` pair is the highest seen. With `behind`, a
+    `reach` has, by segment number, how far its blocks go; the `synced` pair is the highest seen. With `after`, a
     block of `files[start]`, the walk begins after it."""
 
     def __init__(
@@ -116,11 +107,11 @@ class ChainWalk:
         disk: DiskFace,
         files: list[SegmentFile],
         start: int = 0,
-        behind: Block | None = None,
+        after: Block | None = None,
         stop: int | None = None,
     ) -> None:
         """`stop`: the index of the first file not to read; None: read all."""
-        self._disk, self._files, self._start, self._behind = disk, files, start, behind
+        self._disk, self._files, self._start, self._after = disk, files, start, after
         self._stop = len(files) if stop is None else stop
         self.damage: Damage | None = None
         self.reach: dict[int, Reach] = {}
@@ -139,30 +130,30 @@ class ChainWalk:
                     continue  # a later segment has every block that could be here
                 self.damage = Damage(file, 0, self.next_block_no, self.next_lsn, "the segment header is damaged")
                 return
-            if index == self._start or header.flags & SEGMENT_GAP or self._gap:
+            if index == self._start or header.flags & fmt.SEGMENT_GAP or self._gap:
                 self.next_block_no = max(self.next_block_no, header.first_block_no)
                 self.next_lsn = max(self.next_lsn, header.first_lsn)
-                self._gap = bool(header.flags & SEGMENT_GAP)
-            if index == self._start and self._behind is not None:
-                self.next_block_no, self.next_lsn = self._behind.block_no + 1, self._behind.last_lsn + 1
+                self._gap = bool(header.flags & fmt.SEGMENT_GAP)
+            if index == self._start and self._after is not None:
+                self.next_block_no, self.next_lsn = self._after.block_no + 1, self._after.last_lsn + 1
                 self._gap = False
             self._saw_synced(header.synced_lsn, header.synced_block_no)
-            self.reach[file.segment_no] = Reach(SEGMENT_HEADER_SIZE, self.next_lsn - 1, header.created_ns)
+            self.reach[file.segment_no] = Reach(fmt.SEGMENT_HEADER_SIZE, self.next_lsn - 1, header.created_ns)
             if self.next_block_no >= limit:
                 continue
             if header.first_block_no > self.next_block_no:
                 self.damage = self._missing(index)
                 return
-            yield from self._walk(file, header.broker_id, limit)
+            yield from self._walk(file, limit)
             if self.damage is not None:
                 return
 
-    def _walk(self, file: SegmentFile, broker_id: bytes, limit: int) -> Iterator[tuple[SegmentFile, Found]]:
+    def _walk(self, file: SegmentFile, limit: int) -> Iterator[tuple[SegmentFile, Found]]:
         fd = self._disk.open(file.path, write=False)
         reach = self.reach[file.segment_no]
         next_block_no, next_lsn, gap = self.next_block_no, self.next_lsn, self._gap
         synced_lsn, synced_block_no, time_ns, blocks, facts = 0, 0, reach.last_time_ns, 0, 0
-        walk = SegmentWalk(self._disk, fd, block_seed(broker_id, file.segment_no), self._begin(file))
+        walk = SegmentWalk(self._disk, fd, file.seed, self._begin(file))
         reason: str | None = None
         last_end = walk.end
         try:
@@ -177,7 +168,7 @@ class ChainWalk:
                     else:
                         reason = _breach(block_no, first_lsn, next_block_no, next_lsn)
                         return
-                gap = header.flags & BLOCK_FILLER != 0
+                gap = header.flags & fmt.BLOCK_FILLER != 0
                 # A filler's number may be reused: if the segment's header was lost too, its first whole block has the same number.
                 next_block_no, next_lsn = block_no if gap else block_no + 1, first_lsn + header.facts
                 if header.synced_block_no >= synced_block_no:
@@ -204,15 +195,15 @@ class ChainWalk:
 
     def _begin(self, file: SegmentFile) -> int:
         """The offset in a segment at which to start."""
-        if self._behind is not None:
-            segment_no, offset = split_place(self._behind.place)
+        if self._after is not None:
+            segment_no, offset = fmt.split_place(self._after.place)
             if segment_no == file.segment_no:
-                return offset + len(self._behind.records)
-        return SEGMENT_HEADER_SIZE
+                return offset + len(self._after.records)
+        return fmt.SEGMENT_HEADER_SIZE
 
     def _may_jump_to(self, block_no: int) -> bool:
         headers = [file.header for file in self._files if file.header is not None]
-        return any(header.first_block_no == block_no and header.flags & SEGMENT_GAP for header in headers)
+        return any(header.first_block_no == block_no and header.flags & fmt.SEGMENT_GAP for header in headers)
 
     def _saw_synced(self, lsn: int, block_no: int) -> None:
         self.synced_lsn = max(self.synced_lsn, lsn)

@@ -16,42 +16,14 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from dragoman.errors import JournalDamaged
-from dragoman.journal.disk import DiskFace
-from dragoman.journal.format import (
-    BLOCK_CHECKPOINT,
-    BLOCK_FILLER,
-    BLOCK_HEADER_SIZE,
-    BLOCK_MAGIC_BYTES,
-    BLOCK_MARK,
-    SEGMENT_GAP,
-    SEGMENT_HEADER_SIZE,
-    SEGMENT_MOVED,
-    block_seed,
-    place_of,
-)
-from dragoman.journal.recovery.chain import (
-    ChainWalk,
-    Damage,
-    Reach,
-    block_limit,
-    checkpoint_end,
-    counting,
-    newest_checkpoint,
-)
-from dragoman.journal.recovery.claims import (
-    Finding,
-    broker_id_of,
-    hole_behind,
-    missing_damage,
-    missing_segments,
-    missing_tail,
-    replaced_segments,
-)
-from dragoman.journal.recovery.scan import READ_SIZE, Found, SegmentFile, SegmentWalk, list_segments, next_whole_block
+from dragoman.journal import format as fmt
+from dragoman.journal.disk import DiskFace, opened
+from dragoman.journal.recovery import chain, scan
+from dragoman.journal.recovery import superblock_checks as checks
+from dragoman.journal.recovery.chain import ChainWalk, Damage
+from dragoman.journal.recovery.scan import Found, SegmentFile
 from dragoman.journal.superblock import SegmentClaim, Superblock
-from dragoman.journal.writing.moves import Moves
-from dragoman.journal.writing.unsynced import Held, HeldBlocks
+from dragoman.journal.writing.unsynced import Moves, UnsyncedBlock, UnsyncedBlocks
 
 
 @dataclass
@@ -69,10 +41,10 @@ class Recovered:
     synced_lsn: int = 0
     synced_block_no: int = 0
     time_ns: int = 0
-    reach: dict[int, Reach] = field(default_factory=dict)
+    reach: dict[int, chain.Reach] = field(default_factory=dict)
     moves: Moves = field(default_factory=Moves)
-    unsynced: HeldBlocks = field(default_factory=HeldBlocks)
-    findings: list[Finding] = field(default_factory=list)
+    unsynced: UnsyncedBlocks = field(default_factory=UnsyncedBlocks)
+    findings: list[checks.Finding] = field(default_factory=list)
     lost: list[SegmentClaim] = field(default_factory=list)
     synced_ends: dict[int, int] = field(default_factory=dict)
 
@@ -80,122 +52,118 @@ class Recovered:
     def gap_block_no(self) -> int:
         """The first block number of the last segment before which a salvage left a gap; 0 without one."""
         headers = [file.header for file in self.files if file.header is not None]
-        return max((header.first_block_no for header in headers if header.flags & SEGMENT_GAP), default=0)
+        return max((header.first_block_no for header in headers if header.flags & fmt.SEGMENT_GAP), default=0)
 
 
 def recover(disk: DiskFace, directory: str, claims: Superblock | None = None) -> Recovered:
-    """Verify every block from the newest synced checkpoint on and cut a torn tail. Raise if anything is damaged that was synced, according to the
-    files or to `claims`."""
-    listed = list_segments(disk, directory)
+    """Verify every block from the newest synced checkpoint on and cut a torn tail. Raise if anything synced, by the files or by `claims`, is damaged."""
+    listed = scan.list_segments(disk, directory)
     next_segment_no = listed[-1].segment_no + 1 if listed else 1
-    files = counting(_without_stillborn(disk, listed))
-    broker_id = broker_id_of(listed, directory, claims)
+    files = chain.valid_segments(_without_interrupted(disk, listed))
+    broker_id = checks.broker_id_of(listed, directory, claims)
     found = Recovered(files, broker_id=broker_id, next_segment_no=next_segment_no)
-    missing = missing_segments(listed, claims)
-    for damage in replaced_segments(listed, claims):
-        _refuse(damage)
+    missing = checks.missing_segments(listed, claims)
+    for damage in checks.replaced_segments(listed, claims):
+        raise damage.error()
     if not files:
         if claims is not None and claims.segments:
-            _refuse(missing_damage(directory, claims.segments[0]))
+            raise checks.missing_damage(directory, claims.segments[0]).error()
         return found
     if broker_id is None:
-        _refuse(Damage(files[0], 0, 1, 1, "the segment header is damaged"))
-    checkpoint = newest_checkpoint(disk, files)
+        raise Damage(files[0], 0, 1, 1, "the segment header is damaged").error()
+    checkpoint = chain.newest_checkpoint(disk, files)
     while True:
         if checkpoint is None and (breach := starts_too_late(files[0])) is not None:
-            _refuse(breach)
+            raise breach.error()
         walk = _prove(disk, found, checkpoint or 0, claims)
         if checkpoint is None or _is_synced(disk, files, checkpoint, walk.synced_block_no):
             break
         # Complete, but maybe never synced: its blocks are not kept, so start from an older checkpoint.
-        checkpoint = newest_checkpoint(disk, files, checkpoint)
+        checkpoint = chain.newest_checkpoint(disk, files, checkpoint)
     found.has_checkpoint = checkpoint is not None
     for claim in missing:
         if checkpoint is None or claim.segment_no >= files[checkpoint].segment_no:
-            _refuse(missing_damage(directory, claim))
-    end = walk.damage or hole_behind(disk, files[-1], walk) or missing_tail(files, walk, claims)
+            raise checks.missing_damage(directory, claim).error()
+    end = checks.end_damage(disk, files, walk, claims)
     if end is not None:
-        if max(found.synced_block_no, synced_behind(disk, files, end, broker_id)) >= end.block_no:
-            _refuse(end)
+        if max(found.synced_block_no, synced_after(disk, files, end, broker_id)) >= end.block_no:
+            raise end.error()
         found.files = _cut(disk, directory, found, end)
     _drop_headless(disk, found)
     for file in listed:
         if file not in files and disk.exists(file.path):
             disk.unlink(file.path)
-            found.findings.append(Finding("a segment of which no block counts was deleted", file.path, 0, 0, False))
+            found.findings.append(
+                checks.Finding("a segment of which no block counts was deleted", file.path, 0, 0, False)
+            )
     _moves_before(disk, found)
     _compare(found, directory, missing, claims)
     return found
 
 
 def _is_synced(disk: DiskFace, files: list[SegmentFile], checkpoint: int, synced_block_no: int) -> bool:
-    end = checkpoint_end(disk, files[checkpoint], block_limit(files, checkpoint))
+    end = chain.checkpoint_end(disk, files[checkpoint], chain.block_limit(files, checkpoint))
     return end is not None and end <= synced_block_no
 
 
 def _prove(disk: DiskFace, found: Recovered, start: int, claims: Superblock | None) -> ChainWalk:
     """Walk from `files[start]` and collect numbers, moves and the blocks that nothing records as synced."""
-    found.start, found.moves, found.unsynced = start, Moves(), HeldBlocks()
+    found.start, found.moves, found.unsynced = start, Moves(), UnsyncedBlocks()
     walk = ChainWalk(disk, found.files, start)
     tail: deque[tuple[SegmentFile, Found]] = deque()
     synced_block_no = 0
     for file, block in walk:
         header = block.header
         if header.origin:
-            place = place_of(file.segment_no, block.offset + BLOCK_HEADER_SIZE)
-            found.moves.add(header.origin, header.size, place)
+            found.moves.add(header.origin, header.size, scan.record_place(file, block))
         if header.synced_block_no > synced_block_no:
             synced_block_no = header.synced_block_no
             while tail and tail[0][1].header.block_no <= synced_block_no:
                 tail.popleft()
-        if not header.flags & BLOCK_CHECKPOINT:
+        if not header.flags & fmt.BLOCK_CHECKPOINT:
             tail.append((file, block))
     if claims is not None and claims.synced_block_no >= walk.synced_block_no:
         walk.synced_lsn, walk.synced_block_no = claims.synced_lsn, claims.synced_block_no
     for file, block in tail:
         # The header of a later segment may record a higher synced number than any block.
-        if block.header.block_no > walk.synced_block_no and not block.header.flags & (BLOCK_MARK | BLOCK_FILLER):
-            found.unsynced.add(_held(file, block))
+        if block.header.block_no > walk.synced_block_no and not block.header.flags & (
+            fmt.BLOCK_MARK | fmt.BLOCK_FILLER
+        ):
+            found.unsynced.add(_unsynced_block(file, block))
     found.next_lsn, found.next_block_no, found.time_ns = walk.next_lsn, walk.next_block_no, walk.time_ns
     found.synced_lsn, found.synced_block_no = walk.synced_lsn, walk.synced_block_no
     found.reach = walk.reach
     return walk
 
 
-def _held(file: SegmentFile, block: Found) -> Held:
+def _unsynced_block(file: SegmentFile, block: Found) -> UnsyncedBlock:
     header = block.header
-    place = header.origin or place_of(file.segment_no, block.offset + BLOCK_HEADER_SIZE)
-    return Held([block.records], len(block.records), header.facts, header.time_ns, header.first_lsn, place)
+    place = header.origin or scan.record_place(file, block)
+    return UnsyncedBlock([block.records], len(block.records), header.facts, header.time_ns, header.first_lsn, place)
 
 
 def starts_too_late(first: SegmentFile) -> Damage | None:
     """Damage, unless the first segment is the journal's first or follows a gap left by a salvage. For a journal without a checkpoint."""
     header = first.header
-    if header is None or header.first_block_no == 1 or header.flags & SEGMENT_GAP:
+    if header is None or header.first_block_no == 1 or header.flags & fmt.SEGMENT_GAP:
         return None
     return Damage(first, 0, 1, 1, "the segments before it are missing and no whole checkpoint stands for them")
 
 
-def _refuse(damage: Damage) -> None:
-    raise JournalDamaged(damage.file.path, damage.offset, damage.lsn, damage.reason)
-
-
-def _without_stillborn(disk: DiskFace, files: list[SegmentFile]) -> list[SegmentFile]:
+def _without_interrupted(disk: DiskFace, files: list[SegmentFile]) -> list[SegmentFile]:
     """Leave out the only segment if its creation was interrupted: no header and no block."""
     if len(files) != 1 or files[0].header is not None:
         return files
-    fd, offset = disk.open(files[0].path, write=False), 0
-    try:
-        while data := disk.read(fd, READ_SIZE + 3, offset):
-            if BLOCK_MAGIC_BYTES in data:
+    offset = 0
+    with opened(disk, files[0].path) as fd:
+        while data := disk.read(fd, scan.READ_SIZE + 3, offset):
+            if fmt.BLOCK_MAGIC_BYTES in data:
                 return files
-            offset += READ_SIZE
-    finally:
-        disk.close(fd)
+            offset += scan.READ_SIZE
     return []
 
 
-def synced_behind(disk: DiskFace, files: list[SegmentFile], damage: Damage, broker_id: bytes | None) -> int:
+def synced_after(disk: DiskFace, files: list[SegmentFile], damage: Damage, broker_id: bytes | None) -> int:
     """The highest synced block number in any whole header or block after the damage."""
     highest = 0
     for file in files:
@@ -203,17 +171,15 @@ def synced_behind(disk: DiskFace, files: list[SegmentFile], damage: Damage, brok
             continue
         if file.header is not None:
             highest = max(highest, file.header.synced_block_no)
-        seed, fd = block_seed(broker_id, file.segment_no), disk.open(file.path, write=False)
-        offset = damage.offset if file.segment_no == damage.file.segment_no else SEGMENT_HEADER_SIZE
-        try:
-            while (found := next_whole_block(disk, fd, seed, offset)) is not None:
+        seed = fmt.block_seed(broker_id, file.segment_no)
+        offset = damage.offset if file.segment_no == damage.file.segment_no else fmt.SEGMENT_HEADER_SIZE
+        with opened(disk, file.path) as fd:
+            while (found := scan.next_whole_block(disk, fd, seed, offset)) is not None:
                 highest = max(highest, found.header.synced_block_no)
-                walk = SegmentWalk(disk, fd, seed, found.end)
+                walk = scan.SegmentWalk(disk, fd, seed, found.end)
                 for more in walk:
                     highest = max(highest, more.header.synced_block_no)
                 offset = walk.end
-        finally:
-            disk.close(fd)
     return highest
 
 
@@ -224,19 +190,18 @@ def _cut(disk: DiskFace, directory: str, found: Recovered, damage: Damage) -> li
         if file.segment_no >= damage.file.segment_no:
             offset = damage.offset if file is damage.file else 0
             size = _used_size(disk, file, offset)
-            found.findings.append(Finding(f"a torn tail was cut off: {damage.reason}", file.path, offset, size, False))
+            found.findings.append(
+                checks.Finding(f"a torn tail was cut off: {damage.reason}", file.path, offset, size, False)
+            )
     kept = [file for file in files if file.segment_no < damage.file.segment_no]
     for file in reversed(files[len(kept) + 1 :]):
         disk.unlink(file.path)
-    if damage.offset <= SEGMENT_HEADER_SIZE:
+    if damage.offset <= fmt.SEGMENT_HEADER_SIZE:
         disk.unlink(damage.file.path)
     else:
-        fd = disk.open(damage.file.path)
-        try:
+        with opened(disk, damage.file.path, write=True) as fd:
             disk.truncate(fd, damage.offset)
             disk.sync(fd)
-        finally:
-            disk.close(fd)
         kept.append(damage.file._replace(size=damage.offset))
     disk.sync_directory(directory)
     return kept
@@ -244,13 +209,11 @@ def _cut(disk: DiskFace, directory: str, found: Recovered, damage: Damage) -> li
 
 def _used_size(disk: DiskFace, file: SegmentFile, offset: int) -> int:
     """Bytes from `offset` to the last one that is not zero; the rest was only preallocated."""
-    fd, end, at = disk.open(file.path, write=False), offset, offset
-    try:
-        while data := disk.read(fd, READ_SIZE, at):
+    end = at = offset
+    with opened(disk, file.path) as fd:
+        while data := disk.read(fd, scan.READ_SIZE, at):
             used = len(data.rstrip(b"\0"))
             end, at = at + used if used else end, at + len(data)
-    finally:
-        disk.close(fd)
     return end - offset
 
 
@@ -261,11 +224,8 @@ def give_back_tail(disk: DiskFace, found: Recovered) -> None:
     newest = found.files[-1]
     end = found.reach[newest.segment_no].end if newest.segment_no in found.reach else newest.size
     if newest.size > end:
-        fd = disk.open(newest.path)
-        try:
+        with opened(disk, newest.path, write=True) as fd:
             disk.truncate(fd, end)
-        finally:
-            disk.close(fd)
 
 
 def _drop_headless(disk: DiskFace, found: Recovered) -> None:
@@ -276,7 +236,7 @@ def _drop_headless(disk: DiskFace, found: Recovered) -> None:
         walk = ChainWalk(disk, found.files[: found.start + 1], max(0, headless[0] - 1))
         deque(walk, maxlen=0)
         if walk.damage is not None:
-            _refuse(walk.damage)
+            raise walk.damage.error()
     for index in headless:
         disk.unlink(found.files[index].path)
     found.start -= sum(index < found.start for index in headless)
@@ -286,31 +246,26 @@ def _drop_headless(disk: DiskFace, found: Recovered) -> None:
 def _moves_before(disk: DiskFace, found: Recovered) -> None:
     """Add the moves in older segments, because a checkpoint may refer to records there."""
     for file in found.files[: found.start]:
-        if file.header is None or not file.header.flags & SEGMENT_MOVED:
+        if file.header is None or not file.header.flags & fmt.SEGMENT_MOVED:
             continue
-        fd = disk.open(file.path, write=False)
-        try:
-            for block in SegmentWalk(disk, fd, block_seed(file.header.broker_id, file.segment_no)):
-                if block.header.origin:
-                    place = place_of(file.segment_no, block.offset + BLOCK_HEADER_SIZE)
-                    found.moves.add(block.header.origin, block.header.size, place)
-        finally:
-            disk.close(fd)
+        for block in scan.walk_file(disk, file):
+            if block.header.origin:
+                found.moves.add(block.header.origin, block.header.size, scan.record_place(file, block))
 
 
 def _compare(found: Recovered, directory: str, missing: list[SegmentClaim], claims: Superblock | None) -> None:
     """Report segments missing before the newest checkpoint, and note up to which offset each segment is known to be synced."""
     for claim in missing:
-        damage = missing_damage(directory, claim)
-        found.findings.append(Finding(damage.reason, damage.file.path, 0, claim.end, True))
+        damage = checks.missing_damage(directory, claim)
+        found.findings.append(checks.Finding(damage.reason, damage.file.path, 0, claim.end, True))
         found.lost.append(claim._replace(is_lost=True))
     ends = {claim.segment_no: claim.end for claim in claims.segments} if claims is not None else {}
     for file in found.files:
         end = ends.get(file.segment_no, 0)
         reach = found.reach.get(file.segment_no)
         if end > file.size and reach is None:
-            words = f"the segment is cut off; {end} bytes of it were written"
-            found.findings.append(Finding(words, file.path, file.size, end - file.size, True))
+            text = f"the segment is cut off; {end} bytes of it were written"
+            found.findings.append(checks.Finding(text, file.path, file.size, end - file.size, True))
         if end == 0 and reach is not None and file is not found.files[-1]:
             end = reach.end
         found.synced_ends[file.segment_no] = end

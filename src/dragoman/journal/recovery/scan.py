@@ -12,26 +12,9 @@ from typing import Final, NamedTuple
 
 from dragoman import limits
 from dragoman.errors import JournalMisplaced, JournalTooNew
-from dragoman.journal.disk import DiskFace
-from dragoman.journal.format import (
-    BLOCK_HEADER_SIZE,
-    BLOCK_MAGIC,
-    BLOCK_MAGIC_BYTES,
-    FORMAT_VERSION,
-    SEGMENT_HEADER_SIZE,
-    Block,
-    BlockHeader,
-    SegmentHeader,
-    block_is_whole,
-    block_seed,
-    is_version_damaged,
-    place_of,
-    segment_name,
-    segment_no_of,
-    segment_version,
-    unpack_block_header,
-    unpack_segment_header,
-)
+from dragoman.journal import format as fmt
+from dragoman.journal.disk import DiskFace, opened
+from dragoman.journal.format import BLOCK_HEADER_SIZE, BLOCK_MAGIC, Block, block_is_whole, unpack_block_header
 
 # Bytes per read: large enough for few system calls, small enough to be in the CPU cache when the CRC is computed.
 READ_SIZE: Final = 1024 * 1024
@@ -42,7 +25,7 @@ class Found(NamedTuple):
     """A whole block: the offset of its header, the header, the records."""
 
     offset: int
-    header: BlockHeader
+    header: fmt.BlockHeader
     records: bytes
 
     @property
@@ -56,14 +39,20 @@ class SegmentFile(NamedTuple):
     segment_no: int
     path: str
     size: int
-    header: SegmentHeader | None
+    header: fmt.SegmentHeader | None
+
+    @property
+    def seed(self) -> int:
+        """The initial CRC value of its blocks."""
+        assert self.header is not None, "a segment without a header has no broker id"
+        return fmt.block_seed(self.header.broker_id, self.segment_no)
 
 
 class SegmentWalk:
     """Iterate over the whole blocks of a segment from `offset`. Afterwards `end` is the offset after the last whole
     block, and `fault` says what is there instead of a block (None: nothing, the segment ends)."""
 
-    def __init__(self, disk: DiskFace, fd: int, seed: int, offset: int = SEGMENT_HEADER_SIZE) -> None:
+    def __init__(self, disk: DiskFace, fd: int, seed: int, offset: int = fmt.SEGMENT_HEADER_SIZE) -> None:
         self._disk, self._fd, self._seed = disk, fd, seed
         self.end = offset
         self.fault: str | None = None
@@ -112,19 +101,19 @@ def next_whole_block(disk: DiskFace, fd: int, seed: int, offset: int, block_no_m
         found = block_at(disk, fd, seed, offset + BLOCK_HEADER_SIZE + hop.size)
         if found is not None and found.header.block_no >= block_no_min:
             return found
-    overlap = len(BLOCK_MAGIC_BYTES) - 1
+    overlap = len(fmt.BLOCK_MAGIC_BYTES) - 1
     while data := disk.read(fd, READ_SIZE + overlap, offset):
-        at = data.find(BLOCK_MAGIC_BYTES)
+        at = data.find(fmt.BLOCK_MAGIC_BYTES)
         while at >= 0:
             found = block_at(disk, fd, seed, offset + at)
             if found is not None and found.header.block_no >= block_no_min:
                 return found
-            at = data.find(BLOCK_MAGIC_BYTES, at + 1)
+            at = data.find(fmt.BLOCK_MAGIC_BYTES, at + 1)
         offset += READ_SIZE
     return None
 
 
-def unpack_block_header_at(disk: DiskFace, fd: int, offset: int) -> BlockHeader | None:
+def unpack_block_header_at(disk: DiskFace, fd: int, offset: int) -> fmt.BlockHeader | None:
     """A plausible block header at `offset`, not verified by its CRC; else None."""
     data = disk.read(fd, BLOCK_HEADER_SIZE, offset)
     if len(data) < BLOCK_HEADER_SIZE:
@@ -151,24 +140,20 @@ class BlockOffsets:
 
     def __init__(self) -> None:
         self._offsets: array[int] = array("q")
-        self._end, self._block_no = SEGMENT_HEADER_SIZE, 0
+        self.end, self._block_no = fmt.SEGMENT_HEADER_SIZE, 0  # `end`: how far the segment was read
         self.is_all = False  # the segment is complete: no block will be added
 
     def read_on(self, disk: DiskFace, fd: int, seed: int) -> None:
         """Add the blocks after the known ones."""
-        at: int | None = self._end
+        at: int | None = self.end
         while at is not None:
             walk = SegmentWalk(disk, fd, seed, at)
             for found in walk:
                 self._offsets.append(found.offset)
                 self._block_no = found.header.block_no
-            self._end = walk.end
+            self.end = walk.end
             further = next_whole_block(disk, fd, seed, walk.end, self._block_no + 1)
             at = further.offset if further is not None else None
-
-    def reaches(self, offset: int) -> bool:
-        """Whether the bytes up to `offset` have been read."""
-        return offset < self._end
 
     def start_of(self, offset: int) -> int:
         """The offset of the last block that begins at or before `offset`; 0 when there is none."""
@@ -176,37 +161,31 @@ class BlockOffsets:
         return self._offsets[at - 1] if at else 0
 
 
+def walk_file(disk: DiskFace, file: SegmentFile) -> Iterator[Found]:
+    """The whole blocks of one segment, up to its end or the first bytes that are not a block."""
+    with opened(disk, file.path) as fd:
+        yield from SegmentWalk(disk, fd, file.seed)
+
+
+def record_place(file: SegmentFile, found: Found) -> int:
+    """The place of a block's first record."""
+    return fmt.place_of(file.segment_no, found.offset + BLOCK_HEADER_SIZE)
+
+
 def block_of(file: SegmentFile, found: Found) -> Block:
-    header = found.header
-    place = place_of(file.segment_no, found.offset + BLOCK_HEADER_SIZE)
+    header, place = found.header, record_place(file, found)
     return Block(place, header.first_lsn, header.facts, header.time_ns, found.records, header.flags, header.block_no)
-
-
-def blocks_below(disk: DiskFace, file: SegmentFile, limit: int) -> Iterator[Block]:
-    """The blocks of one segment with numbers below `limit`."""
-    assert file.header is not None, "recovery leaves no segment without a header"
-    first_place, fd = place_of(file.segment_no, BLOCK_HEADER_SIZE), disk.open(file.path, write=False)
-    try:
-        for offset, header, records in SegmentWalk(disk, fd, block_seed(file.header.broker_id, file.segment_no)):
-            if header.block_no >= limit:
-                return
-            yield Block(first_place + offset, header.first_lsn, header.facts, header.time_ns, records, header.flags)
-    finally:
-        disk.close(fd)
 
 
 def read_segment_file(disk: DiskFace, directory: str, segment_no: int) -> SegmentFile:
     """Read one segment's header. Raises `JournalTooNew` for a newer format, before anything else in the file is trusted."""
-    path = f"{directory}/{segment_name(segment_no)}"
-    fd = disk.open(path, write=False)
-    try:
-        data, size = disk.read(fd, SEGMENT_HEADER_SIZE, 0), disk.size(fd)
-    finally:
-        disk.close(fd)
-    header = unpack_segment_header(data)
-    version = segment_version(data)
-    if version is not None and version > FORMAT_VERSION and not is_version_damaged(data):
-        raise JournalTooNew(path, version, FORMAT_VERSION)
+    path = f"{directory}/{fmt.segment_name(segment_no)}"
+    with opened(disk, path) as fd:
+        data, size = disk.read(fd, fmt.SEGMENT_HEADER_SIZE, 0), disk.size(fd)
+    header = fmt.unpack_segment_header(data)
+    version = fmt.segment_version(data)
+    if version is not None and version > fmt.FORMAT_VERSION and not fmt.is_version_damaged(data):
+        raise JournalTooNew(path, version, fmt.FORMAT_VERSION)
     if header is not None and header.segment_no != segment_no:
         raise JournalMisplaced(f"{path} was written as segment {header.segment_no}; it does not belong here")
     return SegmentFile(segment_no, path, size, header)
@@ -216,7 +195,7 @@ def list_segments(disk: DiskFace, directory: str) -> list[SegmentFile]:
     """Every segment of a directory in order, without any that is deleted during the listing."""
     files = []
     for name in disk.list_names(directory):
-        if (segment_no := segment_no_of(name)) is None:
+        if (segment_no := fmt.segment_no_of(name)) is None:
             continue
         try:
             files.append(read_segment_file(disk, directory, segment_no))

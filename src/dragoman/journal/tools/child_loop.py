@@ -23,7 +23,7 @@ from typing import Final
 
 from dragoman.errors import DataDirectoryUnusable, DragomanError, OperatorError
 
-log = logging.getLogger("dragoman.beside")
+log = logging.getLogger("dragoman.child")
 
 READ_SIZE: Final = 65536
 
@@ -36,21 +36,17 @@ class Parent:
         self._rest = b""
         self.has_ended = False
 
-    def listen(self, wait_s: float) -> list[tuple[str, str]]:
+    def receive(self, wait_s: float) -> list[tuple[str, str]]:
         """All commands received, after waiting at most `wait_s` for the first one."""
-        if self.has_ended:
-            return []
-        readable, _, _ = select.select([self._in_fd], [], [], max(wait_s, 0.0))
-        if not readable:
+        if self.has_ended or not select.select([self._in_fd], [], [], max(wait_s, 0.0))[0]:
             return []
         data = os.read(self._in_fd, READ_SIZE)
-        if not data:
-            self.has_ended = True
+        self.has_ended = not data
         *lines, self._rest = (self._rest + data).split(b"\n")
-        heard = (line.decode("utf-8", "replace").partition(" ") for line in lines)
-        return [(word, rest) for word, _, rest in heard]
+        parted = (line.decode("utf-8", "replace").partition(" ") for line in lines)
+        return [(command, rest) for command, _, rest in parted]
 
-    def tell(self, line: str) -> None:
+    def send(self, line: str) -> None:
         # If the parent has exited, the end of input reports it soon.
         with suppress(BrokenPipeError):
             os.write(self._out_fd, line.replace("\n", " ").encode() + b"\n")
@@ -59,7 +55,8 @@ class Parent:
 class Loop:
     """Reads commands and works until the parent has ended. A subclass defines the work and its timing."""
 
-    hopeless: tuple[type[OperatorError], ...] = ()  # errors that a retry cannot fix
+    fatal: tuple[type[OperatorError], ...] = ()  # errors that a retry cannot fix
+    retry_s: float = 1.0  # pause after an error
 
     def __init__(self, parent: Parent, directory: str) -> None:
         self.parent = parent
@@ -76,33 +73,35 @@ class Loop:
         """Seconds to wait for a command before the next `work`."""
         raise NotImplementedError
 
-    def pause_s(self, error: DragomanError) -> float:
-        """Seconds to wait after an error."""
-        raise NotImplementedError
-
     def end_trouble(self) -> None:
         """Send the line that the parent takes as the end of trouble."""
         raise NotImplementedError
 
-    def hear(self, word: str, rest: str) -> None:
+    def pause_s(self, error: DragomanError) -> float:
+        return self.retry_s
+
+    def on_command(self, command: str, rest: str) -> None:
         """Handle a further command. Only the command is logged, because the rest may be secret."""
-        log.warning("not understood: %r", word)
+        log.warning("not understood: %r", command)
 
     def run(self) -> int:
         """Run until the parent has ended. Return the exit code."""
         parent = self.parent
         while True:
             now_s = time.monotonic()
-            self.listen(self._again_s - now_s if now_s < self._again_s else self.wait_s(now_s))
+            self.receive(self._again_s - now_s if now_s < self._again_s else self.wait_s(now_s))
             now_s = time.monotonic()
             if now_s < self._again_s and not parent.has_ended:
                 continue
             try:
-                self._try_to_work(now_s)
+                try:
+                    self.work(now_s)
+                except OSError as error:
+                    raise DataDirectoryUnusable(self.directory, error) from error
             except DragomanError as error:
-                parent.tell(f"trouble {error.code} {error}")
+                parent.send(f"trouble {error.code} {error}")
                 self._is_in_trouble = True
-                if isinstance(error, self.hopeless):
+                if isinstance(error, self.fatal):
                     return error.exit_code
                 if parent.has_ended:
                     return 1
@@ -114,36 +113,30 @@ class Loop:
                 if parent.has_ended:
                     return 0
 
-    def listen(self, wait_s: float) -> None:
-        for word, rest in self.parent.listen(wait_s):
-            if word == "stop" and not rest:
+    def receive(self, wait_s: float) -> None:
+        for command, rest in self.parent.receive(wait_s):
+            if command == "stop" and not rest:
                 self.parent.has_ended = True
-            elif word == "synced" and rest.isdecimal():
+            elif command == "synced" and rest.isdecimal():
                 self.synced_lsn = max(self.synced_lsn, int(rest))
             else:
-                self.hear(word, rest)
-
-    def _try_to_work(self, now_s: float) -> None:
-        try:
-            self.work(now_s)
-        except OSError as error:
-            raise DataDirectoryUnusable(self.directory, error) from error
+                self.on_command(command, rest)
 
 
-def live_beside(alone: AbstractContextManager[None], make: Callable[[Parent], Loop]) -> int:
+def run_child(lock: AbstractContextManager[None], make: Callable[[Parent], Loop]) -> int:
     """Run such a process from start to end while holding its lock. Return the exit code."""
-    step_back()
+    _lower_priority()
     parent = Parent(sys.stdin.fileno(), sys.stdout.fileno())
     try:
-        with alone:
+        with lock:
             return make(parent).run()
     except OperatorError as error:
-        parent.tell(f"trouble {error.code} {error}")
+        parent.send(f"trouble {error.code} {error}")
         return error.exit_code
 
 
 @contextmanager
-def only_one(directory: str, lock_name: str, busy: Callable[[str], DragomanError]) -> Iterator[None]:
+def exclusive(directory: str, lock_name: str, busy: Callable[[str], DragomanError]) -> Iterator[None]:
     """Hold the lock that one process of a kind may have in a data directory; raise what `busy` returns if another process holds it."""
     try:
         fd = os.open(f"{directory}/{lock_name}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -159,7 +152,7 @@ def only_one(directory: str, lock_name: str, busy: Callable[[str], DragomanError
         os.close(fd)
 
 
-def step_back() -> None:
+def _lower_priority() -> None:
     """Run only when the CPU is otherwise idle, and ignore Ctrl-C and a closed terminal: the parent decides when this process ends."""
     # Not a session of its own: Linux divides CPU time between sessions first, and a low priority counts only within its session.
     os.setpgid(0, 0)

@@ -1,181 +1,53 @@
-"""Generates docs/reference/facts.md from the record layouts and the names: `python -m dragoman.journal.tools.facts_page docs/reference/facts.md`."""
+"""Writes the record layouts into docs/reference/facts.md: `python -m dragoman.journal.tools.facts_page docs/reference/facts.md`."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
-from dragoman.model.facts.layout import BOOT_SHIFT, CHECKPOINT, FACTS, NUMBER, SMALL, STORAGE, TEXT, Field, Layout
-from dragoman.model.words import DIALECT_NAMES, FLAG_NAMES, REASON_NAMES, REFUSAL_CODES
-
-HEAD: Final = """\
-# Facts
-
-A fact is one thing that happened. The broker's core answers every command with facts; the [journal](journal.md) keeps them; recovery
-replays them; `dragoman trace` and `dragoman explain` read them; the [lake](lake.md) is a table of them. There is one vocabulary, and it is this page. Numbers of kinds, reasons
-and outcomes are kept in journals for ever: new ones are added at the end, none is ever renumbered or reused.
-
-A fact has no instant of its own: all facts of a block share the block's, `time_ns` (nanoseconds since 1970, UTC). Its `lsn` is its
-place in the row of all facts, counted from 1.
-
-This page is made from the code: `make docs` rewrites it.
-
-## Numbers
-
-Messages, workers and schedules share one counter: `boot_no << {boot_shift} | count`. The boot's number is on disk before anything is numbered
-by it, so no number ever repeats. People see `1.17` (boot 1, count 17), workers as `w1.17`, schedules as `s1.17`. Queues have small
-numbers of their own, in the order they were first named.
-
-## Bytes
-
-All integers are little endian. A record is `u32 size` (of the whole record), `u8 kind`, and the rest:
-
-```
- 0        4      5
- ┌────────┬──────┬─────────────┐
- │ size   │ kind │ by kind …   │
- └────────┴──────┴─────────────┘
-```
-"""
-
-OTHERS: Final = """\
-### All others
-
-One shape: `i64 number`, `i64 small`, `text` (the rest).
-"""
-
-STATES: Final = """\
-### States and outcomes
-
-`waiting`, `leased` (shown as `delivered` once a worker that confirms has done so) and `quarantined` are open; `done` (answered), `rejected` (an attempt failed and there is none left), `expired` and
-`cancelled` are ends. Every message is in exactly one; an id the broker does not know is `unknown`.
-"""
-
-NEVER: Final = "Never facts: signs of life, slots, renewals of leases, single publishes, bodies of answers.\n"
-
-# The meaning of each name; tests/cli/test_pages.py checks that none is missing.
-FLAGS: Final = {
-    "reply_wanted": "the worker's answer goes back to the client",
-    "handover_wanted": "the client is notified once a worker has it",
-    "kept_wanted": "the client is notified once it is stored at the configured durability",
-    "guaranteed": "not settled before a success: failures and timeouts are tried again, and when retries run out it is quarantined",
-    "no_haste": "of a schedule: the first run waits for the first due instant",
-    "keep_same": "of a schedule: the same one again changes nothing",
-    "expires_held": "it also expires while leased; with `handover_wanted`, only until its client was notified of the hand-over",
-    "failure_final": "a failed answer is its end, whatever retries it has: those are for workers that die, hang or return it",
-}
-
-# Why something happened.
-REASONS: Final = {
-    "none": "nothing to say",
-    "answered": "the worker that held it answered",
-    "failed": "the worker answered that it failed",
-    "timed_out": "the attempt outlived its time bound",
-    "worker_lost": "the worker went without a word: its connection ended or it fell silent",
-    "worker_left": "the worker had signed off, or the operator had sent it away",
-    "returned": "the worker gave it back",
-    "retries_used_up": "the last of several attempts failed",
-    "past_expiry": "it expired before a worker could have it",
-    "by_client": "its client cancelled it",
-    "by_operator": "the operator did it",
-    "purged": "its queue was purged",
-    "reply_undeliverable": "it was answered while its client was away; the value was kept 30 s for it",
-    "workers_died": "as many distinct workers as `queues.quarantine_after` says died holding it",
-    "broker_started": "the broker started anew",
-    "heartbeat_lost": "of a worker: silent for too long",
-    "connection_ended": "of a worker: its connection ended without signing off, or while it held leases",
-    "protocol_fault": "of a peer: it broke its protocol",
-    "refused_by_worker": "the worker would not take it",
-    "answered_late": "an earlier holder answered while another one held it: the first answer wins",
-    "dropped": "the operator dropped it from quarantine",
-    "superseded": "something newer took its place",
-    "broker_stopped": "the broker stopped, and its client was notified that there will be no answer",
-    "damaged": "its record cannot be read from the journal, or is not what was written",
-}
-
-# Why a command was refused.
-REFUSALS: Final = {
-    "DRAINING": "the broker is draining and takes no new work",
-    "JOURNAL_FULL": "no room for new work; what was accepted goes on",
-    "JOURNAL_FAILING": "the disk cannot be written to; nothing new is accepted until it can",
-    "QUEUE_FULL": "the queue holds `limits.queue_messages_max` messages",
-    "DUPLICATE": "a message with this dedupe key was accepted already",
-    "BAD_HEADER": "a header could not be read",
-    "BAD_SCHEDULE": "the schedule could not be read",
-    "TOO_LONG": "a name, id or header is longer than its limit",
-    "NOT_FOUND": "there is no such thing",
-    "WRONG_STATE": "it is not in a state that allows this",
-    "TOO_MANY_QUEUES": "as many queues as the limit allows",
-    "TOO_MANY_SCHEDULES": "as many schedules as the limit allows",
-    "INEXPRESSIBLE": "no worker of the queue can be sent this body",
-    "QUEUE_CLOSED": "the queue is being drained",
-    "TOO_MANY_SERVED": "a worker names more queues than one worker may serve",
-    "MEMORY_FULL": "open messages take as much memory as the broker may use",
-}
+from dragoman.model.facts.layout import FACTS, STORAGE, Layout
 
 
-def render() -> str:
-    parts = [HEAD.format(boot_shift=BOOT_SHIFT), *records(), "## Words\n", *words()]
-    return "\n".join(parts).rstrip() + "\n"
+def with_generated(page: str, parts: Mapping[str, str]) -> str:
+    """The page with each part between its comments `<!-- generated: NAME -->` and `<!-- end -->`."""
+    for name, text in parts.items():
+        begin, end = f"<!-- generated: {name} -->\n", "\n<!-- end -->"
+        before, _, after = page.partition(begin)
+        page = before + begin + text + end + after.partition(end)[2]
+    return page
 
 
-def records() -> Iterator[str]:
-    for fact in FACTS:
-        if not fact.is_numbered:
-            yield from drawn(fact)
-    yield OTHERS
-    yield from drawing([Field(NUMBER, "i64", "number"), Field(SMALL, "i64", "small")], TEXT, "text")
-    yield "| kind | fact | number | small | text | |\n|---|---|---|---|---|---|"
+def render(page: str) -> str:
+    layouts = "\n\n".join(section(fact) for fact in FACTS if not fact.is_numbered)
+    return with_generated(page, {"layouts": layouts, "numbered": numbered(), "storage": storage()})
+
+
+def section(fact: Layout) -> str:
+    """A fact with fields of its own, drawn with the offset of each field."""
+    fields = [f"{field.at:>3}  {field.type_name:<3}  {field.name:<17} {field.about}".rstrip() for field in fact.fields]
+    rest = [f"{fact.rest_at():>3}       {fact.rest}"] if fact.rest else []
+    drawing = "\n".join(["```", *fields, *rest, "```"])
+    return "\n\n".join([f"### `{fact.name}` (kind {fact.kind})", fact.about, drawing, *filter(None, [fact.notes])])
+
+
+def numbered() -> str:
+    rows = ["| kind | fact | number | small | text | |\n|---|---|---|---|---|---|"]
     for fact in FACTS:
         if fact.is_numbered:
             number, small = (field.name for field in fact.fields)
-            yield f"| {fact.kind} | `{fact.name}` | {number} | {small} | {fact.rest or '–'} | {fact.about} |"
-    yield f"\n{NEVER}"
-    yield f"### Storage, not facts\n\nThey take no lsn and reach no reader of facts. Their kinds begin at {CHECKPOINT}.\n"
-    yield "| kind | record | bytes after the kind | |\n|---|---|---|---|"
+            rows.append(f"| {fact.kind} | `{fact.name}` | {number} | {small} | {fact.rest or '–'} | {fact.about} |")
+    return "\n".join(rows)
+
+
+def storage() -> str:
+    rows = ["| kind | record | bytes after the kind | |\n|---|---|---|---|"]
     for record in STORAGE:
         fields = [f"`{field.type_name} {field.name}`" for field in record.fields]
-        yield f"| {record.kind} | `{record.name}` | {', '.join([*fields, record.rest])} | {record.about} |"
-    yield ""
-
-
-def drawn(fact: Layout) -> Iterator[str]:
-    """One fact in a section of its own, with the offset of each field."""
-    yield f"### `{fact.name}` (kind {fact.kind})\n\n{fact.about}\n"
-    yield from drawing(fact.fields, fact.rest_at(), fact.rest)
-    if fact.notes:
-        yield f"{fact.notes}\n"
-
-
-def drawing(fields: list[Field], rest_at: int, rest: str) -> Iterator[str]:
-    yield "```"
-    for field in fields:
-        yield f"{field.at:>3}  {field.type_name:<3}  {field.name:<17} {field.about}".rstrip()
-    if rest:
-        yield f"{rest_at:>3}       {rest}"
-    yield "```\n"
-
-
-def words() -> Iterator[str]:
-    yield "### Dialects\n\n| number | word |\n|---|---|"
-    for number, name in enumerate(DIALECT_NAMES):
-        yield f"| {number} | `{name}`{': the broker itself, as for the message of a schedule' if number == 0 else ''} |"
-    yield "\n### Flags of an accepted message\n\n| bit | word | meaning |\n|---|---|---|"
-    yield from meanings({1 << bit: name for bit, name in enumerate(FLAG_NAMES)}, FLAGS)
-    yield f"\n{STATES}"
-    yield "### Reasons\n\n| number | word | meaning |\n|---|---|---|"
-    yield from meanings(dict(enumerate(REASON_NAMES)), REASONS)
-    yield "\n### Refusals\n\nWhy a command was not taken. A refusal is an answer, not a fact.\n"
-    yield "| number | code | meaning |\n|---|---|---|"
-    yield from meanings(dict(enumerate(REFUSAL_CODES[1:], 1)), REFUSALS)
-
-
-def meanings(names: Mapping[int, str], about: Mapping[str, str]) -> Iterator[str]:
-    for number, name in names.items():
-        yield f"| {number} | `{name}` | {about[name]} |"
+        rows.append(f"| {record.kind} | `{record.name}` | {', '.join([*fields, record.rest])} | {record.about} |")
+    return "\n".join(rows)
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(render(), encoding="utf-8")
+    file = Path(sys.argv[1])
+    file.write_text(render(file.read_text(encoding="utf-8")), encoding="utf-8")

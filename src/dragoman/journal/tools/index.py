@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -21,7 +23,7 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from dragoman.crc import crc32
-from dragoman.journal.disk import DiskFace
+from dragoman.journal.disk import DiskFace, opened
 from dragoman.journal.format import SEGMENT_HEADER_SIZE, index_path, pack_segment_header
 from dragoman.journal.recovery.scan import SegmentFile
 from dragoman.model.facts.index import ENTRY_SIZE, OFFSET_BITS, packed, unpacked
@@ -84,46 +86,53 @@ class SegmentIndex:
     def size(self) -> int:
         return self.runs[-1].end
 
-    def find(self, disk: DiskFace, fd: int, keys: set[int]) -> set[int]:
+    def find(self, disk: DiskFace, keys: set[int]) -> set[int]:
         """Offsets of the blocks that may contain any of these keys."""
         found: set[int] = set()
-        for run in self.runs:
-            pages: dict[int, tuple[int, ...]] = {}
-            for key in keys:
-                low, high = key << OFFSET_BITS, (key + 1) << OFFSET_BITS
-                number = max(bisect_left(run.firsts, low) - 1, 0)
-                while number < len(run.firsts) and run.firsts[number] < high:
-                    if number not in pages:
-                        data = _page(disk, fd, run, number)
-                        pages[number] = struct.unpack(f"<{len(data) // ENTRY_SIZE}Q", data)
-                    page = pages[number]
-                    hits = page[bisect_left(page, low) : bisect_left(page, high)]
-                    found.update(entry & _OFFSET_MASK for entry in hits)
-                    number += 1
+        with self._opened(disk) as fd:
+            for run in self.runs:
+                pages: dict[int, tuple[int, ...]] = {}
+                for key in keys:
+                    low, high = key << OFFSET_BITS, (key + 1) << OFFSET_BITS
+                    number = max(bisect_left(run.firsts, low) - 1, 0)
+                    while number < len(run.firsts) and run.firsts[number] < high:
+                        if number not in pages:
+                            data = _page(disk, fd, run, number)
+                            pages[number] = struct.unpack(f"<{len(data) // ENTRY_SIZE}Q", data)
+                        page = pages[number]
+                        hits = page[bisect_left(page, low) : bisect_left(page, high)]
+                        found.update(entry & _OFFSET_MASK for entry in hits)
+                        number += 1
         return found
 
-    def entries(self, disk: DiskFace, fd: int) -> vec[i64]:
+    def entries(self, disk: DiskFace) -> vec[i64]:
         """All entries, verified."""
         found = vec[i64]()
-        for run in self.runs:
-            for number in range(len(run.firsts)):
-                found = unpacked(_page(disk, fd, run, number), found)
+        with self._opened(disk) as fd:
+            for run in self.runs:
+                for number in range(len(run.firsts)):
+                    found = unpacked(_page(disk, fd, run, number), found)
         return found
+
+    @contextmanager
+    def _opened(self, disk: DiskFace) -> Iterator[int]:
+        try:
+            with opened(disk, self.path) as fd:
+                yield fd
+        except OSError:
+            raise IndexUntrue from None
 
 
 def read_index(disk: DiskFace, file: SegmentFile) -> SegmentIndex | None:
     """The index of a segment, as far as its runs are valid; pages are not verified yet. None if there is no valid index."""
     path = index_path(file.path)
     try:
-        fd = disk.open(path, write=False)
+        with opened(disk, path) as fd:
+            if file.header is None or disk.read(fd, HEADER_SIZE, 0) != pack_header(file):
+                return None
+            runs = _read_runs(disk, fd, file.size)
     except OSError:
         return None
-    try:
-        if file.header is None or disk.read(fd, HEADER_SIZE, 0) != pack_header(file):
-            return None
-        runs = _read_runs(disk, fd, file.size)
-    finally:
-        disk.close(fd)
     return SegmentIndex(path, runs) if runs else None
 
 

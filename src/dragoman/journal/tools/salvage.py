@@ -12,26 +12,11 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from dragoman.errors import JournalMisplaced
-from dragoman.journal.disk import Disk, DiskFace, refuse_inside
-from dragoman.journal.format import (
-    BLOCK_CHECKPOINT_BEGIN,
-    BLOCK_FILLER,
-    BLOCK_HEADER_SIZE,
-    BLOCK_MARK,
-    FORMAT_VERSION,
-    SEGMENT_CHECKPOINT,
-    SEGMENT_GAP,
-    SEGMENT_HEADER_SIZE,
-    SEGMENT_MOVED,
-    SegmentHeader,
-    block_seed,
-    pack_block_header,
-    pack_segment_header,
-    repack_block_header,
-    segment_name,
-)
-from dragoman.journal.recovery.chain import NO_LIMIT, block_limit, counting, newest_checkpoint
-from dragoman.journal.recovery.claims import broker_id_of, missing_segments, replaced_segments, write_superblock
+from dragoman.journal import format as fmt
+from dragoman.journal.disk import REAL_DISK, DiskFace, opened, refuse_inside
+from dragoman.journal.format import SegmentHeader, block_seed
+from dragoman.journal.recovery import superblock_checks as checks
+from dragoman.journal.recovery.chain import NO_LIMIT, block_limit, newest_checkpoint, valid_segments
 from dragoman.journal.recovery.scan import Found, SegmentFile, SegmentWalk, block_at, list_segments, next_whole_block
 from dragoman.journal.superblock import SegmentClaim, Superblock, SuperblockCopies
 from dragoman.journal.tools.verify import Progress, no_progress
@@ -55,9 +40,8 @@ class Salvage:
     losses: list[Loss] = field(default_factory=list)
 
 
-def salvage(directory: str, target: str, progress: Progress = no_progress, disk: DiskFace | None = None) -> Salvage:
+def salvage(directory: str, target: str, progress: Progress = no_progress, disk: DiskFace = REAL_DISK) -> Salvage:
     """Copy every intact block of `directory` to a new journal in `target` and report exactly what was lost."""
-    disk = disk if disk is not None else Disk()
     refuse_inside(target, directory)
     if disk.exists(target) and disk.list_names(target):
         raise JournalMisplaced(f"{target} is not empty; salvage writes into a fresh directory")
@@ -65,42 +49,44 @@ def salvage(directory: str, target: str, progress: Progress = no_progress, disk:
     files = list_segments(disk, directory)
     if not files:
         raise JournalMisplaced(f"{directory} holds no journal")
-    broker_id = broker_id_of(files, directory, claims)
+    broker_id = checks.broker_id_of(files, directory, claims)
     if broker_id is None:
         raise JournalMisplaced(f"no segment in {directory} has a whole header; nothing can be told from anything")
     # A file that replaced another one counts as missing: its blocks belong to another history.
-    foreign = {damage.file.segment_no for damage in replaced_segments(files, claims)}
+    foreign = {damage.file.segment_no for damage in checks.replaced_segments(files, claims)}
     files = [file for file in files if file.segment_no not in foreign]
     if not files:
         raise JournalMisplaced(f"{directory} holds no segment that its superblock names; there is nothing to save")
     disk.make_directory(target)
-    missing = missing_segments(files, claims)
+    missing = checks.missing_segments(files, claims)
     first_lsns = {claim.segment_no: claim.first_lsn for claim in claims.segments} if claims is not None else {}
     first_lsns.setdefault(1, 1)
-    files = counting(
+    files = valid_segments(
         [file if file.header is not None else _with_header(disk, file, broker_id, first_lsns) for file in files]
     )
     result = _Salvager(disk, files, target, broker_id, progress).run(directory, missing, claims)
-    write_superblock(disk, target)
+    checks.write_superblock(disk, target)
     return result
 
 
 def _with_header(disk: DiskFace, file: SegmentFile, broker_id: bytes, first_lsns: dict[int, int]) -> SegmentFile:
     """A segment whose header is damaged, with a header made from its first whole block; unchanged if it has none. `first_lsns`: the known first
     lsn of segments, so that the loss before that block is known."""
-    fd, seed = disk.open(file.path, write=False), block_seed(broker_id, file.segment_no)
-    try:
-        offsets = _in_order(disk, fd, seed, SEGMENT_HEADER_SIZE, 0, NO_LIMIT)
+    seed = block_seed(broker_id, file.segment_no)
+    with opened(disk, file.path) as fd:
+        offsets = _in_order(disk, fd, seed, fmt.SEGMENT_HEADER_SIZE, 0, NO_LIMIT)
         first = block_at(disk, fd, seed, offsets[0]) if offsets else None
-    finally:
-        disk.close(fd)
     if first is None:
         return file
-    flags = SEGMENT_GAP | SEGMENT_MOVED | (SEGMENT_CHECKPOINT if first.header.flags & BLOCK_CHECKPOINT_BEGIN else 0)
+    flags = (
+        fmt.SEGMENT_GAP
+        | fmt.SEGMENT_MOVED
+        | (fmt.SEGMENT_CHECKPOINT if first.header.flags & fmt.BLOCK_CHECKPOINT_BEGIN else 0)
+    )
     first_lsn = min(first_lsns.get(file.segment_no, first.header.first_lsn), first.header.first_lsn)
     first_block_no = first.header.block_no
     times = (0, 0, first.header.time_ns)
-    header = SegmentHeader(FORMAT_VERSION, flags, file.segment_no, first_lsn, first_block_no, *times, broker_id)
+    header = SegmentHeader(fmt.FORMAT_VERSION, flags, file.segment_no, first_lsn, first_block_no, *times, broker_id)
     return file._replace(header=header)
 
 
@@ -122,7 +108,7 @@ def _in_order(disk: DiskFace, fd: int, seed: int, offset: int, rank_min: int, li
     kept, end = [], offset
     for index in _longest_rising(ranks):
         # A gap between two blocks must be at least one block header long: a nearer block is a copy.
-        if offsets[index] == end or offsets[index] - end >= BLOCK_HEADER_SIZE:
+        if offsets[index] == end or offsets[index] - end >= fmt.BLOCK_HEADER_SIZE:
             kept.append(offsets[index])
             end = ends[index]
     return kept
@@ -130,7 +116,7 @@ def _in_order(disk: DiskFace, fd: int, seed: int, offset: int, rank_min: int, li
 
 def _rank(found: Found) -> int:
     """A number that rises along a segment, even if the block after a filler has the filler's number."""
-    return 2 * found.header.block_no + (found.header.flags & BLOCK_FILLER == 0)
+    return 2 * found.header.block_no + (found.header.flags & fmt.BLOCK_FILLER == 0)
 
 
 def _longest_rising(numbers: array[int]) -> list[int]:
@@ -181,25 +167,20 @@ class _Salvager:
         if file.header is None:
             self._lose(file, 0, file.size, None)
             return
-        fd = self._disk.open(file.path, write=False)
-        out = self._disk.open(f"{self._target}/{segment_name(file.segment_no)}", create=True)
-        seed = block_seed(self._broker_id, file.segment_no)
-        try:
-            self._disk.write(out, [pack_segment_header(self._begin(file, file.header))], 0)
+        seed, copy = block_seed(self._broker_id, file.segment_no), f"{self._target}/{fmt.segment_name(file.segment_no)}"
+        with opened(self._disk, file.path) as fd, opened(self._disk, copy, create=True) as out:
+            self._disk.write(out, [fmt.pack_segment_header(self._begin(file, file.header))], 0)
             self._copy_blocks(file, fd, out, seed, limit, is_last)
             if is_last:
                 self._mark_synced(out, seed)
             self._disk.sync(out)
-        finally:
-            self._disk.close(fd)
-            self._disk.close(out)
 
     def _begin(self, file: SegmentFile, header: SegmentHeader) -> SegmentHeader:
         """The header of the copy of a segment."""
         at = (header.first_lsn, header.first_block_no)
         has_missing = self._lose_missing(file.segment_no, header.first_lsn - 1)
         if self._next is None or at[1] > self._next[1] or at[0] > self._next[0]:
-            header = header._replace(flags=header.flags | SEGMENT_GAP)
+            header = header._replace(flags=header.flags | fmt.SEGMENT_GAP)
             self._gap_before(file, header.first_lsn, has_missing)
             self._next = at
         return header
@@ -211,7 +192,7 @@ class _Salvager:
         if lost and self._open_loss is not None:
             self._close_loss(lost[0].first_lsn)
         for claim, after in zip_longest(lost, lost[1:]):
-            path = f"{self._directory}/{segment_name(claim.segment_no)}"
+            path = f"{self._directory}/{fmt.segment_name(claim.segment_no)}"
             last = after.first_lsn - 1 if after is not None else last_lsn
             self._result.losses.append(Loss(path, 0, claim.end, claim.first_lsn, last))
         return bool(lost)
@@ -229,8 +210,7 @@ class _Salvager:
             self._result.losses.append(Loss(newest.path, newest.size, 0, next_lsn, synced_lsn))
 
     def _gap_before(self, file: SegmentFile, first_lsn: int, has_missing: bool) -> None:
-        """Handle a jump of the numbers at this segment: it ends an open loss, or segments before the checkpoint were dropped
-        on purpose; anywhere else a file is missing."""
+        """Handle a jump of the numbers: it ends an open loss, or segments before the checkpoint were dropped; anywhere else a file is missing."""
         if self._open_loss is not None:
             self._close_loss(first_lsn)
         elif has_missing:
@@ -240,7 +220,7 @@ class _Salvager:
 
     def _copy_blocks(self, file: SegmentFile, fd: int, out: int, seed: int, limit: int, is_last: bool) -> None:
         assert file.header is not None, "a segment without a header is lost"
-        expected, at = file.header.first_block_no, SEGMENT_HEADER_SIZE
+        expected, at = file.header.first_block_no, fmt.SEGMENT_HEADER_SIZE
         rank_min = 2 * self._next[1] if self._next is not None else 0
         walk = SegmentWalk(self._disk, fd, seed)
         for found in walk:
@@ -252,33 +232,33 @@ class _Salvager:
             expected, at, rank_min = expected + 1, found.end, _rank(found) + 1
         # Zeros are the end of a segment, unless more blocks follow them.
         for offset in _in_order(self._disk, fd, seed, at, rank_min, limit):
-            behind = block_at(self._disk, fd, seed, offset)
-            if behind is None:
+            later = block_at(self._disk, fd, seed, offset)
+            if later is None:
                 continue  # it was whole before; the read failed now
             if offset > at:
-                self._lose(file, at, offset - at, behind.header.first_lsn)
+                self._lose(file, at, offset - at, later.header.first_lsn)
                 self._fill(out, seed, at, offset - at)
-            self._take(out, behind)
-            at = behind.end
+            self._take(out, later)
+            at = later.end
         self._lose_end(file, fd, seed, at, limit, is_last)
 
     def _lose_end(self, file: SegmentFile, fd: int, seed: int, at: int, limit: int, is_last: bool) -> None:
         """Record as lost what follows the last valid block, unless the next segment has it."""
         walk = SegmentWalk(self._disk, fd, seed, at)
-        behind = next(iter(walk), None)
+        later = next(iter(walk), None)
         next_block_no = self._next[1] if self._next is not None else 0
         if walk.fault is None and next_block_no >= limit:
             return
-        if behind is not None and behind.header.block_no >= limit:
+        if later is not None and later.header.block_no >= limit:
             return
-        if behind is not None or walk.fault is not None or not is_last:
+        if later is not None or walk.fault is not None or not is_last:
             self._lose(file, at, max(0, file.size - at), None)
 
     def _take(self, out: int, found: Found) -> None:
         self._progress(self._done + found.end, self._total)
         self._close_loss(found.header.first_lsn)
         header = found.header
-        self._disk.write(out, [repack_block_header(header), found.records], found.offset)
+        self._disk.write(out, [fmt.repack_block_header(header), found.records], found.offset)
         self._next = (header.first_lsn + header.facts, header.block_no + 1)
         self._time_ns = max(self._time_ns, header.time_ns)
         self._result.blocks += 1
@@ -286,10 +266,10 @@ class _Salvager:
 
     def _fill(self, out: int, seed: int, offset: int, size: int) -> None:
         """Write a filler block over exactly the damaged bytes."""
-        assert size >= BLOCK_HEADER_SIZE, "between two whole blocks lies at least a whole one"
-        zeros = bytes(size - BLOCK_HEADER_SIZE)
+        assert size >= fmt.BLOCK_HEADER_SIZE, "between two whole blocks lies at least a whole one"
+        zeros = bytes(size - fmt.BLOCK_HEADER_SIZE)
         lsn, block_no = self._next or (1, 1)
-        head = pack_block_header(seed, [zeros], len(zeros), 0, BLOCK_FILLER, block_no, lsn, 0, 0, 0, 0)
+        head = fmt.pack_block_header(seed, [zeros], len(zeros), 0, fmt.BLOCK_FILLER, block_no, lsn, 0, 0, 0, 0)
         self._disk.write(out, [head, zeros], offset)
 
     def _mark_synced(self, out: int, seed: int) -> None:
@@ -298,7 +278,7 @@ class _Salvager:
         assert self._next is not None, "a segment with a header was begun"
         lsn, block_no = self._next
         numbers = (block_no, lsn, lsn - 1, block_no - 1)
-        head = pack_block_header(seed, [], 0, 0, BLOCK_MARK, *numbers, self._time_ns, 0)
+        head = fmt.pack_block_header(seed, [], 0, 0, fmt.BLOCK_MARK, *numbers, self._time_ns, 0)
         self._disk.write(out, [head], self._disk.size(out))
 
     def _lose(self, file: SegmentFile, offset: int, size: int, next_lsn: int | None) -> None:

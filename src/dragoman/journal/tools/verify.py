@@ -6,17 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dragoman.errors import JournalMisplaced
-from dragoman.journal.disk import Disk, DiskFace
-from dragoman.journal.recovery.chain import ChainWalk, Damage, counting, newest_checkpoint
-from dragoman.journal.recovery.claims import (
-    broker_id_of,
-    hole_behind,
-    missing_damage,
-    missing_segments,
-    missing_tail,
-    replaced_segments,
-)
-from dragoman.journal.recovery.recover import starts_too_late, synced_behind
+from dragoman.journal.disk import REAL_DISK, DiskFace
+from dragoman.journal.recovery import superblock_checks as checks
+from dragoman.journal.recovery.chain import ChainWalk, Damage, newest_checkpoint, runs_of, valid_segments
+from dragoman.journal.recovery.recover import starts_too_late, synced_after
 from dragoman.journal.recovery.scan import SegmentFile, list_segments
 from dragoman.journal.superblock import Superblock, SuperblockCopies
 
@@ -61,44 +54,52 @@ class Report:
         """Whether a broker would start on it and lose nothing."""
         return all(flaw.is_torn_tail for flaw in self.flaws)
 
+    def add(self, damage: Damage, is_torn_tail: bool = False) -> None:
+        self.flaws.append(Flaw(damage.file.path, damage.offset, damage.lsn, damage.reason, is_torn_tail))
 
-def verify(directory: str, progress: Progress = no_progress, disk: DiskFace | None = None) -> Report:
+
+def verify(directory: str, progress: Progress = no_progress, disk: DiskFace = REAL_DISK) -> Report:
     """Verify every block of the journal in `directory`. Raises for a newer format, naming both versions."""
-    disk = disk if disk is not None else Disk()
     # Read first: what the superblock claims before the segments are listed must be among them, even if a broker is running.
     copies = SuperblockCopies(disk, directory) if disk.exists(directory) else None
     claims = copies.newest if copies is not None else None
     files = list_segments(disk, directory)
     if not files and (claims is None or not claims.segments):
         raise JournalMisplaced(f"{directory} holds no journal")
-    report = Report(broker_id_of(files, directory, claims), segments=len(files), size=sum(file.size for file in files))
-    report.superblock = _superblock_word(copies)
+    report = Report(checks.broker_id_of(files, directory, claims), len(files), size=sum(file.size for file in files))
+    if claims is not None:
+        report.superblock = "clean" if claims.is_clean else "running"
+    elif copies is not None and copies.is_rebuilt:
+        report.superblock = "damaged"
     _compare(report, disk, directory, files, claims)
-    files = counting(files)
+    files = valid_segments(files)
     if not files:
         return report
     checkpoint = newest_checkpoint(disk, files)
     report.has_checkpoint = checkpoint is not None
     if checkpoint is None and (late := starts_too_late(files[0])) is not None:
-        report.flaws.append(Flaw(late.file.path, late.offset, late.lsn, late.reason, False))
+        report.add(late)
     done = 0
-    for run in unbroken_runs(files, checkpoint or 0):
+    for run in runs_of(files, checkpoint or 0):
         walk = ChainWalk(disk, run)
         last_file = run[0]
         for file, found in walk:
             if file is not last_file:
                 done, last_file = done + last_file.size, file
             progress(done + found.end, report.size)
-            _count(report, found.header.first_lsn, found.header.facts)
+            report.blocks += 1
+            report.facts += found.header.facts
+            if found.header.facts:
+                report.first_lsn = report.first_lsn or found.header.first_lsn
+                report.last_lsn = found.header.first_lsn + found.header.facts - 1
         done += last_file.size
         is_last = run[-1] is files[-1]
-        damage = walk.damage
-        if is_last:
-            damage = damage or hole_behind(disk, files[-1], walk) or missing_tail(files, walk, claims)
-            if claims is not None:
-                walk.synced_block_no = max(walk.synced_block_no, claims.synced_block_no)
+        damage = checks.end_damage(disk, files, walk, claims) if is_last else walk.damage
+        if is_last and claims is not None:
+            walk.synced_block_no = max(walk.synced_block_no, claims.synced_block_no)
         if damage is not None:
-            report.flaws.append(_flaw(disk, run, walk, damage, report.broker_id, is_last))
+            synced_block_no = max(walk.synced_block_no, synced_after(disk, run, damage, report.broker_id))
+            report.add(damage, is_last and report.broker_id is not None and synced_block_no < damage.block_no)
     progress(report.size, report.size)
     return report
 
@@ -107,44 +108,10 @@ def _compare(
     report: Report, disk: DiskFace, directory: str, files: list[SegmentFile], claims: Superblock | None
 ) -> None:
     """Add a flaw for each segment that the superblock names and that is missing or another file."""
-    missing = missing_segments(files, claims)
+    missing = checks.missing_segments(files, claims)
     if missing:  # a broker may have dropped it: the superblock is updated before the file is deleted
-        still_named = missing_segments(files, SuperblockCopies(disk, directory).newest)
+        still_named = checks.missing_segments(files, SuperblockCopies(disk, directory).newest)
         missing = [claim for claim in missing if claim.segment_no in {claim.segment_no for claim in still_named}]
-    for damage in [*(missing_damage(directory, claim) for claim in missing), *replaced_segments(files, claims)]:
-        report.flaws.append(Flaw(damage.file.path, damage.offset, damage.lsn, damage.reason, False))
-
-
-def _superblock_word(copies: SuperblockCopies | None) -> str:
-    if copies is None or copies.newest is None:
-        return "damaged" if copies is not None and copies.is_rebuilt else "none"
-    return "clean" if copies.newest.is_clean else "running"
-
-
-def unbroken_runs(files: list[SegmentFile], checkpoint: int) -> list[list[SegmentFile]]:
-    """Groups of segments that must follow each other without a gap. Before the checkpoint any segment may have been dropped, so a missing
-    number begins a new group there."""
-    runs: list[list[SegmentFile]] = []
-    for index, file in enumerate(files):
-        is_next = index > 0 and files[index - 1].segment_no + 1 == file.segment_no
-        if runs and (is_next or index > checkpoint):
-            runs[-1].append(file)
-        else:
-            runs.append([file])
-    return runs
-
-
-def _count(report: Report, first_lsn: int, facts: int) -> None:
-    report.blocks += 1
-    report.facts += facts
-    if facts:
-        report.first_lsn = report.first_lsn or first_lsn
-        report.last_lsn = first_lsn + facts - 1
-
-
-def _flaw(
-    disk: DiskFace, run: list[SegmentFile], walk: ChainWalk, damage: Damage, broker_id: bytes | None, is_last: bool
-) -> Flaw:
-    synced_block_no = max(walk.synced_block_no, synced_behind(disk, run, damage, broker_id))
-    is_torn_tail = is_last and broker_id is not None and synced_block_no < damage.block_no
-    return Flaw(damage.file.path, damage.offset, damage.lsn, damage.reason, is_torn_tail)
+    replaced = checks.replaced_segments(files, claims)
+    for damage in [*(checks.missing_damage(directory, claim) for claim in missing), *replaced]:
+        report.add(damage)

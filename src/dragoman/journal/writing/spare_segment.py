@@ -14,8 +14,8 @@ from typing import Final
 from dragoman import limits
 from dragoman.errors import JournalFailing, JournalFull, JournalUnavailable
 from dragoman.journal.disk import DiskFace
-from dragoman.journal.format import SegmentHeader, block_seed, is_index_name, pack_segment_header, segment_name
-from dragoman.journal.segments import Segment
+from dragoman.journal.format import SegmentHeader, is_index_name, segment_name
+from dragoman.journal.segment_store import Segment
 
 SPARE_NAME: Final = "spare.tmp"
 FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -43,8 +43,7 @@ class SpareSegment:
         self.error: OSError | None = None
 
     def make(self) -> bool:
-        """Create a spare, overwriting one that an earlier run left. True when there is one now. On a nearly full disk it may be smaller than a
-        segment."""
+        """Create a spare, smaller than a segment on a nearly full disk, overwriting one that an earlier run left. True when there is one now."""
         if self.spare is not None:
             return True
         least = max(limits.SEGMENT_SIZE_MIN, self._segment_size // limits.SPARE_SHARE_MIN)
@@ -61,12 +60,10 @@ class SpareSegment:
 
     def _make(self, size: int) -> bool:
         """Create a spare of this size; if the disk is full, delete the indexes first, which can be rebuilt."""
-        return self._try_make(size) or (self._drop_indexes() and self._try_make(size))
+        return self._try_make(size) or (self.is_full and self._drop_indexes() and self._try_make(size))
 
     def _drop_indexes(self) -> bool:
-        """Delete all indexes if the disk is full; False when that frees nothing."""
-        if self.error is None or self.error.errno not in FULL_ERRNOS:
-            return False
+        """Delete all indexes; False when that frees nothing."""
         try:
             names = [name for name in self._disk.list_names(self._directory) if is_index_name(name)]
             for name in names:
@@ -77,16 +74,14 @@ class SpareSegment:
 
     def _try_make(self, size: int) -> bool:
         path = f"{self._directory}/{SPARE_NAME}"
+        fd: int | None = None
         try:
             fd = self._disk.open(path, create=True)
-        except OSError as error:
-            self.error = error
-            return False
-        try:
             self._disk.allocate(fd, 0, size)
         except OSError as error:
             self.error = error
-            self._remove(path, fd)
+            if fd is not None:
+                self._remove(path, fd)
             return False
         self.spare, self.error = Spare(path, fd, size), None
         return True
@@ -97,15 +92,13 @@ class SpareSegment:
         return spare is None or (zero_fill and spare.filled < spare.size)
 
     def take(self, *, smaller: bool = False) -> Spare:
-        """Return the spare, which then becomes a segment. `smaller`: accept a smaller one if necessary, so that a broker can start
-        and settle work on a full disk."""
+        """Return the spare, which then becomes a segment. `smaller`: accept a smaller one, so that a broker starts and settles work on a full disk."""
         if not self.make() and smaller:
             self._make_largest(limits.SEGMENT_SIZE_MIN // 4)
         return self._taken()
 
-    def take_behind(self, live: Segment, least: int) -> Spare:
-        """For a checkpoint on a full disk: a spare of at least `least` bytes, if necessary from the unused space at the end of the live
-        segment, which gets sealed."""
+    def take_for_checkpoint(self, live: Segment, least: int) -> Spare:
+        """A spare of at least `least` bytes for a checkpoint on a full disk, if necessary from the unused end of the live segment, which gets sealed."""
         if not self.make() and not self._make_largest(least):
             assert live.fd is not None
             with suppress(OSError):
@@ -148,6 +141,12 @@ class SpareSegment:
         self._remove(spare.path, spare.fd)
         with suppress(OSError):
             self._disk.unlink(f"{self._directory}/{segment_name(segment_no)}")
+
+    def publish(self, spare: Spare, header: SegmentHeader) -> Segment:
+        """Rename the spare, which begins with the header, to its segment name. The rename makes it part of the journal atomically."""
+        path = f"{self._directory}/{segment_name(header.segment_no)}"
+        self._disk.rename(spare.path, path)
+        return Segment.with_header(header, path, spare.fd, spare.size)
 
     def fill_step(self, spare: Spare) -> bool:
         """Write the next piece of zeros; False when the spare is filled or has become a segment."""
@@ -192,26 +191,3 @@ class SpareSegment:
             self._disk.close(fd)
         with suppress(OSError):
             self._disk.unlink(path)
-
-
-def begin_segment(disk: DiskFace, spare: Spare, header: SegmentHeader) -> None:
-    """Write the header into the spare; it becomes a segment only with `publish`."""
-    disk.write(spare.fd, [pack_segment_header(header)], 0)
-
-
-def publish(disk: DiskFace, directory: str, spare: Spare, header: SegmentHeader) -> Segment:
-    """Rename the spare to its segment name. The rename makes it part of the journal atomically."""
-    path = f"{directory}/{segment_name(header.segment_no)}"
-    disk.rename(spare.path, path)
-    return Segment(
-        header.segment_no,
-        path,
-        header.first_lsn,
-        header.first_block_no,
-        header.created_ns,
-        block_seed(header.broker_id, header.segment_no),
-        spare.fd,
-        allocated=spare.size,
-        last_lsn=header.first_lsn - 1,
-        last_time_ns=header.created_ns,
-    )

@@ -7,8 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from dragoman import limits
-from dragoman.journal.segment_store import SegmentStore
-from dragoman.journal.segments import Segment
+from dragoman.journal.segment_store import Segment, SegmentStore
 from dragoman.journal.superblock import SegmentClaim, SuperblockCopies
 from dragoman.journal.writing.writer import Writer
 
@@ -62,7 +61,7 @@ class SuperblockWriter:
 
     def drop(self, segment_nos: Collection[int]) -> int:
         """Remove these segments from the journal. Return the bytes that `delete_dropped` will free."""
-        segments = [self._writer.take_off(segment_no) for segment_no in segment_nos]
+        segments = [self._writer.remove(segment_no) for segment_no in segment_nos]
         self._leaving.extend(segments)
         return sum(segment.end for segment in segments)
 

@@ -1,26 +1,66 @@
-"""Blocks that are appended but not yet synced, kept in memory so that they can be rewritten if a sync fails."""
+"""Blocks that are appended but not yet synced, buffered so that they can be rewritten if a sync fails, and the new places of records that were
+rewritten."""
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from dragoman.journal import format as fmt
 from dragoman.journal.disk import DiskFace
-from dragoman.journal.format import (
-    BLOCK_HEADER_SIZE,
-    SEGMENT_HEADER_SIZE,
-    SegmentHeader,
-    block_seed,
-    pack_block_header,
-    place_of,
-)
-from dragoman.journal.writing.moves import Moves
+from dragoman.journal.format import BLOCK_HEADER_SIZE, SegmentHeader, place_of
 from dragoman.model.facts.records import record_in
 
 
+class _Move(NamedTuple):
+    promised: int
+    size: int
+    actual: int
+
+
+class Moves:
+    """An ordered table of byte ranges. Moves happen only when a disk fails, so a list is enough."""
+
+    def __init__(self) -> None:
+        self._moves: list[_Move] = []
+
+    def __len__(self) -> int:
+        return len(self._moves)
+
+    def add(self, promised: int, size: int, actual: int) -> None:
+        """Record that `size` bytes of records announced at `promised` begin at `actual`; a later move replaces an earlier one."""
+        index = bisect_right(self._moves, promised, key=lambda move: move.promised)
+        if index and self._moves[index - 1].promised == promised:
+            self._moves[index - 1] = _Move(promised, size, actual)
+        else:
+            insort(self._moves, _Move(promised, size, actual))
+
+    def update(self, moves: Moves) -> None:
+        for move in moves._moves:
+            self.add(*move)
+
+    def translate(self, place: int) -> int:
+        index = bisect_right(self._moves, place, key=lambda move: move.promised)
+        if index:
+            move = self._moves[index - 1]
+            if place < move.promised + move.size:
+                return move.actual + (place - move.promised)
+        return place
+
+    def segments_now(self, segment_nos: Collection[int]) -> set[int]:
+        """The segments that actually contain records announced in these segments."""
+        return {m.actual >> fmt.PLACE_SHIFT for m in self._moves if m.promised >> fmt.PLACE_SHIFT in segment_nos}
+
+    def forget(self, segment_no: int) -> None:
+        """Remove the moves into a segment that was dropped."""
+        self._moves = [move for move in self._moves if move.actual >> fmt.PLACE_SHIFT != segment_no]
+
+
 @dataclass(slots=True)
-class Held:
+class UnsyncedBlock:
     """`promised` is the place that was announced for the block's records."""
 
     parts: list[bytes]
@@ -31,18 +71,15 @@ class Held:
     promised: int
 
 
-class HeldBlocks:
+class UnsyncedBlocks:
     def __init__(self) -> None:
-        self._blocks: deque[Held] = deque()
+        self._blocks: deque[UnsyncedBlock] = deque()
         self.size = 0
 
     def __len__(self) -> int:
         return len(self._blocks)
 
-    def __iter__(self) -> Iterator[Held]:
-        return iter(self._blocks)
-
-    def add(self, block: Held) -> None:
+    def add(self, block: UnsyncedBlock) -> None:
         self._blocks.append(block)
         self.size += block.size
 
@@ -53,22 +90,22 @@ class HeldBlocks:
 
     def record(self, place: int) -> bytes | None:
         """The record announced at `place`, if a block in memory has it."""
-        for held in self._blocks:
-            at = place - held.promised
-            if 0 <= at < held.size:
-                return record_in(held.parts, at)
+        for block in self._blocks:
+            at = place - block.promised
+            if 0 <= at < block.size:
+                return record_in(block.parts, at)
         return None
 
     def write_again(self, disk: DiskFace, fd: int, header: SegmentHeader) -> tuple[int, int, Moves]:
         """Write all blocks after a new segment's header, numbered from its first block number. Return (end, next block number, moves)."""
-        offset, block_no, moves = SEGMENT_HEADER_SIZE, header.first_block_no, Moves()
-        seed, synced = block_seed(header.broker_id, header.segment_no), (header.synced_lsn, header.synced_block_no)
-        for held in self._blocks:
-            size, numbers = held.size, (block_no, held.first_lsn)
-            head = pack_block_header(
-                seed, held.parts, size, held.count, 0, *numbers, *synced, held.time_ns, held.promised
+        offset, block_no, moves = fmt.SEGMENT_HEADER_SIZE, header.first_block_no, Moves()
+        seed, synced = fmt.block_seed(header.broker_id, header.segment_no), (header.synced_lsn, header.synced_block_no)
+        for block in self._blocks:
+            size, numbers = block.size, (block_no, block.first_lsn)
+            head = fmt.pack_block_header(
+                seed, block.parts, size, block.count, 0, *numbers, *synced, block.time_ns, block.promised
             )
-            disk.write(fd, [head, *held.parts], offset)
-            moves.add(held.promised, size, place_of(header.segment_no, offset + BLOCK_HEADER_SIZE))
+            disk.write(fd, [head, *block.parts], offset)
+            moves.add(block.promised, size, place_of(header.segment_no, offset + BLOCK_HEADER_SIZE))
             offset, block_no = offset + BLOCK_HEADER_SIZE + size, block_no + 1
         return offset, block_no, moves

@@ -17,29 +17,15 @@ from typing import Final
 
 from dragoman import limits
 from dragoman.errors import JournalFailing, JournalUnavailable
+from dragoman.journal import format as fmt
 from dragoman.journal.disk import DiskFace
-from dragoman.journal.format import (
-    BLOCK_CHECKPOINT,
-    BLOCK_CHECKPOINT_BEGIN,
-    BLOCK_CHECKPOINT_END,
-    BLOCK_HEADER_SIZE,
-    BLOCK_MARK,
-    SEGMENT_CHECKPOINT,
-    SEGMENT_GAP,
-    SEGMENT_HEADER_SIZE,
-    SEGMENT_MOVED,
-    SEGMENT_TOOK_OVER,
-    SegmentHeader,
-    pack_block_header,
-    place_of,
-)
+from dragoman.journal.format import BLOCK_HEADER_SIZE, SegmentHeader, pack_block_header, place_of
 from dragoman.journal.recovery.recover import Recovered
-from dragoman.journal.segment_store import SegmentStore
-from dragoman.journal.segments import Segment, claims_of, leave, new_header
+from dragoman.journal.segment_store import Segment, SegmentStore
 from dragoman.journal.settings import JournalSettings
-from dragoman.journal.superblock import Superblock
-from dragoman.journal.writing.spare_segment import FULL_ERRNOS, SpareSegment, begin_segment, publish
-from dragoman.journal.writing.unsynced import Held
+from dragoman.journal.superblock import SegmentClaim, Superblock
+from dragoman.journal.writing.spare_segment import FULL_ERRNOS, SpareSegment
+from dragoman.journal.writing.unsynced import UnsyncedBlock
 
 # Small chunks share a block of about this size.
 CHECKPOINT_BLOCK_SIZE: Final = 1024 * 1024
@@ -56,13 +42,13 @@ class Writer:
         time_ns: int,
     ) -> None:
         self._settings, self._disk, self._store, self._broker_id = settings, disk, store, broker_id
-        self._moves, self.held = found.moves, found.unsynced
+        self._moves, self.unsynced = found.moves, found.unsynced
         self.next_lsn, self.next_block_no = found.next_lsn, found.next_block_no
         self._next_segment_no = found.next_segment_no
         self.synced_lsn, self.synced_block_no = found.synced_lsn, found.synced_block_no
         self.time_ns = time_ns
         self._gap_block_no = found.gap_block_no
-        self.room = SpareSegment(disk, settings.directory, settings.segment_size)
+        self.spares = SpareSegment(disk, settings.directory, settings.segment_size)
         self.failing: str | None = None
         # Bytes written since the newest checkpoint. A checkpoint must be synced, and then a later block that records this must be synced: only then
         # does a start trust it. `checkpoint_no` is the segment before which recovery needs nothing.
@@ -75,7 +61,7 @@ class Writer:
         self._dirty: list[Segment] = []
         self._directory_dirty = False
         # Suspect segments without any valid block once the segment that replaces them is synced.
-        self._outlived: list[int] = []
+        self._obsolete: list[int] = []
         self._relocations = 0
         self.rolls_synced = 0
         self._lock, self._sync_lock = threading.Lock(), threading.Lock()
@@ -88,7 +74,7 @@ class Writer:
     @property
     def has_unsynced(self) -> bool:
         return (
-            len(self.held) > 0
+            len(self.unsynced) > 0
             or len(self._dirty) > 1
             or self._directory_dirty
             or self._checkpoint_waiting is not None
@@ -107,20 +93,24 @@ class Writer:
         live = self._live
         if self._checkpoint_open is not None:  # a checkpoint must not span segments
             return False
-        if live.suspect or live.end == SEGMENT_HEADER_SIZE or (self.room.spare is None and self.room.error is not None):
+        if (
+            live.suspect
+            or live.end == fmt.SEGMENT_HEADER_SIZE
+            or (self.spares.spare is None and self.spares.error is not None)
+        ):
             return False
         return live.end + BLOCK_HEADER_SIZE + size >= min(self._settings.segment_size, live.allocated)
 
     def append(self, parts: list[bytes], size: int, count: int, time_ns: int, settling: bool, place: int | None) -> int:
         """Write one block. Return the lsn of its last fact. After a failed write, `os` moves to a new segment at once, because it promises that
         the block is written; `disk` may keep the block in memory, because it promises only the sync."""
-        if self.held.size > limits.UNCOMMITTED_SIZE_MAX:
+        if self.unsynced.size > limits.UNCOMMITTED_SIZE_MAX:
             if self.failing is not None:
                 raise JournalFailing(self._settings.directory, self.failing)
             self.sync()
         with self._lock:
-            if self.room.error is not None and not settling and not self.room.make():
-                raise self.room.unavailable(self._settings.segment_size)
+            if self.spares.error is not None and not settling and not self.spares.make():
+                raise self.spares.unavailable(self._settings.segment_size)
             promised = place if place is not None else self._promised
             for _ in range(2):
                 if self._live.suspect and self._settings.durability == "os":
@@ -133,7 +123,7 @@ class Writer:
                     break
             else:
                 raise JournalFailing(self._settings.directory, self.failing or "a write failed")
-            self.held.add(Held(parts, size, count, time_ns, self.next_lsn, promised))
+            self.unsynced.add(UnsyncedBlock(parts, size, count, time_ns, self.next_lsn, promised))
             if origin:
                 self._moves.add(promised, size, actual)
             self._promised = None
@@ -146,17 +136,17 @@ class Writer:
         numbers = (self.next_block_no, self.next_lsn, self.synced_lsn, self.synced_block_no)
         header = pack_block_header(live.seed, parts, size, count, flags, *numbers, time_ns, origin)
         if live.end + total > live.allocated:
-            self.room.extend(live, total)
+            self.spares.extend(live, total)
         assert live.fd is not None
         try:
             self._disk.write(live.fd, [header, *parts], live.end)
         except OSError as error:
             if error.errno in FULL_ERRNOS:
-                self.room.error = error
+                self.spares.error = error
                 with suppress(OSError):  # a part of the block may be written; it would read as a torn tail
                     self._disk.truncate(live.fd, live.end)
                     live.allocated = live.end
-                raise self.room.unavailable(total) from error
+                raise self.spares.unavailable(total) from error
             self._suspect(error)
             return False
         return True
@@ -179,7 +169,7 @@ class Writer:
                 if not self.has_unsynced:
                     return self.synced_lsn
                 dirty, sealed = [*self._dirty], [segment for segment in self._dirty if segment.sealed]
-                upto, held_count = (self.next_lsn - 1, self.next_block_no - 1), len(self.held)
+                upto, unsynced_count = (self.next_lsn - 1, self.next_block_no - 1), len(self.unsynced)
                 directory_dirty, self._directory_dirty = self._directory_dirty, False
                 checkpoint, relocations = self._checkpoint_waiting, self._relocations
             failure: OSError | None = None
@@ -195,25 +185,25 @@ class Writer:
                 # A write of an append may have failed at the same time and moved all unsynced blocks: then the result of this sync is void.
                 if relocations == self._relocations:
                     if failure is None:
-                        self._synced(upto, held_count, sealed, checkpoint)
+                        self._synced(upto, unsynced_count, sealed, checkpoint)
                     else:
                         self._suspect(failure)
                         self._relocate()
                 return self.synced_lsn
 
     def _synced(
-        self, upto: tuple[int, int], held_count: int, sealed: list[Segment], checkpoint: tuple[int, int] | None
+        self, upto: tuple[int, int], unsynced_count: int, sealed: list[Segment], checkpoint: tuple[int, int] | None
     ) -> None:
         self.synced_lsn, self.synced_block_no = upto
-        self.held.release(held_count)
+        self.unsynced.release(unsynced_count)
         for segment in sealed:
             self._dirty.remove(segment)
-            self.room.give_back(segment)
+            self.spares.give_back(segment)
             segment.synced_end = segment.end
             self.rolls_synced += 1
-        while self._outlived:
+        while self._obsolete:
             with suppress(OSError):  # if it cannot be deleted, recovery ignores it
-                self._store.drop(self._outlived.pop())
+                self._store.drop(self._obsolete.pop())
         if self._checkpoint_synced is not None and upto[1] >= self._checkpoint_synced[1]:
             self.checkpoint_no, self._checkpoint_synced = self._checkpoint_synced[0], None
         if checkpoint is not None:
@@ -231,7 +221,14 @@ class Writer:
         # `os` must survive kill -9 only: it is enough that the rename comes after the writes.
         is_disk = self._settings.durability == "disk"
         segment, next_block_no = self._write_again(synced=is_disk)
-        self._outlived += leave(self._disk, self._dirty, self.synced_lsn, segment.first_block_no)
+        for suspect in self._dirty:
+            suspect.last_lsn = min(suspect.last_lsn, self.synced_lsn)
+            if suspect.fd is not None:
+                with suppress(OSError):
+                    self._disk.close(suspect.fd)
+                suspect.fd = None
+            if suspect.first_block_no >= segment.first_block_no:
+                self._obsolete.append(suspect.segment_no)
         self._live, self._dirty, self.next_block_no = segment, [segment], next_block_no
         if self._checkpoint_waiting is not None:
             self.written_size += self._checkpoint_waiting[1]
@@ -239,54 +236,55 @@ class Writer:
         self._relocations += 1
         self.failing = None
         if is_disk:
-            self._synced((self.next_lsn - 1, next_block_no - 1), len(self.held), [], None)
-        self.room.make()
+            self._synced((self.next_lsn - 1, next_block_no - 1), len(self.unsynced), [], None)
+        self.spares.make()
 
     def _write_again(self, *, synced: bool) -> tuple[Segment, int]:
         """Begin a new segment with all unsynced blocks, numbered after the last synced one. Return it and the next block number."""
-        flags = SEGMENT_MOVED if len(self.held) else 0
+        flags = fmt.SEGMENT_MOVED if len(self.unsynced) else 0
         if self.next_block_no > self.synced_block_no + 1:
-            flags |= SEGMENT_TOOK_OVER
+            flags |= fmt.SEGMENT_TOOK_OVER
         if self._gap_block_no > self.synced_block_no:  # it replaces the segment whose header allowed a salvage's gap
-            flags, self._gap_block_no = flags | SEGMENT_GAP, self.synced_block_no + 1
+            flags, self._gap_block_no = flags | fmt.SEGMENT_GAP, self.synced_block_no + 1
         header = self._header(flags, (self.synced_lsn + 1, self.synced_block_no + 1))
-        spare = self.room.take(smaller=True)
+        spare = self.spares.take(smaller=True)
         try:
-            begin_segment(self._disk, spare, header)
-            end, next_block_no, moves = self.held.write_again(self._disk, spare.fd, header)
+            self._disk.write(spare.fd, [fmt.pack_segment_header(header)], 0)
+            end, next_block_no, moves = self.unsynced.write_again(self._disk, spare.fd, header)
             if synced:
                 self._disk.sync(spare.fd)
-            segment = publish(self._disk, self._settings.directory, spare, header)
+            segment = self.spares.publish(spare, header)
             if synced:
                 self._disk.sync_directory(self._settings.directory)
         except OSError as error:
-            self.room.abandon(spare, header.segment_no)
+            self.spares.abandon(spare, header.segment_no)
             if error.errno in FULL_ERRNOS:
-                self.room.error = error
-                raise self.room.unavailable(spare.size + self.held.size) from error
+                self.spares.error = error
+                raise self.spares.unavailable(spare.size + self.unsynced.size) from error
             self.failing = str(error)
             raise JournalFailing(self._settings.directory, str(error)) from error
         self._moves.update(moves)
         segment.end, segment.allocated = end, max(end, spare.size)
         segment.last_lsn, segment.last_time_ns = self.next_lsn - 1, self.time_ns
-        segment.took_over = header.flags & SEGMENT_TOOK_OVER != 0
-        self._store.add(segment)
+        segment.took_over = header.flags & fmt.SEGMENT_TOOK_OVER != 0
+        self._store.segments[segment.segment_no] = segment
         return segment, next_block_no
 
     def _header(self, flags: int, first: tuple[int, int]) -> SegmentHeader:
+        """The header of the next segment, whose first lsn and block number are `first`."""
         segment_no, self._next_segment_no = self._next_segment_no, self._next_segment_no + 1
         if self._relocations or len(self._moves):
-            flags |= SEGMENT_MOVED
-        synced = (self.synced_lsn, self.synced_block_no)
-        return new_header(self._broker_id, segment_no, flags, first, synced, self.time_ns)
+            flags |= fmt.SEGMENT_MOVED
+        numbers = (segment_no, *first, self.synced_lsn, self.synced_block_no)
+        return SegmentHeader(fmt.FORMAT_VERSION, flags, *numbers, self.time_ns, self._broker_id)
 
     def _first_segment(self) -> Segment:
         """Begin the first segment of this run. A start never writes into an old segment: blocks that may be unsynced are rewritten here, and synced,
         before any place is announced."""
         segment, self.next_block_no = self._write_again(synced=True)
         self._dirty.append(segment)
-        self._synced((self.next_lsn - 1, self.next_block_no - 1), len(self.held), [], None)
-        self.room.make()
+        self._synced((self.next_lsn - 1, self.next_block_no - 1), len(self.unsynced), [], None)
+        self.spares.make()
         return segment
 
     def roll(self, checkpoint: list[bytes] | None, rest_size: int = 0) -> bool:
@@ -295,26 +293,26 @@ class Writer:
                 self._relocate()
                 return False
             room = checkpoint_room(checkpoint or []) + rest_size
-            if checkpoint is not None and not self.room.is_enough_for(room):
+            if checkpoint is not None and not self.spares.is_enough_for(room):
                 checkpoint = None
             # On a full disk a checkpoint is what allows settled segments to be deleted, so it may use the remaining space.
-            takes_rest = checkpoint is not None and self.room.is_full
-            spare = self.room.take_behind(self._live, room) if takes_rest else self.room.take()
-            flags = SEGMENT_CHECKPOINT if checkpoint is not None else 0
+            takes_rest = checkpoint is not None and self.spares.is_full
+            spare = self.spares.take_for_checkpoint(self._live, room) if takes_rest else self.spares.take()
+            flags = fmt.SEGMENT_CHECKPOINT if checkpoint is not None else 0
             header = self._header(flags, (self.next_lsn, self.next_block_no))
             try:
-                begin_segment(self._disk, spare, header)
-                segment = publish(self._disk, self._settings.directory, spare, header)
+                self._disk.write(spare.fd, [fmt.pack_segment_header(header)], 0)
+                segment = self.spares.publish(spare, header)
             except OSError as error:
-                self.room.abandon(spare, header.segment_no)
+                self.spares.abandon(spare, header.segment_no)
                 raise JournalFailing(self._settings.directory, str(error)) from error
             self._live.sealed, self._live = True, segment
-            self._store.add(segment)
+            self._store.segments[segment.segment_no] = segment
             self._dirty.append(segment)
             self._directory_dirty, self._promised = True, None
             under_way = CheckpointUnderWay(self.time_ns, self.written_size)
             is_written = checkpoint is not None and self._write_checkpoint(under_way, checkpoint, rest_size == 0)
-            self.room.make()
+            self.spares.make()
             return is_written
 
     def add_checkpoint(self, chunks: list[bytes], is_last: bool) -> bool:
@@ -348,7 +346,7 @@ class Writer:
             pending = self._checkpoint_synced
             if pending is None or pending[1] != self.next_block_no or self._live.suspect:
                 return False
-            if not self._write([], 0, 0, BLOCK_MARK, self.time_ns, 0):
+            if not self._write([], 0, 0, fmt.BLOCK_MARK, self.time_ns, 0):
                 return False
             self._advance(0, 0, self.time_ns)
             self._promised = None
@@ -357,35 +355,40 @@ class Writer:
     def make_spare(self) -> None:
         """Create a spare if there is none and, in `disk`, fill it with zeros ahead of time. Runs in a thread of its own."""
         with self._lock:
-            spare = self.room.spare if self.room.make() else None
+            spare = self.spares.spare if self.spares.make() else None
         if spare is None or not self._settings.zero_fill or self._settings.durability != "disk":
             return
         try:
             while True:
                 with self._lock:
-                    if not self.room.fill_step(spare):
+                    if not self.spares.fill_step(spare):
                         return
                 self._disk.sync(spare.fd)
         except OSError as error:
             # A file whose sync failed is never trusted again, not even with zeros.
             with self._lock:
-                if self.room.spare is spare:
-                    self.room.give_up(error)
+                if self.spares.spare is spare:
+                    self.spares.give_up(error)
                 elif self._live.fd == spare.fd:
                     self._suspect(error)
 
-    def take_off(self, segment_no: int) -> Segment:
+    def remove(self, segment_no: int) -> Segment:
         """Remove this segment from the journal; its files stay."""
         with self._lock:
             self._moves.forget(segment_no)
-            return self._store.take_off(segment_no)
+            return self._store.remove(segment_no)
 
     def superblock(self, *, is_clean: bool = False) -> Superblock:
-        """A superblock of what is on disk now."""
+        """A superblock of what is on disk now. It names only segments with synced blocks, because any other may still be deleted."""
         with self._lock:
-            claims = claims_of(list(self._store.segments.values()), self.synced_block_no, self._broker_id)
+            claims: list[SegmentClaim] = []
+            limit = self.synced_block_no + 1
+            for segment in reversed(self._store.segments.values()):
+                if segment.first_block_no < limit:
+                    claims.append(segment.claim(self._broker_id))
+                    limit = segment.first_block_no
             synced = (self.synced_lsn, self.synced_block_no)
-            return Superblock(self._broker_id, *synced, is_clean, self.time_ns, claims)
+            return Superblock(self._broker_id, *synced, is_clean, self.time_ns, tuple(reversed(claims)))
 
     def close(self) -> bool:
         """Sync, write a mark that records it, and truncate the live segment to its used size. Return whether everything is synced."""
@@ -395,9 +398,9 @@ class Writer:
             if self.has_unsynced:  # in `os`, a failed sync moved all blocks to a segment that is not synced yet
                 self.sync()
             was_synced = not self.has_unsynced
-            if self._live.end > SEGMENT_HEADER_SIZE:
+            if self._live.end > fmt.SEGMENT_HEADER_SIZE:
                 with suppress(JournalUnavailable):  # a full disk: only the superblock records it
-                    if self._write([], 0, 0, BLOCK_MARK, self.time_ns, 0):
+                    if self._write([], 0, 0, fmt.BLOCK_MARK, self.time_ns, 0):
                         self._advance(0, 0, self.time_ns)
             live = self._live
             assert live.fd is not None
@@ -409,8 +412,8 @@ class Writer:
                 self.synced_lsn, self.synced_block_no = self.next_lsn - 1, self.next_block_no - 1
                 live.synced_end = live.end
         finally:
-            if self.room.spare is not None:
-                self.room.give_up(OSError())
+            if self.spares.spare is not None:
+                self.spares.give_up(OSError())
             self._store.close()
         return is_synced
 
@@ -437,11 +440,11 @@ def checkpoint_blocks(
             size = 0
         groups[-1].append(chunk)
         size += len(chunk)
-    flags = [BLOCK_CHECKPOINT] * len(groups)
+    flags = [fmt.BLOCK_CHECKPOINT] * len(groups)
     if is_first:
-        flags[0] |= BLOCK_CHECKPOINT_BEGIN
+        flags[0] |= fmt.BLOCK_CHECKPOINT_BEGIN
     if is_last:
-        flags[-1] |= BLOCK_CHECKPOINT_END
+        flags[-1] |= fmt.BLOCK_CHECKPOINT_END
     return list(zip(flags, groups, strict=True))
 
 

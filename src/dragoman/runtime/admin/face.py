@@ -15,7 +15,7 @@ from dragoman.core.core import Core
 from dragoman.core.queries import lookup
 from dragoman.core.state.queue import Queue
 from dragoman.errors import DragomanError
-from dragoman.journal import Journal
+from dragoman.journal.journal import Journal
 from dragoman.limits import ADMIN_PAGE_MAX
 from dragoman.model.message import Message
 from dragoman.model.peer import Peer

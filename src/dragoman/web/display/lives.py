@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dragoman.errors import AdminRefused, BadSearch, DragomanError
-from dragoman.journal import JournalReader
+from dragoman.journal.reader import JournalReader
 from dragoman.model.facts.decode import decode_block
 from dragoman.runtime.search.finding import Question, find_messages
 from dragoman.runtime.search.naming import Naming

@@ -6,12 +6,13 @@ a whole copy, so that it is created again.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import NamedTuple
 
 from dragoman.errors import JournalMisplaced
-from dragoman.journal.disk import DiskFace
-from dragoman.journal.format import block_seed, segment_name
-from dragoman.journal.recovery.chain import ChainWalk, Damage, counting
+from dragoman.journal.disk import DiskFace, opened
+from dragoman.journal.format import segment_name
+from dragoman.journal.recovery.chain import ChainWalk, Damage, valid_segments
 from dragoman.journal.recovery.scan import SegmentFile, block_at, list_segments, next_whole_block
 from dragoman.journal.superblock import SegmentClaim, Superblock, SuperblockCopies, segment_identity
 
@@ -19,7 +20,7 @@ from dragoman.journal.superblock import SegmentClaim, Superblock, SuperblockCopi
 class Finding(NamedTuple):
     """A fact about the files that an operator should know. `is_loss`: committed facts are missing."""
 
-    words: str
+    text: str
     file: str
     offset: int
     size: int
@@ -59,7 +60,12 @@ def missing_damage(directory: str, claim: SegmentClaim) -> Damage:
     return Damage(file, 0, 0, claim.first_lsn, "the segment is missing")
 
 
-def missing_tail(files: list[SegmentFile], walk: ChainWalk, claims: Superblock | None) -> Damage | None:
+def end_damage(disk: DiskFace, files: list[SegmentFile], walk: ChainWalk, claims: Superblock | None) -> Damage | None:
+    """What is wrong at the end of a walk over `files`: its own damage, whole blocks after a hole, or blocks that only the superblock names."""
+    return walk.damage or _hole(disk, files[-1], walk) or _missing_tail(files, walk, claims)
+
+
+def _missing_tail(files: list[SegmentFile], walk: ChainWalk, claims: Superblock | None) -> Damage | None:
     """Damage at the end of the journal if the superblock names a later block."""
     if claims is None or claims.synced_block_no < walk.next_block_no:
         return None
@@ -69,27 +75,24 @@ def missing_tail(files: list[SegmentFile], walk: ChainWalk, claims: Superblock |
     return Damage(newest, reach.end if reach is not None else 0, walk.next_block_no, walk.next_lsn, reason)
 
 
-def hole_behind(disk: DiskFace, newest: SegmentFile, walk: ChainWalk) -> Damage | None:
+def _hole(disk: DiskFace, newest: SegmentFile, walk: ChainWalk) -> Damage | None:
     """Damage if whole blocks follow the zeros at the end of the newest segment."""
     reach = walk.reach.get(newest.segment_no)
     if reach is None or newest.header is None or newest.size <= reach.end:
         return None
-    fd, seed = disk.open(newest.path, write=False), block_seed(newest.header.broker_id, newest.segment_no)
-    try:
-        behind = next_whole_block(disk, fd, seed, reach.end, walk.next_block_no)
+    with opened(disk, newest.path) as fd:
+        later = next_whole_block(disk, fd, newest.seed, reach.end, walk.next_block_no)
         # A broker may be writing: a block that appeared in the meantime is not a hole.
-        if behind is None or behind.offset == reach.end or block_at(disk, fd, seed, reach.end) is not None:
+        if later is None or later.offset == reach.end or block_at(disk, fd, newest.seed, reach.end) is not None:
             return None
-    finally:
-        disk.close(fd)
     return Damage(newest, reach.end, walk.next_block_no, walk.next_lsn, "zeros stand where a block was")
 
 
 def superblock_findings(copies: SuperblockCopies, files: list[SegmentFile]) -> list[Finding]:
     """Findings about the superblock itself. A single copy that is not whole is normal after a power cut."""
     if copies.is_rebuilt:
-        words = "both copies of the superblock are damaged: it is made anew from the segments, and cannot tell whether any is missing"
-        findings = [Finding(words, path, 0, 0, False) for path in copies.damaged]
+        text = "both copies of the superblock are damaged: it is made anew from the segments, and cannot tell whether any is missing"
+        findings = [Finding(text, path, 0, 0, False) for path in copies.damaged]
         copies.remove()
         return findings
     if copies.newest is None and files:
@@ -107,12 +110,11 @@ def _identity(file: SegmentFile) -> int:
 
 def write_superblock(disk: DiskFace, directory: str) -> None:
     """Write the superblock of a journal that was just copied, verified and synced."""
-    files = [file for file in counting(list_segments(disk, directory)) if file.header is not None]
+    files = [file for file in valid_segments(list_segments(disk, directory)) if file.header is not None]
     if not files:
         return
     walk = ChainWalk(disk, files[-1:])
-    for _ in walk:
-        pass
+    deque(walk, maxlen=0)
     synced = (walk.next_lsn - 1, walk.next_block_no - 1)
     claims = [
         SegmentClaim(file.segment_no, _identity(file), file.size, file.header.first_lsn)
