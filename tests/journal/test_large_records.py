@@ -125,10 +125,10 @@ def test_a_file_that_ends_inside_a_record_is_damage(disk: FakeDisk) -> None:
             read()
 
 
-def test_a_load_goes_on_when_its_file_was_closed_meanwhile(disk: FakeDisk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "OPEN_SEGMENTS_MAX", 1)
+def test_a_load_goes_on_when_its_file_was_closed_meanwhile(disk: FakeDisk) -> None:
     record = accepted(7, LARGE)
     journal, (place,) = kept(disk, record)
+    journal._store.open_max = 1
     journal.roll()
     other = journal.next_place()
     journal.append([accepted(8, 10)], 1, 0)

@@ -90,6 +90,7 @@ class SegmentStore:
         self._disk = disk
         self.segments: dict[int, Segment] = {}
         self._readers: OrderedDict[int, int] = OrderedDict()
+        self.open_max = limits.OPEN_SEGMENTS_MAX
         # For records without a CRC of their own: the block offsets of their segments, and the last block read.
         self._blocks: dict[int, BlockOffsets] = {}
         self._block = b""
@@ -255,7 +256,7 @@ class SegmentStore:
         segment = self.segments.get(segment_no)
         if segment is None:
             raise FileNotFoundError(ENOENT, "the segment is missing")
-        if len(self._readers) >= limits.OPEN_SEGMENTS_MAX:
+        if len(self._readers) >= self.open_max:
             _, oldest = self._readers.popitem(last=False)
             self._disk.close(oldest)
         fd = self._readers[segment_no] = self._disk.open(segment.path, write=False)
