@@ -132,6 +132,7 @@ QUARANTINED_WORKER_DIALECT: Final = 6
 QUARANTINED_NUMBERS: Final = 7
 
 FIELD_SIZES: Final = {"u8": 1, "u24": 3, "i32": 4, "i64": 8}
+SIGNED_SIZE_MIN: Final = 4  # fields of this size and larger are signed
 
 
 @final
