@@ -14,7 +14,6 @@ from mypy_extensions import i64
 from dragoman.core.dispatch import Dispatch
 from dragoman.core.lifecycle import ANSWER, CANCEL, LEASED, QUARANTINED, REJECT, held_messages
 from dragoman.core.quarantine import Quarantine
-from dragoman.core.queries.peek import peek_by_id, peek_expiring
 from dragoman.core.retries import backoff_ns
 from dragoman.core.roster import Roster
 from dragoman.core.routes import Routes
@@ -25,7 +24,7 @@ from dragoman.core.state.forgetting import Forgetting
 from dragoman.core.state.queue import Queue
 from dragoman.core.state.schedule import Schedule, is_cron, next_due
 from dragoman.core.state.state import State
-from dragoman.core.storage.kept import BeginLoad, Kept, Look, ReadRecord
+from dragoman.core.storage.kept import BeginLoad, Kept, Look, ReadRecord, peek_by_id, peek_expiring
 from dragoman.core.tallies import Tallies
 from dragoman.core.topics import Topics
 from dragoman.limits import HEADERS_SIZE_MAX, ID_SIZE_MAX, NOTES_MAX, QUEUES_LISTED_MAX
@@ -33,8 +32,7 @@ from dragoman.limits import SCHEDULES_MAX as SCHEDULES_COUNT_MAX
 from dragoman.model import words
 from dragoman.model.exchange import Exchange, QueueCount
 from dragoman.model.facts.layout import LATE, NO_DIALECT, QUEUE_NAMED, SCHEDULED, STARTED, UNSCHEDULED
-from dragoman.model.facts.records import FactLog
-from dragoman.model.facts.texts import schedule_text
+from dragoman.model.facts.records import FactLog, schedule_text
 from dragoman.model.message import NOWHERE, Message, fact_id_of
 from dragoman.model.peer import Peer
 

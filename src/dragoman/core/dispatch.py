@@ -16,16 +16,49 @@ from dragoman.core.state.crowding import lighten, refill
 from dragoman.core.state.lines import Lane
 from dragoman.core.state.queue import Queue
 from dragoman.core.state.state import State
-from dragoman.core.storage.loading import BodyLoad, has_room
 from dragoman.core.tallies import Tallies
-from dragoman.core.turns import best_lanes, count_turn, next_serving
 from dragoman.errors import RecordDamaged
 from dragoman.limits import JUDGED_SIZE_MAX, LEASES_PER_STEP_MAX, SLOTS_MAX
+from dragoman.model.facts.record_load import RecordLoad
 from dragoman.model.facts.records import FactLog
-from dragoman.model.message import NOWHERE, Message
-from dragoman.model.peer import TAKES_ANYTHING, Peer
-from dragoman.model.serving import Serving
+from dragoman.model.message import IN_FRESH, IN_RETURNED, NOWHERE, Message
+from dragoman.model.peer import TAKES_ANYTHING, Peer, Serving
 from dragoman.model.words import HANDOVER_WANTED, REPLY_WANTED
+
+
+@final
+class BodyLoad:
+    """Reads a large body back from disk in steps, for a worker that will lease its message. The message stays in its line meanwhile: it may be
+    cancelled, expire, or be carried to another segment."""
+
+    def __init__(self, m: Message, queue: Queue, peer: Peer) -> None:
+        self.m = m
+        self.queue = queue
+        self.peer = peer
+        self.place: int = 0  # the record's reference when the current read began
+        self.source: RecordLoad | None = None
+
+    def step(self, state: State, size: int) -> bool:
+        """Read the next `size` bytes; True when the message has its body. Raises `RecordDamaged`."""
+        m = self.m
+        kept = state.kept
+        source = self.source
+        if source is None or m.place != self.place:  # the record was carried meanwhile: its old segment may be deleted
+            source = kept.begin(m.place, m.number, False)
+            self.source = source
+            self.place = m.place
+        kept.effort += size
+        if not source.step(size):
+            return False
+        kept.set_body(m, source.head, source.taken())
+        state.bodies_size += m.body_size
+        return True
+
+    def is_wanted(self, state: State) -> bool:
+        """Whether the message still waits in a line, without its body."""
+        m = self.m
+        is_in_line = m.where == IN_FRESH or m.where == IN_RETURNED
+        return is_in_line and not m.is_loaded and state.messages.get(m.number) is m
 
 
 @final
@@ -403,3 +436,60 @@ class Dispatch:
             m.lease_until_ns = 0
             work.timed_leases -= 1
         m.worker = None
+
+
+def has_room(peer: Peer) -> bool:
+    """Whether a worker can take a message now."""
+    return peer.work.slots > 0 and not peer.work.is_leaving and not peer.is_blocked and len(peer.work.serves) > 0
+
+
+def next_serving(state: State, peer: Peer) -> Serving | None:
+    """The queue this worker should serve next; None when nothing waits. Servings are sorted by weight, the highest first."""
+    starve_turns = state.settings.starve_turns
+    queues = state.queues_by_no
+    best: Serving | None = None
+    starved: Serving | None = None
+    serves = peer.work.serves
+    for serving in serves:
+        queue = queues[serving.queue_no]
+        if queue.waiting == 0 or queue.is_paused or serving.passed_over < 0 or not serving.takes():
+            continue
+        if serving.passed_over >= starve_turns and (starved is None or serving.passed_over > starved.passed_over):
+            starved = serving
+        if best is None or (serving.weight == best.weight and serving.last_turn < best.last_turn):
+            best = serving  # equal weights: the one served longest ago
+    if best is None:
+        return None
+    return starved if starved is not None else best
+
+
+def count_turn(state: State, peer: Peer, served: Serving) -> None:
+    queues = state.queues_by_no
+    peer.work.turn += 1
+    served.last_turn = peer.work.turn
+    for serving in peer.work.serves:
+        if serving is not served and serving.passed_over >= 0 and queues[serving.queue_no].waiting > 0:
+            serving.passed_over += 1
+    served.passed_over = 0
+
+
+def best_lanes(queue: Queue, kind: int) -> list[Lane]:
+    """The lanes with the next message for a worker of this body_constraint: those with the highest priority; at equal priority those of
+    messages that other kinds of workers turned down."""
+    lanes = queue.lanes
+    priority = first_priority(lanes)
+    for group in queue.unfit:
+        if group.kinds & kind == 0:
+            found = first_priority(group.lanes)
+            if found >= 0 and found >= priority:
+                lanes = group.lanes
+                priority = found
+    return lanes
+
+
+def first_priority(lanes: list[Lane]) -> int:
+    """The highest priority of a waiting message; -1 when none waits."""
+    for lane in lanes:
+        if lane.current() is not None:
+            return lane.priority
+    return -1

@@ -17,7 +17,7 @@ from dragoman.core.state.state import State
 from dragoman.core.storage.kept import TailRow
 from dragoman.limits import DUE_PER_SWEEP_MAX, FIRED_PER_SWEEP_MAX, REWINDS_PER_SWEEP_MAX
 from dragoman.model.facts.layout import CLOCK_STEPPED, FIRED, NOTED, PUBLISHED, UNSCHEDULED
-from dragoman.model.facts.texts import fired_text
+from dragoman.model.facts.records import fired_text
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EXPIRES_HELD, INTERNAL, NO_REASON, PAST_EXPIRY, TAKEN, TIMED_OUT

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dragoman.core import operator
-from dragoman.core.quarantine import DamageCheck
 from dragoman.core.queries.lookup import find_message
-from dragoman.core.queries.peek import peek_body
 from dragoman.core.settings import CoreSettings
-from dragoman.core.storage.carry import Carrier
+from dragoman.core.storage.kept import peek_body
+from dragoman.core.storage.live_walk import Carrier, DamageCheck
 from dragoman.limits import PROVED_SHARE
 from dragoman.model.message import Message
 from dragoman.model.words import BY_OPERATOR

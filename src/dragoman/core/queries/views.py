@@ -6,19 +6,33 @@ Instants are nanoseconds since 1970 (0: never), durations nanoseconds; numbers o
 
 from __future__ import annotations
 
+from heapq import nsmallest
+
 from dragoman.core.core import Core
 from dragoman.core.lifecycle import LEASED, WAITING
 from dragoman.core.queries.lookup import identity_text, place_of, worker_name
 from dragoman.core.queries.matching import Wanted, find
 from dragoman.core.state.queue import Queue
 from dragoman.core.state.schedule import Schedule
+from dragoman.core.tallies import oldest_ns
 from dragoman.limits import KEPT_OUT_SHOWN_MAX
+from dragoman.model.buckets import summed
 from dragoman.model.facts.decode import client_id_text, flag_words
 from dragoman.model.message import IN_DELAYED, NOWHERE, Message
 from dragoman.model.peer import Peer
 from dragoman.model.phrases import number_text, picky_text
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import DIALECT_NAMES, REASON_NAMES, REFUSAL_CODES, STATE_NAMES, shown, word
+from dragoman.model.words import (
+    DIALECT_NAMES,
+    DIALECTS_MAX,
+    NOBODY,
+    REASON_NAMES,
+    REFUSAL_CODES,
+    ROW_SIZE,
+    STATE_NAMES,
+    shown,
+    word,
+)
 
 
 def counters(core: Core) -> dict[str, object]:
@@ -311,3 +325,58 @@ def schedule_view(schedule: Schedule) -> dict[str, object]:
         "body": shown(template.body[:200]),
         "body_size": template.body_size,
     }
+
+
+def tallies(core: Core) -> dict[str, object]:
+    """The counters and the durations. `crossings` omits pairs of dialects without a settled message."""
+    view = counters(core)
+    view["boot_no"] = core.state.boot_no
+    view["started_ns"] = core.state.started_ns
+    spans = core.tallies.all_spans()
+    view["wait"] = summed([s.wait for s in spans])
+    view["total"] = summed([s.total for s in spans])
+    dialects: list[dict[str, object]] = []
+    crossings: list[dict[str, object]] = []
+    for client in range(DIALECTS_MAX):
+        name = word(DIALECT_NAMES, client)
+        settled = 0
+        for worker in range(ROW_SIZE):
+            count: int = core.tallies.settled[client * ROW_SIZE + worker].count
+            settled += count
+            if count > 0 and worker != NOBODY:
+                crossings.append({"client": name, "worker": word(DIALECT_NAMES, worker), "count": count})
+        accepted: int = core.tallies.accepted[client].count
+        if accepted + settled > 0 or not name.startswith("unknown"):
+            dialects.append({"dialect": name, "accepted": accepted, "settled": settled})
+    view["dialects"] = dialects
+    view["crossings"] = crossings
+    return view
+
+
+def queue_tallies(core: Core, offset: int, limit: int, prefix: str, is_by_depth: bool) -> dict[str, object]:
+    """Like `views.queues`, each with the age of its oldest waiting message and its durations; by depth, or in the order they were named."""
+    chosen: list[Queue] = []
+    start = prefix.encode("utf-8", "surrogateescape")
+    for queue in core.state.queues_by_no.values():
+        if not start or queue.name.startswith(start):
+            chosen.append(queue)
+    total = len(chosen)
+    if is_by_depth:
+        chosen = nsmallest(offset + limit, chosen, key=by_depth)  # takes half as long as sorting 100,000 queues
+    return {"total": total, "queues": [queue_tally(core, queue) for queue in chosen[offset : offset + limit]]}
+
+
+def by_depth(queue: Queue) -> tuple[int, int]:
+    """Sort key: most open messages first, then most accepted; equal ones stay in the order they were named."""
+    return (-queue.waiting - queue.leased, -queue.accepted)
+
+
+def queue_tally(core: Core, queue: Queue) -> dict[str, object]:
+    """One queue. Its durations are empty if they are counted together with those of other queues."""
+    view = queue_view(queue)
+    spans = queue.spans
+    has_own = spans is not None and spans is not core.tallies.other_spans
+    view["oldest_ns"] = oldest_ns(queue)
+    view["wait"] = spans.wait.pairs() if spans is not None and has_own else []
+    view["total_time"] = spans.total.pairs() if spans is not None and has_own else []
+    return view

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import final
 
 from dragoman.core.state.queue import Queue
-from dragoman.model.facts.texts import claims_of
+from dragoman.model.facts.records import claims_of
 from dragoman.model.words import BROKER_STARTED, SUPERSEDED
 
 

@@ -42,7 +42,7 @@ def lighten(state: State, m: Message) -> None:
 def refill(state: State, queue: Queue, lane: Lane, line: Line) -> None:
     """Load the next messages of a line from disk: as many as the limits allow, at least the one that is about to be leased. Small bodies are
     loaded with them. A message with a large body ends the batch, because verifying its CRC takes long; the body itself is read in steps when
-    the message is next (core/storage/loading)."""
+    the message is next (core/dispatch)."""
     tail = line.tail
     settings = state.settings
     count = min(REFILL_COUNT, lane.head_max(settings.head_max), max(settings.objects_max - len(state.messages), 1))

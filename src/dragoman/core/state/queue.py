@@ -10,10 +10,9 @@ from collections import deque
 from typing import final
 
 from dragoman.core.state.lines import Lane
-from dragoman.model.histogram import Spans
+from dragoman.model.buckets import Spans
 from dragoman.model.message import Message
-from dragoman.model.peer import TAKES_ANYTHING
-from dragoman.model.serving import RANK_NONE, Serving
+from dragoman.model.peer import RANK_NONE, TAKES_ANYTHING, Serving
 
 
 @final

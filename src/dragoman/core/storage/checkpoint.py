@@ -32,7 +32,7 @@ from dragoman.core.lifecycle import QUARANTINED, WAITING
 from dragoman.core.state.queue import Queue
 from dragoman.core.state.schedule import Schedule
 from dragoman.model.facts.layout import CHECKPOINT
-from dragoman.model.facts.texts import schedule_text
+from dragoman.model.facts.records import schedule_text
 from dragoman.model.message import Message
 
 COUNTERS: Final = 1

@@ -234,7 +234,7 @@ def read_key(records: bytes, ids: WireIds) -> None:
 
 
 def read_schedule(state: State, number: int, text: bytes) -> Schedule:
-    """Read a schedule from the text of its scheduled fact (model/facts/texts.schedule_text)."""
+    """Read a schedule from the text of its scheduled fact (model/facts/records.schedule_text)."""
     at = fields.template_at(text)
     queue = state.queues_by_no[fields.accepted_queue_no(text, at)]
     template = read_accepted(text, at, queue.name, True)

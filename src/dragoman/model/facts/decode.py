@@ -11,8 +11,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from dragoman.model.facts import fields, layout
-from dragoman.model.facts.records import read_accepted
-from dragoman.model.facts.texts import claims_of
+from dragoman.model.facts.records import claims_of, read_accepted
 from dragoman.model.words import DAMAGED, DIALECT_NAMES, DRAINS, FLAG_NAMES, REASON_NAMES, RQ, STATE_NAMES, shown, word
 
 # Enumerated fields, by name.
@@ -146,7 +145,7 @@ def decode_rarer(records: bytes, at: i64, kind: int) -> dict[str, object]:
 
 
 def decode_joined(number: int, dialect: int, text: bytes) -> dict[str, object]:
-    """The text is listener, remote, identity in hex, then a `weight queue` per claim, tab separated (texts.worker_text)."""
+    """The text is listener, remote, identity in hex, then a `weight queue` per claim, tab separated (records.worker_text)."""
     parts = text.split(b"\t", 3)
     return {
         "fact": "worker_joined",
