@@ -74,7 +74,7 @@ class Expiries:
         for queue in queues.values():
             for lane in queue.lanes:
                 for line in lane.lines.values():
-                    self.watch_tail(line.tail, line_code(queue.number, lane, line))
+                    self.watch_tail(line.tail, line.tail.head, line_code(queue.number, lane, line))
 
     def take(self, now_ns: int, count_max: int) -> list[int]:
         """Remove and return up to `count_max` due entries: number, line (-1: in memory), number, line, …"""
@@ -119,9 +119,9 @@ class Expiries:
                 far.append(due[index + 1])
         heapq.heappush(self.steps, step)
 
-    def watch_tail(self, tail: Tail, code: int) -> None:
-        """Add the messages of a tail that have an expiry."""
-        for at in range(tail.head, len(tail.numbers)):
+    def watch_tail(self, tail: Tail, start: int, code: int) -> None:
+        """Add the messages of a tail from `start` on that have an expiry."""
+        for at in range(start, len(tail.numbers)):
             if tail.expires[at] > 0 and tail.numbers[at] > 0:
                 self.watch(tail.numbers[at], tail.expires[at])
                 self.watch_far(tail.numbers[at], code, tail.expires[at])

@@ -13,7 +13,7 @@ from typing import Final, final
 from dragoman.core.state.lines import code_of, line_key
 from dragoman.core.state.queue import Queue
 from dragoman.core.state.tail import Tail, id_hash
-from dragoman.core.storage.checkpoint import write_rows
+from dragoman.core.storage.checkpoint import write_line
 from dragoman.limits import CHECKPOINT_ROWS_MAX
 from dragoman.model.message import Message
 
@@ -97,12 +97,12 @@ class LineRows:
         is_over = self.gather(tail, self.rows.get(code))
         columns = self.columns
         while len(columns[0]) >= CHECKPOINT_ROWS_MAX:
-            write_rows(code, columns, CHECKPOINT_ROWS_MAX, chunks)
+            chunks.append(write_line(code, columns, CHECKPOINT_ROWS_MAX))
             for column in columns:
                 del column[:CHECKPOINT_ROWS_MAX]
         if is_over:
             if len(columns[0]) > 0:
-                write_rows(code, columns, len(columns[0]), chunks)
+                chunks.append(write_line(code, columns, len(columns[0])))
                 self.columns = new_columns()
             if tail is not None and self.is_watching:
                 tail.departed = None
