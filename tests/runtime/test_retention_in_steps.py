@@ -8,8 +8,9 @@ import pytest
 
 from dragoman.core import operator
 from dragoman.core.core import Core
-from dragoman.core.storage.live_walk import PLACE_SHIFT, Carrier, LiveCount, live_count
+from dragoman.core.storage.live_walk import Carrier, LiveCount, live_count
 from dragoman.journal import Journal
+from dragoman.model.message import PLACE_SHIFT
 from dragoman.model.words import BY_OPERATOR
 from dragoman.runtime.upkeep import Upkeep
 from dragoman.testing.disk import FakeDisk

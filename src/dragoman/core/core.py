@@ -26,15 +26,14 @@ from dragoman.core.state.schedule import Schedule, is_cron, next_due
 from dragoman.core.state.state import State
 from dragoman.core.storage.kept import BeginLoad, Kept, Look, ReadRecord, peek_by_id, peek_expiring
 from dragoman.core.tallies import Tallies
-from dragoman.core.topics import Topics
-from dragoman.limits import HEADERS_SIZE_MAX, ID_SIZE_MAX, NOTES_MAX, QUEUES_LISTED_MAX
-from dragoman.limits import SCHEDULES_MAX as SCHEDULES_COUNT_MAX
+from dragoman.limits import HEADERS_SIZE_MAX, ID_SIZE_MAX, NOTES_MAX, QUEUES_LISTED_MAX, SCHEDULES_MAX
 from dragoman.model import words
 from dragoman.model.exchange import Exchange, QueueCount
 from dragoman.model.facts.layout import LATE, NO_DIALECT, QUEUE_NAMED, SCHEDULED, STARTED, UNSCHEDULED
 from dragoman.model.facts.records import FactLog, schedule_text
 from dragoman.model.message import NOWHERE, Message, fact_id_of
 from dragoman.model.peer import Peer
+from dragoman.model.topics import Topics
 
 
 @final
@@ -87,8 +86,6 @@ class Core(Exchange):
             self.log.numbered(QUEUE_NAMED, queue.number, 0, queue.name)
         state.on_started(boot_no)
         self.quarantine.put_all_damaged()
-
-    # -- clients --------------------------------------------------------------------------------------------------------
 
     def hello(self, peer: Peer) -> None:
         self.routes.add(peer)
@@ -204,8 +201,6 @@ class Core(Exchange):
     def cancel_all(self, client: Peer, reason: int) -> int:
         return self.settling.cancel_all(client, reason)
 
-    # -- workers --------------------------------------------------------------------------------------------------------
-
     def join(self, peer: Peer, queues: list[tuple[int, bytes]]) -> int:
         return self.roster.join(peer, queues)
 
@@ -290,8 +285,6 @@ class Core(Exchange):
         self.routes.remove(peer)
         self.roster.lose(peer, words.CONNECTION_ENDED)
 
-    # -- schedules ------------------------------------------------------------------------------------------------------
-
     def schedule(self, template: Message, interval_ns: int, cron: str, runs: int) -> int:
         if self.refusing != words.TAKEN:
             return self.refusing
@@ -302,8 +295,8 @@ class Core(Exchange):
         refusal = words.TAKEN if template.queue in self.state.queues else self.roster.check_name(template.queue)
         if refusal != words.TAKEN:
             return refusal
-        if len(self.state.schedules) >= SCHEDULES_COUNT_MAX and template.dedupe not in self.state.schedules_by_key:
-            return words.SCHEDULES_MAX
+        if len(self.state.schedules) >= SCHEDULES_MAX and template.dedupe not in self.state.schedules_by_key:
+            return words.TOO_MANY_SCHEDULES
         template.queue_no = self.roster.queue_of(template.queue).number
         earlier = self.state.schedules_by_key.get(template.dedupe)
         if (
@@ -335,37 +328,15 @@ class Core(Exchange):
     def is_cron(self, expression: str) -> bool:
         return is_cron(expression)
 
-    # -- topics and oddities --------------------------------------------------------------------------------------------
-
     def publish(self, peer: Peer, topic: bytes, body: bytes) -> int:
         if topic in self.topics.reserved:
             self.note(peer, "RESERVED_TOPIC")
             return 0
         return self.topics.publish(topic, body)
 
-    def reserve(self, topic: bytes) -> None:
-        self.topics.reserved.add(topic)
-
-    def announce(self, dialect: int, topic: bytes, body: bytes) -> int:
-        return self.topics.publish(topic, body, dialect)
-
-    def subscribe(self, peer: Peer, prefix: bytes) -> None:
-        self.topics.subscribe(peer, prefix)
-
-    def unsubscribe(self, peer: Peer, prefix: bytes) -> None:
-        self.topics.unsubscribe(peer, prefix)
-
-    def subscribe_exactly(self, peer: Peer, topic: bytes) -> None:
-        self.topics.subscribe_exactly(peer, topic)
-
-    def unsubscribe_exactly(self, peer: Peer, topic: bytes) -> None:
-        self.topics.unsubscribe_exactly(peer, topic)
-
     def note(self, peer: Peer, code: str) -> None:
         if code in self.notes or len(self.notes) < NOTES_MAX:
             self.notes[code] = self.notes.get(code, 0) + 1
-
-    # -- counts ---------------------------------------------------------------------------------------------------------
 
     def queue_counts(self) -> list[QueueCount]:
         counts: list[QueueCount] = []

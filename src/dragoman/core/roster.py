@@ -9,8 +9,7 @@ from dragoman.core.dispatch import Dispatch
 from dragoman.core.settling import Settling
 from dragoman.core.state.queue import Queue
 from dragoman.core.state.state import State
-from dragoman.limits import DISMISSALS_MAX, LEASES_PER_STEP_MAX, NAME_SIZE_MAX, QUEUE_NO_MAX, SERVED_MAX
-from dragoman.limits import QUEUES_MAX as QUEUES_COUNT_MAX
+from dragoman.limits import DISMISSALS_MAX, LEASES_PER_STEP_MAX, NAME_SIZE_MAX, QUEUE_NO_MAX, QUEUES_MAX, SERVED_MAX
 from dragoman.model import words
 from dragoman.model.facts.layout import QUEUE_NAMED, WORKER_JOINED
 from dragoman.model.facts.layout import WORKER_LEFT as WORKER_LEFT_FACT
@@ -113,14 +112,12 @@ class Roster:
         self.lost: deque[LostWorker] = deque()  # not all of their leases are released yet
         self.dismissals = Dismissals()
 
-    # -- queues ---------------------------------------------------------------------------------------------------------
-
     def check_name(self, name: bytes) -> int:
         """Whether a queue of this name may be created: TAKEN, or why not."""
         if len(name) > NAME_SIZE_MAX:
             return words.TOO_LONG
-        is_full = len(self.state.queues) >= QUEUES_COUNT_MAX or self.state.next_queue_no + SERVED_MAX > QUEUE_NO_MAX
-        return words.QUEUES_MAX if is_full else words.TAKEN
+        is_full = len(self.state.queues) >= QUEUES_MAX or self.state.next_queue_no + SERVED_MAX > QUEUE_NO_MAX
+        return words.TOO_MANY_QUEUES if is_full else words.TAKEN
 
     def name_queue(self, name: bytes) -> Queue:
         number = self.state.next_queue_no
@@ -130,8 +127,6 @@ class Roster:
     def queue_of(self, name: bytes) -> Queue:
         queue = self.state.queues.get(name)
         return queue if queue is not None else self.name_queue(name)
-
-    # -- workers --------------------------------------------------------------------------------------------------------
 
     def join(self, peer: Peer, queues: list[tuple[int, bytes]]) -> int:
         if len(queues) > SERVED_MAX:
@@ -143,8 +138,8 @@ class Roster:
                 refusal = self.check_name(name)
                 if refusal != words.TAKEN:
                     return refusal
-        if unknown > 0 and len(self.state.queues) + unknown > QUEUES_COUNT_MAX:
-            return words.QUEUES_MAX
+        if unknown > 0 and len(self.state.queues) + unknown > QUEUES_MAX:
+            return words.TOO_MANY_QUEUES
         self.enter(peer)
         claims: list[bytes] = []
         for weight, name in queues:

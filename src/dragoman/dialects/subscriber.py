@@ -42,10 +42,10 @@ class TopicSubscriber(ZmtpSession):
                 return
             self.prefixes[prefix] = count + 1
             if count == 0:
-                self.exchange.subscribe(self, prefix)
+                self.exchange.topics.subscribe(self, prefix)
         elif count == 1:
             del self.prefixes[prefix]
-            self.exchange.unsubscribe(self, prefix)
+            self.exchange.topics.unsubscribe(self, prefix)
         elif count > 1:
             self.prefixes[prefix] = count - 1
 
@@ -145,5 +145,5 @@ class TopicSubscriber(ZmtpSession):
         while self.news:
             self.release(self.news.popleft())
         for prefix in self.prefixes:
-            self.exchange.unsubscribe(self, prefix)
+            self.exchange.topics.unsubscribe(self, prefix)
         self.exchange.goodbye(self)

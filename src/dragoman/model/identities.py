@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
+from dragoman.model.peer import ANONYMOUS
+
 ESCAPE: Final = "\\x"  # prefix of a byte that is not UTF-8
 
 
 def client_of(address: str) -> str:
     """The client's identity in the text form of a reply address; empty for an anonymous client (`model/peer.ANONYMOUS`)."""
     return "" if address.startswith(ESCAPE) else address[1:]
+
+
+def is_client_in(address: bytes, identities: set[bytes]) -> bool:
+    """Whether a reply address is that of a client with one of these identities."""
+    return len(address) > 1 and address[0] < ANONYMOUS and address[1:] in identities
 
 
 def identities_of(text: str) -> set[bytes]:

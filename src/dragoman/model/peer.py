@@ -42,9 +42,8 @@ class Serving:
         self.weight = weight
         self.rank = rank
         self.is_exclusive = is_exclusive
-        self.is_waiting: bool = (
-            False  # not active yet: an exclusive claim is active, or this one is exclusive and others are active
-        )
+        # Not active yet: an exclusive claim is active, or this one is exclusive and others are active.
+        self.is_waiting: bool = False
         self.is_idle: bool = False  # it is in an idle line of the queue
         self.is_active: bool = True  # False once the claim ended
         self.last_turn: int = 0  # the worker's turn (`WorkerState.turn`) in which it was last served
@@ -67,9 +66,8 @@ class WorkerState:
         self.timed_leases: int = 0  # how many of `held` have a timeout
         self.is_leaving: bool = False  # no new work; what it holds may still be answered
         self.leaving_reason: int = NO_REASON  # why it is leaving
-        self.is_dismissed: bool = (
-            False  # by the operator: no new work until it is admitted; its leases may still be answered
-        )
+        # By the operator: no new work until it is admitted; its leases may still be answered.
+        self.is_dismissed: bool = False
         self.claims: list[Serving] = []  # while dismissed: its servings once it is admitted
         self.is_unfed: bool = False  # it is in `Dispatch.unfed_workers`: feeding it was interrupted
         self.settled: int = 0

@@ -9,7 +9,7 @@ from typing import Final, final
 
 from dragoman.core.core import Core
 from dragoman.core.lifecycle import LEASED, QUARANTINED
-from dragoman.core.queries.lookup import lane_size, place_of, worker_name
+from dragoman.core.queries.lookup import count_ahead, lane_size, worker_name
 from dragoman.core.state.queue import Queue
 from dragoman.limits import MESSAGES_LOOKED_AT_MAX
 from dragoman.model import words
@@ -80,10 +80,10 @@ def explain_message(core: Core, m: Message) -> list[str]:
         if queue.is_paused:
             lines.append(f"then it waits on: the queue `{words.shown(queue.name)}` is paused")
         return lines
-    place = place_of(core, m)
-    lines = blocking_lines(core, queue, place.unfit)
-    if place.ahead > 0:
-        lines.append(f"waits behind {count_of(place.ahead, 'other')}")
+    ahead = count_ahead(core, m)
+    lines = blocking_lines(core, queue, m.unfit)
+    if ahead > 0:
+        lines.append(f"waits behind {count_of(ahead, 'other')}")
     elif not lines:
         lines.append("waits, and is next: a worker with a free slot takes it in a moment")
     if m.expires_ns != 0:
@@ -239,10 +239,9 @@ def delayed_count_line(core: Core, queue: Queue) -> str:
     if len(core.state.delayed) > MESSAGES_LOOKED_AT_MAX:
         return text
     soonest = 0
-    for due_ns, number in core.state.delayed:
-        m = core.state.messages.get(number)
-        if m is not None and m.where == IN_DELAYED and m.queue_no == queue.number and m.due_ns == due_ns:
-            soonest = due_ns if soonest == 0 else min(soonest, due_ns)
+    for entry in core.state.delayed:
+        if core.state.is_delayed(entry) and core.state.messages[entry[1]].queue_no == queue.number:
+            soonest = entry[0] if soonest == 0 else min(soonest, entry[0])
     return f"{text}, the next until {when(soonest, core.now_ns)}" if soonest else text
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Final
 
 from dragoman.core.core import Core
 from dragoman.core.state.lines import Lane, Line, line_key
@@ -109,16 +109,7 @@ def find_absent(core: Core, key: str) -> list[bytes]:
     return found
 
 
-@final
-class Place:
-    """The position of a waiting message in its queue."""
-
-    def __init__(self, ahead: int, unfit: int) -> None:
-        self.ahead = ahead  # messages served before it, unless more of higher priority arrive
-        self.unfit = unfit  # the kinds of workers that cannot take it
-
-
-def place_of(core: Core, m: Message) -> Place:
+def count_ahead(core: Core, m: Message) -> int:
     """Count the messages before a waiting message: all of higher priorities, those of its own line, and about as many of each other client's
     line, because lines are served round-robin."""
     queue = core.state.queues_by_no[m.queue_no]
@@ -132,7 +123,7 @@ def place_of(core: Core, m: Message) -> Place:
             ahead += lane_size(lane)
         elif lane.priority == m.priority:
             ahead += ahead_in_lane(lane, m)
-    return Place(ahead, m.unfit)
+    return ahead
 
 
 def lane_size(lane: Lane) -> int:

@@ -14,8 +14,9 @@ from dragoman.core.lifecycle import LEASED, QUARANTINED, WAITING
 from dragoman.core.state.lines import Lane, Line
 from dragoman.core.state.queue import Queue
 from dragoman.limits import MESSAGES_LOOKED_AT_MAX, MESSAGES_PASSED_BY_MAX
+from dragoman.model.identities import is_client_in
 from dragoman.model.message import IN_DELAYED, IN_FRESH, Message
-from dragoman.model.peer import ANONYMOUS, Peer
+from dragoman.model.peer import Peer
 
 ANY: Final = -1
 DELAYED: Final = 100  # waiting, but not yet in a line
@@ -49,17 +50,12 @@ class Wanted:
             return False
         if self.worker is not None and m.worker is not self.worker:
             return False
-        if self.clients and not is_from(m.address, self.clients):
+        if self.clients and not is_client_in(m.address, self.clients):
             return False
         return self.state == ANY or self.state == state_of(m)
 
     def may_be(self, state: int) -> bool:
         return self.state == ANY or self.state == state
-
-
-def is_from(address: bytes, identities: set[bytes]) -> bool:
-    """Whether a reply address is that of a client with one of these identities."""
-    return len(address) > 1 and address[0] < ANONYMOUS and address[1:] in identities
 
 
 def state_of(m: Message) -> int:

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import i64
 
-from dragoman.limits import (
-    INLINE_BODY_SIZE_MAX,
-    MESSAGE_SIZE,
-    REFILL_COUNT,
-    REFILL_SIZE,
-    TAIL_ENTRY_SIZE,
-)
+from dragoman.limits import INLINE_BODY_SIZE_MAX, MESSAGE_SIZE, REFILL_COUNT, REFILL_SIZE, TAIL_ENTRY_SIZE
 from dragoman.model.message import Message
 
 if TYPE_CHECKING:

@@ -34,16 +34,6 @@ class IdleLine:
 
 
 @final
-class ForgottenCounts:
-    """Counts of forgotten queues, so that the broker's totals never decrease."""
-
-    def __init__(self) -> None:
-        self.done: int = 0
-        self.failed: int = 0
-        self.released: int = 0
-
-
-@final
 class Queue:
     """Lanes by priority (highest first), the workers with a free slot by rank (highest first), and counts."""
 
@@ -66,9 +56,7 @@ class Queue:
         self.chosen_by_load: int = 0  # servings of workers chosen by load; one is enough to choose all by load
         self.idle_lines: list[IdleLine] = []
         self.idle: int = 0  # servings in all idle lines
-        self.is_behind: bool = (
-            False  # `Dispatch.drain` was interrupted: new messages are enqueued, not offered to idle workers
-        )
+        self.is_behind: bool = False  # `Dispatch.drain` was interrupted: new messages are enqueued, not offered
         # Dedupe keys, oldest first: key → (message number, when the key expires).
         self.dedupe: dict[bytes, tuple[int, int]] = {}
 
@@ -101,8 +89,6 @@ class Queue:
         if len(keys) > most:  # a tenth at a time: finding a dict's oldest key gets slower with every key dropped before
             for old in list(keys)[: most // 10 + 1]:
                 del keys[old]
-
-    # -- servings -------------------------------------------------------------------------------------------------------
 
     def add(self, serving: Serving) -> None:
         """Add a claim. It waits if an exclusive one is active, or if it is exclusive and any other is active."""

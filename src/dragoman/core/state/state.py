@@ -19,7 +19,7 @@ from dragoman.core.state.attendance import Attendance
 from dragoman.core.state.crowding import is_crowded, lighten
 from dragoman.core.state.expiries import Expiries
 from dragoman.core.state.lines import Line, line_code
-from dragoman.core.state.queue import ForgottenCounts, Queue
+from dragoman.core.state.queue import Queue
 from dragoman.core.state.schedule import Schedule
 from dragoman.core.storage.kept import Kept, TailRow, find_row
 from dragoman.limits import STALE_ENTRIES_MAX
@@ -62,7 +62,7 @@ class State:
         self.settled: int = 0
         self.accepted: int = 0
         self.next_queue_no: int = 1  # queue numbers are never reused
-        self.forgotten = ForgottenCounts()
+        self.forgotten = Queue(0, b"")  # the counts of forgotten queues: the broker's totals never decrease
         self.bodies_size: int = 0  # bytes of the bodies that open messages have in memory
         self.snapshot: Snapshot | None = None  # a checkpoint in progress: mutators notify it before a change
 
@@ -86,8 +86,6 @@ class State:
             self.recent_named = queue
             self.recent_name = name
         return queue
-
-    # -- mutators -------------------------------------------------------------------------------------------------------
 
     def on_started(self, boot_no: int) -> None:
         """All sessions ended with the previous boot: leased messages wait again, without using up a retry."""
@@ -254,8 +252,6 @@ class State:
             self.snapshot.before_fired(schedule)
         schedule.had_its_turn(due_ns, next_due_ns, runs_left)
 
-    # -- the lines ------------------------------------------------------------------------------------------------------
-
     def enqueue(self, m: Message, queue: Queue) -> None:
         """Put a fresh message into its line; beyond the head of the line only 40 bytes of it stay in memory."""
         if m.due_ns > self.now_ns:
@@ -352,8 +348,6 @@ class State:
         line.size -= 1
         line.push_returned(m)
         return m
-
-    # -- small indexes --------------------------------------------------------------------------------------------------
 
     def index(self, m: Message) -> None:
         """Index an open message. In a dialect whose clients name their messages, that id is also its id towards workers, unless it is in use or

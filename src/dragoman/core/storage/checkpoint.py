@@ -39,7 +39,7 @@ from dragoman.limits import CHECKPOINT_ROWS_MAX
 from dragoman.model.facts import fields
 from dragoman.model.facts.layout import BOOT_SHIFT, CHECKPOINT, CHECKPOINT_CHUNK
 from dragoman.model.facts.records import ANY_MESSAGE, read_accepted, schedule_text
-from dragoman.model.message import Message
+from dragoman.model.message import PLACE_SHIFT, Message
 from dragoman.model.wire_ids import KEY_SIZE, WireIds
 
 COUNTERS: Final = 1
@@ -225,7 +225,7 @@ class CheckpointReader:
     def message(self, data: bytes, is_old: bool) -> None:
         place, queue_no, kind, reason, is_answerable, _, *numbers = MESSAGE_FIELDS.unpack_from(data, FIELDS_AT)
         queue = self.state.queues_by_no[queue_no]
-        self.segments.add(place >> 32)
+        self.segments.add(place >> PLACE_SHIFT)
         m = self.load_old(queue, place) if is_old else self.load(queue, place, data)
         m.last_reason = reason
         m.is_answerable = is_answerable == 1
@@ -281,7 +281,7 @@ class CheckpointReader:
         for column in tail.columns():
             column.frombytes(data[at : at + count * 8])
             at += count * 8
-        self.segments.update([place >> 32 for place in tail.places[start:]])
+        self.segments.update([place >> PLACE_SHIFT for place in tail.places[start:]])
         tail.live += count
         queue.has_tails = True
         line.size += count

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from dragoman.core.lifecycle import WAITING
 from dragoman.core.state.lines import Lane, Line
@@ -30,6 +30,21 @@ if TYPE_CHECKING:
 ReadRecord = Callable[[int, int], bytes]
 Look = Callable[[int, int, int], bytes]
 BeginLoad = Callable[[int, int, bool], RecordLoad]
+
+# Fields that a bare message lacks and its record has.
+RECORD_FIELDS: Final = [
+    "dialect",
+    "client_id",
+    "address",
+    "body_size",
+    "headers",
+    "flags",
+    "priority",
+    "timeout_ns",
+    "asked_due_ns",
+    "dedupe",
+    "schedule_no",
+]
 
 
 @final
@@ -180,22 +195,10 @@ def add_row(m: Message, lane: Lane, line: Line, at: int) -> None:
 def complete(m: Message, record: Message) -> None:
     """Complete a bare message from its record, which can be read again."""
     m.is_bare = False
-    m.dialect = record.dialect
-    m.client_id = record.client_id
-    m.address = record.address
-    m.body_size = record.body_size
-    m.headers = record.headers
-    m.flags = record.flags
-    m.priority = record.priority
-    m.timeout_ns = record.timeout_ns
-    m.asked_due_ns = record.asked_due_ns
-    m.dedupe = record.dedupe
-    m.schedule_no = record.schedule_no
+    for name in RECORD_FIELDS:
+        setattr(m, name, getattr(record, name))
     if m.attempt == 0:
         m.retries_left = record.retries_left
-
-
-# -- queries, which must not affect when a message is served: they read without moving --------------------------------
 
 
 def peek_by_number(state: State, number: int) -> Message | None:

@@ -15,9 +15,8 @@ from dragoman.core.state.queue import Queue
 from dragoman.core.state.tail import Tail, id_hash
 from dragoman.core.storage.checkpoint import write_line
 from dragoman.limits import CHECKPOINT_ROWS_MAX
-from dragoman.model.message import Message
+from dragoman.model.message import PLACE_SHIFT, Message
 
-PLACE_SHIFT: Final = 32  # a record reference (`place`) is segment number << 32 | offset
 ROWS_PER_UNIT: Final = 16  # rows copied by column that cost as much as one written field by field
 ROWS_GATHERED_MAX: Final = 2000  # rows merged one by one in one step
 ALL: Final = 1 << 61

@@ -24,9 +24,8 @@ from dragoman.limits import CARRY_STEP_SIZE, LIVE_STEP_COUNT, SEGMENT_SAMPLES_MA
 from dragoman.model.facts.fields import record_size
 from dragoman.model.facts.record_load import RecordLoad
 from dragoman.model.facts.records import FactLog, carried_at
-from dragoman.model.message import Message
+from dragoman.model.message import PLACE_SHIFT, Message
 
-PLACE_SHIFT: Final = 32  # a record reference (`place`) is segment number << 32 | offset
 ALL: Final = 1 << 60
 LISTED_PER_ROW: Final = 50  # listing this many message numbers takes as long as visiting one row
 
@@ -92,9 +91,8 @@ class LiveCount(LiveWalk):
     def __init__(self, state: State) -> None:
         LiveWalk.__init__(self, state)
         self.counts: dict[int, int] = {}
-        self.damaged: dict[
-            int, int
-        ] = {}  # damaged ones among them: they stay in their segment until an operator ends them
+        # Damaged ones among them: they stay in their segment until an operator ends them.
+        self.damaged: dict[int, int] = {}
         self.samples: dict[int, list[int]] = {}
 
     def carriable(self, segment_no: int) -> int:

@@ -174,8 +174,6 @@ class Replay:
         schedule.next_due_ns = next_due_ns
         self.state.on_scheduled(schedule)
 
-    # -- where a salvage left holes -------------------------------------------------------------------------------------
-
     def queue_of(self, number: int) -> Queue:
         """The queue of this number; created under a made-up name if its name was lost."""
         queue = self.state.queues_by_no.get(number)

@@ -17,9 +17,9 @@ from dragoman.core.state.queue import Queue
 from dragoman.core.state.schedule import Schedule
 from dragoman.core.state.state import State
 from dragoman.core.storage import checkpoint
-from dragoman.core.storage.line_rows import ALL, PLACE_SHIFT, ROWS_PER_UNIT, LineRows
+from dragoman.core.storage.line_rows import ALL, ROWS_PER_UNIT, LineRows
 from dragoman.limits import CHECKPOINT_ROWS_MAX, CHECKPOINT_STEP_COUNT
-from dragoman.model.message import Message
+from dragoman.model.message import PLACE_SHIFT, Message
 
 # The phases of the walk, in order; each is finished before the next one begins.
 QUEUES: Final = 0
@@ -141,8 +141,6 @@ class Snapshot:
         if is_over:
             self.section += 1
 
-    # -- what is about to change ----------------------------------------------------------------------------------------
-
     def before_accepted(self, m: Message, queue: Queue) -> None:
         self.before_queue(queue)
         number = queue.number
@@ -164,8 +162,6 @@ class Snapshot:
     def before_fired(self, schedule: Schedule) -> None:
         if self.section <= SCHEDULES and schedule.number not in self.saved_schedules:
             self.saved_schedules[schedule.number] = checkpoint.write_schedule(schedule)
-
-    # -- the sections ---------------------------------------------------------------------------------------------------
 
     def next_queue(self) -> bool:
         if self.key_at < len(self.key_names):

@@ -21,7 +21,7 @@ from mypy_extensions import i64
 from dragoman.limits import FIND_ENDED_MAX
 from dragoman.model.facts import fields
 from dragoman.model.facts.layout import ACCEPTED, CLOSED, CLOSED_HOLDER_NO, LEASED
-from dragoman.model.peer import ANONYMOUS
+from dragoman.model.identities import is_client_in
 
 ANY: Final = -1
 OPEN: Final = -2
@@ -88,16 +88,10 @@ def find_listed(records: bytes, first_lsn: int, wanted: Filter, found: dict[int,
 
 
 def is_accepted_wanted(records: bytes, at: i64, wanted: Filter) -> bool:
-    is_client = wanted.has_peer and is_from(records, at, wanted.identities)
+    is_client = wanted.has_peer and is_client_in(fields.accepted_address(records, at), wanted.identities)
     if not wanted.lists_accepted(is_client):
         return False
     return wanted.has_origin(fields.accepted_queue_no(records, at), fields.accepted_dialect(records, at))
-
-
-def is_from(records: bytes, at: i64, identities: set[bytes]) -> bool:
-    """Whether the client in an accepted record has one of these identities."""
-    address = fields.accepted_address(records, at)
-    return len(address) > 1 and address[0] < ANONYMOUS and address[1:] in identities
 
 
 def find_closed(records: bytes, at: i64, lsn: i64, wanted: Filter, found: dict[int, int]) -> None:

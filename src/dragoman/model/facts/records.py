@@ -15,11 +15,7 @@ from mypy_extensions import i32, i64
 from dragoman.crc import crc32
 from dragoman.limits import BODY_REFERENCE_SIZE, LOG_SIZE_KEPT, RECORD_COPY_MAX
 from dragoman.model.facts import layout
-from dragoman.model.facts.fields import (
-    accepted_message_no,
-    body_end,
-    headers_size,
-)
+from dragoman.model.facts.fields import accepted_message_no, body_end, headers_size
 from dragoman.model.message import Message
 from dragoman.model.peer import Peer
 from dragoman.model.words import DAMAGED
