@@ -72,7 +72,7 @@ def find_worker(core: Core, key: str) -> Peer | None:
     if number in core.workers:
         return core.workers[number]
     for peer in core.workers.values():
-        if peer.identity and (worker_name(peer) == key or shown(peer.identity) == key):
+        if is_identity(peer.identity, key):
             return peer
     return None
 
@@ -92,9 +92,9 @@ def identity_text(identity: bytes) -> str:
     return name if name.isprintable() and "\\x" not in name else identity.hex()
 
 
-def absent_dismissals(core: Core) -> list[bytes]:
-    """The lasting ids of all dismissed workers, connected or not."""
-    return list(core.roster.dismissals.by_id)
+def is_identity(identity: bytes, key: str) -> bool:
+    """Whether a text denotes an identity: as it is named, or as facts show it."""
+    return len(identity) > 0 and key in (identity_text(identity), shown(identity))
 
 
 def find_absent(core: Core, key: str) -> list[bytes]:
@@ -102,9 +102,7 @@ def find_absent(core: Core, key: str) -> list[bytes]:
     number = read_number(key.removeprefix("w"))
     found: list[bytes] = []
     for lasting_id, one in core.roster.dismissals.by_id.items():
-        if one.worker_no == number or (
-            one.identity and (identity_text(one.identity) == key or shown(one.identity) == key)
-        ):
+        if one.worker_no == number or is_identity(one.identity, key):
             found.append(lasting_id)
     return found
 
@@ -127,10 +125,7 @@ def count_ahead(core: Core, m: Message) -> int:
 
 
 def lane_size(lane: Lane) -> int:
-    size = 0
-    for line in lane.lines.values():
-        size += line.size
-    return size
+    return sum([line.size for line in lane.lines.values()])
 
 
 def ahead_in_lane(lane: Lane, m: Message) -> int:

@@ -11,7 +11,7 @@ from array import array
 from typing import Final, final
 
 from dragoman.core.state.lines import line_code
-from dragoman.core.state.queue import Queue
+from dragoman.core.state.queue import Queue, lines_with_tails
 from dragoman.core.state.tail import Tail
 from dragoman.limits import STALE_ENTRIES_MAX
 from dragoman.model.message import Message
@@ -71,10 +71,8 @@ class Expiries:
         for m in messages.values():
             if m.expires_ns != 0:
                 self.watch(m.number, m.expires_ns)
-        for queue in queues.values():
-            for lane in queue.lanes:
-                for line in lane.lines.values():
-                    self.watch_tail(line.tail, line.tail.head, line_code(queue.number, lane, line))
+        for queue, lane, line in lines_with_tails(queues.values()):
+            self.watch_tail(line.tail, line.tail.head, line_code(queue.number, lane, line))
 
     def take(self, now_ns: int, count_max: int) -> list[int]:
         """Remove and return up to `count_max` due entries: number, line (-1: in memory), number, line, …"""

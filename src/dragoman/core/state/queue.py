@@ -7,9 +7,10 @@ that comes second waits until no other is active; while it waits, new non-exclus
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import final
 
-from dragoman.core.state.lines import Lane
+from dragoman.core.state.lines import Lane, Line
 from dragoman.model.buckets import Spans
 from dragoman.model.message import Message
 from dragoman.model.peer import RANK_NONE, TAKES_ANYTHING, Serving
@@ -189,3 +190,15 @@ def lane_of(lanes: list[Lane], priority: int) -> Lane:
     lane = Lane(priority)
     lanes.insert(at, lane)
     return lane
+
+
+def lines_with_tails(queues: Iterable[Queue]) -> list[tuple[Queue, Lane, Line]]:
+    """The lines that have messages on disk only."""
+    return [
+        (queue, lane, line)
+        for queue in queues
+        if queue.has_tails
+        for lane in queue.lanes
+        for line in lane.lines.values()
+        if line.tail.live > 0
+    ]

@@ -37,7 +37,7 @@ from dragoman.core.state.schedule import Schedule
 from dragoman.core.state.state import State
 from dragoman.limits import CHECKPOINT_ROWS_MAX
 from dragoman.model.facts import fields
-from dragoman.model.facts.layout import BOOT_SHIFT, CHECKPOINT, CHECKPOINT_CHUNK
+from dragoman.model.facts.layout import BOOT_SHIFT, CHECKPOINT, CHECKPOINT_CHUNK, SCHEDULE_INTERVAL_NS, SCHEDULE_RUNS
 from dragoman.model.facts.records import ANY_MESSAGE, read_accepted, schedule_text
 from dragoman.model.message import PLACE_SHIFT, Message
 from dragoman.model.wire_ids import KEY_SIZE, WireIds
@@ -321,10 +321,6 @@ def read_schedule(state: State, number: int, text: bytes) -> Schedule:
     at = fields.template_at(text)
     queue = state.queues_by_no[fields.accepted_queue_no(text, at)]
     template = read_accepted(text, at, queue.name, True)
-    return Schedule(
-        number,
-        template,
-        fields.schedule_interval_ns(text),
-        fields.schedule_cron(text).decode(),
-        fields.schedule_runs(text),
-    )
+    interval_ns: int = read_i64_le(text, SCHEDULE_INTERVAL_NS)
+    runs: int = read_i32_le(text, SCHEDULE_RUNS)
+    return Schedule(number, template, interval_ns, fields.schedule_cron(text).decode(), runs)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from dragoman.core.lifecycle import WAITING
 from dragoman.core.state.lines import Lane, Line
-from dragoman.core.state.queue import Queue
+from dragoman.core.state.queue import Queue, lines_with_tails
 from dragoman.core.state.tail import id_hash
 from dragoman.errors import RecordDamaged
 from dragoman.limits import EXPIRING_MAX, EXPIRING_READ_SIZE, EXPIRING_STEP, PROVED_SHARE, READ_WHOLE_SIZE
@@ -208,16 +208,13 @@ def peek_by_number(state: State, number: int) -> Message | None:
 
 def peek_by_id(state: State, client_id: bytes) -> Message | None:
     hash_ = id_hash(client_id)
-    for queue in state.queues.values():
-        for lane in queue.lanes:
-            for line in lane.lines.values():
-                tail = line.tail
-                at = tail.find_hash(hash_, 0) if tail.live > 0 else -1
-                while at >= 0:
-                    m = state.kept.read_row(queue, lane, line, at, False)
-                    if m.client_id == client_id:
-                        return m
-                    at = tail.find_hash(hash_, at + 1)
+    for queue, lane, line in lines_with_tails(state.queues.values()):
+        at = line.tail.find_hash(hash_, 0)
+        while at >= 0:
+            m = state.kept.read_row(queue, lane, line, at, False)
+            if m.client_id == client_id:
+                return m
+            at = line.tail.find_hash(hash_, at + 1)
     return None
 
 
@@ -225,13 +222,11 @@ def peek_expiring(state: State, dialect: int) -> list[Message]:
     """The messages of a dialect on disk only that expire, the newest first: EXPIRING_MAX of them at most, within EXPIRING_READ_SIZE bytes of
     records, because only the record says which dialect it is of. A damaged one is left out."""
     numbers: array[int] = array("q")
-    for queue in state.queues.values():
-        for lane in queue.lanes:
-            for line in lane.lines.values():
-                tail = line.tail
-                for at in range(tail.head, len(tail.numbers)):
-                    if tail.numbers[at] > 0 and tail.expires[at] > 0:
-                        numbers.append(tail.numbers[at])
+    for _, _, line in lines_with_tails(state.queues.values()):
+        tail = line.tail
+        for at in range(tail.head, len(tail.numbers)):
+            if tail.numbers[at] > 0 and tail.expires[at] > 0:
+                numbers.append(tail.numbers[at])
     newest = sorted(numbers, reverse=True)
     effort_max = state.kept.effort + EXPIRING_READ_SIZE
     found: list[Message] = []
@@ -243,17 +238,15 @@ def peek_expiring(state: State, dialect: int) -> list[Message]:
 
 
 def add_expiring(state: State, dialect: int, first_no: int, last_no: int, found: list[Message]) -> None:
-    for queue in state.queues.values():
-        for lane in queue.lanes:
-            for line in lane.lines.values():
-                tail = line.tail
-                for at in range(tail.after(first_no - 1), len(tail.numbers)):
-                    if tail.numbers[at] > last_no:
-                        break
-                    if tail.numbers[at] > 0 and tail.expires[at] > 0:
-                        m = state.kept.read_row(queue, lane, line, at, False)
-                        if not m.is_bare and m.dialect == dialect:
-                            found.append(m)
+    for queue, lane, line in lines_with_tails(state.queues.values()):
+        tail = line.tail
+        for at in range(tail.after(first_no - 1), len(tail.numbers)):
+            if tail.numbers[at] > last_no:
+                break
+            if tail.numbers[at] > 0 and tail.expires[at] > 0:
+                m = state.kept.read_row(queue, lane, line, at, False)
+                if not m.is_bare and m.dialect == dialect:
+                    found.append(m)
 
 
 def peek_body(state: State, m: Message, most: int) -> bytes:

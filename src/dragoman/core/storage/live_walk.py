@@ -17,6 +17,7 @@ from typing import Final, final
 
 from dragoman.core.lifecycle import QUARANTINED
 from dragoman.core.quarantine import Quarantine
+from dragoman.core.state.queue import lines_with_tails
 from dragoman.core.state.state import State
 from dragoman.core.state.tail import Tail
 from dragoman.errors import RecordDamaged
@@ -35,14 +36,7 @@ class LiveWalk:
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self.tails: list[Tail] = []
-        for queue in state.queues.values():
-            if not queue.has_tails:
-                continue
-            for lane in queue.lanes:
-                for line in lane.lines.values():
-                    if line.tail.live > 0:
-                        self.tails.append(line.tail)
+        self.tails: list[Tail] = [line.tail for _, _, line in lines_with_tails(state.queues.values())]
         self.passed: int = 0  # last number visited in the current tail: indexes change between steps
         self.is_listed: bool = False
         self.listed: list[int] = []  # numbers of messages in memory

@@ -123,7 +123,7 @@ def decode_rarer(records: bytes, at: i64, kind: int) -> dict[str, object]:
     if kind == layout.QUARANTINED:
         return decode_quarantined(number, small, text)
     if kind == layout.SCHEDULED:
-        return decode_scheduled(number, small, text)
+        return decode_scheduled(records, at)
     fact: dict[str, object] = {"fact": word(layout.FACT_NAMES, kind)}
     if kind == layout.CLOCK_STEPPED:
         fact["delta_ns"] = number if small == 1 else -number
@@ -158,19 +158,15 @@ def decode_joined(number: int, dialect: int, text: bytes) -> dict[str, object]:
     }
 
 
-def decode_scheduled(number: int, next_due_ns: int, text: bytes) -> dict[str, object]:
+def decode_scheduled(records: bytes, at: i64) -> dict[str, object]:
+    fact = decode_fields(records, at, layout.FACTS[layout.SCHEDULED - 1])
+    del fact["n"]
+    text = fields.record_text(records, at)
+    fact["cron"] = shown(fields.schedule_cron(text))
     template = decode_accepted(text, fields.template_at(text), False)
-    return {
-        "fact": "scheduled",
-        "schedule_no": number,
-        "next_due_ns": next_due_ns,
-        "interval_ns": fields.schedule_interval_ns(text),
-        "cron": shown(fields.schedule_cron(text)),
-        "runs": fields.schedule_runs(text),
-        "queue_no": template["queue_no"],
-        "headers": template["headers"],
-        "body_size": template["body_size"],
-    }
+    for key in ("queue_no", "headers", "body_size"):
+        fact[key] = template[key]
+    return fact
 
 
 def decode_quarantined(number: int, reason: int, text: bytes) -> dict[str, object]:

@@ -134,36 +134,12 @@ def leased_worker_no(records: bytes, at: i64) -> i64:
     return read_i64_le(records, at + layout.LEASED_WORKER_NO)
 
 
-def released_worker_no(records: bytes, at: i64) -> i64:
-    return read_i64_le(records, at + layout.RELEASED_WORKER_NO)
-
-
-def released_retries_left(records: bytes, at: i64) -> i32:
-    return read_i32_le(records, at + layout.RELEASED_RETRIES_LEFT)
-
-
-def released_due_ns(records: bytes, at: i64) -> i64:
-    return read_i64_le(records, at + layout.RELEASED_DUE_NS)
-
-
-def released_reason(records: bytes, at: i64) -> u8:
-    return records[at + layout.RELEASED_REASON]
-
-
-def released_is_death(records: bytes, at: i64) -> u8:
-    return records[at + layout.RELEASED_IS_DEATH]
-
-
 def closed_worker_no(records: bytes, at: i64) -> i64:
     return read_i64_le(records, at + layout.CLOSED_WORKER_NO)
 
 
 def closed_queue_no(records: bytes, at: i64) -> i32:
     return read_i32_le(records, at + layout.CLOSED_QUEUE_NO)
-
-
-def closed_accepted_ns(records: bytes, at: i64) -> i64:
-    return read_i64_le(records, at + layout.CLOSED_ACCEPTED_NS)
 
 
 def closed_outcome(records: bytes, at: i64) -> u8:
@@ -182,20 +158,8 @@ def fired_message_no(records: bytes, at: i64) -> i64:
     return read_i64_le(records, at + layout.FIRED_MESSAGE_NO)
 
 
-def fired_next_due_ns(records: bytes, at: i64) -> i64:
-    return read_i64_le(records, at + layout.FIRED_NEXT_DUE_NS)
-
-
 def fired_runs_left(records: bytes, at: i64) -> i64:
     return read_i64_le(records, at + layout.FIRED_RUNS_LEFT)
-
-
-def schedule_interval_ns(text: bytes) -> i64:
-    return read_i64_le(text, layout.SCHEDULE_INTERVAL_NS)
-
-
-def schedule_runs(text: bytes) -> i32:
-    return read_i32_le(text, layout.SCHEDULE_RUNS)
 
 
 def schedule_cron(text: bytes) -> bytes:

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from librt.strings import read_i64_le
 from mypy_extensions import i64
 
 from dragoman.limits import FIND_ENDED_MAX
 from dragoman.model.facts import fields
-from dragoman.model.facts.layout import ACCEPTED, CLOSED, CLOSED_HOLDER_NO, LEASED
+from dragoman.model.facts.layout import ACCEPTED, CLOSED, CLOSED_ACCEPTED_NS, CLOSED_HOLDER_NO, LEASED
 from dragoman.model.identities import is_client_in
 
 ANY: Final = -1
@@ -105,7 +106,8 @@ def find_closed(records: bytes, at: i64, lsn: i64, wanted: Filter, found: dict[i
         return
     worker_no = fields.closed_worker_no(records, at)
     holder_no = fields.closed_holder_no(records, at)
-    if wanted.lists_closed(worker_no, holder_no, fields.closed_accepted_ns(records, at), wanted.since_ns):
+    accepted_ns = read_i64_le(records, at + CLOSED_ACCEPTED_NS)
+    if wanted.lists_closed(worker_no, holder_no, accepted_ns, wanted.since_ns):
         found[number] = lsn
 
 
