@@ -19,7 +19,6 @@ from dragoman.core.roster import Roster
 from dragoman.core.routes import Routes
 from dragoman.core.settings import CoreSettings
 from dragoman.core.settling import Settling
-from dragoman.core.state.crowding import memory_size
 from dragoman.core.state.forgetting import Forgetting
 from dragoman.core.state.queue import Queue
 from dragoman.core.state.schedule import Schedule, is_cron, next_due
@@ -125,7 +124,7 @@ class Core(Exchange):
     def check_limits(self, message: Message, queue: Queue) -> int:
         if len(message.client_id) > ID_SIZE_MAX or len(message.headers) > HEADERS_SIZE_MAX:
             return words.TOO_LONG
-        if memory_size(self.state) > i64(self.settings.messages_size_max):
+        if self.state.memory_size() > i64(self.settings.messages_size_max):
             return words.MEMORY_FULL
         most = self.settings.queue_messages_max
         if most != 0 and queue.waiting + queue.delayed >= most:

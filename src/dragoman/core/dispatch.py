@@ -12,7 +12,6 @@ from typing import final
 
 from dragoman.core.quarantine import Quarantine
 from dragoman.core.routes import Routes
-from dragoman.core.state.crowding import lighten, refill
 from dragoman.core.state.lines import Lane
 from dragoman.core.state.queue import Queue
 from dragoman.core.state.state import State
@@ -196,7 +195,7 @@ class Dispatch:
             self.drain(load.queue)
         self.load = None
         if m.where != NOWHERE:  # the worker that wanted it is gone or leased another message
-            lighten(state, m)
+            state.lighten(m)
 
     def must_wait(self, m: Message, queue: Queue, peer: Peer) -> bool:
         """Whether a body must not be read now: it is large, or this step's read budget is used up. For a large body a load begins, unless
@@ -380,7 +379,7 @@ class Dispatch:
                 if is_bounded and self.is_enough_read():
                     self.is_interrupted = True
                     return None
-                refill(self.state, queue, lane, line)
+                self.state.refill(queue, lane, line)
                 m = line.pop()
                 assert m is not None, "a line that counts messages must yield one"
             lane.turn()
@@ -413,7 +412,7 @@ class Dispatch:
         work.last_leased_ns = state.now_ns
         peer.deliver(m)
         if state.bodies_size > state.settings.large_bodies_max:
-            lighten(state, m)
+            state.lighten(m)
         if m.flags & HANDOVER_WANTED and not m.is_handed_over and not peer.says_delivered:
             self.hand_over(m)
 

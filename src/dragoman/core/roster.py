@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from operator import attrgetter
 from typing import final
 
 from dragoman.core.dispatch import Dispatch
@@ -145,7 +146,7 @@ class Roster:
         for weight, name in queues:
             self.claim(peer, self.queue_of(name), weight, RANK_NORMAL, False)
             claims.append(b"%d %s" % (weight, name))
-        peer.work.serves.sort(key=serving_weight, reverse=True)
+        peer.work.serves.sort(key=attrgetter("weight"), reverse=True)
         self.note_joined(peer, claims)
         return words.TAKEN
 
@@ -296,7 +297,7 @@ class Roster:
         return promoted
 
     def promote(self, promoted: list[Serving]) -> None:
-        promoted.sort(key=serving_rank, reverse=True)
+        promoted.sort(key=attrgetter("rank"), reverse=True)
         for serving in promoted:
             serving.peer.promoted(serving.queue)
             self.dispatch.feed(serving.peer)
@@ -310,11 +311,3 @@ class Roster:
     def has_another(self, queue: Queue, peer: Peer) -> bool:
         """Whether another worker takes messages of a queue."""
         return any(serving.peer is not peer and serving.takes() for serving in queue.servings)
-
-
-def serving_rank(serving: Serving) -> int:
-    return serving.rank
-
-
-def serving_weight(serving: Serving) -> int:
-    return serving.weight

@@ -24,6 +24,8 @@ TAKES_NO_EMPTY_BODY: Final = 8  # rq: the original library
 # Ranks of a serving.
 RANK_NONE: Final = 0  # gets no messages
 RANK_NORMAL: Final = 20  # of workers whose dialect has no ranks
+# Prefix of a byte that is not UTF-8 in the text form of an identity.
+ESCAPE: Final = "\\x"
 # Set in the first byte of an address (the listener's number) that belongs to this connection only.
 ANONYMOUS: Final = 0x80
 # The first byte of a lasting id: what the id consists of.
@@ -164,3 +166,32 @@ def lasting_id_of(program: bytes, identity: bytes, remote: str) -> bytes:
     if program:
         return BY_PROGRAM + program
     return BY_IDENTITY + remote.rpartition(":")[0].encode() + b" " + identity if identity else b""
+
+
+def client_of(address: str) -> str:
+    """The client's identity in the text form of a reply address; empty for an anonymous client (ANONYMOUS)."""
+    return "" if address.startswith(ESCAPE) else address[1:]
+
+
+def is_client_in(address: bytes, identities: set[bytes]) -> bool:
+    """Whether a reply address is that of a client with one of these identities."""
+    return len(address) > 1 and address[0] < ANONYMOUS and address[1:] in identities
+
+
+def identities_of(text: str) -> set[bytes]:
+    """The identities that a text may denote: the text itself, bytes as hex digits, and bytes as escapes; none for an empty text."""
+    found: set[bytes] = set()
+    if not text:
+        return found
+    found.add(text.encode("utf-8", "surrogateescape"))
+    if len(text) % 2 == 0 and not text.strip("0123456789abcdefABCDEF"):
+        found.add(bytes.fromhex(text))
+    parts = text.split(ESCAPE)
+    if len(parts) > 1:
+        identity = parts[0].encode("utf-8", "surrogateescape")
+        for part in parts[1:]:
+            if len(part) < 2 or part[:2].strip("0123456789abcdef"):
+                return found
+            identity += bytes.fromhex(part[:2]) + part[2:].encode("utf-8", "surrogateescape")
+        found.add(identity)
+    return found

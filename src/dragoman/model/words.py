@@ -35,17 +35,18 @@ EXPIRES_HELD: Final = 64
 # A failed answer settles it, whatever its retries: those are for workers that die, hang or return it.
 FAILURE_FINAL: Final = 128
 
-# The bits of an accepted fact's flags, lowest first.
-FLAG_NAMES: Final = [
-    "reply_wanted",
-    "handover_wanted",
-    "kept_wanted",
-    "guaranteed",
-    "no_haste",
-    "keep_same",
-    "expires_held",
-    "failure_final",
-]
+# The bits of an accepted fact's flags, lowest first: name and meaning.
+FLAGS: Final = {
+    "reply_wanted": "the worker's answer goes back to the client",
+    "handover_wanted": "the client is notified once a worker has it",
+    "kept_wanted": "the client is notified once it is stored at the configured durability",
+    "guaranteed": "not settled before a success: failures and timeouts are tried again, and when retries run out it is quarantined",
+    "no_haste": "of a schedule: the first run waits for the first due instant",
+    "keep_same": "of a schedule: the same one again changes nothing",
+    "expires_held": "it also expires while leased; with `handover_wanted`, only until its client was notified of the hand-over",
+    "failure_final": "a failed answer is its end, whatever retries it has: those are for workers that die, hang or return it",
+}
+FLAG_NAMES: Final = list(FLAGS)
 
 # States of a message (core/lifecycle has their numbers and moves); the outcome of a closed fact is the final state.
 STATE_NAMES: Final = ["waiting", "leased", "quarantined", "done", "rejected", "expired", "cancelled"]
@@ -75,32 +76,34 @@ DROPPED: Final = 20
 SUPERSEDED: Final = 21
 BROKER_STOPPED: Final = 22
 DAMAGED: Final = 23  # its record cannot be read from the journal, or differs from what was written
-REASON_NAMES: Final = [
-    "none",
-    "answered",
-    "failed",
-    "timed_out",
-    "worker_lost",
-    "worker_left",
-    "returned",
-    "retries_used_up",
-    "past_expiry",
-    "by_client",
-    "by_operator",
-    "purged",
-    "reply_undeliverable",
-    "workers_died",
-    "broker_started",
-    "heartbeat_lost",
-    "connection_ended",
-    "protocol_fault",
-    "refused_by_worker",
-    "answered_late",
-    "dropped",
-    "superseded",
-    "broker_stopped",
-    "damaged",
-]
+# The name and the meaning of each.
+REASONS: Final = {
+    "none": "nothing to say",
+    "answered": "the worker that held it answered",
+    "failed": "the worker answered that it failed",
+    "timed_out": "the attempt outlived its time bound",
+    "worker_lost": "the worker went without a word: its connection ended or it fell silent",
+    "worker_left": "the worker had signed off, or the operator had sent it away",
+    "returned": "the worker gave it back",
+    "retries_used_up": "the last of several attempts failed",
+    "past_expiry": "it expired before a worker could have it",
+    "by_client": "its client cancelled it",
+    "by_operator": "the operator did it",
+    "purged": "its queue was purged",
+    "reply_undeliverable": "it was answered while its client was away; the value was kept 30 s for it",
+    "workers_died": "as many distinct workers as `queues.quarantine_after` says died holding it",
+    "broker_started": "the broker started anew",
+    "heartbeat_lost": "of a worker: silent for too long",
+    "connection_ended": "of a worker: its connection ended without signing off, or while it held leases",
+    "protocol_fault": "of a peer: it broke its protocol",
+    "refused_by_worker": "the worker would not take it",
+    "answered_late": "an earlier holder answered while another one held it: the first answer wins",
+    "dropped": "the operator dropped it from quarantine",
+    "superseded": "something newer took its place",
+    "broker_stopped": "the broker stopped, and its client was notified that there will be no answer",
+    "damaged": "its record cannot be read from the journal, or is not what was written",
+}
+REASON_NAMES: Final = list(REASONS)
 
 # The `small` of a resumed fact: the queue drains. It leases what waits and accepts nothing until it is resumed again.
 DRAINS: Final = 1

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from dragoman.core.state.crowding import memory_size
 from dragoman.errors import MessageStalled, UnfinishedTooMuch
 from dragoman.limits import (
     ANSWERS_HELD_SIZE_MAX,
@@ -98,7 +97,7 @@ class MemoryBudget:
         broker = self._broker
         outboxes = broker.outboxes
         return {
-            "messages": memory_size(broker.core.state),
+            "messages": broker.core.state.memory_size(),
             "uncommitted": broker.committer.uncommitted_size,
             "unfinished": outboxes.unfinished_size,
             "news": outboxes.news.size,

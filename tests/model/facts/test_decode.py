@@ -7,7 +7,7 @@ import pytest
 from dragoman.model import words
 from dragoman.model.facts import layout, records
 from dragoman.model.facts.decode import client_id_text, decode, decode_block
-from dragoman.model.facts.record_match import find_matches
+from dragoman.model.facts.record_filter import find_matches
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
 from dragoman.model.peer import Peer

@@ -254,7 +254,8 @@ def explain_worker(core: Core, peer: Peer) -> list[str]:
         if serving.is_waiting:
             lines.append(f"waits to serve `{words.shown(queue.name)}`: an exclusive claim stands between")
         else:
-            lines.append(f"serves `{words.shown(queue.name)}` (weight {serving.weight}): {serving_text(queue)}")
+            counts = f"{queue.waiting} waiting, {queue.leased} leased{', paused' if queue.is_paused else ''}"
+            lines.append(f"serves `{words.shown(queue.name)}` (weight {serving.weight}): {counts}")
     if peer.body_constraint == TAKES_JSON_JOBS:
         lines.append("is an original EventMQ worker: it is offered JSON jobs only")
     elif peer.body_constraint != TAKES_ANYTHING:
@@ -284,17 +285,8 @@ def worker_line(core: Core, peer: Peer) -> str:
     return f"has {count_of(peer.work.slots, 'free slot')}, and nothing that may be given out waits in its queues"
 
 
-def serving_text(queue: Queue) -> str:
-    paused = ", paused" if queue.is_paused else ""
-    return f"{queue.waiting} waiting, {queue.leased} leased{paused}"
-
-
 def longest_line(core: Core, peer: Peer) -> str:
-    longest: Message | None = None
-    for m in peer.work.held.values():
-        if longest is None or m.leased_ns < longest.leased_ns:
-            longest = m
-    assert longest is not None
+    longest = next(iter(peer.work.held.values()))  # in the order in which they were leased
     label = client_id_text(longest.dialect, longest.client_id) or number_text(longest.number)
     return (
         f"has held message {label} the longest: {duration(core.now_ns - longest.leased_ns)} (attempt {longest.attempt})"

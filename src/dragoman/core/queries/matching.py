@@ -7,15 +7,15 @@ against a limit of their own, so that many of them do not hide the few that matc
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Final, final
 
 from dragoman.core.core import Core
 from dragoman.core.lifecycle import LEASED, QUARANTINED, WAITING
 from dragoman.core.state.lines import Lane, Line
 from dragoman.limits import MESSAGES_LOOKED_AT_MAX, MESSAGES_PASSED_BY_MAX
-from dragoman.model.identities import is_client_in
 from dragoman.model.message import IN_DELAYED, IN_FRESH, Message
-from dragoman.model.peer import Peer
+from dragoman.model.peer import Peer, is_client_in
 
 ANY: Final = -1
 DELAYED: Final = 100  # waiting, but not yet in a line
@@ -100,12 +100,8 @@ def find(core: Core, wanted: Wanted) -> Matches:
             look_at_all(matches, core.state.quarantine)
         if wanted.may_be(DELAYED):
             look_at_delayed(core, matches)
-    matches.found.sort(key=by_queue_and_age)
+    matches.found.sort(key=attrgetter("queue_no", "accepted_ns", "number"))
     return matches
-
-
-def by_queue_and_age(m: Message) -> tuple[int, int, int]:
-    return (m.queue_no, m.accepted_ns, m.number)
 
 
 def look_at_all(matches: Matches, messages: dict[int, Message]) -> bool:

@@ -2,7 +2,11 @@
 
 Durable state (messages, schedules, dedupe keys, quarantine, pauses, counters) changes only in `on_<fact>` below. A command decides,
 writes the fact and calls the mutator; recovery reads the fact and calls the same mutator. Session state (peers, slots, routes) is
-not durable; core/roster, core/routes and the peers hold it.
+not durable; it is in core/roster, core/routes and the peers.
+
+`CoreSettings.bodies_max` and its neighbours limit the memory of open messages. Below the limits a message is entirely in memory. Above them,
+large bodies are unloaded first, then all bodies that are not needed now; and fresh waiting messages become 40 bytes each in the tail of their
+line (core/state/tail). Only what has a record in the journal is unloaded.
 """
 
 from __future__ import annotations
@@ -12,17 +16,15 @@ from typing import TYPE_CHECKING, Any, final
 
 from mypy_extensions import i64
 
+from dragoman import limits
 from dragoman.core import lifecycle
 from dragoman.core.retries import count_death
 from dragoman.core.settings import CoreSettings
-from dragoman.core.state.attendance import Attendance
-from dragoman.core.state.crowding import is_crowded, lighten
 from dragoman.core.state.expiries import Expiries
-from dragoman.core.state.lines import Line, line_code
-from dragoman.core.state.queue import Queue
+from dragoman.core.state.lines import Lane, Line, line_code
+from dragoman.core.state.queue import Attendance, Queue
 from dragoman.core.state.schedule import Schedule
 from dragoman.core.storage.kept import Kept, TailRow, find_row
-from dragoman.limits import STALE_ENTRIES_MAX
 from dragoman.model.facts.layout import BOOT_SHIFT
 from dragoman.model.message import IN_DELAYED, NOWHERE, Message, is_own_id, own_digits
 from dragoman.model.wire_ids import WireIds
@@ -265,19 +267,19 @@ class State:
         line = lane.line_of(m.address)
         if m.due_ns != 0:  # its delay is over: newer messages may be in the tail, whose numbers must ascend
             line.push_head(m)
-        elif not line.push(m, 0 if is_crowded(self) else lane.head_max(self.settings.head_max)):
+        elif not line.push(m, 0 if self.is_crowded() else lane.head_max(self.settings.head_max)):
             self.unindex(m)
             queue.has_tails = True
             if m.expires_ns != 0:
                 self.expiries.watch_far(m.number, line_code(queue.number, lane, line), m.expires_ns)
             return
-        lighten(self, m)
+        self.lighten(m)
 
     def enqueue_returned(self, m: Message, queue: Queue) -> None:
         queue.waiting += 1
         lane = queue.unfit_lane(m.unfit, m.priority) if m.unfit != 0 else queue.lane(m.priority)
         lane.line_of(m.address).push_returned(m)
-        lighten(self, m)
+        self.lighten(m)
 
     def delay(self, m: Message, queue: Queue) -> None:
         m.where = IN_DELAYED
@@ -286,7 +288,7 @@ class State:
         if len(self.delayed) > self.settings.head_max:
             self.unload(m)
         else:
-            lighten(self, m)
+            self.lighten(m)
 
     def undelay(self, m: Message, queue: Queue) -> None:
         m.where = NOWHERE
@@ -297,7 +299,7 @@ class State:
         if m.where == IN_DELAYED:
             self.undelay(m, queue)
             self.delayed_stale += 1
-            if self.delayed_stale > STALE_ENTRIES_MAX and self.delayed_stale * 2 > len(self.delayed):
+            if self.delayed_stale > limits.STALE_ENTRIES_MAX and self.delayed_stale * 2 > len(self.delayed):
                 self.delayed_stale = 0
                 self.delayed[:] = [entry for entry in self.delayed if self.is_delayed(entry)]
                 heapq.heapify(self.delayed)
@@ -406,3 +408,43 @@ class State:
         elif m.number in self.messages:  # the body of a message that just ended may still be read
             self.bodies_size += m.body_size
         return True
+
+    def is_crowded(self) -> bool:
+        """Whether fresh waiting messages go to disk only."""
+        return self.bodies_size > self.settings.bodies_max or len(self.messages) > self.settings.objects_max
+
+    def lighten(self, m: Message) -> None:
+        """Unload a body that is not needed now if memory is short: a large body sooner than a small one."""
+        size = self.bodies_size
+        settings = self.settings
+        if size > settings.large_bodies_max:
+            if size > settings.bodies_max or m.body_size > limits.INLINE_BODY_SIZE_MAX:
+                self.unload(m)
+
+    def refill(self, queue: Queue, lane: Lane, line: Line) -> None:
+        """Load the next messages of a line from disk: as many as the limits allow, at least the one that is about to be leased. Small bodies are
+        loaded with them. A message with a large body ends the batch, because verifying its CRC takes long; the body itself is read in steps when
+        the message is next (core/dispatch)."""
+        tail = line.tail
+        settings = self.settings
+        room = max(settings.objects_max - len(self.messages), 1)
+        count = min(limits.REFILL_COUNT, lane.head_max(settings.head_max), room)
+        size = min(limits.REFILL_SIZE, max(settings.bodies_max - self.bodies_size, 1))
+        while count > 0 and size > 0:
+            at = tail.pop()
+            if at < 0:
+                break
+            m = self.kept.read_row(queue, lane, line, at, True)
+            self.index(m)
+            line.size -= 1
+            line.push_head(m)
+            count -= 1
+            size = size - m.body_size if m.is_loaded else 0
+        tail.cut()
+
+    def memory_size(self) -> i64:
+        """Estimated memory of all open messages: bodies, objects, and 40 bytes for each that is on disk only."""
+        objects: i64 = len(self.messages)
+        open_messages: i64 = i64(self.accepted) - i64(self.settled)
+        objects_size: i64 = objects * (limits.MESSAGE_SIZE - limits.TAIL_ENTRY_SIZE)
+        return i64(self.bodies_size) + objects_size + open_messages * limits.TAIL_ENTRY_SIZE

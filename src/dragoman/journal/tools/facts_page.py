@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from dragoman.model.facts.layout import BOOT_SHIFT, CHECKPOINT, FACTS, NUMBER, SMALL, STORAGE, TEXT, Field, Layout
-from dragoman.model.words import DIALECT_NAMES, FLAG_NAMES, REASON_NAMES, REFUSAL_CODES
+from dragoman.model.words import DIALECT_NAMES, FLAG_NAMES, FLAGS, REASON_NAMES, REASONS, REFUSAL_CODES
 
 HEAD: Final = """\
 # Facts
@@ -54,46 +54,6 @@ STATES: Final = """\
 """
 
 NEVER: Final = "Never facts: signs of life, slots, renewals of leases, single publishes, bodies of answers.\n"
-
-# The meaning of each name; tests/cli/test_pages.py checks that none is missing.
-FLAGS: Final = {
-    "reply_wanted": "the worker's answer goes back to the client",
-    "handover_wanted": "the client is notified once a worker has it",
-    "kept_wanted": "the client is notified once it is stored at the configured durability",
-    "guaranteed": "not settled before a success: failures and timeouts are tried again, and when retries run out it is quarantined",
-    "no_haste": "of a schedule: the first run waits for the first due instant",
-    "keep_same": "of a schedule: the same one again changes nothing",
-    "expires_held": "it also expires while leased; with `handover_wanted`, only until its client was notified of the hand-over",
-    "failure_final": "a failed answer is its end, whatever retries it has: those are for workers that die, hang or return it",
-}
-
-# Why something happened.
-REASONS: Final = {
-    "none": "nothing to say",
-    "answered": "the worker that held it answered",
-    "failed": "the worker answered that it failed",
-    "timed_out": "the attempt outlived its time bound",
-    "worker_lost": "the worker went without a word: its connection ended or it fell silent",
-    "worker_left": "the worker had signed off, or the operator had sent it away",
-    "returned": "the worker gave it back",
-    "retries_used_up": "the last of several attempts failed",
-    "past_expiry": "it expired before a worker could have it",
-    "by_client": "its client cancelled it",
-    "by_operator": "the operator did it",
-    "purged": "its queue was purged",
-    "reply_undeliverable": "it was answered while its client was away; the value was kept 30 s for it",
-    "workers_died": "as many distinct workers as `queues.quarantine_after` says died holding it",
-    "broker_started": "the broker started anew",
-    "heartbeat_lost": "of a worker: silent for too long",
-    "connection_ended": "of a worker: its connection ended without signing off, or while it held leases",
-    "protocol_fault": "of a peer: it broke its protocol",
-    "refused_by_worker": "the worker would not take it",
-    "answered_late": "an earlier holder answered while another one held it: the first answer wins",
-    "dropped": "the operator dropped it from quarantine",
-    "superseded": "something newer took its place",
-    "broker_stopped": "the broker stopped, and its client was notified that there will be no answer",
-    "damaged": "its record cannot be read from the journal, or is not what was written",
-}
 
 # Why a command was refused.
 REFUSALS: Final = {
