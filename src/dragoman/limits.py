@@ -52,7 +52,7 @@ LOAD_STEP_SIZE: Final = 2 * 1024 * 1024
 # A body up to this size is read whole with its record. A larger one is verified through a buffer, and loaded in parts when it is needed.
 READ_WHOLE_SIZE: Final = 64 * 1024
 # Verifying a record without keeping it takes this part of the time of loading it: 64 MiB take 10 to 17 ms.
-PROVED_SHARE: Final = 8
+VERIFIED_SHARE: Final = 8
 # Bytes that a message in memory counts as, without its body: its object, its ids, its entries in the indexes.
 MESSAGE_SIZE: Final = 1024
 # Bytes of memory of a waiting message that is on disk only: five columns of 8 bytes (core/state/tail).

@@ -121,7 +121,7 @@ def carrier_of(broker: JournaledBroker) -> Carrier:
 def test_a_large_record_is_carried_piece_by_piece() -> None:
     broker = large_house()
     carrier = carrier_of(broker)
-    kept = broker.core.state.kept
+    kept = broker.core.state.stored
     steps, is_open = 0, True
     while is_open:
         effort = kept.effort

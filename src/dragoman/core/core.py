@@ -12,7 +12,7 @@ from typing import final
 from mypy_extensions import i64
 
 from dragoman.core.dispatch import Dispatch
-from dragoman.core.lifecycle import ANSWER, CANCEL, LEASED, QUARANTINED, REJECT, held_messages
+from dragoman.core.lifecycle import ANSWER, CANCEL, LEASED, QUARANTINED, REJECT, leased_messages
 from dragoman.core.quarantine import Quarantine
 from dragoman.core.retries import backoff_ns
 from dragoman.core.roster import Roster
@@ -23,7 +23,7 @@ from dragoman.core.state.forgetting import Forgetting
 from dragoman.core.state.queue import Queue
 from dragoman.core.state.schedule import Schedule, is_cron, next_due
 from dragoman.core.state.state import State
-from dragoman.core.storage.kept import BeginLoad, Kept, Look, ReadRecord, peek_by_id, peek_expiring
+from dragoman.core.storage.stored import BeginLoad, Look, ReadRecord, StoredRecords, peek_by_id, peek_expiring
 from dragoman.core.tallies import Tallies
 from dragoman.limits import HEADERS_SIZE_MAX, ID_SIZE_MAX, NOTES_MAX, QUEUES_LISTED_MAX, SCHEDULES_MAX
 from dragoman.model import words
@@ -48,7 +48,7 @@ class Core(Exchange):
     ) -> None:
         self.settings = settings
         self.log = FactLog()
-        self.state = State(settings, Kept(self.log, read_record, look, begin_load))
+        self.state = State(settings, StoredRecords(self.log, read_record, look, begin_load))
         self.ids = self.state.ids
         self.routes = Routes()
         self.tallies = Tallies()
@@ -79,7 +79,7 @@ class Core(Exchange):
         if state.ids.key:
             state.ids.write_key(self.log.out)
         # One fact each for readers that know no state before this boot; replay derives all of it from `started`.
-        for m in held_messages(state.messages):
+        for m in leased_messages(state.messages):
             self.log.released(m, m.worker_no, NO_DIALECT, m.retries_left, m.due_ns, words.BROKER_STARTED, False)
         for queue in state.queues.values():
             self.log.numbered(QUEUE_NAMED, queue.number, 0, queue.name)
@@ -88,7 +88,7 @@ class Core(Exchange):
 
     def hello(self, peer: Peer) -> None:
         self.routes.add(peer)
-        self.settling.leftovers.say_to(peer)
+        self.settling.undelivered.send_to(peer)
 
     def submit(self, message: Message) -> int:
         if self.refusing != words.TAKEN:

@@ -40,16 +40,16 @@ class BodyLoad:
     def step(self, state: State, size: int) -> bool:
         """Read the next `size` bytes; True when the message has its body. Raises `RecordDamaged`."""
         m = self.m
-        kept = state.kept
+        stored = state.stored
         source = self.source
         if source is None or m.place != self.place:  # the record was carried meanwhile: its old segment may be deleted
-            source = kept.begin(m.place, m.number, False)
+            source = stored.begin(m.place, m.number, False)
             self.source = source
             self.place = m.place
-        kept.effort += size
+        stored.effort += size
         if not source.step(size):
             return False
-        kept.set_body(m, source.head, source.taken())
+        stored.set_body(m, source.head, source.taken())
         state.bodies_size += m.body_size
         return True
 
@@ -75,11 +75,11 @@ class Dispatch:
         self.is_interrupted: bool = False
         # Interrupted work that `go_on` resumes: workers with free slots, queues with idle workers, a body being read from disk.
         self.unfed_workers: deque[Peer] = deque()
-        self.behind: deque[Queue] = deque()
+        self.undrained_queues: deque[Queue] = deque()
         self.load: BodyLoad | None = None
         self.is_load_next: bool = False
-        self.is_behind_first: bool = False  # `go_on` alternates which list comes first: flipped whenever a load begins
-        self.effort_before: int = 0  # `Kept.effort` when this step began
+        self.are_queues_first: bool = False  # `go_on` alternates which list comes first: flipped whenever a load begins
+        self.effort_before: int = 0  # `StoredRecords.effort` when this step began
         self.lane: Lane | None = None  # the lane that the last `pop_lanes` took from
 
     def add_slots(self, peer: Peer, slots: int) -> None:
@@ -100,7 +100,7 @@ class Dispatch:
         left = LEASES_PER_STEP_MAX
         while work.slots > 0 and not peer.is_blocked:  # a delivery may fill its output buffer and block it
             if left == 0:
-                self.break_off(peer)
+                self.interrupt_feed(peer)
                 return
             serving = serves[0] if len(serves) == 1 else next_serving(self.state, peer)
             if serving is None:
@@ -110,7 +110,7 @@ class Dispatch:
                 break
             m = self.pop(queue, peer)
             if m is None and self.is_interrupted:  # not counted as a turn: this queue is resumed first
-                self.break_off(peer)
+                self.interrupt_feed(peer)
                 return
             if len(serves) > 1:
                 count_turn(self.state, peer, serving)
@@ -128,7 +128,7 @@ class Dispatch:
             if serving.passed_over < 0:
                 serving.passed_over = 0
 
-    def break_off(self, peer: Peer) -> None:
+    def interrupt_feed(self, peer: Peer) -> None:
         """Interrupt feeding a worker so that other work can run. It leaves all idle lines, so that no new message overtakes a waiting one."""
         for serving in peer.work.serves:
             if serving.is_idle:
@@ -137,15 +137,15 @@ class Dispatch:
             peer.work.is_unfed = True
             self.unfed_workers.append(peer)
 
-    def fall_behind(self, queue: Queue) -> None:
-        if not queue.is_behind:
-            queue.is_behind = True
-            self.behind.append(queue)
+    def interrupt_drain(self, queue: Queue) -> None:
+        if not queue.is_undrained:
+            queue.is_undrained = True
+            self.undrained_queues.append(queue)
 
     def has_more(self) -> bool:
         """Whether work was interrupted, or bodies were read: the next step has a new read budget."""
-        is_broken_off = bool(self.unfed_workers) or bool(self.behind) or self.load is not None
-        return is_broken_off or self.effort_before != self.state.kept.effort
+        is_broken_off = bool(self.unfed_workers) or bool(self.undrained_queues) or self.load is not None
+        return is_broken_off or self.effort_before != self.state.stored.effort
 
     def go_on(self) -> None:
         """Resume interrupted work: every other call reads on the body load in progress, if there is one."""
@@ -153,8 +153,8 @@ class Dispatch:
         if self.load is not None and not self.is_load_next:
             self.go_on_loading(self.load)
             return
-        self.effort_before = self.state.kept.effort
-        if self.is_behind_first:
+        self.effort_before = self.state.stored.effort
+        if self.are_queues_first:
             self.drain_next()
             self.feed_next()
         else:
@@ -168,15 +168,15 @@ class Dispatch:
             self.feed(peer)
 
     def drain_next(self) -> None:
-        if self.behind:
-            queue = self.behind.popleft()
-            queue.is_behind = False
+        if self.undrained_queues:
+            queue = self.undrained_queues.popleft()
+            queue.is_undrained = False
             self.drain(queue)
 
     def go_on_loading(self, load: BodyLoad) -> None:
         """Read the next part of a body. Once it is loaded, its worker is fed in the same call, before anything can unload the body."""
         state, m = self.state, load.m
-        is_awaited = has_room(load.peer) or bool(self.unfed_workers) or bool(self.behind)
+        is_awaited = has_room(load.peer) or bool(self.unfed_workers) or bool(self.undrained_queues)
         if self.is_stopped or load.queue.is_paused or not is_awaited or not load.is_wanted(state):
             self.load = None
             return
@@ -205,13 +205,13 @@ class Dispatch:
         load = self.load
         if load is None:
             self.load = BodyLoad(m, queue, peer)
-            self.is_behind_first = not self.is_behind_first
+            self.are_queues_first = not self.are_queues_first
         elif load.m is m and not has_room(load.peer):
             load.peer = peer
         return True
 
     def is_enough_read(self) -> bool:
-        return self.state.kept.effort - self.effort_before >= self.state.settings.load_step_size
+        return self.state.stored.effort - self.effort_before >= self.state.settings.load_step_size
 
     def put_back(self, m: Message, queue: Queue) -> None:
         """Undo the last `pop_lanes` exactly: no fact records it, so a replay must find the same order."""
@@ -222,12 +222,12 @@ class Dispatch:
     def offer(self, m: Message, queue: Queue) -> bool:
         """Lease a message that is in no line to an idle worker, if there is one that takes it. True when it need not be enqueued: it is
         leased, or quarantined because its record is damaged."""
-        if queue.is_paused or queue.is_behind or self.is_stopped:
+        if queue.is_paused or queue.is_undrained or self.is_stopped:
             return False
         if m.is_loaded:
             return self.offer_loaded(m, queue)
         if m.body_size > self.state.settings.load_step_size or self.is_enough_read():
-            self.fall_behind(queue)  # `drain` leases it from its line once its body is loaded
+            self.interrupt_drain(queue)  # `drain` leases it from its line once its body is loaded
             return False
         if not self.state.ensure_body(m):
             self.quarantine.put_damaged(m, queue)
@@ -294,7 +294,7 @@ class Dispatch:
         left = LEASES_PER_STEP_MAX
         while queue.waiting > 0 and queue.idle > 0 and not queue.is_paused and not self.is_stopped:
             if left == 0:
-                self.fall_behind(queue)
+                self.interrupt_drain(queue)
                 break
             serving = self.next_idle(queue)
             peer = serving.peer
@@ -304,7 +304,7 @@ class Dispatch:
             if m is None:
                 if self.is_interrupted:
                     queue.set_idle_first(serving)
-                    self.fall_behind(queue)
+                    self.interrupt_drain(queue)
                     break
                 unfit.append(serving)
                 continue

@@ -68,6 +68,6 @@ def moved(state: i64, move: i64) -> i64:
     return after
 
 
-def held_messages(messages: dict[int, Message]) -> list[Message]:
+def leased_messages(messages: dict[int, Message]) -> list[Message]:
     """The leased messages by number: the same order live and in a replay."""
     return sorted([m for m in messages.values() if m.state == LEASED], key=attrgetter("number"))

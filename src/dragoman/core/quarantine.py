@@ -8,7 +8,7 @@ from dragoman.core.lifecycle import WAITING
 from dragoman.core.routes import Routes
 from dragoman.core.state.queue import Queue
 from dragoman.core.state.state import State
-from dragoman.core.storage.kept import find_row
+from dragoman.core.storage.stored import find_row
 from dragoman.model.facts.layout import NO_DIALECT
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
@@ -50,7 +50,7 @@ class Quarantine:
             row = find_row(state.queues, number)
             if row is None:
                 return False
-            m = state.kept.read_row(row.queue, row.lane, row.line, row.at, False)
+            m = state.stored.read_row(row.queue, row.lane, row.line, row.at, False)
             if not m.damage:
                 return False
             state.take_out(row.line, row.at, m)

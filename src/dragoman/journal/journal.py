@@ -43,7 +43,7 @@ from dragoman.journal.stream import DiskLoad
 from dragoman.journal.superblock import SuperblockCopies
 from dragoman.journal.writing.superblock_writer import SuperblockWriter
 from dragoman.journal.writing.writer import Writer
-from dragoman.model.facts.record_load import HeldRecord, RecordLoad
+from dragoman.model.facts.record_load import RecordInMemory, RecordLoad
 from dragoman.model.facts.records import ANY_RECORD
 
 
@@ -305,7 +305,7 @@ class Journal:
         """Like `read_record`, in steps. Loads the body or, with `is_whole`, the accepted record."""
         record = self._held_record(place)
         if record is not None:
-            return HeldRecord(record, is_whole)
+            return RecordInMemory(record, is_whole)
         return DiskLoad(self._store, self.place_now, place, message_no, is_whole)
 
     def _held_record(self, place: int) -> bytes | None:

@@ -10,7 +10,7 @@ from dragoman.model.peer import TAKES_JSON_JOBS, TAKES_NO_CONTROL_WORDS, TAKES_N
 from dragoman.model.units import MICROSECOND_NS, MILLISECOND_NS, SECOND_NS
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-PICKY_TEXTS: Final = {
+BODY_CONSTRAINT_TEXTS: Final = {
     TAKES_JSON_JOBS: "JSON jobs",
     TAKES_NO_CONTROL_WORDS: "bodies that are no control words",
     TAKES_TEXT: "text",
@@ -58,9 +58,9 @@ def number_text(number: int) -> str:
     return f"{number >> BOOT_SHIFT}.{number & (1 << BOOT_SHIFT) - 1}"
 
 
-def picky_text(kind: int) -> str:
+def body_constraint_text(kind: int) -> str:
     """What bodies a worker of this body_constraint accepts; empty: any."""
-    return PICKY_TEXTS.get(kind, "")
+    return BODY_CONSTRAINT_TEXTS.get(kind, "")
 
 
 def read_number(text: str) -> int:

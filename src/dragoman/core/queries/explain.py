@@ -16,7 +16,7 @@ from dragoman.model import words
 from dragoman.model.facts.decode import client_id_text
 from dragoman.model.message import IN_DELAYED, Message
 from dragoman.model.peer import TAKES_ANYTHING, TAKES_JSON_JOBS, Peer
-from dragoman.model.phrases import count_of, duration, instant, number_text, picky_text
+from dragoman.model.phrases import body_constraint_text, count_of, duration, instant, number_text
 
 # Why a queue's last worker left.
 LEFT_TEXTS: Final = {
@@ -259,7 +259,7 @@ def explain_worker(core: Core, peer: Peer) -> list[str]:
     if peer.body_constraint == TAKES_JSON_JOBS:
         lines.append("is an original EventMQ worker: it is offered JSON jobs only")
     elif peer.body_constraint != TAKES_ANYTHING:
-        lines.append(f"can be told only {picky_text(peer.body_constraint)}")
+        lines.append(f"can be told only {body_constraint_text(peer.body_constraint)}")
     lines.append(sign_line(core, peer))
     return lines
 

@@ -11,7 +11,7 @@ from dragoman.core.core import Core
 from dragoman.core.state.lines import Lane, Line, line_key
 from dragoman.core.state.queue import Queue
 from dragoman.core.state.schedule import Schedule
-from dragoman.core.storage.kept import peek_by_id, peek_by_number
+from dragoman.core.storage.stored import peek_by_id, peek_by_number
 from dragoman.model.message import IN_FRESH, Message
 from dragoman.model.peer import Peer
 from dragoman.model.phrases import read_number

@@ -20,7 +20,7 @@ from dragoman.model.buckets import summed
 from dragoman.model.facts.decode import client_id_text, flag_words
 from dragoman.model.message import IN_DELAYED, NOWHERE, Message
 from dragoman.model.peer import Peer
-from dragoman.model.phrases import number_text, picky_text
+from dragoman.model.phrases import body_constraint_text, number_text
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import (
     DIALECT_NAMES,
@@ -157,7 +157,7 @@ def worker_view(peer: Peer) -> dict[str, object]:
         "dialect": word(DIALECT_NAMES, peer.dialect),
         **fields_of(peer, "listener", "remote"),
         "state": state,
-        "takes_only": picky_text(peer.body_constraint),
+        "takes_only": body_constraint_text(peer.body_constraint),
         "queues": [{"queue": shown(serving.queue), "weight": serving.weight} for serving in servings],
         "slots_free": peer.work.slots,
         "leased": len(peer.work.held),

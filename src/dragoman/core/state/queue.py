@@ -59,7 +59,7 @@ class Queue:
         self.chosen_by_load: int = 0  # servings of workers chosen by load; one is enough to choose all by load
         self.idle_lines: list[IdleLine] = []
         self.idle: int = 0  # servings in all idle lines
-        self.is_behind: bool = False  # `Dispatch.drain` was interrupted: new messages are enqueued, not offered
+        self.is_undrained: bool = False  # `Dispatch.drain` was interrupted: new messages are enqueued, not offered
         # Dedupe keys, oldest first: key → (message number, when the key expires).
         self.dedupe: dict[bytes, tuple[int, int]] = {}
 

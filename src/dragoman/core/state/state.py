@@ -24,7 +24,7 @@ from dragoman.core.state.expiries import Expiries
 from dragoman.core.state.lines import Lane, Line, line_code
 from dragoman.core.state.queue import Attendance, Queue
 from dragoman.core.state.schedule import Schedule
-from dragoman.core.storage.kept import Kept, TailRow, find_row
+from dragoman.core.storage.stored import StoredRecords, TailRow, find_row
 from dragoman.model.facts.layout import BOOT_SHIFT
 from dragoman.model.message import IN_DELAYED, NOWHERE, Message, is_own_id, own_digits
 from dragoman.model.wire_ids import WireIds
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 class State:
     """All durable state, and the in-memory index of it."""
 
-    def __init__(self, settings: CoreSettings, kept: Kept) -> None:
+    def __init__(self, settings: CoreSettings, kept: StoredRecords) -> None:
         self.settings = settings
-        self.kept = kept
+        self.stored = kept
         self.now_ns: int = 0
         self.boot_no: int = 0
         self.started_ns: int = 0  # when this boot began: schedules due before were missed
@@ -97,7 +97,7 @@ class State:
         for m in self.messages.values():
             if m.attempt > 0 and m.flags & HANDOVER_WANTED:
                 m.is_handed_over = True  # its client may have been notified, and must not be notified twice
-        for m in lifecycle.held_messages(self.messages):
+        for m in lifecycle.leased_messages(self.messages):
             queue = self.queues_by_no[m.queue_no]
             m.state = lifecycle.moved(m.state, lifecycle.RELEASE)
             queue.leased -= 1
@@ -328,7 +328,7 @@ class State:
         if m is not None:
             return m
         row = find_row(self.queues, number)
-        return self.take_out(row.line, row.at, self.kept.bare_row(row)) if row is not None else None
+        return self.take_out(row.line, row.at, self.stored.bare_row(row)) if row is not None else None
 
     def move(self, number: int, place: int) -> None:
         """Set the new record reference of a message that was carried."""
@@ -341,7 +341,7 @@ class State:
             row.line.tail.places[row.at] = place
 
     def take_row(self, row: TailRow) -> Message:
-        return self.take_out(row.line, row.at, self.kept.read_row(row.queue, row.lane, row.line, row.at, False))
+        return self.take_out(row.line, row.at, self.stored.read_row(row.queue, row.lane, row.line, row.at, False))
 
     def take_out(self, line: Line, at: int, m: Message) -> Message:
         """Move a message from a tail to the returned end of its line, in memory."""
@@ -391,7 +391,7 @@ class State:
     def is_sound(self, m: Message) -> bool:
         """Whether its record can be read; if not, `m.damage` says why."""
         was_bare = m.is_bare
-        is_sound = self.kept.is_sound(m)
+        is_sound = self.stored.is_sound(m)
         if was_bare and is_sound:
             self.index(m)
         return is_sound
@@ -401,7 +401,7 @@ class State:
         if m.is_loaded:
             return True
         was_bare = m.is_bare
-        if not self.kept.load_body(m):
+        if not self.stored.load_body(m):
             return False
         if was_bare:
             self.index(m)
@@ -434,7 +434,7 @@ class State:
             at = tail.pop()
             if at < 0:
                 break
-            m = self.kept.read_row(queue, lane, line, at, True)
+            m = self.stored.read_row(queue, lane, line, at, True)
             self.index(m)
             line.size -= 1
             line.push_head(m)

@@ -239,7 +239,7 @@ class CheckpointReader:
     def load(self, queue: Queue, place: int, data: bytes) -> Message:
         """The message of a chunk; if its record is damaged, a bare one with what the chunk has. The damage that it was quarantined for stays."""
         number, expires_ns, priority, damage_size = LATER_FIELDS.unpack_from(data, LATER_FIELDS_AT)
-        m = self.state.kept.read(queue, number, place, False)
+        m = self.state.stored.read(queue, number, place, False)
         if m.is_bare:
             m.expires_ns = expires_ns
             m.priority = priority
@@ -249,7 +249,7 @@ class CheckpointReader:
 
     def load_old(self, queue: Queue, place: int) -> Message:
         """The message of a chunk of version 1, which has no number: if its record is damaged, it gets a number that no message has."""
-        m = self.state.kept.read(queue, ANY_MESSAGE, place, False)
+        m = self.state.stored.read(queue, ANY_MESSAGE, place, False)
         if m.is_bare:
             self.nameless += 1
             m.number = (self.state.boot_no << BOOT_SHIFT | NAMELESS) + self.nameless

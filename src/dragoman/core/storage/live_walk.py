@@ -169,9 +169,9 @@ class Carrier(LiveWalk):
             self.is_looking = self.walk(rows)
             if self.is_looking:
                 return True
-        kept = self.state.kept
-        effort_max = kept.effort + size
-        while most > 0 and self.found and kept.effort < effort_max:
+        stored = self.state.stored
+        effort_max = stored.effort + size
+        while most > 0 and self.found and stored.effort < effort_max:
             tail, number = self.found[-1]
             if self.carry(tail, number, size):
                 self.found.pop()
@@ -210,16 +210,16 @@ class Carrier(LiveWalk):
 
     def read(self, place: int, number: int, size: int) -> bytes:
         """The accepted record at a reference; empty until all of it is read."""
-        kept = self.state.kept
+        stored = self.state.stored
         load = self.load
         if load is None or self.load_place != place:
-            record = kept.prove(place, number, 0)
+            record = stored.verify(place, number, 0)
             if len(record) == record_size(record, 0):
                 return record[carried_at(record) :]
-            self.load = kept.begin(place, number, True)
+            self.load = stored.begin(place, number, True)
             self.load_place = place
             return b""
-        kept.effort += size
+        stored.effort += size
         return load.taken() if load.step(size) else b""
 
 
@@ -253,9 +253,9 @@ class DamageCheck(LiveWalk):
         """Scan up to `rows_most` messages, then read up to `most` of the records found; False when all is done."""
         if self.is_looking and not self.numbers:
             self.is_looking = self.walk(rows_most)
-        kept = self.state.kept
-        effort_max = kept.effort + self.state.settings.load_step_size
-        while self.numbers and most > 0 and kept.effort < effort_max:
+        stored = self.state.stored
+        effort_max = stored.effort + self.state.settings.load_step_size
+        while self.numbers and most > 0 and stored.effort < effort_max:
             most -= 1
             if self.quarantine.check(self.numbers.pop()):
                 self.count += 1

@@ -19,7 +19,7 @@ from dragoman.core.lifecycle import WAITING as IS_WAITING
 from dragoman.core.state.forgetting import on_queue_forgotten
 from dragoman.core.state.queue import Queue
 from dragoman.core.storage.checkpoint import CheckpointReader, read_schedule
-from dragoman.core.storage.kept import complete
+from dragoman.core.storage.stored import complete
 from dragoman.model.facts import fields, layout
 from dragoman.model.facts.records import read_accepted
 from dragoman.model.message import Message

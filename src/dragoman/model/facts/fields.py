@@ -15,10 +15,8 @@ from dragoman.model.facts import layout
 
 @final
 class RecordWalk:
-    """The records of a block, one after the other: `while walk.step():` look at the record at `walk.at`.
-
-    A block was proved by its CRC before anybody walks over it, so that a size that does not fit is a fault of our own.
-    """
+    """The records of a block, one after the other: after `walk.step()`, the record at `walk.at`. The CRC of the block was verified before, so a size
+    that does not fit is a bug."""
 
     def __init__(self, records: bytes) -> None:
         self.records = records
@@ -26,7 +24,7 @@ class RecordWalk:
         self.at: i64 = 0
         self.size: i64 = 0
         self.kind: i64 = layout.CHECKPOINT
-        self.facts: i64 = 0  # how many lie before the record at `at`; in the end, how many there are
+        self.facts: i64 = 0  # how many precede the record at `at`; after the last step, all
 
     def step(self) -> bool:
         """Go to the next record; False when there is none."""
@@ -167,7 +165,7 @@ def schedule_cron(text: bytes) -> bytes:
 
 
 def template_at(text: bytes) -> i64:
-    """Where the accepted record begins that is a schedule's template."""
+    """The offset of a schedule's template, an accepted record."""
     return layout.SCHEDULE_CRON + i64(read_i32_le(text, layout.SCHEDULE_CRON_SIZE))
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from dragoman.core.queries import explain, stuck, views
-from dragoman.core.storage.kept import peek_body
+from dragoman.core.storage.stored import peek_body
 from dragoman.limits import BODY_SHOWN_SIZE_MAX, HELD_SHOWN_MAX, LAKE_BEHIND_MAX
 from dragoman.model.words import shown
 from dragoman.runtime.admin.face import (
