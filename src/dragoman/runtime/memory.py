@@ -88,7 +88,7 @@ class MemoryBudget:
         settings.large_bodies_max = size // 8
         settings.objects_max = size // 8 // MESSAGE_SIZE
         settings.messages_size_max = size - size // 8
-        broker.core.settling.leftovers.size_max = min(ANSWERS_HELD_SIZE_MAX, size // 16)
+        broker.core.settling.undelivered.size_max = min(ANSWERS_HELD_SIZE_MAX, size // 16)
 
     # -- counting ---------------------------------------------------------------------------------------------------------
 
@@ -101,7 +101,7 @@ class MemoryBudget:
             "uncommitted": broker.committer.uncommitted_size,
             "unfinished": outboxes.unfinished_size,
             "news": outboxes.news.size,
-            "answers": broker.core.settling.leftovers.size,
+            "answers": broker.core.settling.undelivered.size,
             "outboxes": self.outboxes_size,
         }
 
