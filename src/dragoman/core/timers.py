@@ -229,12 +229,8 @@ def copy_template(schedule: Schedule, now_ns: int) -> Message:
     """The message that a due instant creates; a template's `expires_ns` is relative: each message expires that long after it fires."""
     t = schedule.template
     m = Message(INTERNAL, t.queue, b"", t.body)
-    m.headers = t.headers
-    m.flags = t.flags
-    m.priority = t.priority
-    m.retries_left = t.retries_left
-    m.timeout_ns = t.timeout_ns
+    for name in ("headers", "flags", "priority", "retries_left", "timeout_ns", "queue_no"):
+        setattr(m, name, getattr(t, name))
     m.expires_ns = now_ns + t.expires_ns if t.expires_ns > 0 else 0
-    m.queue_no = t.queue_no
     m.schedule_no = schedule.number
     return m

@@ -146,7 +146,7 @@ REFUSALS: Final = [
     ("TOO_MANY_SCHEDULES", "there are as many schedules as the limit allows"),
     (
         "INEXPRESSIBLE",
-        "no worker of this queue can be told this body: its protocol would take it for a word of its own",
+        "no worker of this queue can be sent this body: its protocol would take it for a command of its own",
     ),
     ("QUEUE_CLOSED", "the queue is being emptied and takes no new messages until it is resumed"),
     ("TOO_MANY_SERVED", "a worker names more queues than one worker may serve"),
