@@ -12,8 +12,7 @@ MESSAGE_SIZE_MAX: Final = 64 * 1024 * 1024
 FRAMES_MAX: Final = 64
 # Stale entries of a line, of the delayed messages or of the expiries before they are rebuilt: limits the memory left by a flood of cancels.
 STALE_ENTRIES_MAX: Final = 1024
-# Lines in one lane: clients share a line if their addresses hash alike. A line costs about 2 kB, and some clients use a new
-# address for every message.
+# Lines in one lane: clients share a line if their addresses hash alike. A line costs about 2 kB; some clients use an address per message.
 LINES_MAX: Final = 4096
 # Dismissed workers remembered, also after they disconnect: about 300 bytes each, and only an operator adds them.
 DISMISSALS_MAX: Final = 10_000
@@ -53,7 +52,7 @@ LOAD_STEP_SIZE: Final = 2 * 1024 * 1024
 # A body up to this size is read whole with its record. A larger one is verified through a buffer, and loaded in parts when it is needed.
 READ_WHOLE_SIZE: Final = 64 * 1024
 # Verifying a record without keeping it takes this part of the time of loading it: 64 MiB take 10 to 17 ms.
-PROVED_SHARE: Final = 8
+VERIFIED_SHARE: Final = 8
 # Bytes that a message in memory counts as, without its body: its object, its ids, its entries in the indexes.
 MESSAGE_SIZE: Final = 1024
 # Bytes of memory of a waiting message that is on disk only: five columns of 8 bytes (core/state/tail).
@@ -129,8 +128,7 @@ WEIGHT_MAX: Final = 1_000_000_000
 DUE_PER_SWEEP_MAX: Final = 200
 # Schedules fired per sweep: computing the next instant of a cron expression takes up to 0.1 ms. The next sweep, which follows at once, fires the rest.
 FIRED_PER_SWEEP_MAX: Final = 100
-# Cron schedules recomputed per sweep after the wall clock was set back: 60 to 500 microseconds each, so that no sweep takes longer than
-# 20 ms.
+# Cron schedules recomputed per sweep after the wall clock was set back: 60 to 500 microseconds each, 20 ms at most in all.
 REWINDS_PER_SWEEP_MAX: Final = 40
 # After a restart it is unknown which instants of a cron schedule before the last one fired. If the wall clock was set back by less than this,
 # all of them count as fired, as in cron(8). If by more, the schedule follows the clock as it is now.
@@ -164,8 +162,7 @@ UNFINISHED_WAIT_NS: Final = 500_000_000
 UNFINISHED_LOOK_NS_MAX: Final = 100_000_000
 # A completed message triggers a check for others at once, but not more often than this.
 UNFINISHED_LOOK_NS_MIN: Final = 5_000_000
-# Connections with incomplete messages that are read at a time, that are tried at a time, and that one check ends: a few ms of the event loop
-# together.
+# Connections with incomplete messages that are read at a time, that are tried at a time, and that one check ends: a few ms in all.
 UNFINISHED_LET_ON_MAX: Final = 500
 UNFINISHED_TRIED_MAX: Final = 50
 UNFINISHED_ENDED_MAX: Final = 50
@@ -221,8 +218,7 @@ RETENTION_INTERVAL_NS: Final = 5_000_000_000
 CLOCK_STEP_NS: Final = 1_000_000_000
 # Thread CPU time for which a callback may block the event loop. Longer ones are counted and reported.
 LOOP_HOLD_NS: Final = 20_000_000
-# A read is processed in parts of this many bytes (2000 of the shortest commands), for this long; the rest follows in the next iteration of
-# the event loop.
+# A read is processed in parts of this many bytes (2000 of the shortest commands), for this long; the rest follows in the next iteration.
 READ_PIECE_SIZE: Final = 64 * 1024
 READ_TURN_NS: Final = 5_000_000
 # A read up to this size is processed at once: the smallest part has as many bytes.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.core.dismissals import Dismissals
 from dragoman.core.queries import views
+from dragoman.core.roster import Dismissals
 from dragoman.core.settings import CoreSettings
 from dragoman.limits import DISMISSALS_MAX
 from dragoman.model.peer import Peer, lasting_id_of

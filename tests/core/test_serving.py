@@ -308,11 +308,11 @@ def test_a_client_that_got_the_outcome_of_everything_waits_for_nothing_any_more(
 
 def test_one_topic_is_matched_exactly(timed_core: TimedCore) -> None:
     exact, prefix = timed_core.peer(b"exact"), timed_core.peer(b"prefix")
-    timed_core.core.subscribe_exactly(exact, b"news")
-    timed_core.core.subscribe(prefix, b"new")
+    timed_core.core.topics.subscribe_exactly(exact, b"news")
+    timed_core.core.topics.subscribe(prefix, b"new")
     assert timed_core.core.publish(prefix, b"news", b"1") == 2
     assert timed_core.core.publish(prefix, b"newspaper", b"2") == 1
-    timed_core.core.unsubscribe_exactly(exact, b"news")
+    timed_core.core.topics.unsubscribe_exactly(exact, b"news")
     assert timed_core.core.publish(prefix, b"news", b"3") == 1
     assert exact.told == [("news", b"news", b"1")]
 
@@ -321,11 +321,11 @@ def test_what_a_peer_publishes_on_a_reserved_topic_is_dropped_and_the_brokers_ow
     timed_core: TimedCore,
 ) -> None:
     listener = timed_core.peer(b"listener")
-    timed_core.core.subscribe(listener, b"")
-    timed_core.core.reserve(b"news")
+    timed_core.core.topics.subscribe(listener, b"")
+    timed_core.core.topics.reserved.add(b"news")
     assert timed_core.core.publish(listener, b"news", b"forged") == 0
-    assert timed_core.core.announce(EMQP, b"news", b"another dialect's") == 0
-    assert timed_core.core.announce(RQ, b"news", b"true") == 1
+    assert timed_core.core.topics.publish(b"news", b"another dialect's", EMQP) == 0
+    assert timed_core.core.topics.publish(b"news", b"true", RQ) == 1
     assert listener.told == [("news", b"news", b"true")]
 
 

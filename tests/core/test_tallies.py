@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.core.queries import tally_views
+from dragoman.core.queries import views
 from dragoman.core.settings import CoreSettings
 from dragoman.core.storage.replay import Replay
 from dragoman.limits import QUEUES_TALLIED_MAX
@@ -25,11 +25,11 @@ def serve(broker: InMemoryBroker, queue: bytes, slots: int = 1, identity: bytes 
 
 
 def tallies(broker: InMemoryBroker) -> Any:
-    return tally_views.tallies(broker.core)
+    return views.tallies(broker.core)
 
 
 def queue_tally(broker: InMemoryBroker, name: str) -> Any:
-    page: Any = tally_views.queue_tallies(broker.core, 0, 10, name, is_by_depth=False)
+    page: Any = views.queue_tallies(broker.core, 0, 10, name, is_by_depth=False)
     [found] = page["queues"]
     return found
 

@@ -11,10 +11,10 @@ from dragoman.core import operator
 from dragoman.core.core import Core
 from dragoman.core.queries.explain import explain_message
 from dragoman.core.queries.lookup import find_message
-from dragoman.core.queries.peek import peek_body
 from dragoman.core.queries.views import listed_view
-from dragoman.core.storage.carry import Carrier, live_count
+from dragoman.core.storage.live_walk import Carrier, live_count
 from dragoman.core.storage.snapshot import encode
+from dragoman.core.storage.stored import peek_body
 from dragoman.crc import crc32
 from dragoman.errors import RecordDamaged
 from dragoman.journal.journal import Journal

@@ -8,8 +8,9 @@ import pytest
 
 from dragoman.core import operator
 from dragoman.core.core import Core
-from dragoman.core.storage.carry import PLACE_SHIFT, Carrier, LiveCount, live_count
+from dragoman.core.storage.live_walk import Carrier, LiveCount, live_count
 from dragoman.journal.journal import Journal
+from dragoman.model.message import PLACE_SHIFT
 from dragoman.model.words import BY_OPERATOR
 from dragoman.runtime.upkeep import Upkeep
 from dragoman.testing.disk import FakeDisk
@@ -120,7 +121,7 @@ def carrier_of(broker: JournaledBroker) -> Carrier:
 def test_a_large_record_is_carried_piece_by_piece() -> None:
     broker = large_house()
     carrier = carrier_of(broker)
-    kept = broker.core.state.kept
+    kept = broker.core.state.stored
     steps, is_open = 0, True
     while is_open:
         effort = kept.effort

@@ -12,31 +12,27 @@ from typing import final
 from mypy_extensions import i64
 
 from dragoman.core.dispatch import Dispatch
-from dragoman.core.lifecycle import ANSWER, CANCEL, LEASED, QUARANTINED, REJECT, held_messages
+from dragoman.core.lifecycle import ANSWER, CANCEL, LEASED, QUARANTINED, REJECT, leased_messages
 from dragoman.core.quarantine import Quarantine
-from dragoman.core.queries.peek import peek_by_id, peek_expiring
 from dragoman.core.retries import backoff_ns
 from dragoman.core.roster import Roster
 from dragoman.core.routes import Routes
 from dragoman.core.settings import CoreSettings
 from dragoman.core.settling import Settling
-from dragoman.core.state.crowding import memory_size
 from dragoman.core.state.forgetting import Forgetting
 from dragoman.core.state.queue import Queue
 from dragoman.core.state.schedule import Schedule, is_cron, next_due
 from dragoman.core.state.state import State
-from dragoman.core.storage.kept import BeginLoad, Kept, Look, ReadRecord
+from dragoman.core.storage.stored import BeginLoad, Look, ReadRecord, StoredRecords, peek_by_id, peek_expiring
 from dragoman.core.tallies import Tallies
-from dragoman.core.topics import Topics
-from dragoman.limits import HEADERS_SIZE_MAX, ID_SIZE_MAX, NOTES_MAX, QUEUES_LISTED_MAX
-from dragoman.limits import SCHEDULES_MAX as SCHEDULES_COUNT_MAX
+from dragoman.limits import HEADERS_SIZE_MAX, ID_SIZE_MAX, NOTES_MAX, QUEUES_LISTED_MAX, SCHEDULES_MAX
 from dragoman.model import words
 from dragoman.model.exchange import Exchange, QueueCount
 from dragoman.model.facts.layout import LATE, NO_DIALECT, QUEUE_NAMED, SCHEDULED, STARTED, UNSCHEDULED
-from dragoman.model.facts.records import FactLog
-from dragoman.model.facts.texts import schedule_text
+from dragoman.model.facts.records import FactLog, schedule_text
 from dragoman.model.message import NOWHERE, Message, fact_id_of
 from dragoman.model.peer import Peer
+from dragoman.model.topics import Topics
 
 
 @final
@@ -52,7 +48,7 @@ class Core(Exchange):
     ) -> None:
         self.settings = settings
         self.log = FactLog()
-        self.state = State(settings, Kept(self.log, read_record, look, begin_load))
+        self.state = State(settings, StoredRecords(self.log, read_record, look, begin_load))
         self.ids = self.state.ids
         self.routes = Routes()
         self.tallies = Tallies()
@@ -83,18 +79,16 @@ class Core(Exchange):
         if state.ids.key:
             state.ids.write_key(self.log.out)
         # One fact each for readers that know no state before this boot; replay derives all of it from `started`.
-        for m in held_messages(state.messages):
+        for m in leased_messages(state.messages):
             self.log.released(m, m.worker_no, NO_DIALECT, m.retries_left, m.due_ns, words.BROKER_STARTED, False)
         for queue in state.queues.values():
             self.log.numbered(QUEUE_NAMED, queue.number, 0, queue.name)
         state.on_started(boot_no)
         self.quarantine.put_all_damaged()
 
-    # -- clients --------------------------------------------------------------------------------------------------------
-
     def hello(self, peer: Peer) -> None:
         self.routes.add(peer)
-        self.settling.leftovers.say_to(peer)
+        self.settling.undelivered.send_to(peer)
 
     def submit(self, message: Message) -> int:
         if self.refusing != words.TAKEN:
@@ -130,7 +124,7 @@ class Core(Exchange):
     def check_limits(self, message: Message, queue: Queue) -> int:
         if len(message.client_id) > ID_SIZE_MAX or len(message.headers) > HEADERS_SIZE_MAX:
             return words.TOO_LONG
-        if memory_size(self.state) > i64(self.settings.messages_size_max):
+        if self.state.memory_size() > i64(self.settings.messages_size_max):
             return words.MEMORY_FULL
         most = self.settings.queue_messages_max
         if most != 0 and queue.waiting + queue.delayed >= most:
@@ -205,8 +199,6 @@ class Core(Exchange):
 
     def cancel_all(self, client: Peer, reason: int) -> int:
         return self.settling.cancel_all(client, reason)
-
-    # -- workers --------------------------------------------------------------------------------------------------------
 
     def join(self, peer: Peer, queues: list[tuple[int, bytes]]) -> int:
         return self.roster.join(peer, queues)
@@ -292,8 +284,6 @@ class Core(Exchange):
         self.routes.remove(peer)
         self.roster.lose(peer, words.CONNECTION_ENDED)
 
-    # -- schedules ------------------------------------------------------------------------------------------------------
-
     def schedule(self, template: Message, interval_ns: int, cron: str, runs: int) -> int:
         if self.refusing != words.TAKEN:
             return self.refusing
@@ -304,8 +294,8 @@ class Core(Exchange):
         refusal = words.TAKEN if template.queue in self.state.queues else self.roster.check_name(template.queue)
         if refusal != words.TAKEN:
             return refusal
-        if len(self.state.schedules) >= SCHEDULES_COUNT_MAX and template.dedupe not in self.state.schedules_by_key:
-            return words.SCHEDULES_MAX
+        if len(self.state.schedules) >= SCHEDULES_MAX and template.dedupe not in self.state.schedules_by_key:
+            return words.TOO_MANY_SCHEDULES
         template.queue_no = self.roster.queue_of(template.queue).number
         earlier = self.state.schedules_by_key.get(template.dedupe)
         if (
@@ -337,37 +327,15 @@ class Core(Exchange):
     def is_cron(self, expression: str) -> bool:
         return is_cron(expression)
 
-    # -- topics and oddities --------------------------------------------------------------------------------------------
-
     def publish(self, peer: Peer, topic: bytes, body: bytes) -> int:
         if topic in self.topics.reserved:
             self.note(peer, "RESERVED_TOPIC")
             return 0
         return self.topics.publish(topic, body)
 
-    def reserve(self, topic: bytes) -> None:
-        self.topics.reserved.add(topic)
-
-    def announce(self, dialect: int, topic: bytes, body: bytes) -> int:
-        return self.topics.publish(topic, body, dialect)
-
-    def subscribe(self, peer: Peer, prefix: bytes) -> None:
-        self.topics.subscribe(peer, prefix)
-
-    def unsubscribe(self, peer: Peer, prefix: bytes) -> None:
-        self.topics.unsubscribe(peer, prefix)
-
-    def subscribe_exactly(self, peer: Peer, topic: bytes) -> None:
-        self.topics.subscribe_exactly(peer, topic)
-
-    def unsubscribe_exactly(self, peer: Peer, topic: bytes) -> None:
-        self.topics.unsubscribe_exactly(peer, topic)
-
     def note(self, peer: Peer, code: str) -> None:
         if code in self.notes or len(self.notes) < NOTES_MAX:
             self.notes[code] = self.notes.get(code, 0) + 1
-
-    # -- counts ---------------------------------------------------------------------------------------------------------
 
     def queue_counts(self) -> list[QueueCount]:
         counts: list[QueueCount] = []

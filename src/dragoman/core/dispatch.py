@@ -12,20 +12,52 @@ from typing import final
 
 from dragoman.core.quarantine import Quarantine
 from dragoman.core.routes import Routes
-from dragoman.core.state.crowding import lighten, refill
 from dragoman.core.state.lines import Lane
 from dragoman.core.state.queue import Queue
 from dragoman.core.state.state import State
-from dragoman.core.storage.loading import BodyLoad, has_room
 from dragoman.core.tallies import Tallies
-from dragoman.core.turns import best_lanes, count_turn, next_serving
 from dragoman.errors import RecordDamaged
 from dragoman.limits import JUDGED_SIZE_MAX, LEASES_PER_STEP_MAX, SLOTS_MAX
+from dragoman.model.facts.record_load import RecordLoad
 from dragoman.model.facts.records import FactLog
-from dragoman.model.message import NOWHERE, Message
-from dragoman.model.peer import TAKES_ANYTHING, Peer
-from dragoman.model.serving import Serving
+from dragoman.model.message import IN_FRESH, IN_RETURNED, NOWHERE, Message
+from dragoman.model.peer import TAKES_ANYTHING, Peer, Serving
 from dragoman.model.words import HANDOVER_WANTED, REPLY_WANTED
+
+
+@final
+class BodyLoad:
+    """Reads a large body back from disk in steps, for a worker that will lease its message. The message stays in its line meanwhile: it may be
+    cancelled, expire, or be carried to another segment."""
+
+    def __init__(self, m: Message, queue: Queue, peer: Peer) -> None:
+        self.m = m
+        self.queue = queue
+        self.peer = peer
+        self.place: int = 0  # the record's reference when the current read began
+        self.source: RecordLoad | None = None
+
+    def step(self, state: State, size: int) -> bool:
+        """Read the next `size` bytes; True when the message has its body. Raises `RecordDamaged`."""
+        m = self.m
+        stored = state.stored
+        source = self.source
+        if source is None or m.place != self.place:  # the record was carried meanwhile: its old segment may be deleted
+            source = stored.begin(m.place, m.number, False)
+            self.source = source
+            self.place = m.place
+        stored.effort += size
+        if not source.step(size):
+            return False
+        stored.set_body(m, source.head, source.taken())
+        state.bodies_size += m.body_size
+        return True
+
+    def is_wanted(self, state: State) -> bool:
+        """Whether the message still waits in a line, without its body."""
+        m = self.m
+        is_in_line = m.where == IN_FRESH or m.where == IN_RETURNED
+        return is_in_line and not m.is_loaded and state.messages.get(m.number) is m
 
 
 @final
@@ -43,11 +75,11 @@ class Dispatch:
         self.is_interrupted: bool = False
         # Interrupted work that `go_on` resumes: workers with free slots, queues with idle workers, a body being read from disk.
         self.unfed_workers: deque[Peer] = deque()
-        self.behind: deque[Queue] = deque()
+        self.undrained_queues: deque[Queue] = deque()
         self.load: BodyLoad | None = None
         self.is_load_next: bool = False
-        self.is_behind_first: bool = False  # `go_on` alternates which list comes first: flipped whenever a load begins
-        self.effort_before: int = 0  # `Kept.effort` when this step began
+        self.are_queues_first: bool = False  # `go_on` alternates which list comes first: flipped whenever a load begins
+        self.effort_before: int = 0  # `StoredRecords.effort` when this step began
         self.lane: Lane | None = None  # the lane that the last `pop_lanes` took from
 
     def add_slots(self, peer: Peer, slots: int) -> None:
@@ -68,7 +100,7 @@ class Dispatch:
         left = LEASES_PER_STEP_MAX
         while work.slots > 0 and not peer.is_blocked:  # a delivery may fill its output buffer and block it
             if left == 0:
-                self.break_off(peer)
+                self.interrupt_feed(peer)
                 return
             serving = serves[0] if len(serves) == 1 else next_serving(self.state, peer)
             if serving is None:
@@ -78,7 +110,7 @@ class Dispatch:
                 break
             m = self.pop(queue, peer)
             if m is None and self.is_interrupted:  # not counted as a turn: this queue is resumed first
-                self.break_off(peer)
+                self.interrupt_feed(peer)
                 return
             if len(serves) > 1:
                 count_turn(self.state, peer, serving)
@@ -96,7 +128,7 @@ class Dispatch:
             if serving.passed_over < 0:
                 serving.passed_over = 0
 
-    def break_off(self, peer: Peer) -> None:
+    def interrupt_feed(self, peer: Peer) -> None:
         """Interrupt feeding a worker so that other work can run. It leaves all idle lines, so that no new message overtakes a waiting one."""
         for serving in peer.work.serves:
             if serving.is_idle:
@@ -105,15 +137,15 @@ class Dispatch:
             peer.work.is_unfed = True
             self.unfed_workers.append(peer)
 
-    def fall_behind(self, queue: Queue) -> None:
-        if not queue.is_behind:
-            queue.is_behind = True
-            self.behind.append(queue)
+    def interrupt_drain(self, queue: Queue) -> None:
+        if not queue.is_undrained:
+            queue.is_undrained = True
+            self.undrained_queues.append(queue)
 
     def has_more(self) -> bool:
         """Whether work was interrupted, or bodies were read: the next step has a new read budget."""
-        is_broken_off = bool(self.unfed_workers) or bool(self.behind) or self.load is not None
-        return is_broken_off or self.effort_before != self.state.kept.effort
+        is_broken_off = bool(self.unfed_workers) or bool(self.undrained_queues) or self.load is not None
+        return is_broken_off or self.effort_before != self.state.stored.effort
 
     def go_on(self) -> None:
         """Resume interrupted work: every other call reads on the body load in progress, if there is one."""
@@ -121,8 +153,8 @@ class Dispatch:
         if self.load is not None and not self.is_load_next:
             self.go_on_loading(self.load)
             return
-        self.effort_before = self.state.kept.effort
-        if self.is_behind_first:
+        self.effort_before = self.state.stored.effort
+        if self.are_queues_first:
             self.drain_next()
             self.feed_next()
         else:
@@ -136,15 +168,15 @@ class Dispatch:
             self.feed(peer)
 
     def drain_next(self) -> None:
-        if self.behind:
-            queue = self.behind.popleft()
-            queue.is_behind = False
+        if self.undrained_queues:
+            queue = self.undrained_queues.popleft()
+            queue.is_undrained = False
             self.drain(queue)
 
     def go_on_loading(self, load: BodyLoad) -> None:
         """Read the next part of a body. Once it is loaded, its worker is fed in the same call, before anything can unload the body."""
         state, m = self.state, load.m
-        is_awaited = has_room(load.peer) or bool(self.unfed_workers) or bool(self.behind)
+        is_awaited = has_room(load.peer) or bool(self.unfed_workers) or bool(self.undrained_queues)
         if self.is_stopped or load.queue.is_paused or not is_awaited or not load.is_wanted(state):
             self.load = None
             return
@@ -163,7 +195,7 @@ class Dispatch:
             self.drain(load.queue)
         self.load = None
         if m.where != NOWHERE:  # the worker that wanted it is gone or leased another message
-            lighten(state, m)
+            state.lighten(m)
 
     def must_wait(self, m: Message, queue: Queue, peer: Peer) -> bool:
         """Whether a body must not be read now: it is large, or this step's read budget is used up. For a large body a load begins, unless
@@ -173,13 +205,13 @@ class Dispatch:
         load = self.load
         if load is None:
             self.load = BodyLoad(m, queue, peer)
-            self.is_behind_first = not self.is_behind_first
+            self.are_queues_first = not self.are_queues_first
         elif load.m is m and not has_room(load.peer):
             load.peer = peer
         return True
 
     def is_enough_read(self) -> bool:
-        return self.state.kept.effort - self.effort_before >= self.state.settings.load_step_size
+        return self.state.stored.effort - self.effort_before >= self.state.settings.load_step_size
 
     def put_back(self, m: Message, queue: Queue) -> None:
         """Undo the last `pop_lanes` exactly: no fact records it, so a replay must find the same order."""
@@ -190,12 +222,12 @@ class Dispatch:
     def offer(self, m: Message, queue: Queue) -> bool:
         """Lease a message that is in no line to an idle worker, if there is one that takes it. True when it need not be enqueued: it is
         leased, or quarantined because its record is damaged."""
-        if queue.is_paused or queue.is_behind or self.is_stopped:
+        if queue.is_paused or queue.is_undrained or self.is_stopped:
             return False
         if m.is_loaded:
             return self.offer_loaded(m, queue)
         if m.body_size > self.state.settings.load_step_size or self.is_enough_read():
-            self.fall_behind(queue)  # `drain` leases it from its line once its body is loaded
+            self.interrupt_drain(queue)  # `drain` leases it from its line once its body is loaded
             return False
         if not self.state.ensure_body(m):
             self.quarantine.put_damaged(m, queue)
@@ -262,7 +294,7 @@ class Dispatch:
         left = LEASES_PER_STEP_MAX
         while queue.waiting > 0 and queue.idle > 0 and not queue.is_paused and not self.is_stopped:
             if left == 0:
-                self.fall_behind(queue)
+                self.interrupt_drain(queue)
                 break
             serving = self.next_idle(queue)
             peer = serving.peer
@@ -272,7 +304,7 @@ class Dispatch:
             if m is None:
                 if self.is_interrupted:
                     queue.set_idle_first(serving)
-                    self.fall_behind(queue)
+                    self.interrupt_drain(queue)
                     break
                 unfit.append(serving)
                 continue
@@ -347,7 +379,7 @@ class Dispatch:
                 if is_bounded and self.is_enough_read():
                     self.is_interrupted = True
                     return None
-                refill(self.state, queue, lane, line)
+                self.state.refill(queue, lane, line)
                 m = line.pop()
                 assert m is not None, "a line that counts messages must yield one"
             lane.turn()
@@ -380,7 +412,7 @@ class Dispatch:
         work.last_leased_ns = state.now_ns
         peer.deliver(m)
         if state.bodies_size > state.settings.large_bodies_max:
-            lighten(state, m)
+            state.lighten(m)
         if m.flags & HANDOVER_WANTED and not m.is_handed_over and not peer.says_delivered:
             self.hand_over(m)
 
@@ -403,3 +435,60 @@ class Dispatch:
             m.lease_until_ns = 0
             work.timed_leases -= 1
         m.worker = None
+
+
+def has_room(peer: Peer) -> bool:
+    """Whether a worker can take a message now."""
+    return peer.work.slots > 0 and not peer.work.is_leaving and not peer.is_blocked and len(peer.work.serves) > 0
+
+
+def next_serving(state: State, peer: Peer) -> Serving | None:
+    """The queue this worker should serve next; None when nothing waits. Servings are sorted by weight, the highest first."""
+    starve_turns = state.settings.starve_turns
+    queues = state.queues_by_no
+    best: Serving | None = None
+    starved: Serving | None = None
+    serves = peer.work.serves
+    for serving in serves:
+        queue = queues[serving.queue_no]
+        if queue.waiting == 0 or queue.is_paused or serving.passed_over < 0 or not serving.takes():
+            continue
+        if serving.passed_over >= starve_turns and (starved is None or serving.passed_over > starved.passed_over):
+            starved = serving
+        if best is None or (serving.weight == best.weight and serving.last_turn < best.last_turn):
+            best = serving  # equal weights: the one served longest ago
+    if best is None:
+        return None
+    return starved if starved is not None else best
+
+
+def count_turn(state: State, peer: Peer, served: Serving) -> None:
+    queues = state.queues_by_no
+    peer.work.turn += 1
+    served.last_turn = peer.work.turn
+    for serving in peer.work.serves:
+        if serving is not served and serving.passed_over >= 0 and queues[serving.queue_no].waiting > 0:
+            serving.passed_over += 1
+    served.passed_over = 0
+
+
+def best_lanes(queue: Queue, kind: int) -> list[Lane]:
+    """The lanes with the next message for a worker of this body_constraint: those with the highest priority; at equal priority those of
+    messages that other kinds of workers turned down."""
+    lanes = queue.lanes
+    priority = first_priority(lanes)
+    for group in queue.unfit:
+        if group.kinds & kind == 0:
+            found = first_priority(group.lanes)
+            if found >= 0 and found >= priority:
+                lanes = group.lanes
+                priority = found
+    return lanes
+
+
+def first_priority(lanes: list[Lane]) -> int:
+    """The highest priority of a waiting message; -1 when none waits."""
+    for lane in lanes:
+        if lane.current() is not None:
+            return lane.priority
+    return -1

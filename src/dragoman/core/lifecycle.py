@@ -16,6 +16,7 @@ operator requeues or drops it. Every decision to change a state goes through thi
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Final
 
 from mypy_extensions import i64
@@ -67,10 +68,6 @@ def moved(state: i64, move: i64) -> i64:
     return after
 
 
-def held_messages(messages: dict[int, Message]) -> list[Message]:
+def leased_messages(messages: dict[int, Message]) -> list[Message]:
     """The leased messages by number: the same order live and in a replay."""
-    return sorted([m for m in messages.values() if m.state == LEASED], key=message_number)
-
-
-def message_number(m: Message) -> int:
-    return m.number
+    return sorted([m for m in messages.values() if m.state == LEASED], key=attrgetter("number"))

@@ -54,9 +54,9 @@ def purge(core: Core, name: bytes, most: int) -> int:
     if queue is None:
         return 0
     count = 0
-    kept = core.state.kept
-    effort_max = kept.effort + core.settings.load_step_size
-    while count < most and queue.waiting > 0 and kept.effort < effort_max:
+    stored = core.state.stored
+    effort_max = stored.effort + core.settings.load_step_size
+    while count < most and queue.waiting > 0 and stored.effort < effort_max:
         message = core.dispatch.pop_lanes(queue, queue.lanes, False)
         for group in queue.unfit:
             if message is None:

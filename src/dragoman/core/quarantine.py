@@ -8,9 +8,7 @@ from dragoman.core.lifecycle import WAITING
 from dragoman.core.routes import Routes
 from dragoman.core.state.queue import Queue
 from dragoman.core.state.state import State
-from dragoman.core.state.tail import Tail
-from dragoman.core.storage.kept import find_row
-from dragoman.core.storage.live_walk import LiveWalk
+from dragoman.core.storage.stored import find_row
 from dragoman.model.facts.layout import NO_DIALECT
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
@@ -52,7 +50,7 @@ class Quarantine:
             row = find_row(state.queues, number)
             if row is None:
                 return False
-            m = state.kept.read_row(row.queue, row.lane, row.line, row.at, False)
+            m = state.stored.read_row(row.queue, row.lane, row.line, row.at, False)
             if not m.damage:
                 return False
             state.take_out(row.line, row.at, m)
@@ -60,42 +58,3 @@ class Quarantine:
             return False
         self.put_damaged(m, state.queues_by_no[m.queue_no])
         return True
-
-
-@final
-class DamageCheck(LiveWalk):
-    """Reads the records in a damaged range of a segment and quarantines the messages whose records are damaged.
-
-    It checks messages whose bodies are on disk only, in bounded steps. A message whose body is in memory is skipped: it can be delivered.
-    """
-
-    def __init__(self, state: State, quarantine: Quarantine, begin: int, end: int) -> None:
-        """`begin` and `end`: record references (segment << 32 | offset)."""
-        LiveWalk.__init__(self, state)
-        self.quarantine = quarantine
-        self.begin = begin
-        self.end = end
-        self.count: int = 0  # quarantined so far
-        self.numbers: list[int] = []  # of messages whose records are to be read
-        self.is_looking: bool = True
-
-    def meet(self, m: Message) -> None:
-        if self.begin <= m.place < self.end and not m.is_loaded:
-            self.numbers.append(m.number)
-
-    def meet_rows(self, tail: Tail, at: int, stop: int) -> None:
-        for index in range(at, stop):
-            if self.begin <= tail.places[index] < self.end and tail.numbers[index] > 0:
-                self.numbers.append(tail.numbers[index])
-
-    def step(self, most: int, rows_most: int) -> bool:
-        """Scan up to `rows_most` messages, then read up to `most` of the records found; False when all is done."""
-        if self.is_looking and not self.numbers:
-            self.is_looking = self.walk(rows_most)
-        kept = self.state.kept
-        effort_max = kept.effort + self.state.settings.load_step_size
-        while self.numbers and most > 0 and kept.effort < effort_max:
-            most -= 1
-            if self.quarantine.check(self.numbers.pop()):
-                self.count += 1
-        return self.is_looking or bool(self.numbers)

@@ -3,22 +3,88 @@
 from __future__ import annotations
 
 from collections import deque
+from operator import attrgetter
 from typing import final
 
-from dragoman.core.dismissals import Dismissals
 from dragoman.core.dispatch import Dispatch
 from dragoman.core.settling import Settling
 from dragoman.core.state.queue import Queue
 from dragoman.core.state.state import State
-from dragoman.limits import LEASES_PER_STEP_MAX, NAME_SIZE_MAX, QUEUE_NO_MAX, SERVED_MAX
-from dragoman.limits import QUEUES_MAX as QUEUES_COUNT_MAX
+from dragoman.limits import DISMISSALS_MAX, LEASES_PER_STEP_MAX, NAME_SIZE_MAX, QUEUE_NO_MAX, QUEUES_MAX, SERVED_MAX
 from dragoman.model import words
 from dragoman.model.facts.layout import QUEUE_NAMED, WORKER_JOINED
 from dragoman.model.facts.layout import WORKER_LEFT as WORKER_LEFT_FACT
-from dragoman.model.facts.records import FactLog
-from dragoman.model.facts.texts import worker_text
-from dragoman.model.peer import Peer
-from dragoman.model.serving import RANK_NORMAL, Serving
+from dragoman.model.facts.records import FactLog, worker_text
+from dragoman.model.peer import BY_IDENTITY, RANK_NORMAL, Peer, Serving
+
+
+@final
+class Dismissal:
+    """One dismissed worker."""
+
+    def __init__(self, peer: Peer, since_ns: int) -> None:
+        self.dialect = peer.dialect
+        self.identity = peer.identity
+        self.remote = peer.remote
+        self.worker_no = peer.number
+        self.since_ns = since_ns
+        self.until_ns: int = 0  # 0: for as long as the broker runs
+
+
+@final
+class Dismissals:
+    """Workers that the operator dismissed, by lasting id, the oldest first: they stay connected, finish their leases, and get no new ones until they
+    are admitted.
+
+    A dismissal belongs to the worker, not to one connection. `Peer.lasting_id` recognises a worker when it reconnects: the program id
+    that our SDK sends, else its identity and host. A worker with neither is dismissed only until its connection ends. Dismissals are not
+    durable: a restart of the broker forgets them.
+    """
+
+    def __init__(self) -> None:
+        self.by_id: dict[bytes, Dismissal] = {}
+
+    def add(self, peer: Peer, now_ns: int) -> None:
+        if peer.lasting_id:
+            self.by_id.pop(peer.lasting_id, None)
+            self.by_id[peer.lasting_id] = Dismissal(peer, now_ns)
+            if len(self.by_id) > DISMISSALS_MAX:
+                del self.by_id[next(iter(self.by_id))]
+
+    def remove(self, lasting_id: bytes) -> None:
+        self.by_id.pop(lasting_id, None)
+
+    def holds(self, lasting_id: bytes, now_ns: int) -> bool:
+        """Whether a worker with this lasting id is dismissed."""
+        if not lasting_id:
+            return False
+        found = self.by_id.get(lasting_id)
+        if found is None:
+            return False
+        if found.until_ns != 0 and found.until_ns <= now_ns:
+            del self.by_id[lasting_id]
+            return False
+        found.until_ns = 0  # it is connected: the time runs from its next departure
+        return True
+
+    def departed(self, peer: Peer, now_ns: int, kept_out_ns: int) -> None:
+        """Limit a dismissal by identity once its connection ended: another program may use that identity later. A program id is never reused."""
+        found = self.by_id.get(peer.lasting_id) if peer.lasting_id.startswith(BY_IDENTITY) else None
+        if found is not None:
+            found.until_ns = now_ns + kept_out_ns
+
+    def absent(self, present: set[bytes], now_ns: int) -> list[Dismissal]:
+        """The dismissed workers that are not connected."""
+        found: list[Dismissal] = []
+        for lasting_id in list(self.by_id):
+            if lasting_id in present:
+                continue
+            one = self.by_id[lasting_id]
+            if one.until_ns != 0 and one.until_ns <= now_ns:
+                del self.by_id[lasting_id]
+            else:
+                found.append(one)
+        return found
 
 
 @final
@@ -47,14 +113,12 @@ class Roster:
         self.lost: deque[LostWorker] = deque()  # not all of their leases are released yet
         self.dismissals = Dismissals()
 
-    # -- queues ---------------------------------------------------------------------------------------------------------
-
     def check_name(self, name: bytes) -> int:
         """Whether a queue of this name may be created: TAKEN, or why not."""
         if len(name) > NAME_SIZE_MAX:
             return words.TOO_LONG
-        is_full = len(self.state.queues) >= QUEUES_COUNT_MAX or self.state.next_queue_no + SERVED_MAX > QUEUE_NO_MAX
-        return words.QUEUES_MAX if is_full else words.TAKEN
+        is_full = len(self.state.queues) >= QUEUES_MAX or self.state.next_queue_no + SERVED_MAX > QUEUE_NO_MAX
+        return words.TOO_MANY_QUEUES if is_full else words.TAKEN
 
     def name_queue(self, name: bytes) -> Queue:
         number = self.state.next_queue_no
@@ -64,8 +128,6 @@ class Roster:
     def queue_of(self, name: bytes) -> Queue:
         queue = self.state.queues.get(name)
         return queue if queue is not None else self.name_queue(name)
-
-    # -- workers --------------------------------------------------------------------------------------------------------
 
     def join(self, peer: Peer, queues: list[tuple[int, bytes]]) -> int:
         if len(queues) > SERVED_MAX:
@@ -77,14 +139,14 @@ class Roster:
                 refusal = self.check_name(name)
                 if refusal != words.TAKEN:
                     return refusal
-        if unknown > 0 and len(self.state.queues) + unknown > QUEUES_COUNT_MAX:
-            return words.QUEUES_MAX
+        if unknown > 0 and len(self.state.queues) + unknown > QUEUES_MAX:
+            return words.TOO_MANY_QUEUES
         self.enter(peer)
         claims: list[bytes] = []
         for weight, name in queues:
             self.claim(peer, self.queue_of(name), weight, RANK_NORMAL, False)
             claims.append(b"%d %s" % (weight, name))
-        peer.work.serves.sort(key=serving_weight, reverse=True)
+        peer.work.serves.sort(key=attrgetter("weight"), reverse=True)
         self.note_joined(peer, claims)
         return words.TAKEN
 
@@ -235,7 +297,7 @@ class Roster:
         return promoted
 
     def promote(self, promoted: list[Serving]) -> None:
-        promoted.sort(key=serving_rank, reverse=True)
+        promoted.sort(key=attrgetter("rank"), reverse=True)
         for serving in promoted:
             serving.peer.promoted(serving.queue)
             self.dispatch.feed(serving.peer)
@@ -249,11 +311,3 @@ class Roster:
     def has_another(self, queue: Queue, peer: Peer) -> bool:
         """Whether another worker takes messages of a queue."""
         return any(serving.peer is not peer and serving.takes() for serving in queue.servings)
-
-
-def serving_rank(serving: Serving) -> int:
-    return serving.rank
-
-
-def serving_weight(serving: Serving) -> int:
-    return serving.weight

@@ -28,9 +28,8 @@ class CoreSettings:
         self.dedupe_keys_max: int = 100_000  # per queue
         self.catch_up: int = CATCH_UP_ONE
         # Shares of the memory budget (runtime/memory); unlimited without a budget.
-        self.bodies_max: int = (
-            NO_BOUND  # bytes of bodies in memory; above it, bodies that are not needed now are on disk only
-        )
+        # Bytes of bodies in memory; above it, bodies that are not needed now are on disk only.
+        self.bodies_max: int = NO_BOUND
         self.large_bodies_max: int = NO_BOUND  # the same for large bodies, which are unloaded first
         self.objects_max: int = NO_BOUND  # message objects in memory; above it, waiting ones take 40 bytes each
         self.load_step_size: int = LOAD_STEP_SIZE  # bytes of bodies read back in one step; a larger one takes several
@@ -38,6 +37,5 @@ class CoreSettings:
         # An empty queue without workers that was not used for this long is forgotten; 0: never.
         self.forget_ns: int = 604_800 * SECOND_NS
         self.timezone: str = "UTC"
-        self.dismissed_ns: int = (
-            86_400 * SECOND_NS
-        )  # how long a dismissal outlasts the connection of a worker known by identity
+        # How long a dismissal outlasts the connection of a worker known by identity.
+        self.dismissed_ns: int = 86_400 * SECOND_NS

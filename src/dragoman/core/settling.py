@@ -2,21 +2,85 @@
 
 from __future__ import annotations
 
-from typing import final
+from collections import deque
+from typing import Final, final
 
 from dragoman.core.dispatch import Dispatch
 from dragoman.core.lifecycle import ANSWER, CANCEL, DONE, EXPIRE, LEASED, REJECT, moved
 from dragoman.core.retries import AGAIN, END, judge
 from dragoman.core.routes import Routes
-from dragoman.core.state.leftovers import Leftovers
 from dragoman.core.state.lines import line_key
 from dragoman.core.state.state import State
 from dragoman.core.tallies import Tallies
-from dragoman.limits import ENDED_REMEMBERED_MAX
+from dragoman.limits import ANSWERS_HELD_NS, ANSWERS_HELD_SIZE_MAX, ENDED_REMEMBERED_MAX
 from dragoman.model import words
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
 from dragoman.model.peer import ANONYMOUS, Peer
+
+UNDELIVERED_SIZE: Final = 512  # bytes that even an empty answer counts as
+
+
+@final
+class UndeliveredAnswer:
+    def __init__(self, message: Message, outcome: int, reason: int, value: bytes, until_ns: int) -> None:
+        self.message = message
+        self.outcome = outcome
+        self.reason = reason
+        self.value = value
+        self.until_ns = until_ns
+        self.is_sent: bool = False
+
+
+@final
+class UndeliveredAnswers:
+    """Answers for clients that are disconnected, by address and in the order in which they expire: stored in memory, for a limited time and up to a
+    limited size.
+
+    After a restart or a broken connection a worker may reconnect before the client. The message is settled (with `reply_undeliverable`);
+    its answer is sent when a client with its address connects.
+    """
+
+    def __init__(self) -> None:
+        self.by_address: dict[bytes, deque[UndeliveredAnswer]] = {}
+        self.line: deque[UndeliveredAnswer] = deque()
+        self.size: int = 0
+        self.size_max: int = ANSWERS_HELD_SIZE_MAX
+
+    def add(self, message: Message, outcome: int, reason: int, value: bytes, now_ns: int) -> None:
+        answer = UndeliveredAnswer(message, outcome, reason, value, now_ns + ANSWERS_HELD_NS)
+        self.by_address.setdefault(message.address, deque()).append(answer)
+        self.line.append(answer)
+        self.size += max(len(value), UNDELIVERED_SIZE)
+        while self.size > self.size_max:
+            self.drop_oldest()
+
+    def send_to(self, peer: Peer) -> None:
+        """Send a peer that connected the answers kept for its address, once."""
+        if peer.takes_one_answer or peer.address not in self.by_address:
+            return
+        for answer in self.by_address.pop(peer.address):
+            answer.is_sent = True
+            if answer.outcome == DONE:
+                peer.answered(answer.message, answer.value)
+            else:  # a worker's error text is not an answer
+                peer.failed_for_good(answer.message, answer.outcome, answer.reason, answer.value)
+
+    def sweep(self, now_ns: int) -> None:
+        while self.line and (self.line[0].is_sent or self.line[0].until_ns <= now_ns):
+            self.drop_oldest()
+
+    def drop_oldest(self) -> None:
+        answer = self.line.popleft()
+        self.size -= max(len(answer.value), UNDELIVERED_SIZE)
+        if answer.is_sent:
+            return
+        address = answer.message.address
+        rest = self.by_address[address]
+        assert rest[0] is answer, "the oldest of all is the oldest of its address"
+        rest.popleft()
+        if not rest:
+            del self.by_address[address]
 
 
 @final
@@ -29,7 +93,7 @@ class Settling:
         self.routes = routes
         self.dispatch = dispatch
         self.tallies = tallies
-        self.leftovers = Leftovers()
+        self.undelivered = UndeliveredAnswers()
         # Latest outcomes of kept requests (KEPT_WANTED) and of those whose client was away, by client id. Two halves: dropping
         # a dict's oldest key one by one gets slower with every key dropped before.
         self.ended: dict[bytes, int] = {}
@@ -87,7 +151,7 @@ class Settling:
         if holder is not None and holder is not by:
             holder.withdraw(message, reason)
         if is_away and by is not None and can_come_back(message.address):
-            self.leftovers.hold(message, outcome, reason, value, state.now_ns)
+            self.undelivered.add(message, outcome, reason, value, state.now_ns)
         if client is None or not message.is_answerable:
             return
         message.is_answerable = False

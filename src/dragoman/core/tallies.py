@@ -16,8 +16,7 @@ from mypy_extensions import i64
 from dragoman.core.state.lines import Lane, Line
 from dragoman.core.state.queue import Queue
 from dragoman.limits import QUEUES_TALLIED_MAX
-from dragoman.model.buckets import bucket_of
-from dragoman.model.histogram import Cell, Spans
+from dragoman.model.buckets import Cell, Spans, bucket_of
 from dragoman.model.message import IN_FRESH, Message
 from dragoman.model.peer import Peer
 from dragoman.model.words import DIALECTS_MAX, NOBODY, ROW_SIZE

@@ -14,10 +14,10 @@ from dragoman.core.lifecycle import EXPIRE, LEASED, WAITING
 from dragoman.core.settings import CATCH_UP_ALL, CATCH_UP_NONE
 from dragoman.core.state.schedule import Schedule, latest_due, next_due, rewind
 from dragoman.core.state.state import State
-from dragoman.core.storage.kept import TailRow
+from dragoman.core.storage.stored import TailRow
 from dragoman.limits import DUE_PER_SWEEP_MAX, FIRED_PER_SWEEP_MAX, REWINDS_PER_SWEEP_MAX
 from dragoman.model.facts.layout import CLOCK_STEPPED, FIRED, NOTED, PUBLISHED, UNSCHEDULED
-from dragoman.model.facts.texts import fired_text
+from dragoman.model.facts.records import fired_text
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EXPIRES_HELD, INTERNAL, NO_REASON, PAST_EXPIRY, TAKEN, TIMED_OUT
@@ -59,7 +59,7 @@ class Timers:
         if now_ns >= self.next_count_ns:
             self.next_count_ns = now_ns + SECOND_NS
             self.write_counts()
-            self.core.settling.leftovers.sweep(now_ns)
+            self.core.settling.undelivered.sweep(now_ns)
         self.core.forgetting.sweep(now_ns)
 
     def when_next(self) -> int:
@@ -104,9 +104,9 @@ class Timers:
     def sweep_expiries(self, now_ns: int) -> None:
         state = self.core.state
         due = state.expiries.take(now_ns, DUE_PER_SWEEP_MAX)
-        effort_max = state.kept.effort + state.settings.load_step_size
+        effort_max = state.stored.effort + state.settings.load_step_size
         for at in range(0, len(due), 2):
-            if state.kept.effort >= effort_max:  # large records used up the read budget
+            if state.stored.effort >= effort_max:  # large records used up the read budget
                 state.expiries.give_back(now_ns, due, at)
                 return
             m = take_at(state, due[at], due[at + 1])
@@ -229,12 +229,8 @@ def copy_template(schedule: Schedule, now_ns: int) -> Message:
     """The message that a due instant creates; a template's `expires_ns` is relative: each message expires that long after it fires."""
     t = schedule.template
     m = Message(INTERNAL, t.queue, b"", t.body)
-    m.headers = t.headers
-    m.flags = t.flags
-    m.priority = t.priority
-    m.retries_left = t.retries_left
-    m.timeout_ns = t.timeout_ns
+    for name in ("headers", "flags", "priority", "retries_left", "timeout_ns", "queue_no"):
+        setattr(m, name, getattr(t, name))
     m.expires_ns = now_ns + t.expires_ns if t.expires_ns > 0 else 0
-    m.queue_no = t.queue_no
     m.schedule_no = schedule.number
     return m

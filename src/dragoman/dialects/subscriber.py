@@ -63,10 +63,10 @@ class TopicSubscriber(SubscriberSession):
         self.is_stuck: bool = False  # the rest of it was dropped: nothing more can be sent
 
     def subscribed(self, prefix: bytes) -> None:
-        self.exchange.subscribe(self, prefix)
+        self.exchange.topics.subscribe(self, prefix)
 
     def unsubscribed(self, prefix: bytes) -> None:
-        self.exchange.unsubscribe(self, prefix)
+        self.exchange.topics.unsubscribe(self, prefix)
 
     def published(self, topic: bytes, body: bytes) -> None:
         if not self.is_connected or self.is_stuck:
@@ -164,5 +164,5 @@ class TopicSubscriber(SubscriberSession):
         while self.news:
             self.release(self.news.popleft())
         for prefix in self.prefixes:
-            self.exchange.unsubscribe(self, prefix)
+            self.exchange.topics.unsubscribe(self, prefix)
         self.exchange.goodbye(self)

@@ -34,7 +34,7 @@ from dragoman.journal.stream import DiskLoad
 from dragoman.journal.superblock import SuperblockCopies
 from dragoman.journal.writing.superblock_writer import SuperblockWriter
 from dragoman.journal.writing.writer import Writer
-from dragoman.model.facts.record_load import HeldRecord, RecordLoad
+from dragoman.model.facts.record_load import RecordInMemory, RecordLoad
 from dragoman.model.facts.records import ANY_RECORD
 
 
@@ -275,7 +275,7 @@ class Journal:
     def begin_load(self, place: int, message_no: int, is_whole: bool) -> RecordLoad:
         """Like `read_record`, in steps. Loads the body or, with `is_whole`, the accepted record."""
         if (record := self._unwritten_record(place)) is not None:
-            return HeldRecord(record, is_whole)
+            return RecordInMemory(record, is_whole)
         return DiskLoad(self._store, self.place_now, place, message_no, is_whole)
 
     def _unwritten_record(self, place: int) -> bytes | None:

@@ -15,7 +15,7 @@ from dragoman.journal.format import split_place
 from dragoman.limits import HEADERS_SIZE_MAX, ID_SIZE_MAX
 from dragoman.model.facts.fields import accepted_message_no, body_at
 from dragoman.model.facts.layout import ACCEPTED_FIXED, CARRIED_RECORD, CRC_SIZE
-from dragoman.model.facts.record_load import HeldRecord, RecordLoad
+from dragoman.model.facts.record_load import RecordInMemory, RecordLoad
 from dragoman.model.facts.records import CRC_RESIDUE, carried_at
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class DiskLoad(RecordLoad):
         self._store, self._place_now, self._promised = store, place_now, place
         self._message_no, self._is_whole = message_no, is_whole
         self._place = 0
-        self._source: RecordStream | HeldRecord | None = None
+        self._source: RecordStream | RecordInMemory | None = None
 
     def step(self, size: int) -> bool:
         place = self._place_now(self._promised)
@@ -117,10 +117,10 @@ class DiskLoad(RecordLoad):
         assert self._source is not None, "asked for when it is whole"
         return self._source.taken()
 
-    def _open(self, segment_no: int, offset: int) -> RecordStream | HeldRecord:
+    def _open(self, segment_no: int, offset: int) -> RecordStream | RecordInMemory:
         stream = self._store.stream(segment_no, offset, self._message_no)
         if stream is None:
-            return HeldRecord(self._store.read_record(segment_no, offset, self._message_no), self._is_whole)
+            return RecordInMemory(self._store.read_record(segment_no, offset, self._message_no), self._is_whole)
         if self._is_whole:
             stream.keep_accepted()
         else:

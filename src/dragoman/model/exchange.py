@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, final
 if TYPE_CHECKING:
     from dragoman.model.message import Message
     from dragoman.model.peer import Peer
+    from dragoman.model.topics import Topics
     from dragoman.model.wire_ids import WireIds
 
 
@@ -18,6 +19,7 @@ class Exchange:
 
     now_ns: int
     ids: WireIds
+    topics: Topics  # subscribers; a dialect publishes by `publish`, or as the broker by `Topics.publish`
 
     def hello(self, peer: Peer) -> None:
         """A peer with an address connected: answers to earlier requests of that address go to it, also those from before a restart."""
@@ -145,27 +147,6 @@ class Exchange:
 
     def publish(self, peer: Peer, topic: bytes, body: bytes) -> int:
         """Send a peer's publish to the subscribers of its topic; returns how many there were."""
-        raise NotImplementedError
-
-    def reserve(self, topic: bytes) -> None:
-        """Drop what peers publish on this topic: subscribers rely on it coming from the broker."""
-        raise NotImplementedError
-
-    def announce(self, dialect: int, topic: bytes, body: bytes) -> int:
-        """Publish on a topic as the broker, to the subscribers of one dialect only: others would not understand it."""
-        raise NotImplementedError
-
-    def subscribe(self, peer: Peer, prefix: bytes) -> None:
-        raise NotImplementedError
-
-    def unsubscribe(self, peer: Peer, prefix: bytes) -> None:
-        raise NotImplementedError
-
-    def subscribe_exactly(self, peer: Peer, topic: bytes) -> None:
-        """Subscribe to one topic, not to those it is a prefix of."""
-        raise NotImplementedError
-
-    def unsubscribe_exactly(self, peer: Peer, topic: bytes) -> None:
         raise NotImplementedError
 
     def note(self, peer: Peer, code: str) -> None:

@@ -12,6 +12,7 @@ NOWHERE: Final = 0
 IN_FRESH: Final = 1
 IN_RETURNED: Final = 2
 IN_DELAYED: Final = 3
+PLACE_SHIFT: Final = 32  # a record reference (`Message.place`) is segment number << 32 | offset
 
 
 @final
@@ -40,9 +41,7 @@ class Message:
         self.address: bytes = b""  # listener and identity: finds the client after a restart
 
         self.number: int = 0
-        self.key: Any = (
-            None  # its number as an object, from when it is indexed on: dicts by number need not make one each time
-        )
+        self.key: Any = None  # its number as an int object, once it is indexed: the key in dicts by number
         self.queue_no: int = 0
         self.wire_id: bytes = b""  # its id towards workers, unique among open messages; read it by `WireIds.of`
         self.is_named: bool = False  # `Exchange.find` finds it by its client's id

@@ -12,7 +12,6 @@ from dragoman.model.words import NO_REASON
 
 if TYPE_CHECKING:
     from dragoman.model.message import Message
-    from dragoman.model.serving import Serving
 
 
 # Kinds of workers that cannot take every body (`Peer.body_constraint`).
@@ -22,11 +21,39 @@ TAKES_NO_CONTROL_WORDS: Final = 2  # pingpong, plain and package
 TAKES_TEXT: Final = 4  # pingpong, json
 TAKES_NO_EMPTY_BODY: Final = 8  # rq: the original library
 
+# Ranks of a serving.
+RANK_NONE: Final = 0  # gets no messages
+RANK_NORMAL: Final = 20  # of workers whose dialect has no ranks
+# Prefix of a byte that is not UTF-8 in the text form of an identity.
+ESCAPE: Final = "\\x"
 # Set in the first byte of an address (the listener's number) that belongs to this connection only.
 ANONYMOUS: Final = 0x80
 # The first byte of a lasting id: what the id consists of.
 BY_PROGRAM: Final = b"p"
 BY_IDENTITY: Final = b"i"
+
+
+@final
+class Serving:
+    """A worker's claim on a queue. `weight` orders the queues of a worker, `rank` the workers of a queue; the highest comes first."""
+
+    def __init__(self, peer: Peer, queue_no: int, queue: bytes, weight: int, rank: int, is_exclusive: bool) -> None:
+        self.peer = peer
+        self.queue_no = queue_no
+        self.queue = queue
+        self.weight = weight
+        self.rank = rank
+        self.is_exclusive = is_exclusive
+        # Not active yet: an exclusive claim is active, or this one is exclusive and others are active.
+        self.is_waiting: bool = False
+        self.is_idle: bool = False  # it is in an idle line of the queue
+        self.is_active: bool = True  # False once the claim ended
+        self.last_turn: int = 0  # the worker's turn (`WorkerState.turn`) in which it was last served
+        self.passed_over: int = 0  # turns lost to other queues while messages waited here; -1: none of them fits
+
+    def takes(self) -> bool:
+        """Whether the worker takes messages of this queue."""
+        return not self.is_waiting and self.rank != RANK_NONE
 
 
 @final
@@ -41,9 +68,8 @@ class WorkerState:
         self.timed_leases: int = 0  # how many of `held` have a timeout
         self.is_leaving: bool = False  # no new work; what it holds may still be answered
         self.leaving_reason: int = NO_REASON  # why it is leaving
-        self.is_dismissed: bool = (
-            False  # by the operator: no new work until it is admitted; its leases may still be answered
-        )
+        # By the operator: no new work until it is admitted; its leases may still be answered.
+        self.is_dismissed: bool = False
         self.claims: list[Serving] = []  # while dismissed: its servings once it is admitted
         self.is_unfed: bool = False  # it is in `Dispatch.unfed_workers`: feeding it was interrupted
         self.settled: int = 0
@@ -140,3 +166,32 @@ def lasting_id_of(program: bytes, identity: bytes, remote: str) -> bytes:
     if program:
         return BY_PROGRAM + program
     return BY_IDENTITY + remote.rpartition(":")[0].encode() + b" " + identity if identity else b""
+
+
+def client_of(address: str) -> str:
+    """The client's identity in the text form of a reply address; empty for an anonymous client (ANONYMOUS)."""
+    return "" if address.startswith(ESCAPE) else address[1:]
+
+
+def is_client_in(address: bytes, identities: set[bytes]) -> bool:
+    """Whether a reply address is that of a client with one of these identities."""
+    return len(address) > 1 and address[0] < ANONYMOUS and address[1:] in identities
+
+
+def identities_of(text: str) -> set[bytes]:
+    """The identities that a text may denote: the text itself, bytes as hex digits, and bytes as escapes; none for an empty text."""
+    found: set[bytes] = set()
+    if not text:
+        return found
+    found.add(text.encode("utf-8", "surrogateescape"))
+    if len(text) % 2 == 0 and not text.strip("0123456789abcdefABCDEF"):
+        found.add(bytes.fromhex(text))
+    parts = text.split(ESCAPE)
+    if len(parts) > 1:
+        identity = parts[0].encode("utf-8", "surrogateescape")
+        for part in parts[1:]:
+            if len(part) < 2 or part[:2].strip("0123456789abcdef"):
+                return found
+            identity += bytes.fromhex(part[:2]) + part[2:].encode("utf-8", "surrogateescape")
+        found.add(identity)
+    return found

@@ -10,6 +10,12 @@ from dragoman.model.peer import TAKES_JSON_JOBS, TAKES_NO_CONTROL_WORDS, TAKES_N
 from dragoman.model.units import MICROSECOND_NS, MILLISECOND_NS, SECOND_NS
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+BODY_CONSTRAINT_TEXTS: Final = {
+    TAKES_JSON_JOBS: "JSON jobs",
+    TAKES_NO_CONTROL_WORDS: "bodies that are no control words",
+    TAKES_TEXT: "text",
+    TAKES_NO_EMPTY_BODY: "bodies that are not empty",
+}
 NEAR_NS: Final = 12 * 3600 * SECOND_NS  # an instant this close is shown without its date
 
 
@@ -42,10 +48,8 @@ def size(count: float) -> str:
     """A number of bytes: `120 B`, `4.2 kB`, `1.30 GB`."""
     if count < 1000:
         return f"{count:.0f} B"
-    if count < 1_000_000:
-        return f"{count / 1000:.1f} kB"
     if count < 1_000_000_000:
-        return f"{count / 1_000_000:.1f} MB"
+        return f"{count / 1000:.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"
     return f"{count / 1_000_000_000:.2f} GB"
 
 
@@ -54,17 +58,9 @@ def number_text(number: int) -> str:
     return f"{number >> BOOT_SHIFT}.{number & (1 << BOOT_SHIFT) - 1}"
 
 
-def picky_text(kind: int) -> str:
+def body_constraint_text(kind: int) -> str:
     """What bodies a worker of this body_constraint accepts; empty: any."""
-    if kind == TAKES_JSON_JOBS:
-        return "JSON jobs"
-    if kind == TAKES_NO_CONTROL_WORDS:
-        return "bodies that are no control words"
-    if kind == TAKES_TEXT:
-        return "text"
-    if kind == TAKES_NO_EMPTY_BODY:
-        return "bodies that are not empty"
-    return ""
+    return BODY_CONSTRAINT_TEXTS.get(kind, "")
 
 
 def read_number(text: str) -> int:

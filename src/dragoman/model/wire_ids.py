@@ -70,8 +70,6 @@ class WireIds:
         write_i64_le(out, self.first)
         out.write(self.key)
 
-    # -- out ------------------------------------------------------------------------------------------------------------
-
     def write(self, out: BytesWriter, number: i64) -> None:
         """Write the sixteen digits of a message's id."""
         x: i64 = number >> 32 & WORD
@@ -99,8 +97,6 @@ class WireIds:
         if len(m.wire_id) == 0:
             m.wire_id = in_own_shape(self.digits(m.number))
         return m.wire_id
-
-    # -- in -------------------------------------------------------------------------------------------------------------
 
     def number_at(self, text: bytes, at: i64) -> int:
         """The number of the id at an offset; -1 if no number of the broker has that id."""

@@ -32,9 +32,8 @@ NO_HASTE: Final = 16  # of a schedule: the first run is at the first due instant
 KEEP_SAME: Final = 32  # of a schedule: declaring it again changes nothing, so programs may do so at each start
 # It expires while leased, too. With HANDOVER_WANTED, only until its client was notified of the hand-over.
 EXPIRES_HELD: Final = 64
-FAILURE_FINAL: Final = (
-    128  # a failed answer settles it, whatever its retries: those are for workers that die, hang or return it
-)
+# A failed answer settles it, whatever its retries: those are for workers that die, hang or return it.
+FAILURE_FINAL: Final = 128
 
 # The bits of an accepted fact's flags, lowest first.
 FLAG_NAMES: Final = [
@@ -118,50 +117,43 @@ BAD_SCHEDULE: Final = 7
 TOO_LONG: Final = 8
 NOT_FOUND: Final = 9
 WRONG_STATE: Final = 10
-QUEUES_MAX: Final = 11
-SCHEDULES_MAX: Final = 12
+TOO_MANY_QUEUES: Final = 11
+TOO_MANY_SCHEDULES: Final = 12
 INEXPRESSIBLE: Final = 13
 QUEUE_CLOSED: Final = 14
 TOO_MANY_SERVED: Final = 15
 MEMORY_FULL: Final = 16
-REFUSAL_CODES: Final = [
-    "TAKEN",
-    "DRAINING",
-    "JOURNAL_FULL",
-    "JOURNAL_FAILING",
-    "QUEUE_FULL",
-    "DUPLICATE",
-    "BAD_HEADER",
-    "BAD_SCHEDULE",
-    "TOO_LONG",
-    "NOT_FOUND",
-    "WRONG_STATE",
-    "TOO_MANY_QUEUES",
-    "TOO_MANY_SCHEDULES",
-    "INEXPRESSIBLE",
-    "QUEUE_CLOSED",
-    "TOO_MANY_SERVED",
-    "MEMORY_FULL",
+# The code and the text of each.
+REFUSALS: Final = [
+    ("TAKEN", "taken"),
+    ("DRAINING", "the broker is draining and takes no new work"),
+    (
+        "JOURNAL_FULL",
+        "the journal is full; work already accepted goes on and new work is taken again when there is room",
+    ),
+    ("JOURNAL_FAILING", "the journal cannot be written to; nothing new is accepted until it can"),
+    ("QUEUE_FULL", "the queue holds as many messages as its limit allows"),
+    ("DUPLICATE", "a message with this dedupe key was accepted already"),
+    ("BAD_HEADER", "a header could not be read"),
+    ("BAD_SCHEDULE", "the schedule could not be read"),
+    ("TOO_LONG", "a name, id or header is longer than its limit"),
+    ("NOT_FOUND", "there is no such thing"),
+    ("WRONG_STATE", "it is not in a state that allows this"),
+    ("TOO_MANY_QUEUES", "there are as many queues as the limit allows"),
+    ("TOO_MANY_SCHEDULES", "there are as many schedules as the limit allows"),
+    (
+        "INEXPRESSIBLE",
+        "no worker of this queue can be sent this body: its protocol would take it for a command of its own",
+    ),
+    ("QUEUE_CLOSED", "the queue is being emptied and takes no new messages until it is resumed"),
+    ("TOO_MANY_SERVED", "a worker names more queues than one worker may serve"),
+    (
+        "MEMORY_FULL",
+        "open messages take as much memory as the broker may use; new ones are taken again when some have ended",
+    ),
 ]
-REFUSAL_TEXTS: Final = [
-    "taken",
-    "the broker is draining and takes no new work",
-    "the journal is full; work already accepted goes on and new work is taken again when there is room",
-    "the journal cannot be written to; nothing new is accepted until it can",
-    "the queue holds as many messages as its limit allows",
-    "a message with this dedupe key was accepted already",
-    "a header could not be read",
-    "the schedule could not be read",
-    "a name, id or header is longer than its limit",
-    "there is no such thing",
-    "it is not in a state that allows this",
-    "there are as many queues as the limit allows",
-    "there are as many schedules as the limit allows",
-    "no worker of this queue can be told this body: its protocol would take it for a word of its own",
-    "the queue is being emptied and takes no new messages until it is resumed",
-    "a worker names more queues than one worker may serve",
-    "open messages take as much memory as the broker may use; new ones are taken again when some have ended",
-]
+REFUSAL_CODES: Final = [code for code, _ in REFUSALS]
+REFUSAL_TEXTS: Final = [text for _, text in REFUSALS]
 
 
 def name_dialect(number: int, name: str) -> None:

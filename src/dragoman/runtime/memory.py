@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from dragoman.core.state.crowding import memory_size
 from dragoman.errors import MessageStalled, UnfinishedTooMuch
 from dragoman.limits import (
     ANSWERS_HELD_SIZE_MAX,
@@ -89,7 +88,7 @@ class MemoryBudget:
         settings.large_bodies_max = size // 8
         settings.objects_max = size // 8 // MESSAGE_SIZE
         settings.messages_size_max = size - size // 8
-        broker.core.settling.leftovers.size_max = min(ANSWERS_HELD_SIZE_MAX, size // 16)
+        broker.core.settling.undelivered.size_max = min(ANSWERS_HELD_SIZE_MAX, size // 16)
 
     # -- counting ---------------------------------------------------------------------------------------------------------
 
@@ -98,11 +97,11 @@ class MemoryBudget:
         broker = self._broker
         outboxes = broker.outboxes
         return {
-            "messages": memory_size(broker.core.state),
+            "messages": broker.core.state.memory_size(),
             "uncommitted": broker.committer.uncommitted_size,
             "unfinished": outboxes.unfinished_size,
             "news": outboxes.news.size,
-            "answers": broker.core.settling.leftovers.size,
+            "answers": broker.core.settling.undelivered.size,
             "outboxes": self.outboxes_size,
         }
 

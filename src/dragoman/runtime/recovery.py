@@ -9,7 +9,7 @@ import structlog
 
 from dragoman.core.core import Core
 from dragoman.core.settings import CoreSettings
-from dragoman.core.storage.carry import live_count
+from dragoman.core.storage.live_walk import live_count
 from dragoman.core.storage.replay import Replay
 from dragoman.errors import JournalDamaged, JournalUnavailable
 from dragoman.journal.disk import DiskFace

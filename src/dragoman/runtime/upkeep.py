@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import structlog
 
 from dragoman import limits
-from dragoman.core.quarantine import DamageCheck
-from dragoman.core.storage.carry import PLACE_SHIFT, Carrier, LiveCount
 from dragoman.core.storage.line_rows import ALL
+from dragoman.core.storage.live_walk import Carrier, DamageCheck, LiveCount
 from dragoman.core.storage.snapshot import Snapshot, estimated_size
 from dragoman.errors import JournalUnavailable
+from dragoman.model.message import PLACE_SHIFT
 from dragoman.runtime.watchdog import Watchdog
 
 if TYPE_CHECKING:

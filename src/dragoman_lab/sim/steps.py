@@ -173,7 +173,7 @@ class Scene(World):
         """The open message with these bytes in its body."""
         for number in self.chronicle.open:
             message = core.state.take(number)
-            if message is not None and body in core.state.kept.load(message.place, number):
+            if message is not None and body in core.state.stored.load(message.place, number):
                 return message
         raise AssertionError(f"no open message has {body!r} in its body")
 

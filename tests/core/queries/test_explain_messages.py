@@ -407,7 +407,7 @@ def test_a_body_that_no_worker_of_the_queue_can_encode_is_the_reason(broker: InM
     job = broker.client().request(b"mail", body=b"")
     consumer(broker, "mail")
     assert message_lines(broker, job) == [
-        "waits: no worker of `mail` can be told this body; one of another dialect could be"
+        "waits: no worker of `mail` can be sent this body; one of another dialect could be"
     ]
 
 
@@ -418,4 +418,4 @@ def test_a_body_that_only_a_busy_worker_can_encode_is_the_reason(broker: InMemor
     client.request(b"mail")
     job = client.request(b"mail", body=b"")
     consumer(broker, "mail")
-    assert message_lines(broker, job)[0] == "waits: of 2 workers on `mail` no free one can be told this body"
+    assert message_lines(broker, job)[0] == "waits: of 2 workers on `mail` no free one can be sent this body"

@@ -99,7 +99,7 @@ def test_a_queue_counts_the_bodies_that_some_dialects_would_misunderstand(broker
     for _ in range(2):
         client.request(b"mail", body=b"x")
     assert queue_lines(broker, "mail")[2] == (
-        "1 of them cannot be told to every worker: some dialects would take such a body for a word of their own"
+        "1 of them cannot be sent to every worker: some dialects would take such a body for a command of their own"
     )
 
 

@@ -86,5 +86,5 @@ def test_a_worker_with_a_body_constraint_is_shown_with_it_and_with_what_its_clai
     Node(broker).say("CLEAR EXCLUSIVE QUEUE=mail MAX=1 CONSUME")
     lines = [line for number in list(broker.core.workers) for line in worker_lines(broker, f"w{number}")]
     assert "waits to serve `mail`: an exclusive claim stands between" in lines
-    assert lines.count("can be told only bodies that are not empty") == 2
+    assert lines.count("can be sent only bodies that are not empty") == 2
     assert lines[-1].endswith("0.0 ms ago")  # joining is a sign of life, before the first beat

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from dragoman.core.settings import CoreSettings
-from dragoman.core.state.crowding import memory_size
 from dragoman.limits import INLINE_BODY_SIZE_MAX, MESSAGE_SIZE
 from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import Client, InMemoryBroker, Worker
@@ -136,9 +135,9 @@ def test_what_all_messages_take_is_bounded_by_refusal_and_free_again_when_they_e
     worker = served(broker, 3)
     for job in worker.jobs():
         worker.reply(job)
-    assert memory_size(broker.core.state) == 0
+    assert broker.core.state.memory_size() == 0
     client.request(b"mail", b"{}", b"reply-requested")
-    assert memory_size(broker.core.state) > 0
+    assert broker.core.state.memory_size() > 0
 
 
 @pytest.mark.parametrize("bodies_max", [0, 500, 5000])

@@ -9,8 +9,7 @@ import time
 
 import pytest
 
-from dragoman.core.state.attendance import Attendance
-from dragoman.core.state.queue import Queue
+from dragoman.core.state.queue import Attendance, Queue
 from dragoman.limits import SERVED_MAX
 from dragoman.model.words import SUPERSEDED
 from tests.core.harness import InMemoryBroker

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core.settings import CoreSettings
 from dragoman.core.state.lines import Line
-from dragoman.core.storage.carry import Carrier, live_count
+from dragoman.core.storage.live_walk import Carrier, live_count
 from dragoman.limits import LINES_MAX
 from dragoman.model.words import BY_OPERATOR
 from dragoman_lab.sim.checks.recount import recount

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from dragoman.core import operator
-from dragoman.core.quarantine import DamageCheck
 from dragoman.core.queries.lookup import find_message
-from dragoman.core.queries.peek import peek_body
 from dragoman.core.settings import CoreSettings
-from dragoman.core.storage.carry import Carrier
-from dragoman.limits import PROVED_SHARE
+from dragoman.core.storage.live_walk import Carrier, DamageCheck
+from dragoman.core.storage.stored import peek_body
+from dragoman.limits import VERIFIED_SHARE
 from dragoman.model.message import Message
 from dragoman.model.words import BY_OPERATOR
 from dragoman_lab.sim.checks.recount import recount
@@ -75,9 +74,9 @@ def test_a_large_body_comes_back_in_as_many_turns_as_it_has_steps() -> None:
     while broker.core.roster.has_more():
         if not worker.session.work.held:
             assert canonical(broker.core) == before, "nothing has happened to it"
-        effort = broker.core.state.kept.effort
+        effort = broker.core.state.stored.effort
         broker.core.roster.go_on()
-        efforts.append(broker.core.state.kept.effort - effort)
+        efforts.append(broker.core.state.stored.effort - effort)
     assert max(efforts) <= STEP
     assert len(efforts) >= LARGE // STEP
     assert bodies(worker) == sent
@@ -103,9 +102,9 @@ def test_small_bodies_of_one_turn_are_no_more_than_a_step() -> None:
     broker = on_disk(broker)
     worker = join(broker, 20)
     while broker.core.roster.has_more():
-        effort = broker.core.state.kept.effort
+        effort = broker.core.state.stored.effort
         broker.core.roster.go_on()
-        assert broker.core.state.kept.effort - effort < 2 * 1000
+        assert broker.core.state.stored.effort - effort < 2 * 1000
     assert bodies(worker) == sent
 
 
@@ -288,7 +287,7 @@ def test_a_refill_proves_large_bodies_and_leaves_them_on_disk() -> None:
     filled(broker, [LARGE] * 5)
     broker = on_disk(broker)
     join(broker, 1)
-    assert broker.core.state.kept.effort <= 2 * LARGE // PROVED_SHARE
+    assert broker.core.state.stored.effort <= 2 * LARGE // VERIFIED_SHARE
     assert broker.core.state.bodies_size == 0
 
 
@@ -296,16 +295,16 @@ def test_large_ones_expire_as_fast_as_they_can_be_read() -> None:
     broker = house_of(head_max=1)
     filled(broker, [LARGE] * 20, b"expires:1")
     broker = on_disk(broker)
-    kept = broker.core.state.kept
+    stored = broker.core.state.stored
     broker.now_ns += 2 * 10**9
     sweeps = 0
     while broker.core.state.queues[b"mail"].waiting:
         broker.commit()
         broker.core.set_time(broker.now_ns)
         assert broker.timers.when_next() <= broker.now_ns
-        effort = kept.effort
+        effort = stored.effort
         broker.timers.sweep(broker.now_ns, broker.now_ns)
-        assert kept.effort - effort <= STEP + 2 * LARGE // PROVED_SHARE
+        assert stored.effort - effort <= STEP + 2 * LARGE // VERIFIED_SHARE
         sweeps += 1
     assert sweeps > 5
     assert len(broker.facts("closed")) == 20
@@ -317,13 +316,13 @@ def test_a_damage_check_reads_no_more_than_a_step() -> None:
     broker = house_of(head_max=1)
     filled(broker, [LARGE] * 20)
     broker = on_disk(broker)
-    kept = broker.core.state.kept
+    stored = broker.core.state.stored
     check = DamageCheck(broker.core.state, broker.core.quarantine, FIRST_PLACE, FIRST_PLACE + len(broker.records))
     steps, is_open = 0, True
     while is_open:
-        effort = kept.effort
+        effort = stored.effort
         is_open = check.step(100, 100)
-        assert kept.effort - effort <= STEP + 2 * LARGE // PROVED_SHARE
+        assert stored.effort - effort <= STEP + 2 * LARGE // VERIFIED_SHARE
         steps += 1
     assert steps > 5
     assert check.count == 0

@@ -14,8 +14,7 @@ from dragoman.model.facts import layout
 from dragoman.model.facts.columns import BODIES_FULL, BODIES_HASH, BODIES_NONE, NO_BYTE, NO_INT, NO_LONG, FactColumns
 from dragoman.model.facts.decode import decode_block
 from dragoman.model.facts.layout import FACT_NAMES
-from dragoman.model.facts.records import FactLog
-from dragoman.model.facts.texts import fired_text, schedule_text
+from dragoman.model.facts.records import FactLog, fired_text, schedule_text
 from dragoman.model.message import Message
 from dragoman.model.words import FLAG_NAMES, STATE_NAMES
 

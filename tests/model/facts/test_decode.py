@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dragoman.model import words
-from dragoman.model.facts import layout, texts
+from dragoman.model.facts import layout, records
 from dragoman.model.facts.decode import client_id_text, decode, decode_block
-from dragoman.model.facts.record_match import find_matches
+from dragoman.model.facts.record_filter import find_matches
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
 from dragoman.model.peer import Peer
@@ -180,7 +180,7 @@ def test_records_of_older_journals_are_read_as_far_as_they_go() -> None:
             layout.FIRED,
             5,
             1000,
-            texts.fired_text(77, 2000, 3),
+            records.fired_text(77, 2000, 3),
             {"schedule_no": 5, "due_ns": 1000, "message_no": 77, "next_due_ns": 2000, "runs_left": 3},
         ),
         (layout.PAUSED, 2, 0, b"", {"queue_no": 2}),
@@ -204,7 +204,7 @@ def test_a_worker_that_joined_is_read_with_its_queues_even_with_tabs_in_their_na
     peer = Peer(words.EMQP, "emqp.worker")
     peer.identity, peer.remote = b"\x00id", "127.0.0.1:5"
     log = FactLog()
-    log.numbered(layout.WORKER_JOINED, 8, words.EMQP, texts.worker_text(peer, [b"10 mail", b"-3 a\tb c", b"2 "]))
+    log.numbered(layout.WORKER_JOINED, 8, words.EMQP, records.worker_text(peer, [b"10 mail", b"-3 a\tb c", b"2 "]))
     fact = only(log)
     assert fact["queues"] == [[10, "mail"], [-3, "a\tb c"], [2, ""]]
     assert (fact["listener"], fact["remote"], fact["identity"]) == ("emqp.worker", "127.0.0.1:5", "\x00id")
@@ -213,7 +213,7 @@ def test_a_worker_that_joined_is_read_with_its_queues_even_with_tabs_in_their_na
 def test_a_schedule_is_read_with_its_template() -> None:
     template = a_message()
     log = FactLog()
-    text = texts.schedule_text(template, 0, "*/5 * * * *", 7)
+    text = records.schedule_text(template, 0, "*/5 * * * *", 7)
     log.numbered(layout.SCHEDULED, 5, 900, text)
     assert only(log) == {
         "fact": "scheduled",

@@ -9,7 +9,7 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from dragoman.model import words
-from dragoman.model.facts import layout, texts
+from dragoman.model.facts import layout, records
 from dragoman.model.facts.index import KEY_MASK, NUMBER_MAX, id_key, index_block, number_key, packed, unpacked
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
@@ -45,7 +45,7 @@ def test_every_move_of_a_message_is_known_by_its_number() -> None:
     log.quarantined(m, 5, words.EMQP, words.WORKERS_DIED, 5)
     log.requeued(m, False)
     log.numbered(layout.DELIVERED, NUMBER, 5, b"")
-    log.numbered(layout.FIRED, 9, 1, texts.fired_text(NUMBER, 1, -1))
+    log.numbered(layout.FIRED, 9, 1, records.fired_text(NUMBER, 1, -1))
     assert keys(log) == [number_key(NUMBER)] * 7
 
 
@@ -75,7 +75,7 @@ def test_a_late_answer_is_known_by_the_id_as_people_see_it() -> None:
 def test_facts_that_belong_to_no_message_take_no_memory() -> None:
     log = FactLog()
     log.numbered(layout.PUBLISHED, 5, 0, b"topic")
-    log.numbered(layout.FIRED, 9, 1, texts.fired_text(0, 1, -1))  # skipped: it made no message
+    log.numbered(layout.FIRED, 9, 1, records.fired_text(0, 1, -1))  # skipped: it made no message
     assert keys(log) == []
 
 

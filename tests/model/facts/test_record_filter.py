@@ -13,8 +13,8 @@ from dragoman.model.facts import layout
 from dragoman.model.facts.decode import decode_block
 from dragoman.model.facts.record_filter import ANY, ENDED, OPEN, Filter, find_listed, note_numbers
 from dragoman.model.facts.records import FactLog
-from dragoman.model.identities import client_of, identities_of
 from dragoman.model.message import Message
+from dragoman.model.peer import client_of, identities_of
 from dragoman.model.words import DIALECT_NAMES, STATE_NAMES
 
 NOW_NS = 1_700_000_000_000_000_000

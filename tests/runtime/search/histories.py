@@ -11,7 +11,7 @@ from dragoman.journal.segment_views import segment_views
 from dragoman.journal.settings import JournalSettings
 from dragoman.journal.tools.indexer import Indexer
 from dragoman.model import words
-from dragoman.model.facts import layout, texts
+from dragoman.model.facts import layout, records
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message, fact_id
 from dragoman.runtime.search.lives import Gathering, Life
@@ -72,7 +72,7 @@ class History:
         m.number, m.queue_no = self.number(), self.chance.choice([1, 2, 3])
         if self.chance.random() < 0.1:
             m.client_id, m.schedule_no = b"", 5
-            text = texts.fired_text(m.number, START_NS, -1)
+            text = records.fired_text(m.number, START_NS, -1)
             self.log.numbered(layout.FIRED, 5, START_NS, text)
         self.log.accepted(m)
         self.messages = [*self.messages[-60:], m]
@@ -113,7 +113,7 @@ class History:
             log.accepted(m)
             self.log.carried(log.take(), START_NS)
         else:  # a due instant that was skipped
-            self.log.numbered(layout.FIRED, 5, START_NS, texts.fired_text(0, START_NS, -1))
+            self.log.numbered(layout.FIRED, 5, START_NS, records.fired_text(0, START_NS, -1))
 
     def keep(self) -> None:
         self.time_ns += 1_000_000

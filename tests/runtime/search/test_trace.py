@@ -7,7 +7,7 @@ from pathlib import Path
 from dragoman.journal.journal import Journal
 from dragoman.journal.settings import JournalSettings
 from dragoman.model import words
-from dragoman.model.facts import layout, texts
+from dragoman.model.facts import layout, records
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message, fact_id
 from dragoman.model.phrases import number_text
@@ -74,7 +74,7 @@ def test_an_id_used_twice_has_two_lives(tmp_path: Path) -> None:
 def test_a_message_of_a_schedule_is_found_by_number_and_by_its_wire_id(tmp_path: Path) -> None:
     scribe = Scribe(tmp_path)
     number = 1 << 40 | 7
-    scribe.log.numbered(layout.FIRED, 3, START_NS, texts.fired_text(number, START_NS + 5, -1))
+    scribe.log.numbered(layout.FIRED, 3, START_NS, records.fired_text(number, START_NS + 5, -1))
     scribe.accept(number)
     for key in (str(number), number_text(number), fact_id(number).decode()):
         [life] = scribe.trace(key)

@@ -9,14 +9,15 @@ from typing import Final, final
 
 from dragoman.core.core import Core
 from dragoman.core.lifecycle import LEASED, QUARANTINED
-from dragoman.core.queries.lookup import lane_size, place_of, worker_name
+from dragoman.core.queries.lookup import count_ahead, lane_size, worker_name
+from dragoman.core.queries.views import delayed_messages
 from dragoman.core.state.queue import Queue
 from dragoman.limits import MESSAGES_LOOKED_AT_MAX
 from dragoman.model import words
 from dragoman.model.facts.decode import client_id_text
 from dragoman.model.message import IN_DELAYED, Message
 from dragoman.model.peer import TAKES_ANYTHING, TAKES_JSON_JOBS, Peer
-from dragoman.model.phrases import count_of, duration, instant, number_text, picky_text
+from dragoman.model.phrases import body_constraint_text, count_of, duration, instant, number_text
 
 # Why a queue's last worker left.
 LEFT_TEXTS: Final = {
@@ -80,10 +81,10 @@ def explain_message(core: Core, m: Message) -> list[str]:
         if queue.is_paused:
             lines.append(f"then it waits on: the queue `{words.shown(queue.name)}` is paused")
         return lines
-    place = place_of(core, m)
-    lines = blocking_lines(core, queue, place.unfit)
-    if place.ahead > 0:
-        lines.append(f"waits behind {count_of(place.ahead, 'other')}")
+    ahead = count_ahead(core, m)
+    lines = blocking_lines(core, queue, m.unfit)
+    if ahead > 0:
+        lines.append(f"waits behind {count_of(ahead, 'other')}")
     elif not lines:
         lines.append("waits, and is next: a worker with a free slot takes it in a moment")
     if m.expires_ns != 0:
@@ -113,7 +114,7 @@ def blocking_lines(core: Core, queue: Queue, unfit: int) -> list[str]:
             f"waits: not a JSON job; only original EventMQ workers serve `{name}`, and such a body would reset them"
         ]
     if unfit != 0 and force.unable == force.workers:
-        return [f"waits: no worker of `{name}` can be told this body; one of another dialect could be"]
+        return [f"waits: no worker of `{name}` can be sent this body; one of another dialect could be"]
     if force.free_slots > 0:
         return []
     return [busy_line(name, force, unfit)]
@@ -139,7 +140,7 @@ def busy_line(name: str, force: Workforce, unfit: int) -> str:
     if unfit == TAKES_JSON_JOBS:
         return f"waits: not a JSON job, and of {count_of(force.workers, 'worker')} on `{name}` no free one takes other bodies"
     if unfit != 0:
-        return f"waits: of {count_of(force.workers, 'worker')} on `{name}` no free one can be told this body"
+        return f"waits: of {count_of(force.workers, 'worker')} on `{name}` no free one can be sent this body"
     return f"waits: {who} and all their slots are taken ({force.leased} leased)"
 
 
@@ -169,21 +170,18 @@ def explain_leased(core: Core, m: Message) -> list[str]:
 
 def explain_quarantined(core: Core, m: Message) -> list[str]:
     number = number_text(m.number)
+    verb = "tries"
     if m.last_reason == words.WORKERS_DIED and m.died_with is not None:
         names = ", ".join([f"w{number_text(worker_no)}" for worker_no in m.died_with])
-        died = f"{count_of(len(m.died_with), 'worker')} died holding it ({names})"
-        line = f"quarantined: {died}"
+        reason = f"{count_of(len(m.died_with), 'worker')} died holding it ({names})"
     elif m.last_reason == words.DAMAGED:
-        return [
-            f"quarantined: its record in the journal is damaged ({words.shown(m.damage)})",
-            f"`dragoman quarantine retry {number}` reads it again, `dragoman quarantine drop {number}` ends it",
-        ]
+        reason = f"its record in the journal is damaged ({words.shown(m.damage)})"
+        verb = "reads"
     else:
-        line = (
-            f"quarantined: it is guaranteed and its retries are used up "
-            f"(attempt {m.attempt}: {text_of(ENDED_TEXTS, m.last_reason)})"
-        )
-    return [line, f"`dragoman quarantine retry {number}` tries it again, `dragoman quarantine drop {number}` ends it"]
+        ended = text_of(ENDED_TEXTS, m.last_reason)
+        reason = f"it is guaranteed and its retries are used up (attempt {m.attempt}: {ended})"
+    commands = f"`dragoman quarantine retry {number}` {verb} it again, `dragoman quarantine drop {number}` ends it"
+    return [f"quarantined: {reason}", commands]
 
 
 def explain_queue(core: Core, queue: Queue) -> list[str]:
@@ -211,7 +209,7 @@ def explain_queue(core: Core, queue: Queue) -> list[str]:
         if 0 < unfit < queue.waiting:
             what = "are not JSON jobs: original EventMQ workers are not offered them"
             if kinds != TAKES_JSON_JOBS:
-                what = "cannot be told to every worker: some dialects would take such a body for a word of their own"
+                what = "cannot be sent to every worker: some dialects would take such a body for a command of their own"
             lines.append(f"{unfit} of them {what}")
     else:
         lines.append(idle_line(core, queue))
@@ -238,12 +236,8 @@ def delayed_count_line(core: Core, queue: Queue) -> str:
     text = f"{count_of(queue.delayed, 'message')} delayed"
     if len(core.state.delayed) > MESSAGES_LOOKED_AT_MAX:
         return text
-    soonest = 0
-    for due_ns, number in core.state.delayed:
-        m = core.state.messages.get(number)
-        if m is not None and m.where == IN_DELAYED and m.queue_no == queue.number and m.due_ns == due_ns:
-            soonest = due_ns if soonest == 0 else min(soonest, due_ns)
-    return f"{text}, the next until {when(soonest, core.now_ns)}" if soonest else text
+    delayed = delayed_messages(core, queue.number, queue.delayed)
+    return f"{text}, the next until {when(min([m.due_ns for m in delayed]), core.now_ns)}" if delayed else text
 
 
 def explain_worker(core: Core, peer: Peer) -> list[str]:
@@ -255,11 +249,12 @@ def explain_worker(core: Core, peer: Peer) -> list[str]:
         if serving.is_waiting:
             lines.append(f"waits to serve `{words.shown(queue.name)}`: an exclusive claim stands between")
         else:
-            lines.append(f"serves `{words.shown(queue.name)}` (weight {serving.weight}): {serving_text(queue)}")
+            counts = f"{queue.waiting} waiting, {queue.leased} leased{', paused' if queue.is_paused else ''}"
+            lines.append(f"serves `{words.shown(queue.name)}` (weight {serving.weight}): {counts}")
     if peer.body_constraint == TAKES_JSON_JOBS:
         lines.append("is an original EventMQ worker: it is offered JSON jobs only")
     elif peer.body_constraint != TAKES_ANYTHING:
-        lines.append(f"can be told only {picky_text(peer.body_constraint)}")
+        lines.append(f"can be sent only {body_constraint_text(peer.body_constraint)}")
     lines.append(sign_line(core, peer))
     return lines
 
@@ -285,17 +280,8 @@ def worker_line(core: Core, peer: Peer) -> str:
     return f"has {count_of(peer.work.slots, 'free slot')}, and nothing that may be given out waits in its queues"
 
 
-def serving_text(queue: Queue) -> str:
-    paused = ", paused" if queue.is_paused else ""
-    return f"{queue.waiting} waiting, {queue.leased} leased{paused}"
-
-
 def longest_line(core: Core, peer: Peer) -> str:
-    longest: Message | None = None
-    for m in peer.work.held.values():
-        if longest is None or m.leased_ns < longest.leased_ns:
-            longest = m
-    assert longest is not None
+    longest = next(iter(peer.work.held.values()))  # in the order in which they were leased
     label = client_id_text(longest.dialect, longest.client_id) or number_text(longest.number)
     return (
         f"has held message {label} the longest: {duration(core.now_ns - longest.leased_ns)} (attempt {longest.attempt})"

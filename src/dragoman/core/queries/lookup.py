@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Final
 
 from dragoman.core.core import Core
-from dragoman.core.queries.peek import peek_by_id, peek_by_number
 from dragoman.core.state.lines import Lane, Line, line_key
 from dragoman.core.state.queue import Queue
 from dragoman.core.state.schedule import Schedule
+from dragoman.core.storage.stored import peek_by_id, peek_by_number
 from dragoman.model.message import IN_FRESH, Message
 from dragoman.model.peer import Peer
 from dragoman.model.phrases import read_number
@@ -72,7 +72,7 @@ def find_worker(core: Core, key: str) -> Peer | None:
     if number in core.workers:
         return core.workers[number]
     for peer in core.workers.values():
-        if peer.identity and (worker_name(peer) == key or shown(peer.identity) == key):
+        if is_identity(peer.identity, key):
             return peer
     return None
 
@@ -92,9 +92,9 @@ def identity_text(identity: bytes) -> str:
     return name if name.isprintable() and "\\x" not in name else identity.hex()
 
 
-def absent_dismissals(core: Core) -> list[bytes]:
-    """The lasting ids of all dismissed workers, connected or not."""
-    return list(core.roster.dismissals.by_id)
+def is_identity(identity: bytes, key: str) -> bool:
+    """Whether a text denotes an identity: as it is named, or as facts show it."""
+    return len(identity) > 0 and key in (identity_text(identity), shown(identity))
 
 
 def find_absent(core: Core, key: str) -> list[bytes]:
@@ -102,23 +102,12 @@ def find_absent(core: Core, key: str) -> list[bytes]:
     number = read_number(key.removeprefix("w"))
     found: list[bytes] = []
     for lasting_id, one in core.roster.dismissals.by_id.items():
-        if one.worker_no == number or (
-            one.identity and (identity_text(one.identity) == key or shown(one.identity) == key)
-        ):
+        if one.worker_no == number or is_identity(one.identity, key):
             found.append(lasting_id)
     return found
 
 
-@final
-class Place:
-    """The position of a waiting message in its queue."""
-
-    def __init__(self, ahead: int, unfit: int) -> None:
-        self.ahead = ahead  # messages served before it, unless more of higher priority arrive
-        self.unfit = unfit  # the kinds of workers that cannot take it
-
-
-def place_of(core: Core, m: Message) -> Place:
+def count_ahead(core: Core, m: Message) -> int:
     """Count the messages before a waiting message: all of higher priorities, those of its own line, and about as many of each other client's
     line, because lines are served round-robin."""
     queue = core.state.queues_by_no[m.queue_no]
@@ -132,14 +121,11 @@ def place_of(core: Core, m: Message) -> Place:
             ahead += lane_size(lane)
         elif lane.priority == m.priority:
             ahead += ahead_in_lane(lane, m)
-    return Place(ahead, m.unfit)
+    return ahead
 
 
 def lane_size(lane: Lane) -> int:
-    size = 0
-    for line in lane.lines.values():
-        size += line.size
-    return size
+    return sum([line.size for line in lane.lines.values()])
 
 
 def ahead_in_lane(lane: Lane, m: Message) -> int:

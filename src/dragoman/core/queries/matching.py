@@ -7,15 +7,15 @@ against a limit of their own, so that many of them do not hide the few that matc
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Final, final
 
 from dragoman.core.core import Core
 from dragoman.core.lifecycle import LEASED, QUARANTINED, WAITING
 from dragoman.core.state.lines import Lane, Line
-from dragoman.core.state.queue import Queue
 from dragoman.limits import MESSAGES_LOOKED_AT_MAX, MESSAGES_PASSED_BY_MAX
 from dragoman.model.message import IN_DELAYED, IN_FRESH, Message
-from dragoman.model.peer import ANONYMOUS, Peer
+from dragoman.model.peer import Peer, is_client_in
 
 ANY: Final = -1
 DELAYED: Final = 100  # waiting, but not yet in a line
@@ -37,33 +37,19 @@ class Wanted:
         self.accepted_from_ns: int = 0
 
     def matches(self, m: Message) -> bool:
-        if self.queue_no != ANY and m.queue_no != self.queue_no:
-            return False
-        if self.dialect != ANY and m.dialect != self.dialect:
-            return False
-        if self.reason != ANY and m.last_reason != self.reason:
-            return False
-        if self.accepted_before_ns != 0 and m.accepted_ns > self.accepted_before_ns:
-            return False
-        if m.accepted_ns < self.accepted_from_ns:
-            return False
-        if self.worker is not None and m.worker is not self.worker:
-            return False
-        if self.clients and not is_from(m.address, self.clients):
-            return False
-        return self.state == ANY or self.state == state_of(m)
+        return (
+            self.queue_no in (ANY, m.queue_no)
+            and self.dialect in (ANY, m.dialect)
+            and self.reason in (ANY, m.last_reason)
+            and self.accepted_from_ns <= m.accepted_ns
+            and (self.accepted_before_ns == 0 or m.accepted_ns <= self.accepted_before_ns)
+            and (self.worker is None or m.worker is self.worker)
+            and (not self.clients or is_client_in(m.address, self.clients))
+            and self.may_be(DELAYED if m.where == IN_DELAYED else m.state)
+        )
 
     def may_be(self, state: int) -> bool:
-        return self.state == ANY or self.state == state
-
-
-def is_from(address: bytes, identities: set[bytes]) -> bool:
-    """Whether a reply address is that of a client with one of these identities."""
-    return len(address) > 1 and address[0] < ANONYMOUS and address[1:] in identities
-
-
-def state_of(m: Message) -> int:
-    return DELAYED if m.where == IN_DELAYED else m.state
+        return self.state in (ANY, state)
 
 
 @final
@@ -79,7 +65,7 @@ class Matches:
 
     def look(self, m: Message) -> bool:
         """Examine a message; False when the limit is reached and it was not examined."""
-        if self.wanted.queue_no != ANY and self.wanted.queue_no != m.queue_no:
+        if self.wanted.queue_no not in (ANY, m.queue_no):
             return self.pass_by()
         if self.left == 0:
             self.is_cut = True
@@ -114,12 +100,8 @@ def find(core: Core, wanted: Wanted) -> Matches:
             look_at_all(matches, core.state.quarantine)
         if wanted.may_be(DELAYED):
             look_at_delayed(core, matches)
-    matches.found.sort(key=by_queue_and_age)
+    matches.found.sort(key=attrgetter("queue_no", "accepted_ns", "number"))
     return matches
-
-
-def by_queue_and_age(m: Message) -> tuple[int, int, int]:
-    return (m.queue_no, m.accepted_ns, m.number)
 
 
 def look_at_all(matches: Matches, messages: dict[int, Message]) -> bool:
@@ -135,10 +117,8 @@ def look_at_delayed(core: Core, matches: Matches) -> None:
 
 def look_at_lines(core: Core, matches: Matches) -> None:
     """Examine waiting messages. Each queue has a share of the limit, so that a long one does not hide the others."""
-    queues: list[Queue] = []
-    for queue in core.state.queues_by_no.values():
-        if queue.waiting > 0 and (matches.wanted.queue_no == ANY or matches.wanted.queue_no == queue.number):
-            queues.append(queue)
+    queue_no = matches.wanted.queue_no
+    queues = [q for q in core.state.queues_by_no.values() if q.waiting > 0 and queue_no in (ANY, q.number)]
     left = len(queues)
     for queue in queues:
         share = max(matches.left // left, 1)

@@ -6,7 +6,7 @@ been accepted) is not reported.
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import final
 
 from dragoman.core.core import Core
 from dragoman.core.queries.lookup import lane_size, worker_name
@@ -16,13 +16,6 @@ from dragoman.limits import FINDINGS_MAX, IDLE_NS_MAX, OLD_MESSAGE_NS
 from dragoman.model.peer import Peer
 from dragoman.model.phrases import count_of, duration, number_text
 from dragoman.model.words import REFUSAL_TEXTS, TAKEN, shown
-
-REFUSING: Final = "refusing"
-QUEUE_WITHOUT_WORKER: Final = "queue_without_worker"
-PAUSED_WITH_WAITING: Final = "paused_with_waiting"
-OLD_MESSAGE: Final = "old_message"
-IDLE_WORKER: Final = "idle_worker"
-BLOCKED_WORKER: Final = "blocked_worker"
 
 
 @final
@@ -52,7 +45,7 @@ def findings(core: Core) -> list[dict[str, object]]:
     """All findings of the core; the broker adds those about its child processes."""
     found = Findings()
     if core.refusing != TAKEN:
-        found.add(REFUSING, "", "", f"new work is refused: {REFUSAL_TEXTS[core.refusing]}")
+        found.add("refusing", "", "", f"new work is refused: {REFUSAL_TEXTS[core.refusing]}")
     if core.dispatch.is_stopped:
         return found.found  # the broker is stopping: nothing is meant to move
     for queue in core.state.queues_by_no.values():
@@ -66,15 +59,15 @@ def findings(core: Core) -> list[dict[str, object]]:
 def look_at_queue(core: Core, queue: Queue, found: Findings) -> None:
     name = shown(queue.name)
     if queue.is_paused:
-        found.add(PAUSED_WITH_WAITING, name, "", f"queue `{name}` is paused with {queue.waiting} waiting")
+        found.add("paused_with_waiting", name, "", f"queue `{name}` is paused with {queue.waiting} waiting")
         return
     if not queue.servings:
-        found.add(QUEUE_WITHOUT_WORKER, name, "", f"queue `{name}` has {queue.waiting} waiting and no worker")
+        found.add("queue_without_worker", name, "", f"queue `{name}` has {queue.waiting} waiting and no worker")
         return
     age_ns = core.now_ns - found.oldest_of(queue)
     if age_ns >= OLD_MESSAGE_NS:
         found.add(
-            OLD_MESSAGE,
+            "old_message",
             name,
             "",
             f"queue `{name}` has {queue.waiting} waiting, the oldest for {duration(age_ns)}; "
@@ -95,13 +88,13 @@ def look_at_worker(core: Core, peer: Peer, found: Findings) -> None:
     took_nothing = f"took nothing for {duration(quiet_ns)}"
     if peer.is_blocked:
         line = f"{label} does not read what is sent to it and {took_nothing}; {queue.waiting} wait in `{name}`"
-        found.add(BLOCKED_WORKER, name, worker, line)
+        found.add("blocked_worker", name, worker, line)
     elif peer.work.slots > 0:
         line = f"{label} has free slots and matching work in `{name}` but {took_nothing}"
-        found.add(IDLE_WORKER, name, worker, line)
+        found.add("idle_worker", name, worker, line)
     elif not peer.work.held:
         line = f"{label} has never said that it has room and {took_nothing}; {queue.waiting} wait in `{name}`"
-        found.add(BLOCKED_WORKER, name, worker, line)
+        found.add("blocked_worker", name, worker, line)
 
 
 def waiting_queue(core: Core, peer: Peer, found: Findings) -> Queue | None:
@@ -117,12 +110,8 @@ def waiting_queue(core: Core, peer: Peer, found: Findings) -> Queue | None:
 
 def has_fit(queue: Queue, body_constraint: int) -> bool:
     """Whether any waiting message has not been turned down by workers of this body_constraint."""
-    for lane in queue.lanes:
-        if lane_size(lane) > 0:
-            return True
+    lanes = list(queue.lanes)
     for group in queue.unfit:
         if group.kinds & body_constraint == 0:
-            for lane in group.lanes:
-                if lane_size(lane) > 0:
-                    return True
-    return False
+            lanes.extend(group.lanes)
+    return any(lane_size(lane) > 0 for lane in lanes)

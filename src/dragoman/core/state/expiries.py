@@ -11,7 +11,7 @@ from array import array
 from typing import Final, final
 
 from dragoman.core.state.lines import line_code
-from dragoman.core.state.queue import Queue
+from dragoman.core.state.queue import Queue, lines_with_tails
 from dragoman.core.state.tail import Tail
 from dragoman.limits import STALE_ENTRIES_MAX
 from dragoman.model.message import Message
@@ -71,10 +71,8 @@ class Expiries:
         for m in messages.values():
             if m.expires_ns != 0:
                 self.watch(m.number, m.expires_ns)
-        for queue in queues.values():
-            for lane in queue.lanes:
-                for line in lane.lines.values():
-                    self.watch_tail(line.tail, line_code(queue.number, lane, line))
+        for queue, lane, line in lines_with_tails(queues.values()):
+            self.watch_tail(line.tail, line.tail.head, line_code(queue.number, lane, line))
 
     def take(self, now_ns: int, count_max: int) -> list[int]:
         """Remove and return up to `count_max` due entries: number, line (-1: in memory), number, line, …"""
@@ -119,9 +117,9 @@ class Expiries:
                 far.append(due[index + 1])
         heapq.heappush(self.steps, step)
 
-    def watch_tail(self, tail: Tail, code: int) -> None:
-        """Add the messages of a tail that have an expiry."""
-        for at in range(tail.head, len(tail.numbers)):
+    def watch_tail(self, tail: Tail, start: int, code: int) -> None:
+        """Add the messages of a tail from `start` on that have an expiry."""
+        for at in range(start, len(tail.numbers)):
             if tail.expires[at] > 0 and tail.numbers[at] > 0:
                 self.watch(tail.numbers[at], tail.expires[at])
                 self.watch_far(tail.numbers[at], code, tail.expires[at])

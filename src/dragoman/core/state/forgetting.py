@@ -83,18 +83,16 @@ def unused_since(state: State, queue: Queue) -> int:
 
 def use_of(queue: Queue, now_ns: int) -> str:
     """What still uses a queue, as text; empty: nothing."""
-    if queue.waiting > 0:
-        return f"{count_of(queue.waiting, 'message')} in it waiting for a worker"
-    if queue.leased > 0:
-        return f"{count_of(queue.leased, 'message')} of it in the hands of workers"
-    if queue.delayed > 0:
-        return f"{count_of(queue.delayed, 'message')} in it delayed"
-    if queue.quarantined > 0:
-        return f"{count_of(queue.quarantined, 'message')} of it in quarantine"
-    if queue.servings:
-        return f"{count_of(len(queue.servings), 'worker')} serving it"
-    if queue.schedules > 0:
-        return f"{count_of(queue.schedules, 'schedule')} making messages for it"
+    for count, noun, how in (
+        (queue.waiting, "message", "in it waiting for a worker"),
+        (queue.leased, "message", "of it in the hands of workers"),
+        (queue.delayed, "message", "in it delayed"),
+        (queue.quarantined, "message", "of it in quarantine"),
+        (len(queue.servings), "worker", "serving it"),
+        (queue.schedules, "schedule", "making messages for it"),
+    ):
+        if count > 0:
+            return f"{count_of(count, noun)} {how}"
     if queue.is_paused or queue.is_draining:
         return "it is paused" if queue.is_paused else "it is being drained"
     if queue.dedupe:

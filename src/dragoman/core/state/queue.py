@@ -7,13 +7,15 @@ that comes second waits until no other is active; while it waits, new non-exclus
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import final
 
-from dragoman.core.state.lines import Lane
-from dragoman.model.histogram import Spans
+from dragoman.core.state.lines import Lane, Line
+from dragoman.model.buckets import Spans
+from dragoman.model.facts.records import claims_of
 from dragoman.model.message import Message
-from dragoman.model.peer import TAKES_ANYTHING
-from dragoman.model.serving import RANK_NONE, Serving
+from dragoman.model.peer import RANK_NONE, TAKES_ANYTHING, Serving
+from dragoman.model.words import BROKER_STARTED, SUPERSEDED
 
 
 @final
@@ -32,16 +34,6 @@ class IdleLine:
     def __init__(self, rank: int) -> None:
         self.rank = rank
         self.line: deque[Serving] = deque()
-
-
-@final
-class ForgottenCounts:
-    """Counts of forgotten queues, so that the broker's totals never decrease."""
-
-    def __init__(self) -> None:
-        self.done: int = 0
-        self.failed: int = 0
-        self.released: int = 0
 
 
 @final
@@ -67,9 +59,7 @@ class Queue:
         self.chosen_by_load: int = 0  # servings of workers chosen by load; one is enough to choose all by load
         self.idle_lines: list[IdleLine] = []
         self.idle: int = 0  # servings in all idle lines
-        self.is_behind: bool = (
-            False  # `Dispatch.drain` was interrupted: new messages are enqueued, not offered to idle workers
-        )
+        self.is_undrained: bool = False  # `Dispatch.drain` was interrupted: new messages are enqueued, not offered
         # Dedupe keys, oldest first: key → (message number, when the key expires).
         self.dedupe: dict[bytes, tuple[int, int]] = {}
 
@@ -102,8 +92,6 @@ class Queue:
         if len(keys) > most:  # a tenth at a time: finding a dict's oldest key gets slower with every key dropped before
             for old in list(keys)[: most // 10 + 1]:
                 del keys[old]
-
-    # -- servings -------------------------------------------------------------------------------------------------------
 
     def add(self, serving: Serving) -> None:
         """Add a claim. It waits if an exclusive one is active, or if it is exclusive and any other is active."""
@@ -204,3 +192,49 @@ def lane_of(lanes: list[Lane], priority: int) -> Lane:
     lane = Lane(priority)
     lanes.insert(at, lane)
     return lane
+
+
+def lines_with_tails(queues: Iterable[Queue]) -> list[tuple[Queue, Lane, Line]]:
+    """The lines that have messages on disk only."""
+    return [
+        (queue, lane, line)
+        for queue in queues
+        if queue.has_tails
+        for lane in queue.lanes
+        for line in lane.lines.values()
+        if line.tail.live > 0
+    ]
+
+
+@final
+class Attendance:
+    """Which worker serves which queues, and when and why a worker last left each queue. Durable, so that after a restart an explanation can
+    still name it. Only facts change it, by mutators like those of `State`: a worker that has left its queues but is still connected remains listed."""
+
+    def __init__(self) -> None:
+        self.serves: dict[int, list[int]] = {}  # worker_no → queue numbers
+        self.left: dict[int, tuple[int, int]] = {}  # queue_no → when a worker last left it, and why
+
+    def on_joined(
+        self, worker_no: int, text: bytes, queues: dict[bytes, Queue], queues_by_no: dict[int, Queue], now_ns: int
+    ) -> None:
+        """A new worker, or one that declares its queues again. Parses the text of the fact even when that is just being written: a name with tabs
+        is ambiguous there, and recovery must get the same result."""
+        queue_nos = {queues[name].number for _, name in claims_of(text) if name in queues}
+        for queue_no in self.serves.get(worker_no, []):
+            if queue_no not in queue_nos and queue_no in queues_by_no:
+                self.left[queue_no] = (now_ns, SUPERSEDED)
+        self.serves[worker_no] = sorted(queue_nos)
+
+    def on_left(self, worker_no: int, reason: int, queues: dict[int, Queue], now_ns: int) -> None:
+        for queue_no in self.serves.pop(worker_no, []):
+            if queue_no in queues:  # a worker that has left its queues may outlast one of them
+                self.left[queue_no] = (now_ns, reason)
+
+    def on_started(self, queues: dict[int, Queue], now_ns: int) -> None:
+        """All sessions ended with the previous boot."""
+        for worker_no in list(self.serves):
+            self.on_left(worker_no, BROKER_STARTED, queues, now_ns)
+        for queue_no, left in self.left.items():
+            queues[queue_no].last_worker_left_ns = left[0]
+            queues[queue_no].last_worker_left_reason = left[1]

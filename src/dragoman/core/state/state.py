@@ -2,7 +2,11 @@
 
 Durable state (messages, schedules, dedupe keys, quarantine, pauses, counters) changes only in `on_<fact>` below. A command decides,
 writes the fact and calls the mutator; recovery reads the fact and calls the same mutator. Session state (peers, slots, routes) is
-not durable; core/roster, core/routes and the peers hold it.
+not durable; it is in core/roster, core/routes and the peers.
+
+`CoreSettings.bodies_max` and its neighbours limit the memory of open messages. Below the limits a message is entirely in memory. Above them,
+large bodies are unloaded first, then all bodies that are not needed now; and fresh waiting messages become 40 bytes each in the tail of their
+line (core/state/tail). Only what has a record in the journal is unloaded.
 """
 
 from __future__ import annotations
@@ -12,17 +16,15 @@ from typing import TYPE_CHECKING, Any, final
 
 from mypy_extensions import i64
 
+from dragoman import limits
 from dragoman.core import lifecycle
 from dragoman.core.retries import count_death
 from dragoman.core.settings import CoreSettings
-from dragoman.core.state.attendance import Attendance
-from dragoman.core.state.crowding import is_crowded, lighten
 from dragoman.core.state.expiries import Expiries
-from dragoman.core.state.lines import Line, line_code
-from dragoman.core.state.queue import ForgottenCounts, Queue
+from dragoman.core.state.lines import Lane, Line, line_code
+from dragoman.core.state.queue import Attendance, Queue
 from dragoman.core.state.schedule import Schedule
-from dragoman.core.storage.kept import Kept, TailRow, find_row
-from dragoman.limits import STALE_ENTRIES_MAX
+from dragoman.core.storage.stored import StoredRecords, TailRow, find_row
 from dragoman.model.facts.layout import BOOT_SHIFT
 from dragoman.model.message import IN_DELAYED, NOWHERE, Message, is_own_id, own_digits
 from dragoman.model.wire_ids import WireIds
@@ -36,9 +38,9 @@ if TYPE_CHECKING:
 class State:
     """All durable state, and the in-memory index of it."""
 
-    def __init__(self, settings: CoreSettings, kept: Kept) -> None:
+    def __init__(self, settings: CoreSettings, kept: StoredRecords) -> None:
         self.settings = settings
-        self.kept = kept
+        self.stored = kept
         self.now_ns: int = 0
         self.boot_no: int = 0
         self.started_ns: int = 0  # when this boot began: schedules due before were missed
@@ -62,7 +64,7 @@ class State:
         self.settled: int = 0
         self.accepted: int = 0
         self.next_queue_no: int = 1  # queue numbers are never reused
-        self.forgotten = ForgottenCounts()
+        self.forgotten = Queue(0, b"")  # the counts of forgotten queues: the broker's totals never decrease
         self.bodies_size: int = 0  # bytes of the bodies that open messages have in memory
         self.snapshot: Snapshot | None = None  # a checkpoint in progress: mutators notify it before a change
 
@@ -87,8 +89,6 @@ class State:
             self.recent_name = name
         return queue
 
-    # -- mutators -------------------------------------------------------------------------------------------------------
-
     def on_started(self, boot_no: int) -> None:
         """All sessions ended with the previous boot: leased messages wait again, without using up a retry."""
         self.boot_no = boot_no
@@ -97,7 +97,7 @@ class State:
         for m in self.messages.values():
             if m.attempt > 0 and m.flags & HANDOVER_WANTED:
                 m.is_handed_over = True  # its client may have been notified, and must not be notified twice
-        for m in lifecycle.held_messages(self.messages):
+        for m in lifecycle.leased_messages(self.messages):
             queue = self.queues_by_no[m.queue_no]
             m.state = lifecycle.moved(m.state, lifecycle.RELEASE)
             queue.leased -= 1
@@ -254,8 +254,6 @@ class State:
             self.snapshot.before_fired(schedule)
         schedule.had_its_turn(due_ns, next_due_ns, runs_left)
 
-    # -- the lines ------------------------------------------------------------------------------------------------------
-
     def enqueue(self, m: Message, queue: Queue) -> None:
         """Put a fresh message into its line; beyond the head of the line only 40 bytes of it stay in memory."""
         if m.due_ns > self.now_ns:
@@ -269,19 +267,19 @@ class State:
         line = lane.line_of(m.address)
         if m.due_ns != 0:  # its delay is over: newer messages may be in the tail, whose numbers must ascend
             line.push_head(m)
-        elif not line.push(m, 0 if is_crowded(self) else lane.head_max(self.settings.head_max)):
+        elif not line.push(m, 0 if self.is_crowded() else lane.head_max(self.settings.head_max)):
             self.unindex(m)
             queue.has_tails = True
             if m.expires_ns != 0:
                 self.expiries.watch_far(m.number, line_code(queue.number, lane, line), m.expires_ns)
             return
-        lighten(self, m)
+        self.lighten(m)
 
     def enqueue_returned(self, m: Message, queue: Queue) -> None:
         queue.waiting += 1
         lane = queue.unfit_lane(m.unfit, m.priority) if m.unfit != 0 else queue.lane(m.priority)
         lane.line_of(m.address).push_returned(m)
-        lighten(self, m)
+        self.lighten(m)
 
     def delay(self, m: Message, queue: Queue) -> None:
         m.where = IN_DELAYED
@@ -290,7 +288,7 @@ class State:
         if len(self.delayed) > self.settings.head_max:
             self.unload(m)
         else:
-            lighten(self, m)
+            self.lighten(m)
 
     def undelay(self, m: Message, queue: Queue) -> None:
         m.where = NOWHERE
@@ -301,7 +299,7 @@ class State:
         if m.where == IN_DELAYED:
             self.undelay(m, queue)
             self.delayed_stale += 1
-            if self.delayed_stale > STALE_ENTRIES_MAX and self.delayed_stale * 2 > len(self.delayed):
+            if self.delayed_stale > limits.STALE_ENTRIES_MAX and self.delayed_stale * 2 > len(self.delayed):
                 self.delayed_stale = 0
                 self.delayed[:] = [entry for entry in self.delayed if self.is_delayed(entry)]
                 heapq.heapify(self.delayed)
@@ -330,7 +328,7 @@ class State:
         if m is not None:
             return m
         row = find_row(self.queues, number)
-        return self.take_out(row.line, row.at, self.kept.bare_row(row)) if row is not None else None
+        return self.take_out(row.line, row.at, self.stored.bare_row(row)) if row is not None else None
 
     def move(self, number: int, place: int) -> None:
         """Set the new record reference of a message that was carried."""
@@ -343,7 +341,7 @@ class State:
             row.line.tail.places[row.at] = place
 
     def take_row(self, row: TailRow) -> Message:
-        return self.take_out(row.line, row.at, self.kept.read_row(row.queue, row.lane, row.line, row.at, False))
+        return self.take_out(row.line, row.at, self.stored.read_row(row.queue, row.lane, row.line, row.at, False))
 
     def take_out(self, line: Line, at: int, m: Message) -> Message:
         """Move a message from a tail to the returned end of its line, in memory."""
@@ -352,8 +350,6 @@ class State:
         line.size -= 1
         line.push_returned(m)
         return m
-
-    # -- small indexes --------------------------------------------------------------------------------------------------
 
     def index(self, m: Message) -> None:
         """Index an open message. In a dialect whose clients name their messages, that id is also its id towards workers, unless it is in use or
@@ -395,7 +391,7 @@ class State:
     def is_sound(self, m: Message) -> bool:
         """Whether its record can be read; if not, `m.damage` says why."""
         was_bare = m.is_bare
-        is_sound = self.kept.is_sound(m)
+        is_sound = self.stored.is_sound(m)
         if was_bare and is_sound:
             self.index(m)
         return is_sound
@@ -405,10 +401,50 @@ class State:
         if m.is_loaded:
             return True
         was_bare = m.is_bare
-        if not self.kept.load_body(m):
+        if not self.stored.load_body(m):
             return False
         if was_bare:
             self.index(m)
         elif m.number in self.messages:  # the body of a message that just ended may still be read
             self.bodies_size += m.body_size
         return True
+
+    def is_crowded(self) -> bool:
+        """Whether fresh waiting messages go to disk only."""
+        return self.bodies_size > self.settings.bodies_max or len(self.messages) > self.settings.objects_max
+
+    def lighten(self, m: Message) -> None:
+        """Unload a body that is not needed now if memory is short: a large body sooner than a small one."""
+        size = self.bodies_size
+        settings = self.settings
+        if size > settings.large_bodies_max:
+            if size > settings.bodies_max or m.body_size > limits.INLINE_BODY_SIZE_MAX:
+                self.unload(m)
+
+    def refill(self, queue: Queue, lane: Lane, line: Line) -> None:
+        """Load the next messages of a line from disk: as many as the limits allow, at least the one that is about to be leased. Small bodies are
+        loaded with them. A message with a large body ends the batch, because verifying its CRC takes long; the body itself is read in steps when
+        the message is next (core/dispatch)."""
+        tail = line.tail
+        settings = self.settings
+        room = max(settings.objects_max - len(self.messages), 1)
+        count = min(limits.REFILL_COUNT, lane.head_max(settings.head_max), room)
+        size = min(limits.REFILL_SIZE, max(settings.bodies_max - self.bodies_size, 1))
+        while count > 0 and size > 0:
+            at = tail.pop()
+            if at < 0:
+                break
+            m = self.stored.read_row(queue, lane, line, at, True)
+            self.index(m)
+            line.size -= 1
+            line.push_head(m)
+            count -= 1
+            size = size - m.body_size if m.is_loaded else 0
+        tail.cut()
+
+    def memory_size(self) -> i64:
+        """Estimated memory of all open messages: bodies, objects, and 40 bytes for each that is on disk only."""
+        objects: i64 = len(self.messages)
+        open_messages: i64 = i64(self.accepted) - i64(self.settled)
+        objects_size: i64 = objects * (limits.MESSAGE_SIZE - limits.TAIL_ENTRY_SIZE)
+        return i64(self.bodies_size) + objects_size + open_messages * limits.TAIL_ENTRY_SIZE

@@ -20,6 +20,12 @@ def id_hash(client_id: bytes) -> int:
     return zlib.crc32(client_id) << 30 ^ zlib.adler32(client_id)
 
 
+def copy_row(columns: list[array[int]], at: int, to: list[array[int]]) -> None:
+    """Append row `at` of some columns to others."""
+    for column, values in zip(to, columns, strict=True):
+        column.append(values[at])
+
+
 @final
 class Tail:
     """A FIFO of flat columns."""
@@ -51,7 +57,7 @@ class Tail:
             if numbers[at] > 0:
                 self.live -= 1
                 if self.departed is not None:
-                    self.note_departed(self.departed, at)
+                    copy_row(self.columns(), at, self.departed)
                 return at
         return -1
 
@@ -59,11 +65,8 @@ class Tail:
         """Free the consumed entries once there are many, or none is left."""
         n = self.head
         if n >= COMPACT_AT or n == len(self.numbers):
-            del self.numbers[:n]
-            del self.places[:n]
-            del self.accepted[:n]
-            del self.expires[:n]
-            del self.hashes[:n]
+            for column in self.columns():
+                del column[:n]
             self.head = 0
 
     def find(self, number: int) -> int:
@@ -89,16 +92,9 @@ class Tail:
 
     def remove(self, at: int) -> None:
         if self.departed is not None:
-            self.note_departed(self.departed, at)
+            copy_row(self.columns(), at, self.departed)
         self.numbers[at] = -self.numbers[at]
         self.live -= 1
-
-    def note_departed(self, departed: list[array[int]], at: int) -> None:
-        departed[0].append(self.numbers[at])
-        departed[1].append(self.places[at])
-        departed[2].append(self.accepted[at])
-        departed[3].append(self.expires[at])
-        departed[4].append(self.hashes[at])
 
     def columns(self) -> list[array[int]]:
         return [self.numbers, self.places, self.accepted, self.expires, self.hashes]

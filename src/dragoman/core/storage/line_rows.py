@@ -10,14 +10,13 @@ from array import array
 from collections.abc import Callable
 from typing import Final, final
 
-from dragoman.core.state.lines import code_of, line_key
-from dragoman.core.state.queue import Queue
-from dragoman.core.state.tail import Tail, id_hash
-from dragoman.core.storage.checkpoint import write_rows
+from dragoman.core.state.lines import code_of, line_code, line_key
+from dragoman.core.state.queue import Queue, lines_with_tails
+from dragoman.core.state.tail import Tail, copy_row, id_hash
+from dragoman.core.storage.checkpoint import write_line
 from dragoman.limits import CHECKPOINT_ROWS_MAX
-from dragoman.model.message import Message
+from dragoman.model.message import PLACE_SHIFT, Message
 
-PLACE_SHIFT: Final = 32  # a record reference (`place`) is segment number << 32 | offset
 ROWS_PER_UNIT: Final = 16  # rows copied by column that cost as much as one written field by field
 ROWS_GATHERED_MAX: Final = 2000  # rows merged one by one in one step
 ALL: Final = 1 << 61
@@ -55,17 +54,14 @@ class LineRows:
 
     def watch(self, queues: list[Queue]) -> None:
         """Collect the lines that have a tail, and have the tails record removed rows from now on."""
+        lines = lines_with_tails(queues)
         for queue in queues:
-            if not queue.has_tails:
-                continue
             queue.has_tails = False
-            for lane in queue.lanes:
-                for line in lane.lines.values():
-                    if line.tail.live > 0:
-                        queue.has_tails = True
-                        self.tails[code_of(queue.number, lane.priority, line.key)] = line.tail
-                        if self.is_watching:
-                            line.tail.departed = new_columns()
+        for queue, lane, line in lines:
+            queue.has_tails = True
+            self.tails[line_code(queue.number, lane, line)] = line.tail
+            if self.is_watching:
+                line.tail.departed = new_columns()
 
     def take(self, m: Message) -> None:
         """Add a message in memory that has only waited."""
@@ -75,7 +71,9 @@ class LineRows:
             rows = array("q")
             self.rows[code] = rows
         rows.append(len(self.flat[0]))
-        add_row(self.flat, m.number, m.place, m.accepted_ns, m.expires_ns, id_hash(m.client_id))
+        row = (m.number, m.place, m.accepted_ns, m.expires_ns, id_hash(m.client_id))
+        for column, value in zip(self.flat, row, strict=True):
+            column.append(value)
 
     def order(self) -> int:
         codes = list(self.rows)
@@ -97,12 +95,12 @@ class LineRows:
         is_over = self.gather(tail, self.rows.get(code))
         columns = self.columns
         while len(columns[0]) >= CHECKPOINT_ROWS_MAX:
-            write_rows(code, columns, CHECKPOINT_ROWS_MAX, chunks)
+            chunks.append(write_line(code, columns, CHECKPOINT_ROWS_MAX))
             for column in columns:
                 del column[:CHECKPOINT_ROWS_MAX]
         if is_over:
             if len(columns[0]) > 0:
-                write_rows(code, columns, len(columns[0]), chunks)
+                chunks.append(write_line(code, columns, len(columns[0])))
                 self.columns = new_columns()
             if tail is not None and self.is_watching:
                 tail.departed = None
@@ -140,7 +138,8 @@ class LineRows:
         self.units += 3 + (end - at) // ROWS_PER_UNIT + len(chosen)
         began = len(self.columns[0])
         if tail is not None and not chosen and is_whole(tail):
-            extend(self.columns, tail, at, end)  # nothing was removed from the middle: copied as a whole
+            for column, values in zip(self.columns, tail.columns(), strict=True):
+                column.extend(values[at:end])  # nothing was removed from the middle: copied as a whole
         else:
             self.merge(tail, at, end, departed, chosen)
         self.settle_places(began)
@@ -175,7 +174,7 @@ class LineRows:
                 rows = in_tail
             elif source == FROM_DEPARTED and departed is not None:
                 rows = departed
-            add_row(self.columns, rows[0][index], rows[1][index], rows[2][index], rows[3][index], rows[4][index])
+            copy_row(rows, index, self.columns)
 
     def settle_places(self, began: int) -> None:
         """Update the record references of the rows from `began` on, and collect their segments."""
@@ -199,19 +198,3 @@ def is_whole(tail: Tail) -> bool:
 def new_columns() -> list[array[int]]:
     """Empty columns: number, place, accepted_ns, expires_ns, id hash."""
     return [array("q"), array("q"), array("q"), array("q"), array("q")]
-
-
-def add_row(columns: list[array[int]], number: int, place: int, accepted_ns: int, expires_ns: int, hash_: int) -> None:
-    columns[0].append(number)
-    columns[1].append(place)
-    columns[2].append(accepted_ns)
-    columns[3].append(expires_ns)
-    columns[4].append(hash_)
-
-
-def extend(columns: list[array[int]], tail: Tail, at: int, end: int) -> None:
-    columns[0].extend(tail.numbers[at:end])
-    columns[1].extend(tail.places[at:end])
-    columns[2].extend(tail.accepted[at:end])
-    columns[3].extend(tail.expires[at:end])
-    columns[4].extend(tail.hashes[at:end])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import final
 
+from librt.strings import read_i32_le, read_i64_le
 from mypy_extensions import i64
 
 from dragoman.core.core import Core
@@ -17,8 +18,8 @@ from dragoman.core.lifecycle import QUARANTINED as IS_QUARANTINED
 from dragoman.core.lifecycle import WAITING as IS_WAITING
 from dragoman.core.state.forgetting import on_queue_forgotten
 from dragoman.core.state.queue import Queue
-from dragoman.core.storage.checkpoint_reader import CheckpointReader, read_schedule
-from dragoman.core.storage.kept import complete
+from dragoman.core.storage.checkpoint import CheckpointReader, read_schedule
+from dragoman.core.storage.stored import complete
 from dragoman.model.facts import fields, layout
 from dragoman.model.facts.records import read_accepted
 from dragoman.model.message import Message
@@ -88,23 +89,19 @@ class Replay:
             self.state.on_leased(m, queue, fields.leased_worker_no(records, at))
 
     def released(self, records: bytes, at: i64) -> None:
-        reason = fields.released_reason(records, at)
+        reason = records[at + layout.RELEASED_REASON]
         if reason == BROKER_STARTED:
             return  # already applied with the `started` fact before it
         m = self.state.take(fields.record_number(records, at))
         if m is not None:
-            worker_no = fields.released_worker_no(records, at) if fields.released_is_death(records, at) else 0
+            is_death = records[at + layout.RELEASED_IS_DEATH] == 1
+            worker_no: int = read_i64_le(records, at + layout.RELEASED_WORKER_NO) if is_death else 0
             queue = self.state.queues_by_no[m.queue_no]
             if m.state != IS_LEASED:
                 self.lease_unseen(m, queue)
-            self.state.on_released(
-                m,
-                queue,
-                fields.released_retries_left(records, at),
-                fields.released_due_ns(records, at),
-                reason,
-                worker_no,
-            )
+            retries_left: int = read_i32_le(records, at + layout.RELEASED_RETRIES_LEFT)
+            due_ns: int = read_i64_le(records, at + layout.RELEASED_DUE_NS)
+            self.state.on_released(m, queue, retries_left, due_ns, reason, worker_no)
 
     def closed(self, records: bytes, at: i64) -> None:
         m = self.state.take(fields.record_number(records, at))
@@ -150,9 +147,8 @@ class Replay:
         elif kind == layout.FIRED:
             schedule = state.schedules.get(number)
             if schedule is not None:
-                state.on_fired(
-                    schedule, small, fields.fired_next_due_ns(records, at), fields.fired_runs_left(records, at)
-                )
+                next_due_ns: int = read_i64_le(records, at + layout.FIRED_NEXT_DUE_NS)
+                state.on_fired(schedule, small, next_due_ns, fields.fired_runs_left(records, at))
 
     def isolated(self, m: Message, kind: i64, reason: int, text: bytes) -> None:
         queue = self.state.queues_by_no[m.queue_no]
@@ -173,8 +169,6 @@ class Replay:
         schedule = read_schedule(self.state, number, text)
         schedule.next_due_ns = next_due_ns
         self.state.on_scheduled(schedule)
-
-    # -- where a salvage left holes -------------------------------------------------------------------------------------
 
     def queue_of(self, number: int) -> Queue:
         """The queue of this number; created under a made-up name if its name was lost."""

@@ -12,16 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from librt.strings import write_i32_le, write_i64_le
-
 from dragoman.core.lifecycle import LEASED, WAITING
 from dragoman.core.state.queue import Queue
 from dragoman.core.state.schedule import Schedule
 from dragoman.core.state.state import State
 from dragoman.core.storage import checkpoint
-from dragoman.core.storage.line_rows import ALL, PLACE_SHIFT, ROWS_PER_UNIT, LineRows
+from dragoman.core.storage.line_rows import ALL, ROWS_PER_UNIT, LineRows
 from dragoman.limits import CHECKPOINT_ROWS_MAX, CHECKPOINT_STEP_COUNT
-from dragoman.model.message import Message
+from dragoman.model.message import PLACE_SHIFT, Message
 
 # The phases of the walk, in order; each is finished before the next one begins.
 QUEUES: Final = 0
@@ -68,25 +66,25 @@ class Snapshot:
         self.saved_queues: dict[int, tuple[bytes, int]] = {}
         self.saved_keys: dict[int, dict[bytes, tuple[int, int]]] = {}
         self.written_queues: set[int] = set()
-        self.used: list[int] = []  # queue_no, used_ns, queue_no, used_ns, …
+        self.used: list[tuple[int, ...]] = []  # queue_no, used_ns
         self.keys: dict[bytes, tuple[int, int]] = {}  # of the queue whose keys are being written
         self.key_names: list[bytes] = []
         self.key_at: int = 0
         self.schedules: list[Schedule] = list(state.schedules.values())
         self.schedule_at: int = 0
-        self.saved_schedules: dict[int, list[bytes]] = {}
+        self.saved_schedules: dict[int, bytes] = {}
         self.numbers: list[int] = list(state.messages)
         self.number_at: int = 0
         self.cursor: int = -1  # messages up to this number are written
         self.saved: dict[int, Message] = {}
-        self.holders: list[int] = []  # message, worker, message, worker, …
+        self.holders: list[tuple[int, ...]] = []  # message_no, worker_no
         self.serves: dict[int, list[int]] = dict(state.attendance.serves)
         self.left: dict[int, tuple[int, int]] = dict(state.attendance.left)
         self.workers: list[int] = []
         self.worker_at: int = -1
         self.lines = LineRows(self.last_no, moved_place, is_watching)
         self.lines.watch(self.queues)
-        self.write_counters()
+        self.chunks.append(checkpoint.write_counters(state))
         if is_watching:
             assert state.snapshot is None, "one at a time"
             state.snapshot = self
@@ -143,8 +141,6 @@ class Snapshot:
         if is_over:
             self.section += 1
 
-    # -- what is about to change ----------------------------------------------------------------------------------------
-
     def before_accepted(self, m: Message, queue: Queue) -> None:
         self.before_queue(queue)
         number = queue.number
@@ -165,27 +161,7 @@ class Snapshot:
 
     def before_fired(self, schedule: Schedule) -> None:
         if self.section <= SCHEDULES and schedule.number not in self.saved_schedules:
-            chunks: list[bytes] = []
-            checkpoint.write_schedule(schedule, chunks)
-            self.saved_schedules[schedule.number] = chunks
-
-    # -- the sections ---------------------------------------------------------------------------------------------------
-
-    def write_counters(self) -> None:
-        state = self.state
-        out = checkpoint.chunk(checkpoint.COUNTERS)
-        write_i64_le(out, state.boot_no)
-        write_i64_le(out, state.next_number)
-        write_i64_le(out, state.accepted)
-        write_i64_le(out, state.settled)
-        write_i64_le(out, state.next_queue_no)
-        write_i64_le(out, state.forgotten.done)
-        write_i64_le(out, state.forgotten.failed)
-        write_i64_le(out, state.forgotten.released)
-        if state.ids.key:
-            write_i64_le(out, state.ids.first)
-            out.write(state.ids.key)
-        checkpoint.finish(out, self.chunks)
+            self.saved_schedules[schedule.number] = checkpoint.write_schedule(schedule)
 
     def next_queue(self) -> bool:
         if self.key_at < len(self.key_names):
@@ -200,8 +176,7 @@ class Snapshot:
         number = queue.number
         saved = self.saved_queues.pop(number, None)
         self.chunks.append(saved[0] if saved is not None else checkpoint.write_queue(queue))
-        self.used.append(number)
-        self.used.append(saved[1] if saved is not None else queue.used_ns)
+        self.used.append((number, saved[1] if saved is not None else queue.used_ns))
         keys = self.saved_keys.pop(number, None)
         if keys is None and queue.dedupe:
             keys = dict(queue.dedupe) if self.is_watching else queue.dedupe
@@ -216,7 +191,8 @@ class Snapshot:
     def next_keys(self) -> None:
         start = self.key_at
         stop = min(start + CHECKPOINT_ROWS_MAX // 4, len(self.key_names))
-        checkpoint.write_keys(self.queues[self.queue_at - 1].number, self.keys, self.key_names[start:stop], self.chunks)
+        queue_no = self.queues[self.queue_at - 1].number
+        self.chunks.append(checkpoint.write_keys(queue_no, self.keys, self.key_names[start:stop]))
         self.units += stop - start
         self.key_at = stop
         if stop == len(self.key_names):
@@ -232,16 +208,15 @@ class Snapshot:
         self.schedule_at += 1
         self.units += 4 + len(schedule.template.body) // 4096
         saved = self.saved_schedules.pop(schedule.number, None)
-        if saved is not None:
-            self.chunks.extend(saved)
-        else:
-            checkpoint.write_schedule(schedule, self.chunks)
-        self.saved_schedules[schedule.number] = []  # written: later changes need no copy
+        self.chunks.append(saved if saved is not None else checkpoint.write_schedule(schedule))
+        self.saved_schedules[schedule.number] = b""  # written: later changes need no copy
         return False
 
     def next_message(self) -> bool:
         if self.number_at == len(self.numbers):
-            self.write_holders()
+            checkpoint.write_rows(checkpoint.HOLDERS, checkpoint.HOLDER_ROW, self.holders, self.chunks)
+            self.units += 2 * len(self.holders) // ROWS_PER_UNIT
+            self.holders = []
             self.cursor = ALL
             self.saved = {}
             return True
@@ -256,21 +231,10 @@ class Snapshot:
             return False
         place = m.place if self.moved_place is None else self.moved_place(m.place)
         self.places.add(place >> PLACE_SHIFT)
-        checkpoint.write_message(m, self.moved_place, self.chunks)
+        self.chunks.append(checkpoint.write_message(m, place))
         if m.state == LEASED:
-            self.holders.append(number)
-            self.holders.append(m.worker_no)
+            self.holders.append((number, m.worker_no))
         return False
-
-    def write_holders(self) -> None:
-        held = self.holders
-        for start in range(0, len(held), 2 * CHECKPOINT_ROWS_MAX):
-            out = checkpoint.chunk(checkpoint.HOLDERS)
-            for number in held[start : start + 2 * CHECKPOINT_ROWS_MAX]:
-                write_i64_le(out, number)
-            checkpoint.finish(out, self.chunks)
-        self.units += len(held) // ROWS_PER_UNIT
-        self.holders = []
 
     def next_worker(self) -> bool:
         if self.worker_at < 0:
@@ -282,26 +246,14 @@ class Snapshot:
         self.worker_at += 1
         queue_nos = self.serves[worker_no]
         self.units += 1 + len(queue_nos) // ROWS_PER_UNIT
-        out = checkpoint.chunk(checkpoint.SERVES)
-        write_i64_le(out, worker_no)
-        for queue_no in queue_nos:
-            write_i32_le(out, queue_no)
-        checkpoint.finish(out, self.chunks)
+        self.chunks.append(checkpoint.write_serves(worker_no, queue_nos))
         return False
 
     def write_left(self) -> None:
-        queue_nos = sorted(self.left)
-        for start in range(0, len(queue_nos), CHECKPOINT_ROWS_MAX):
-            out = checkpoint.chunk(checkpoint.LEFT)
-            for queue_no in queue_nos[start : start + CHECKPOINT_ROWS_MAX]:
-                left = self.left[queue_no]
-                write_i32_le(out, queue_no)
-                write_i64_le(out, left[0])
-                out.append(left[1])
-            checkpoint.finish(out, self.chunks)
-        for start in range(0, len(self.used), 2 * CHECKPOINT_ROWS_MAX):
-            checkpoint.write_used(self.used[start : start + 2 * CHECKPOINT_ROWS_MAX], self.chunks)
-        self.units += (len(queue_nos) + len(self.used)) // 4
+        left: list[tuple[int, ...]] = [(queue_no, *self.left[queue_no]) for queue_no in sorted(self.left)]
+        checkpoint.write_rows(checkpoint.LEFT, checkpoint.LEFT_ROW, left, self.chunks)
+        checkpoint.write_rows(checkpoint.USED, checkpoint.USED_ROW, self.used, self.chunks)
+        self.units += (len(left) + 2 * len(self.used)) // 4
 
 
 def frozen(m: Message) -> Message:

@@ -93,7 +93,7 @@ class EbusDialect(Dialect):
         self.last_worker_list: WorkerList | None = None
         self.is_closing: bool = False
         for channel in (STARTED_CHANNEL, SHUTDOWN_CHANNEL, WORKERS_CHANNEL):
-            self.exchange.reserve(channel)
+            self.exchange.topics.reserved.add(channel)
         self.reconfigured()
 
     def reconfigured(self) -> None:
@@ -158,4 +158,4 @@ class EbusDialect(Dialect):
         return known
 
     def announce(self, channel: bytes, items: dict[str, object]) -> None:
-        self.exchange.announce(EBUS, channel, pack(items, self.settings.is_json))
+        self.exchange.topics.publish(channel, pack(items, self.settings.is_json), EBUS)

@@ -106,7 +106,7 @@ class RqInbound(RispHandler):
             consumer.messages_max = 0
         consumer.is_relay = rank == PRIORITY_LOW and consumer.messages_max == 1
         consumer.is_blocked = session.is_blocked or session.is_idle
-        self.exchange.subscribe_exactly(consumer, queue)
+        self.exchange.topics.subscribe_exactly(consumer, queue)
         consumer.is_consuming = consumer.work.is_dismissed or not consumer.work.serves[0].is_waiting
         if consumer.is_consuming:
             session.say_now(encode_consuming(consumer.queue_id, queue))

@@ -121,7 +121,7 @@ class RqSession(RqSource):
     def release(self, consumer: RqConsumer, reason: int) -> None:
         """End its role as a worker, until the node consumes its queue again."""
         consumer.is_consuming = False
-        self.exchange.unsubscribe_exactly(consumer, consumer.queue)
+        self.exchange.topics.unsubscribe_exactly(consumer, consumer.queue)
         self.exchange.lose(consumer, reason)
 
     def retire(self, consumer: RqConsumer) -> None:

@@ -1,8 +1,8 @@
-"""Facts as columns: every record of a block becomes one row, each field of it a value at the end of a flat column of bytes.
+"""Facts as columns: every record of a block becomes one row, each field a value at the end of a flat column of bytes.
 
-The lake turns these columns into Arrow arrays without looking at a row again. What a fact does not say is a number that its column
-never holds otherwise, and the lake makes it null: 0 in ids and instants, which begin at 1; -1 in counts of things; 255 in bytes;
-NO_LONG where every small number is a value. `model/facts/layout` declares the records, lake/schema says what each column means.
+The lake converts these columns to Arrow arrays without reading single rows. A field that a fact does not have gets a number that is no
+value of its column, and the lake converts it to null: 0 in ids and instants, which begin at 1; -1 in counts; 255 in bytes; NO_LONG where
+every small number is a value. `model/facts/layout` declares the records, lake/schema the columns.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ HASH_SIZE: Final = 8
 
 @final
 class FactColumns:
-    """The rows of one file of the lake while it is being filled. The four common facts are read at their offsets: a call for each field
-    costs a quarter of a row."""
+    """The rows of the lake's next file. The four frequent facts are read at their offsets: a call per field takes a quarter of a row's time."""
 
     def __init__(self, bodies: int) -> None:
         self.bodies: i64 = bodies
@@ -65,7 +64,7 @@ class FactColumns:
         self.reply_size = self._column()
         self.body_hash = self._column()
         self.count = self._column()
-        # Texts: all bytes one behind the other, and how many of them each row has; -1: none, which is not the same as 0.
+        # Texts: the bytes of all rows, and the size of each row's; -1: none, which differs from 0.
         self.client_id = self._column()
         self.client_id_size = self._column()
         self.text = self._column()
@@ -74,7 +73,7 @@ class FactColumns:
         self.body_bytes = self._column()
 
     def clear(self) -> None:
-        """Begin anew in the same memory: fresh memory is half the cost of a row."""
+        """Remove all rows and reuse the memory: allocating it takes half of a row's time."""
         self.rows = 0
         for out in self._columns:
             out.truncate(0)
@@ -85,11 +84,11 @@ class FactColumns:
         return out
 
     def size(self) -> int:
-        """Bytes of the columns whose size rows do not tell."""
+        """Bytes of the columns of varying width."""
         return len(self.client_id) + len(self.text) + len(self.body)
 
     def add(self, records: bytes, first_lsn: int, time_ns: int, from_lsn: int = 0) -> int:
-        """One row for every fact of a block from `from_lsn` on; storage takes no lsn and makes no row. The lsn behind the block."""
+        """Add a row for every fact of a block from `from_lsn` on; storage has no lsn and no row. Returns the lsn after the block."""
         first: i64 = first_lsn
         from_: i64 = from_lsn
         at_ns: i64 = time_ns
@@ -192,7 +191,7 @@ class FactColumns:
         )
 
     def _add_rarer(self, records: bytes, at: i64, kind: u8) -> None:
-        """All others: `i64 number, i64 small, text`. A kind of a later version has its number and instant, nothing else."""
+        """All others: `i64 number, i64 small, text`. Of a kind that a later version defines only the kind and the instant are known."""
         number = fields.record_number(records, at)
         small = fields.record_small(records, at)
         text = fields.record_text(records, at)
@@ -284,7 +283,7 @@ class FactColumns:
         body_hash: i64 = NO_LONG,
         count: i64 = NO_LONG,
     ) -> None:
-        """The columns of fixed width; every one gets a value."""
+        """Add a value to every column of fixed width."""
         write_i64_le(self.message_no, message_no)
         write_i64_le(self.worker_no, worker_no)
         write_i64_le(self.holder_no, holder_no)
@@ -312,7 +311,7 @@ class FactColumns:
         write_i64_le(self.count, count)
 
     def _texts(self, client_id: bytes, text: bytes, body_size: i32 = NO_INT) -> None:
-        """The columns of varying width. An empty text says nothing; an empty body is a body."""
+        """Add a value to every column of varying width. An empty text counts as none; an empty body is a body."""
         self._text(self.client_id, self.client_id_size, client_id)
         self._text(self.text, self.text_size, text)
         write_i32_le(self.body_bytes, body_size)

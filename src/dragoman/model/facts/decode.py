@@ -6,12 +6,38 @@ replaced by their names, ids and texts become `str` (bytes that are not UTF-8 as
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64
 
 from dragoman.model.facts import fields, layout
-from dragoman.model.facts.records import read_accepted
-from dragoman.model.facts.texts import claims_of
+from dragoman.model.facts.records import claims_of, read_accepted
 from dragoman.model.words import DAMAGED, DIALECT_NAMES, DRAINS, FLAG_NAMES, REASON_NAMES, RQ, STATE_NAMES, shown, word
+
+# Enumerated fields, by name.
+NAMES: Final = {
+    "dialect": DIALECT_NAMES,
+    "worker_dialect": DIALECT_NAMES,
+    "outcome": STATE_NAMES,
+    "reason": REASON_NAMES,
+}
+# The keys of number, small and text in facts of the shape `i64 number, i64 small, text`; empty: not decoded.
+KEYS: Final = {
+    layout.STARTED: ("boot_no", "", "version"),
+    layout.QUEUE_NAMED: ("queue_no", "", "queue"),
+    layout.WORKER_LEFT: ("worker_no", "reason", ""),
+    layout.DELIVERED: ("message_no", "worker_no", ""),
+    layout.UNSCHEDULED: ("schedule_no", "reason", ""),
+    layout.PAUSED: ("queue_no", "", ""),
+    layout.RESUMED: ("queue_no", "", ""),
+    layout.PUBLISHED: ("count", "", "topic"),
+    layout.LATE: ("worker_no", "dialect", "wire_id"),
+    layout.NOTED: ("count", "", "code"),
+    layout.QUEUE_FORGOTTEN: ("queue_no", "reason", "queue"),
+}
+# The numbers in the text of a quarantined fact after the first, in order.
+QUARANTINED_KEYS: Final = ("worker_no", "attempt", "leased_ns", "queue_no", "dialect", "worker_dialect")
+LATER_KEYS: Final = ("number", "small", "text")  # of a kind that only a later version of dragoman defines
 
 
 def decode(records: bytes, at: i64, with_body: bool = False) -> dict[str, object]:
@@ -19,17 +45,8 @@ def decode(records: bytes, at: i64, with_body: bool = False) -> dict[str, object
     kind: i64 = records[at + layout.KIND]
     if kind == layout.ACCEPTED:
         return decode_accepted(records, at, with_body)
-    if kind == layout.LEASED:
-        return {
-            "fact": "leased",
-            "message_no": fields.record_number(records, at),
-            "worker_no": fields.leased_worker_no(records, at),
-            "attempt": fields.leased_attempt(records, at),
-        }
-    if kind == layout.RELEASED:
-        return decode_released(records, at)
-    if kind == layout.CLOSED:
-        return decode_closed(records, at)
+    if kind == layout.LEASED or kind == layout.RELEASED or kind == layout.CLOSED or kind == layout.FIRED:
+        return decode_fields(records, at, layout.FACTS[kind - 1])
     if kind == layout.CHECKPOINT:
         return {"fact": "checkpoint", "size": fields.record_size(records, at)}
     if kind == layout.KEYED:
@@ -50,6 +67,25 @@ def decode_block(records: bytes, with_body: bool = False) -> list[dict[str, obje
         if walk.kind != layout.KEYED:
             found.append(decode(records, walk.at, with_body))
     return found
+
+
+def decode_fields(records: bytes, at: i64, record: layout.Layout) -> dict[str, object]:
+    """A fact that has fields of fixed size only; without those that a record of an older journal lacks."""
+    fact: dict[str, object] = {"fact": record.name}
+    for field in record.fields:
+        if fields.reaches(records, at, field.at):
+            fact[field.name] = named(field.name, fields.read_field(records, at, field))
+    return fact
+
+
+def named(field: str, value: int) -> object:
+    """The value of a field; of an enumerated one the name."""
+    if field == "is_death":
+        return value == 1
+    names = NAMES.get(field)
+    if names is None:
+        return value
+    return "" if value == layout.NO_DIALECT and field == "worker_dialect" else word(names, value)
 
 
 def decode_accepted(records: bytes, at: i64, with_body: bool) -> dict[str, object]:
@@ -77,107 +113,39 @@ def decode_accepted(records: bytes, at: i64, with_body: bool) -> dict[str, objec
     return fact
 
 
-def decode_released(records: bytes, at: i64) -> dict[str, object]:
-    fact: dict[str, object] = {
-        "fact": "released",
-        "message_no": fields.record_number(records, at),
-        "worker_no": fields.released_worker_no(records, at),
-        "attempt": fields.released_attempt(records, at),
-        "retries_left": fields.released_retries_left(records, at),
-        "due_ns": fields.released_due_ns(records, at),
-        "reason": word(REASON_NAMES, fields.released_reason(records, at)),
-        "is_death": fields.released_is_death(records, at) == 1,
-    }
-    if fields.reaches(records, at, layout.RELEASED_LEASED_NS):
-        worker_dialect = fields.released_worker_dialect(records, at)
-        fact["leased_ns"] = fields.released_leased_ns(records, at)
-        fact["queue_no"] = fields.released_queue_no(records, at)
-        fact["dialect"] = word(DIALECT_NAMES, fields.released_dialect(records, at))
-        fact["worker_dialect"] = word(DIALECT_NAMES, worker_dialect) if worker_dialect != layout.NO_DIALECT else ""
-    return fact
-
-
-def decode_closed(records: bytes, at: i64) -> dict[str, object]:
-    fact: dict[str, object] = {
-        "fact": "closed",
-        "message_no": fields.record_number(records, at),
-        "worker_no": fields.closed_worker_no(records, at),
-        "attempt": fields.closed_attempt(records, at),
-        "queue_no": fields.closed_queue_no(records, at),
-        "accepted_ns": fields.closed_accepted_ns(records, at),
-        "first_leased_ns": fields.closed_first_leased_ns(records, at),
-        "leased_ns": fields.closed_leased_ns(records, at),
-        "delivered_ns": fields.closed_delivered_ns(records, at),
-        "body_size": fields.closed_body_size(records, at),
-        "reply_size": fields.closed_reply_size(records, at),
-        "outcome": word(STATE_NAMES, fields.closed_outcome(records, at)),
-        "reason": word(REASON_NAMES, fields.closed_reason(records, at)),
-        "dialect": word(DIALECT_NAMES, fields.closed_dialect(records, at)),
-        "worker_dialect": word(DIALECT_NAMES, fields.closed_worker_dialect(records, at)),
-    }
-    if fields.reaches(records, at, layout.CLOSED_DUE_NS):
-        fact["due_ns"] = fields.closed_due_ns(records, at)
-    if fields.reaches(records, at, layout.CLOSED_HOLDER_NO):
-        fact["holder_no"] = fields.closed_holder_no(records, at)
-    return fact
-
-
-def decode_rarer(records: bytes, at: i64, kind: i64) -> dict[str, object]:
-    """Facts of the one shape `i64 number, i64 small, text`."""
+def decode_rarer(records: bytes, at: i64, kind: int) -> dict[str, object]:
+    """Facts of the shape `i64 number, i64 small, text`."""
     number: int = fields.record_number(records, at)
     small: int = fields.record_small(records, at)
     text = fields.record_text(records, at)
-    name = word(layout.FACT_NAMES, kind)
-    if kind == layout.STARTED:
-        return {"fact": name, "boot_no": number, "version": shown(text)}
-    if kind == layout.QUEUE_NAMED:
-        return {"fact": name, "queue_no": number, "queue": shown(text)}
-    if kind == layout.QUEUE_FORGOTTEN:
-        return {"fact": name, "queue_no": number, "queue": shown(text), "reason": word(REASON_NAMES, small)}
     if kind == layout.WORKER_JOINED:
         return decode_joined(number, small, text)
-    if kind == layout.WORKER_LEFT:
-        return {"fact": name, "worker_no": number, "reason": word(REASON_NAMES, small)}
-    if kind == layout.DELIVERED:
-        return {"fact": name, "message_no": number, "worker_no": small}
     if kind == layout.QUARANTINED:
         return decode_quarantined(number, small, text)
-    if kind == layout.REQUEUED:
-        fact: dict[str, object] = {"fact": name, "message_no": number}
+    if kind == layout.SCHEDULED:
+        return decode_scheduled(records, at)
+    fact: dict[str, object] = {"fact": word(layout.FACT_NAMES, kind)}
+    if kind == layout.CLOCK_STEPPED:
+        fact["delta_ns"] = number if small == 1 else -number
+    elif kind == layout.REQUEUED:
+        fact["message_no"] = number
         if text:
             fact["queue_no"] = small
             fact["dialect"] = word(DIALECT_NAMES, int(text.split()[0]))
-        return fact
-    if kind == layout.SCHEDULED:
-        return decode_scheduled(number, small, text)
-    if kind == layout.UNSCHEDULED:
-        return {"fact": name, "schedule_no": number, "reason": word(REASON_NAMES, small)}
-    if kind == layout.FIRED:
-        return {
-            "fact": name,
-            "schedule_no": number,
-            "due_ns": small,
-            "message_no": fields.fired_message_no(records, at),
-            "next_due_ns": fields.fired_next_due_ns(records, at),
-            "runs_left": fields.fired_runs_left(records, at),
-        }
-    if kind == layout.RESUMED and small == DRAINS:
-        return {"fact": name, "queue_no": number, "is_draining": True}
-    if kind == layout.PAUSED or kind == layout.RESUMED:
-        return {"fact": name, "queue_no": number}
-    if kind == layout.PUBLISHED:
-        return {"fact": name, "count": number, "topic": shown(text)}
-    if kind == layout.CLOCK_STEPPED:
-        return {"fact": name, "delta_ns": number if small == 1 else -number}
-    if kind == layout.LATE:
-        return {"fact": name, "worker_no": number, "dialect": word(DIALECT_NAMES, small), "wire_id": shown(text)}
-    if kind == layout.NOTED:
-        return {"fact": name, "count": number, "code": shown(text)}
-    return {"fact": name, "number": number, "small": small, "text": shown(text)}
+    else:
+        number_key, small_key, text_key = KEYS.get(kind, LATER_KEYS)
+        fact[number_key] = number
+        if small_key:
+            fact[small_key] = named(small_key, small)
+        if text_key:
+            fact[text_key] = shown(text)
+        if kind == layout.RESUMED and small == DRAINS:
+            fact["is_draining"] = True
+    return fact
 
 
 def decode_joined(number: int, dialect: int, text: bytes) -> dict[str, object]:
-    """The text is listener, remote, identity in hex, then a `weight queue` per claim, tab separated (texts.worker_text)."""
+    """The text is listener, remote, identity in hex, then a `weight queue` per claim, tab separated (records.worker_text)."""
     parts = text.split(b"\t", 3)
     return {
         "fact": "worker_joined",
@@ -190,48 +158,32 @@ def decode_joined(number: int, dialect: int, text: bytes) -> dict[str, object]:
     }
 
 
-def decode_scheduled(number: int, next_due_ns: int, text: bytes) -> dict[str, object]:
+def decode_scheduled(records: bytes, at: i64) -> dict[str, object]:
+    fact = decode_fields(records, at, layout.FACTS[layout.SCHEDULED - 1])
+    del fact["n"]
+    text = fields.record_text(records, at)
+    fact["cron"] = shown(fields.schedule_cron(text))
     template = decode_accepted(text, fields.template_at(text), False)
-    return {
-        "fact": "scheduled",
-        "schedule_no": number,
-        "next_due_ns": next_due_ns,
-        "interval_ns": fields.schedule_interval_ns(text),
-        "cron": shown(fields.schedule_cron(text)),
-        "runs": fields.schedule_runs(text),
-        "queue_no": template["queue_no"],
-        "headers": template["headers"],
-        "body_size": template["body_size"],
-    }
+    for key in ("queue_no", "headers", "body_size"):
+        fact[key] = template[key]
+    return fact
 
 
 def decode_quarantined(number: int, reason: int, text: bytes) -> dict[str, object]:
     numbers = fields.quarantined_numbers(text)
-    fact: dict[str, object] = {
-        "fact": "quarantined",
-        "message_no": number,
-        "reason": word(REASON_NAMES, reason),
-        "died_with": numbers[layout.QUARANTINED_DIED_WITH] if numbers else 0,
-    }
+    fact: dict[str, object] = {"fact": "quarantined", "message_no": number, "reason": word(REASON_NAMES, reason)}
+    fact["died_with"] = numbers[layout.QUARANTINED_DIED_WITH] if numbers else 0
     if len(numbers) == layout.QUARANTINED_NUMBERS:
-        fact["worker_no"] = numbers[layout.QUARANTINED_WORKER_NO]
-        fact["attempt"] = numbers[layout.QUARANTINED_ATTEMPT]
-        fact["leased_ns"] = numbers[layout.QUARANTINED_LEASED_NS]
-        fact["queue_no"] = numbers[layout.QUARANTINED_QUEUE_NO]
-        fact["dialect"] = word(DIALECT_NAMES, numbers[layout.QUARANTINED_DIALECT])
-        if numbers[layout.QUARANTINED_WORKER_DIALECT] != layout.NO_DIALECT:
-            fact["worker_dialect"] = word(DIALECT_NAMES, numbers[layout.QUARANTINED_WORKER_DIALECT])
+        for key, value in zip(QUARANTINED_KEYS, numbers[layout.QUARANTINED_WORKER_NO :], strict=True):
+            if key != "worker_dialect" or value != layout.NO_DIALECT:
+                fact[key] = named(key, value)
     if reason == DAMAGED:
         fact["damage"] = shown(fields.quarantined_damage(text))
     return fact
 
 
 def flag_words(flags: int) -> list[str]:
-    words: list[str] = []
-    for bit, name in enumerate(FLAG_NAMES):
-        if flags >> bit & 1:
-            words.append(name)
-    return words
+    return [name for bit, name in enumerate(FLAG_NAMES) if flags >> bit & 1]
 
 
 def client_id_text(dialect: int, client_id: bytes) -> str:

@@ -1,7 +1,6 @@
 """The fields of records, read out of a block by the offsets of `model/facts/layout`; and the one walk over a block's records.
 
-Every function takes the records and where one begins. A field that a record of an older journal lacks is 0, a dialect NO_DIALECT: those who must
-know ask `reaches`.
+Every function takes the records and the offset of one. `reaches` returns whether a record, which may be of an older journal, has a field.
 """
 
 from __future__ import annotations
@@ -16,10 +15,8 @@ from dragoman.model.facts import layout
 
 @final
 class RecordWalk:
-    """The records of a block, one after the other: `while walk.step():` look at the record at `walk.at`.
-
-    A block was proved by its CRC before anybody walks over it, so that a size that does not fit is a fault of our own.
-    """
+    """The records of a block, one after the other: after `walk.step()`, the record at `walk.at`. The CRC of the block was verified before, so a size
+    that does not fit is a bug."""
 
     def __init__(self, records: bytes) -> None:
         self.records = records
@@ -27,7 +24,7 @@ class RecordWalk:
         self.at: i64 = 0
         self.size: i64 = 0
         self.kind: i64 = layout.CHECKPOINT
-        self.facts: i64 = 0  # how many lie before the record at `at`; in the end, how many there are
+        self.facts: i64 = 0  # how many precede the record at `at`; after the last step, all
 
     def step(self) -> bool:
         """Go to the next record; False when there is none."""
@@ -55,6 +52,13 @@ def record_size(records: bytes, at: i64) -> i64:
 def reaches(records: bytes, at: i64, field_at: i64) -> bool:
     """Whether the record at `at` has the field at this offset: it may be of a journal that is older than the field."""
     return i64(read_i32_le(records, at)) > field_at
+
+
+def read_field(records: bytes, at: i64, field: layout.Field) -> int:
+    """Any declared field of the record at `at`, for readers that need not be fast."""
+    start = at + field.at
+    size = layout.FIELD_SIZES[field.type_name]
+    return int.from_bytes(records[start : start + size], "little", signed=size >= layout.SIGNED_SIZE_MIN)
 
 
 def record_number(records: bytes, at: i64) -> i64:
@@ -92,21 +96,6 @@ def accepted_client_id(records: bytes, at: i64) -> bytes:
     return records[start : start + size]
 
 
-def address_at(records: bytes, at: i64) -> i64:
-    n1: i64 = records[at + layout.ACCEPTED_CLIENT_ID_SIZE]
-    return at + layout.ACCEPTED_FIXED + n1
-
-
-def dedupe_at(records: bytes, at: i64) -> i64:
-    n2: i64 = records[at + layout.ACCEPTED_ADDRESS_SIZE]
-    return address_at(records, at) + n2
-
-
-def headers_at(records: bytes, at: i64) -> i64:
-    n3: i64 = records[at + layout.ACCEPTED_DEDUPE_SIZE]
-    return dedupe_at(records, at) + n3
-
-
 def body_at(records: bytes, at: i64) -> i64:
     n1: i64 = records[at + layout.ACCEPTED_CLIENT_ID_SIZE]
     n2: i64 = records[at + layout.ACCEPTED_ADDRESS_SIZE]
@@ -124,11 +113,15 @@ def body_end(records: bytes, at: i64) -> i64:
 
 
 def accepted_address(records: bytes, at: i64) -> bytes:
-    return records[address_at(records, at) : dedupe_at(records, at)]
+    client_id_size: i64 = records[at + layout.ACCEPTED_CLIENT_ID_SIZE]
+    size: i64 = records[at + layout.ACCEPTED_ADDRESS_SIZE]
+    start = at + layout.ACCEPTED_FIXED + client_id_size
+    return records[start : start + size]
 
 
 def accepted_headers(records: bytes, at: i64) -> bytes:
-    return records[headers_at(records, at) : body_at(records, at)]
+    end = body_at(records, at)
+    return records[end - headers_size(records, at) : end]
 
 
 def accepted_body(records: bytes, at: i64) -> bytes:
@@ -139,110 +132,20 @@ def leased_worker_no(records: bytes, at: i64) -> i64:
     return read_i64_le(records, at + layout.LEASED_WORKER_NO)
 
 
-def leased_attempt(records: bytes, at: i64) -> i32:
-    return read_i32_le(records, at + layout.LEASED_ATTEMPT)
-
-
-def released_worker_no(records: bytes, at: i64) -> i64:
-    return read_i64_le(records, at + layout.RELEASED_WORKER_NO)
-
-
-def released_attempt(records: bytes, at: i64) -> i32:
-    return read_i32_le(records, at + layout.RELEASED_ATTEMPT)
-
-
-def released_retries_left(records: bytes, at: i64) -> i32:
-    return read_i32_le(records, at + layout.RELEASED_RETRIES_LEFT)
-
-
-def released_due_ns(records: bytes, at: i64) -> i64:
-    return read_i64_le(records, at + layout.RELEASED_DUE_NS)
-
-
-def released_reason(records: bytes, at: i64) -> u8:
-    return records[at + layout.RELEASED_REASON]
-
-
-def released_is_death(records: bytes, at: i64) -> u8:
-    return records[at + layout.RELEASED_IS_DEATH]
-
-
-def released_leased_ns(records: bytes, at: i64) -> i64:
-    return (
-        read_i64_le(records, at + layout.RELEASED_LEASED_NS) if reaches(records, at, layout.RELEASED_LEASED_NS) else 0
-    )
-
-
-def released_queue_no(records: bytes, at: i64) -> i32:
-    return read_i32_le(records, at + layout.RELEASED_QUEUE_NO) if reaches(records, at, layout.RELEASED_QUEUE_NO) else 0
-
-
-def released_dialect(records: bytes, at: i64) -> u8:
-    return records[at + layout.RELEASED_DIALECT] if reaches(records, at, layout.RELEASED_DIALECT) else layout.NO_DIALECT
-
-
-def released_worker_dialect(records: bytes, at: i64) -> u8:
-    return (
-        records[at + layout.RELEASED_WORKER_DIALECT]
-        if reaches(records, at, layout.RELEASED_WORKER_DIALECT)
-        else layout.NO_DIALECT
-    )
-
-
 def closed_worker_no(records: bytes, at: i64) -> i64:
     return read_i64_le(records, at + layout.CLOSED_WORKER_NO)
-
-
-def closed_attempt(records: bytes, at: i64) -> i32:
-    return read_i32_le(records, at + layout.CLOSED_ATTEMPT)
 
 
 def closed_queue_no(records: bytes, at: i64) -> i32:
     return read_i32_le(records, at + layout.CLOSED_QUEUE_NO)
 
 
-def closed_accepted_ns(records: bytes, at: i64) -> i64:
-    return read_i64_le(records, at + layout.CLOSED_ACCEPTED_NS)
-
-
-def closed_first_leased_ns(records: bytes, at: i64) -> i64:
-    return read_i64_le(records, at + layout.CLOSED_FIRST_LEASED_NS)
-
-
-def closed_leased_ns(records: bytes, at: i64) -> i64:
-    return read_i64_le(records, at + layout.CLOSED_LEASED_NS)
-
-
-def closed_delivered_ns(records: bytes, at: i64) -> i64:
-    return read_i64_le(records, at + layout.CLOSED_DELIVERED_NS)
-
-
-def closed_body_size(records: bytes, at: i64) -> i32:
-    return read_i32_le(records, at + layout.CLOSED_BODY_SIZE)
-
-
-def closed_reply_size(records: bytes, at: i64) -> i32:
-    return read_i32_le(records, at + layout.CLOSED_REPLY_SIZE)
-
-
 def closed_outcome(records: bytes, at: i64) -> u8:
     return records[at + layout.CLOSED_OUTCOME]
 
 
-def closed_reason(records: bytes, at: i64) -> u8:
-    return records[at + layout.CLOSED_REASON]
-
-
 def closed_dialect(records: bytes, at: i64) -> u8:
     return records[at + layout.CLOSED_DIALECT]
-
-
-def closed_worker_dialect(records: bytes, at: i64) -> u8:
-    return records[at + layout.CLOSED_WORKER_DIALECT]
-
-
-def closed_due_ns(records: bytes, at: i64) -> i64:
-    return read_i64_le(records, at + layout.CLOSED_DUE_NS) if reaches(records, at, layout.CLOSED_DUE_NS) else 0
 
 
 def closed_holder_no(records: bytes, at: i64) -> i64:
@@ -253,20 +156,8 @@ def fired_message_no(records: bytes, at: i64) -> i64:
     return read_i64_le(records, at + layout.FIRED_MESSAGE_NO)
 
 
-def fired_next_due_ns(records: bytes, at: i64) -> i64:
-    return read_i64_le(records, at + layout.FIRED_NEXT_DUE_NS)
-
-
 def fired_runs_left(records: bytes, at: i64) -> i64:
     return read_i64_le(records, at + layout.FIRED_RUNS_LEFT)
-
-
-def schedule_interval_ns(text: bytes) -> i64:
-    return read_i64_le(text, layout.SCHEDULE_INTERVAL_NS)
-
-
-def schedule_runs(text: bytes) -> i32:
-    return read_i32_le(text, layout.SCHEDULE_RUNS)
 
 
 def schedule_cron(text: bytes) -> bytes:
@@ -274,16 +165,13 @@ def schedule_cron(text: bytes) -> bytes:
 
 
 def template_at(text: bytes) -> i64:
-    """Where the accepted record begins that is a schedule's template."""
+    """The offset of a schedule's template, an accepted record."""
     return layout.SCHEDULE_CRON + i64(read_i32_le(text, layout.SCHEDULE_CRON_SIZE))
 
 
 def quarantined_numbers(text: bytes) -> list[int]:
     """QUARANTINED_NUMBERS of them; those of older journals have fewer."""
-    numbers: list[int] = []
-    for part in text.split()[: layout.QUARANTINED_NUMBERS]:
-        numbers.append(int(part))
-    return numbers
+    return [int(part) for part in text.split()[: layout.QUARANTINED_NUMBERS]]
 
 
 def quarantined_damage(text: bytes) -> bytes:

@@ -1,11 +1,11 @@
 """The bytes of every record, declared once: kinds, names, fields with their types and offsets, sizes.
 
-A record is `u32 size, u8 kind, …`, little endian, size counting the whole record. A fact's instant is its block's. Kinds and offsets are kept in
-journals for ever: add at the end, never renumber. A field that was added later is missing in records of older journals: ask `reaches`.
+A record is `u32 size, u8 kind, …`, little endian; `size` counts the whole record. The instant of a fact is that of its block. Journals store kinds and
+offsets permanently: add at the end, never renumber. A field that was added later is missing in records of older journals (`fields.reaches`).
 
-A new fact is its kind, its entry in FACTS, and offsets where it has fields of its own. `model/facts/records` writes records and `model/facts/fields` reads their
-fields, both by these names; docs/reference/facts.md is made from FACTS and STORAGE (journal/tools/facts_page), and tests/model/facts/test_layout.py proves
-that all of them agree.
+To add a fact, add its kind, its entry in FACTS, and offsets if it has fields of its own. `model/facts/records` writes records and
+`model/facts/fields` reads them, both by these names; docs/reference/facts.md is generated from FACTS and STORAGE (journal/tools/facts_page);
+tests/model/facts/test_layout.py checks that all of them agree.
 """
 
 from __future__ import annotations
@@ -132,6 +132,7 @@ QUARANTINED_WORKER_DIALECT: Final = 6
 QUARANTINED_NUMBERS: Final = 7
 
 FIELD_SIZES: Final = {"u8": 1, "u24": 3, "i32": 4, "i64": 8}
+SIGNED_SIZE_MIN: Final = 4  # fields of this size and larger are signed
 
 
 @final

@@ -31,7 +31,7 @@ class RecordLoad:
 
 
 @final
-class HeldRecord(RecordLoad):
+class RecordInMemory(RecordLoad):
     """A load from a verified record in memory, copied in steps, too."""
 
     def __init__(self, record: bytes, is_whole: bool) -> None:

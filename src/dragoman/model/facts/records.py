@@ -1,7 +1,7 @@
-"""Facts as bytes: the one place that packs them, for the journal, and that reads whole messages back. `model/facts/layout` declares the bytes.
+"""Packs facts into bytes for the journal, and reads whole messages back. `model/facts/layout` declares the bytes.
 
-A fact that is written often is a row of straight-line writes in the order of its fields. Small neighbours are shifted into one integer: a
-write costs more than a shift.
+Frequent facts are written field by field, without loops; small adjacent fields are shifted into one integer, because a write costs more
+than a shift.
 """
 
 from __future__ import annotations
@@ -15,12 +15,9 @@ from mypy_extensions import i32, i64
 from dragoman.crc import crc32
 from dragoman.limits import BODY_REFERENCE_SIZE, LOG_SIZE_KEPT, RECORD_COPY_MAX
 from dragoman.model.facts import layout
-from dragoman.model.facts.fields import (
-    accepted_message_no,
-    body_end,
-    headers_size,
-)
+from dragoman.model.facts.fields import accepted_message_no, body_end, headers_size
 from dragoman.model.message import Message
+from dragoman.model.peer import Peer
 from dragoman.model.words import DAMAGED
 
 ANY_RECORD: Final = 0
@@ -30,10 +27,10 @@ CRC_RESIDUE: Final = 0x2144DF1C  # the CRC-32 of any bytes followed by their own
 
 @final
 class FactLog:
-    """The facts of the block that is being filled. The journal takes them whole, once per commit.
+    """The facts of the current block. The journal takes all of them, once per commit.
 
-    They are bytes in `out`. A large body is not copied there: `parts` has what lies before `out`, each large body by reference, and no
-    record lies in both.
+    They are bytes in `out`. A large body is not copied there: `parts` has the bytes before `out`, each large body by reference, and no
+    record is in both.
     """
 
     def __init__(self) -> None:
@@ -41,15 +38,15 @@ class FactLog:
         self.parts: list[bytes] = []
         self.parts_size: int = 0
         self.scratch = BytesWriter()
-        self.crc32: Callable[[bytes], int] = crc32  # an attribute is found sooner than a global name
+        self.crc32: Callable[[bytes], int] = crc32  # reading an attribute is faster than reading a global name
         self.count: int = 0
-        self.base_place: int = 0  # where the journal will put the first record of `out`; 0: nowhere
-        self.taken: list[bytes] = []  # the block before, which the journal may not have yet
+        self.base_place: int = 0  # reference of the first record of `out` in the journal; 0: none
+        self.taken: list[bytes] = []  # the previous block, which the journal may not have yet
         self.taken_place: int = 0
-        self.copied: bytes = b""  # the first records of `out`, once one of them was looked for
+        self.copied: bytes = b""  # a copy of `out`, made when one of its records was read
 
     def take_parts(self) -> list[bytes]:
-        """The records so far, one behind the other; the log starts afresh."""
+        """Remove and return the records, in order."""
         parts = self.parts
         if len(self.out) > 0:
             parts.append(self.out.getvalue())
@@ -70,7 +67,7 @@ class FactLog:
         return b"".join(self.take_parts())
 
     def find(self, place: int) -> bytes:
-        """A record that is not in the journal yet; empty when it is there."""
+        """A record that may not be in the journal yet; empty if it is in the journal."""
         at = place - self.first_place()
         if at >= 0 and at < self.parts_size:
             return record_in(self.parts, at)
@@ -83,14 +80,14 @@ class FactLog:
         return record_in(self.taken, at) if at >= 0 else b""
 
     def first_place(self) -> int:
-        """Where the journal will put this block's first record; 0: nowhere."""
+        """The reference of this block's first record; 0: none."""
         return self.base_place - self.parts_size if self.base_place != 0 else 0
 
     def size(self) -> int:
         return self.parts_size + len(self.out)
 
     def add_by_reference(self, part: bytes) -> None:
-        """Bytes that stay where they are: what `out` holds goes before them."""
+        """Add bytes without copying them, after those of `out`."""
         before = self.out.getvalue()
         self.out.truncate(0)
         self.copied = b""
@@ -99,13 +96,13 @@ class FactLog:
         self.moved_on(len(before) + len(part))
 
     def moved_on(self, size: int) -> None:
-        """So many bytes have gone from `out` to `parts`."""
+        """Count bytes that moved from `out` to `parts`."""
         self.parts_size += size
         if self.base_place != 0:
             self.base_place += size
 
     def accepted(self, m: Message) -> None:
-        """Also sets the message's place: where its body can be read again."""
+        """Also sets `Message.place`, the reference by which its body can be read again."""
         out = self.out
         if self.base_place != 0:
             m.place = self.base_place + len(out)
@@ -185,7 +182,7 @@ class FactLog:
         reason: int,
         holder_no: int,
     ) -> None:
-        """`worker_no`: who settled it; `holder_no`: who had it in hand; 0: nobody."""
+        """`worker_no`: the worker that settled it; `holder_no`: the worker it was leased to; 0: none."""
         out = self.out
         is_simple = holder_no == 0 or holder_no == worker_no
         write_i32_le(out, layout.CLOSED_SIZE if is_simple else layout.CLOSED_SIZE_WITH_HOLDER)
@@ -205,7 +202,7 @@ class FactLog:
         self.count += 1
 
     def quarantined(self, m: Message, worker_no: int, worker_dialect: int, reason: int, died_with: int) -> None:
-        """Where the reason is damage it ends no attempt, and the evidence (`RecordDamaged.evidence`) follows the numbers."""
+        """If the reason is damage, no attempt ends, and the evidence (`RecordDamaged.evidence`) follows the numbers."""
         text = b"%d %d %d %d %d %d %d" % (
             died_with,
             worker_no,
@@ -218,11 +215,11 @@ class FactLog:
         self.numbered(layout.QUARANTINED, m.number, reason, text if reason != DAMAGED else text + b" " + m.damage)
 
     def requeued(self, m: Message, is_in_line: bool) -> None:
-        """`is_in_line`: it was not set aside, only told to wait."""
+        """`is_in_line`: it waited for its next attempt and was not quarantined."""
         self.numbered(layout.REQUEUED, m.number, m.queue_no, b"%d %d" % (m.dialect, 1 if is_in_line else 0))
 
     def carried(self, accepted: bytes, accepted_ns: int) -> int:
-        """Copy an accepted record forward: storage, not a fact. Returns its new place."""
+        """Copy an accepted record out of an old segment: storage, not a fact. Returns its new reference."""
         out = self.out
         place = self.base_place + len(out)
         accepted = with_crc(accepted)
@@ -251,7 +248,7 @@ def record_at(records: bytes, at: int) -> bytes:
 
 
 def record_in(parts: list[bytes], at: int) -> bytes:
-    """The record that begins `at` bytes behind the beginning of `parts`; empty when they end before."""
+    """The record at an offset of the joined `parts`; empty if they are shorter."""
     found: list[bytes] = []
     missing: int = 0
     for part in parts:
@@ -274,7 +271,7 @@ def write_u32_le(out: BytesWriter, value: i64) -> None:
 
 
 def write_accepted(out: BytesWriter, m: Message, crc_size: i64, with_body: bool) -> None:
-    """Pack an accepted record, whose CRC the caller adds. A schedule's template is kept in the same shape, without one."""
+    """Pack an accepted record, without its CRC. A schedule's template has the same shape and no CRC."""
     client_id = m.client_id
     address = m.address
     dedupe = m.dedupe
@@ -356,19 +353,18 @@ def has_crc(record: bytes) -> bool:
     )
 
 
-def flaw_of(record: bytes, number: int, is_proved: bool) -> str:
-    """Why the bytes at a place are not the accepted (or carried) record of message `number`; empty when they are.
-    `number` ANY_RECORD: no question; ANY_MESSAGE: of any.
-    `is_proved`: their block's CRC has been checked, so their own need not be."""
-    if is_proved and number == ANY_RECORD:
+def flaw_of(record: bytes, number: int, is_verified: bool) -> str:
+    """Why bytes are not the accepted (or carried) record of message `number`; empty if they are. `number` ANY_RECORD: a record of any kind;
+    ANY_MESSAGE: of any message. `is_verified`: the CRC of their block was verified, so their own need not be."""
+    if is_verified and number == ANY_RECORD:
         return ""
     at: i64 = layout.CARRIED_RECORD if record[layout.KIND] == layout.CARRIED else 0
     if (
-        len(record) < at + layout.ACCEPTED_FIXED + (0 if is_proved else layout.CRC_SIZE)
+        len(record) < at + layout.ACCEPTED_FIXED + (0 if is_verified else layout.CRC_SIZE)
         or record[at + layout.KIND] != layout.ACCEPTED
     ):
         return "no message begins here"
-    if not is_proved:
+    if not is_verified:
         crc: int = crc32(record if at == 0 else record[at:])
         if record[at + layout.ACCEPTED_CRC_SIZE] != layout.CRC_SIZE or crc != CRC_RESIDUE:
             return "the record's CRC does not match"
@@ -385,3 +381,42 @@ def carried_at(record: bytes) -> int:
         f"a record of kind {record[layout.KIND]} where a message was expected"
     )
     return 0
+
+
+def worker_text(peer: Peer, queues: list[bytes]) -> bytes:
+    """The text of a worker_joined fact: listener, remote, identity (hex), then a `weight queue` per claim, tab separated."""
+    return b"\t".join([peer.listener.encode(), peer.remote.encode(), peer.identity.hex().encode(), *queues])
+
+
+def claims_of(text: bytes) -> list[tuple[int, bytes]]:
+    """Weight and name of the queues in such a text. A name may contain tabs: a part that does not begin with a weight and a space belongs
+    to the name before it."""
+    claims: list[tuple[int, bytes]] = []
+    for item in text.split(b"\t")[3:]:
+        weight, space, name = item.partition(b" ")
+        if space and weight.removeprefix(b"-").isdigit():
+            claims.append((int(weight), name))
+        elif claims:
+            claims[-1] = (claims[-1][0], claims[-1][1] + b"\t" + item)
+    return claims
+
+
+def schedule_text(template: Message, interval_ns: int, cron: str, runs: int) -> bytes:
+    """The text of a scheduled fact: `i64 interval_ns, i32 runs, i32 n, cron (n)`, then the template as an accepted record."""
+    out = BytesWriter()
+    expression = cron.encode()
+    write_i64_le(out, interval_ns)
+    write_i32_le(out, runs)
+    write_i32_le(out, len(expression))
+    out.write(expression)
+    write_accepted(out, template, 0, True)
+    return out.getvalue()
+
+
+def fired_text(message_no: int, next_due_ns: int, runs_left: int) -> bytes:
+    """The text of a fired fact: `i64 message_no, i64 next_due_ns, i64 runs_left`. Number and small are the schedule's number and the due instant."""
+    out = BytesWriter()
+    write_i64_le(out, message_no)
+    write_i64_le(out, next_due_ns)
+    write_i64_le(out, runs_left)
+    return out.getvalue()

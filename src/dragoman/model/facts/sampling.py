@@ -21,9 +21,8 @@ SPREAD: Final = 2654435769  # 2**32 divided by the golden ratio: spreads consecu
 
 def is_sampled(number: i64, samples: i64) -> bool:
     """Whether a message is sampled at the ratio `samples` / SAMPLES."""
-    folded: i64 = (
-        number ^ number >> layout.BOOT_SHIFT
-    ) & 0x7FFFFFFF  # a number is boot and count: every boot starts at another value
+    # A number is boot and count: every boot starts at another value.
+    folded: i64 = (number ^ number >> layout.BOOT_SHIFT) & 0x7FFFFFFF
     return (folded * SPREAD >> 12) & (SAMPLES - 1) < samples
 
 

@@ -317,7 +317,7 @@ class Admit(Operation):
         def change(core: Core) -> list[str]:
             if self.all:
                 found = [peer for peer in core.workers.values() if peer.work.is_dismissed]
-                absent = lookup.absent_dismissals(core)
+                absent = list(core.roster.dismissals.by_id)
             else:
                 found = dismissed_workers(core, self.worker)
                 absent = [] if found else lookup.find_absent(core, self.worker)

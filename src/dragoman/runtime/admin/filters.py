@@ -9,7 +9,7 @@ import msgspec
 from dragoman.core.core import Core
 from dragoman.core.queries.matching import ANY, STATES, Wanted
 from dragoman.dialects.registry import DESCRIPTIONS
-from dragoman.model.identities import identities_of
+from dragoman.model.peer import identities_of
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import INTERNAL, REASON_NAMES
 from dragoman.runtime.admin.face import OperationRefused, known_queue, known_worker

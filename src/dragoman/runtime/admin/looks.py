@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from dragoman.core.queries import explain, stuck, tally_views, views
-from dragoman.core.queries.peek import peek_body
+from dragoman.core.queries import explain, stuck, views
+from dragoman.core.storage.stored import peek_body
 from dragoman.limits import BODY_SHOWN_SIZE_MAX, HELD_SHOWN_MAX, LAKE_BEHIND_MAX
 from dragoman.model.words import shown
 from dragoman.runtime.admin.face import (
@@ -87,7 +87,7 @@ class Tallies(Operation):
     """The counters and, since start: durations, and settled messages by dialect of client and worker."""
 
     async def run(self, face: BrokerFace, tell: Tell) -> object:
-        return tally_views.tallies(face.core)
+        return views.tallies(face.core)
 
 
 class QueueTallies(Operation):
@@ -102,9 +102,9 @@ class QueueTallies(Operation):
 
     async def run(self, face: BrokerFace, tell: Tell) -> object:
         if not self.queue:
-            return tally_views.queue_tallies(face.core, self.offset, self.limit, self.prefix, self.order == "depth")
+            return views.queue_tallies(face.core, self.offset, self.limit, self.prefix, self.order == "depth")
         queue = known_queue(face.core, self.queue)
-        return {"total": 1, "queues": [tally_views.queue_tally(face.core, queue)]}
+        return {"total": 1, "queues": [views.queue_tally(face.core, queue)]}
 
 
 class Stuck(Operation):

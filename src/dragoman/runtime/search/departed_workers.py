@@ -9,7 +9,7 @@ from dragoman.core.queries.explain import LEFT_TEXTS
 from dragoman.journal.segment_views import segment_views
 from dragoman.model.facts.decode import decode
 from dragoman.model.facts.index import NUMBER_MAX, number_key
-from dragoman.model.facts.record_match import find_matches
+from dragoman.model.facts.record_filter import find_matches
 from dragoman.model.phrases import duration, instant, read_number
 from dragoman.model.words import REASON_NAMES
 from dragoman.runtime.search.search import START_KEY, blocks_with

@@ -21,7 +21,7 @@ from dragoman.errors import BadSearch
 from dragoman.journal.format import SEGMENT_MOVED, Block
 from dragoman.journal.segment_views import SegmentView, segment_views
 from dragoman.model.facts.record_filter import ANY, ENDED, OPEN, Filter, find_listed, note_numbers
-from dragoman.model.identities import identities_of
+from dragoman.model.peer import identities_of
 from dragoman.model.phrases import read_number
 from dragoman.model.words import DIALECT_NAMES, STATE_NAMES, shown
 from dragoman.runtime.search.lives import Gathering, Life

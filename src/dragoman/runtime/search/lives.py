@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dragoman.model.facts.decode import decode
-from dragoman.model.facts.record_match import find_matches
+from dragoman.model.facts.record_filter import find_matches
 from dragoman.model.message import fact_id
 from dragoman.model.phrases import read_number
 from dragoman.model.wire_ids import WireIds

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.model.facts.record_filter import OPEN, Filter
-from dragoman.model.identities import client_of, identities_of
+from dragoman.model.peer import client_of, identities_of
 from dragoman.model.phrases import number_text
 from dragoman.model.words import DIALECT_NAMES, STATE_NAMES
 from dragoman.runtime.search.lives import BEGINNINGS, Fact, Life

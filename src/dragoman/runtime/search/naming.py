@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from dragoman import limits
-from dragoman.core.storage.checkpoint_reader import queue_names, read_key
+from dragoman.core.storage.checkpoint import queue_names, read_key
 from dragoman.errors import JournalDamaged
 from dragoman.journal.format import Block
 from dragoman.journal.segment_views import SegmentView

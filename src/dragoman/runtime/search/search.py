@@ -17,7 +17,7 @@ from dragoman.journal.tools.index import IndexUntrue
 from dragoman.model.facts.decode import decode
 from dragoman.model.facts.index import NUMBER_MAX, id_key, number_key
 from dragoman.model.facts.layout import KIND, QUEUE_NAMED, WORKER_JOINED
-from dragoman.model.facts.record_match import find_matches
+from dragoman.model.facts.record_filter import find_matches
 from dragoman.runtime.search.lives import BEGINNINGS, Fact, Life, Names, wire_ids_of
 
 START_KEY: Final = number_key(0)  # key of the broker's starts

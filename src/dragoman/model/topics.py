@@ -23,7 +23,7 @@ class Topics:
         self.lengths: list[int] = []
         self.by_length: dict[int, int] = {}
         self.exact: dict[bytes, dict[int, Peer]] = {}  # subscribers of one topic only
-        self.reserved: set[bytes] = set()  # only the broker may publish on these
+        self.reserved: set[bytes] = set()  # only the broker may publish on these: subscribers rely on that
         self.counts: dict[bytes, int] = {}
         self.published: int = 0
 
@@ -53,6 +53,7 @@ class Topics:
                 self.lengths.remove(length)
 
     def subscribe_exactly(self, peer: Peer, topic: bytes) -> None:
+        """Subscribe to one topic, not to those it is a prefix of."""
         self.exact.setdefault(topic, {})[id(peer)] = peer
 
     def unsubscribe_exactly(self, peer: Peer, topic: bytes) -> None:

@@ -7,24 +7,44 @@ Callers that read many records use it as their budget.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
-from typing import final
+from typing import TYPE_CHECKING, Final, final
 
 from dragoman.core.lifecycle import WAITING
 from dragoman.core.state.lines import Lane, Line
-from dragoman.core.state.queue import Queue
+from dragoman.core.state.queue import Queue, lines_with_tails
+from dragoman.core.state.tail import id_hash
 from dragoman.errors import RecordDamaged
-from dragoman.limits import PROVED_SHARE, READ_WHOLE_SIZE
-from dragoman.model.facts.fields import accepted_body, record_size
-from dragoman.model.facts.record_load import HeldRecord, RecordLoad
+from dragoman.limits import EXPIRING_MAX, EXPIRING_READ_SIZE, EXPIRING_STEP, READ_WHOLE_SIZE, VERIFIED_SHARE
+from dragoman.model.facts.fields import accepted_body, body_at, body_end, record_size
+from dragoman.model.facts.record_load import RecordInMemory, RecordLoad
 from dragoman.model.facts.records import FactLog, carried_at, read_accepted
 from dragoman.model.message import Message
 from dragoman.model.words import INTERNAL
+
+if TYPE_CHECKING:
+    from dragoman.core.state.state import State
 
 # What the journal offers, by record reference and message number: a verified record, the beginning of one, a load in steps.
 ReadRecord = Callable[[int, int], bytes]
 Look = Callable[[int, int, int], bytes]
 BeginLoad = Callable[[int, int, bool], RecordLoad]
+
+# Fields that a bare message lacks and its record has.
+RECORD_FIELDS: Final = [
+    "dialect",
+    "client_id",
+    "address",
+    "body_size",
+    "headers",
+    "flags",
+    "priority",
+    "timeout_ns",
+    "asked_due_ns",
+    "dedupe",
+    "schedule_no",
+]
 
 
 @final
@@ -52,7 +72,7 @@ def find_row(queues: dict[bytes, Queue], number: int) -> TailRow | None:
 
 
 @final
-class Kept:
+class StoredRecords:
     """Reads messages from the journal, or from the fact log if not yet written. With only `read_record`, records are always read whole."""
 
     def __init__(self, log: FactLog, read_record: ReadRecord, look: Look | None, begin_load: BeginLoad | None) -> None:
@@ -72,21 +92,21 @@ class Kept:
         record = self.log.find(place)
         if not record and self.begin_load is not None:
             return self.begin_load(place, number, is_whole)
-        return HeldRecord(record if record else self.read_record(place, number), is_whole)
+        return RecordInMemory(record if record else self.read_record(place, number), is_whole)
 
-    def prove(self, place: int, number: int, body_most: int) -> bytes:
+    def verify(self, place: int, number: int, body_most: int) -> bytes:
         """Verify a whole record; returns its beginning with up to `body_most` bytes of the body, all of a small record."""
         record = self.log.find(place)
         if not record:
             record = self.look(place, number, body_most) if self.look is not None else self.read_record(place, number)
         size = record_size(record, 0)
-        self.effort += size if size == len(record) else size // PROVED_SHARE
+        self.effort += size if size == len(record) else size // VERIFIED_SHARE
         return record
 
     def read(self, queue: Queue, number: int, place: int, with_body: bool) -> Message:
         """The message of a record; a bare one if the record is damaged. `with_body`: load the body if it is small."""
         try:
-            record = self.prove(place, number, 0)
+            record = self.verify(place, number, 0)
         except RecordDamaged as damaged:
             return bare_message(queue, number, place, damaged.evidence)
         is_whole = len(record) == record_size(record, 0)
@@ -142,7 +162,7 @@ class Kept:
     def is_sound(self, m: Message) -> bool:
         """Whether a record can be read; if so, a bare message is completed. If not, `m.damage` says why."""
         try:
-            head = self.prove(m.place, m.number, 0)
+            head = self.verify(m.place, m.number, 0)
         except RecordDamaged as damaged:
             m.damage = damaged.evidence
             return False
@@ -175,16 +195,66 @@ def add_row(m: Message, lane: Lane, line: Line, at: int) -> None:
 def complete(m: Message, record: Message) -> None:
     """Complete a bare message from its record, which can be read again."""
     m.is_bare = False
-    m.dialect = record.dialect
-    m.client_id = record.client_id
-    m.address = record.address
-    m.body_size = record.body_size
-    m.headers = record.headers
-    m.flags = record.flags
-    m.priority = record.priority
-    m.timeout_ns = record.timeout_ns
-    m.asked_due_ns = record.asked_due_ns
-    m.dedupe = record.dedupe
-    m.schedule_no = record.schedule_no
+    for name in RECORD_FIELDS:
+        setattr(m, name, getattr(record, name))
     if m.attempt == 0:
         m.retries_left = record.retries_left
+
+
+def peek_by_number(state: State, number: int) -> Message | None:
+    row = find_row(state.queues, number)
+    return state.stored.read_row(row.queue, row.lane, row.line, row.at, False) if row is not None else None
+
+
+def peek_by_id(state: State, client_id: bytes) -> Message | None:
+    hash_ = id_hash(client_id)
+    for queue, lane, line in lines_with_tails(state.queues.values()):
+        at = line.tail.find_hash(hash_, 0)
+        while at >= 0:
+            m = state.stored.read_row(queue, lane, line, at, False)
+            if m.client_id == client_id:
+                return m
+            at = line.tail.find_hash(hash_, at + 1)
+    return None
+
+
+def peek_expiring(state: State, dialect: int) -> list[Message]:
+    """The messages of a dialect on disk only that expire, the newest first: EXPIRING_MAX of them at most, within EXPIRING_READ_SIZE bytes of
+    records, because only the record says which dialect it is of. A damaged one is left out."""
+    numbers: array[int] = array("q")
+    for _, _, line in lines_with_tails(state.queues.values()):
+        tail = line.tail
+        for at in range(tail.head, len(tail.numbers)):
+            if tail.numbers[at] > 0 and tail.expires[at] > 0:
+                numbers.append(tail.numbers[at])
+    newest = sorted(numbers, reverse=True)
+    effort_max = state.stored.effort + EXPIRING_READ_SIZE
+    found: list[Message] = []
+    for begin in range(0, len(newest), EXPIRING_STEP):
+        if len(found) >= EXPIRING_MAX or state.stored.effort > effort_max:
+            break
+        add_expiring(state, dialect, newest[min(begin + EXPIRING_STEP, len(newest)) - 1], newest[begin], found)
+    return found
+
+
+def add_expiring(state: State, dialect: int, first_no: int, last_no: int, found: list[Message]) -> None:
+    for queue, lane, line in lines_with_tails(state.queues.values()):
+        tail = line.tail
+        for at in range(tail.after(first_no - 1), len(tail.numbers)):
+            if tail.numbers[at] > last_no:
+                break
+            if tail.numbers[at] > 0 and tail.expires[at] > 0:
+                m = state.stored.read_row(queue, lane, line, at, False)
+                if not m.is_bare and m.dialect == dialect:
+                    found.append(m)
+
+
+def peek_body(state: State, m: Message, most: int) -> bytes:
+    """The first bytes of a message's body. If it is on disk only, its whole record is read and verified, but not kept. Raises `RecordDamaged`."""
+    if m.is_loaded:
+        return m.body[:most]
+    record = state.stored.verify(m.place, m.number, most)
+    at = carried_at(record)
+    begin: int = body_at(record, at)
+    end: int = body_end(record, at)  # beyond the bytes read, if those are only the beginning
+    return record[begin : min(begin + most, end)]

@@ -44,8 +44,8 @@ def test_an_answer_nobody_comes_for_is_given_up_in_time() -> None:
     broker = InMemoryBroker()
     answered_while_away(broker, b"kim")
     broker.pass_time(limits.ANSWERS_HELD_NS / SECOND_NS + 1)
-    leftovers = broker.core.settling.leftovers
-    assert (leftovers.size, len(leftovers.by_address), len(leftovers.line)) == (0, 0, 0)
+    undelivered = broker.core.settling.undelivered
+    assert (undelivered.size, len(undelivered.by_address), len(undelivered.line)) == (0, 0, 0)
     assert results(broker.client(b"kim")) == []
 
 
@@ -69,10 +69,10 @@ def test_who_asks_for_the_state_of_what_ended_meanwhile_learns_how() -> None:
 def test_what_was_not_asked_for_is_not_left() -> None:
     broker = InMemoryBroker()
     answered_while_away(broker, b"kim", headers=b"")
-    assert broker.core.settling.leftovers.size == 0
+    assert broker.core.settling.undelivered.size == 0
 
 
 def test_nothing_is_left_for_an_anonymous_client_who_cannot_come_back() -> None:
     broker = InMemoryBroker()
     answered_while_away(broker, b"")
-    assert broker.core.settling.leftovers.size == 0
+    assert broker.core.settling.undelivered.size == 0
