@@ -85,7 +85,7 @@ class BadFrameSize(PeerError):
     size: int
 
 
-@error("MESSAGE_STALLED", "the rest of a message did not come: {size} bytes of it were kept in vain")
+@error("MESSAGE_STALLED", "the rest of a message did not come: {size} bytes of it were buffered")
 class MessageStalled(PeerError):
     """An incomplete message has not grown for longer than `limits.unfinished_s`."""
 

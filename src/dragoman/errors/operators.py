@@ -240,7 +240,7 @@ class ExporterBusy(OperatorError):
     directory: str
 
 
-@error("COLLECTOR_AWAY", "the collector at {endpoint} takes no spans: {problem}")
+@error("COLLECTOR_AWAY", "the collector at {endpoint} accepts no spans: {problem}")
 class CollectorAway(DragomanError):
     """The collector cannot accept spans now; they are sent again, after `wait_s` if it gave a time."""
 
@@ -300,7 +300,7 @@ class LakeDamaged(OperatorError):
 
 @error(
     "LAKE_AHEAD",
-    "the lake {root} holds this broker's facts up to {lake_lsn}, its journal only up to {journal_lsn}: it was restored "
+    "the lake {root} has this broker's facts up to {lake_lsn}, its journal only up to {journal_lsn}: it was restored "
     "from a backup, and numbers would come twice. Give it another lake",
 )
 class LakeAhead(OperatorError):
@@ -323,7 +323,7 @@ class SealerBusy(OperatorError):
 
 @error(
     "LAKE_TAKEN",
-    "the lake {root} already holds the facts of seed {seed}: name another --out or another --seed",
+    "the lake {root} already has the facts of seed {seed}: name another --out or another --seed",
     exit_code=2,
 )
 class LakeTaken(OperatorError):
@@ -387,7 +387,7 @@ class NoTables(OperatorError):
     code = "NO_TABLES"
 
     def __init__(self, out: object) -> None:
-        super().__init__(f"no tables at {out}: `dragoman pipeline run` makes them; name another place with --out")
+        super().__init__(f"no tables at {out}: `dragoman pipeline run` makes them; name another directory with --out")
         self.out = str(out)
 
 
@@ -404,7 +404,7 @@ class OutUnreachable(OperatorError):
     code = "OUT_UNREACHABLE"
 
     def __init__(self, root: str, problem: str) -> None:
-        super().__init__(f"tables cannot be kept in {root}: {(problem.splitlines() or [''])[0]}")
+        super().__init__(f"tables cannot be stored in {root}: {(problem.splitlines() or [''])[0]}")
         self.root, self.problem = root, problem
 
 

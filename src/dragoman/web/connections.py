@@ -98,10 +98,8 @@ class RequestLimit:
             return
         is_probe = scope["path"] in PROBE_PATHS and self._running[True] < WEB_PROBES_MAX
         if not is_probe and self._running[False] >= WEB_REQUESTS_MAX:
-            text, headers = (
-                "too many requests at once; try again in a moment\n",
-                {"Retry-After": "1", "Connection": "close"},
-            )
+            text = "too many requests at once; try again in a moment\n"
+            headers = {"Retry-After": "1", "Connection": "close"}
             await PlainTextResponse(text, 503, headers)(scope, receive, send)
             return
         self._running[is_probe] += 1
