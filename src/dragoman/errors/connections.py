@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.errors.kinds import DragomanError, PeerError, error
+from dragoman.errors.kinds import DragomanError, PeerError, coded, error
 
 HTTP_REFUSAL: Final = b"HTTP is not spoken on this port.\n"
 
@@ -166,16 +166,14 @@ class PeerRefused(PeerError):
     reason: str
 
 
+@coded("CLIENT_ERROR")
 class ClientError(DragomanError):
     """A call through the SDK ended without a result."""
 
-    code = "CLIENT_ERROR"
 
-
+@coded("JOB_FAILED")
 class JobFailed(ClientError):
     """The job ended without a result: it raised, timed out, expired, was cancelled or quarantined."""
-
-    code = "JOB_FAILED"
 
     def __init__(self, type: str, message: str) -> None:  # noqa: A002 - the word of the wire
         super().__init__(f"{type}: {message}" if message else type)
@@ -207,10 +205,9 @@ class NoAnswer(ClientError):
     waited_s: float
 
 
+@coded("ANSWER_LOST")
 class AnswerLost(ClientError):
     """The connection was lost while waiting for a reply, and the broker no longer has the job: it may have run."""
-
-    code = "ANSWER_LOST"
 
     def __init__(self, message_id: str, state: str) -> None:
         fate = "may or may not have run: its state is not known" if state == "unknown" else f"is {state}"
@@ -218,10 +215,9 @@ class AnswerLost(ClientError):
         self.message_id, self.state = message_id, state
 
 
+@coded("NOT_IN_DIALECT")
 class NotInDialect(ClientError):
     """The App's dialect does not support the request; `having` are the dialects that do, the nearest first."""
-
-    code = "NOT_IN_DIALECT"
 
     def __init__(self, dialect: str, feature: str, having: tuple[str, ...]) -> None:
         use = " or ".join(f"{name}://…" for name in having)
@@ -238,16 +234,14 @@ class NotFinite(ClientError, ValueError):
     value: float
 
 
+@coded("APP_CLOSED")
 class AppClosed(ClientError):
     """The App was closed during the call, or before it began."""
 
-    code = "APP_CLOSED"
 
-
+@coded("ADMIN_REFUSED")
 class AdminRefused(DragomanError):
     """The broker refused an admin request; `refusal` is its code."""
-
-    code = "ADMIN_REFUSED"
 
     def __init__(self, refusal: str, message: str) -> None:
         super().__init__(message)

@@ -25,13 +25,23 @@ class DragomanError(Exception):
 Error = TypeVar("Error", bound=DragomanError)
 
 
+def coded(code: str, exit_code: int = 1) -> Callable[[type[Error]], type[Error]]:
+    """Declare the stable code of an error class."""
+
+    def declare(kind: type[Error]) -> type[Error]:
+        kind.code, kind.exit_code = code, exit_code
+        return kind
+
+    return declare
+
+
 @dataclass_transform(eq_default=False)
 def error(code: str, template: str, exit_code: int = 1) -> Callable[[type[Error]], type[Error]]:
     """Declare an error class. Its annotations are its fields and the arguments of its constructor, in this order; `template` names them in braces."""
 
     def declare(kind: type[Error]) -> type[Error]:
-        kind.code, kind.template, kind.exit_code, kind.fields = code, template, exit_code, tuple(kind.__annotations__)
-        return kind
+        kind.template, kind.fields = template, tuple(kind.__annotations__)
+        return coded(code, exit_code)(kind)
 
     return declare
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from dragoman.errors.kinds import DragomanError, OperatorError, error
+from dragoman.errors.kinds import DragomanError, OperatorError, coded, error
 
 EVIDENCE_SIZE_MAX: Final = 255  # a checkpoint stores its size in one byte
 
@@ -20,17 +20,14 @@ class ConfigError(OperatorError):
     problem: str
 
 
+@coded("BIND_NOT_LOOPBACK", exit_code=2)
 class BindNotLoopback(ConfigError):
     """A listener would be reachable from other machines although no security is configured."""
 
-    code = "BIND_NOT_LOOPBACK"
 
-
+@coded("BAD_DOCUMENT", exit_code=2)
 class BadDocument(OperatorError):
     """A configuration document cannot be parsed; `line` is 0 if the parser does not report it."""
-
-    code = "BAD_DOCUMENT"
-    exit_code = 2
 
     def __init__(self, line: int, problem: str, file: str = "") -> None:
         place = ", ".join(part for part in (file, f"line {line}" if line else "") if part)
@@ -71,10 +68,9 @@ class NoListener(OperatorError):
     """No listener could be bound."""
 
 
+@coded("JOURNAL_UNAVAILABLE")
 class JournalUnavailable(DragomanError):
     """The journal cannot store anything at the moment; new work is refused until it can again."""
-
-    code = "JOURNAL_UNAVAILABLE"
 
 
 @error("JOURNAL_FULL", "no room for the journal in {directory}: {needed} bytes needed, {free} free")
@@ -109,11 +105,9 @@ class JournalDamaged(OperatorError):
     reason: str
 
 
+@coded("RECORD_DAMAGED", exit_code=5)
 class RecordDamaged(OperatorError):
     """The record of a message's body cannot be read, or is not what was written: that message is quarantined."""
-
-    code = "RECORD_DAMAGED"
-    exit_code = 5
 
     def __init__(self, file: str, offset: int, reason: str) -> None:
         super().__init__(f"the record of this message is damaged: {file} at byte {offset}: {reason}")
@@ -136,11 +130,9 @@ class JournalTooNew(OperatorError):
     version_known: int
 
 
+@coded("JOURNAL_MISPLACED", exit_code=5)
 class JournalMisplaced(OperatorError):
     """A directory cannot be used for the operation: not empty, not a journal, not a finished backup, of two brokers."""
-
-    code = "JOURNAL_MISPLACED"
-    exit_code = 5
 
 
 @error("INDEXER_BUSY", "the journal of {directory} is being indexed already: `dragoman up` does it by itself")
@@ -176,18 +168,14 @@ class AdminUnreachable(OperatorError):
     reason: str
 
 
+@coded("NOT_FOUND", exit_code=4)
 class TraceNotFound(OperatorError):
     """The journal has no fact about this message."""
 
-    code = "NOT_FOUND"
-    exit_code = 4
 
-
+@coded("BAD_SEARCH", exit_code=2)
 class BadSearch(OperatorError):
     """A search for messages has an impossible condition."""
-
-    code = "BAD_SEARCH"
-    exit_code = 2
 
 
 @error(
@@ -202,11 +190,9 @@ class BadInstant(OperatorError):
     problem: str
 
 
+@coded("NOTHING_TO_EXPORT", exit_code=4)
 class NothingToExport(OperatorError):
     """The journal has no message in that slice."""
-
-    code = "NOTHING_TO_EXPORT"
-    exit_code = 4
 
 
 @error(
@@ -220,17 +206,14 @@ class ExportTooLarge(OperatorError):
     count_max: int
 
 
+@coded("EXPORT_MISPLACED", exit_code=2)
 class ExportMisplaced(OperatorError):
     """The test cannot be written to this path: a file exists already, or the directory does not."""
 
-    code = "EXPORT_MISPLACED"
-    exit_code = 2
 
-
+@coded("NOT_REPLAYABLE")
 class NotReplayable(OperatorError):
     """No message of the slice has the same history in the simulator as in the journal."""
-
-    code = "NOT_REPLAYABLE"
 
 
 @error("EXPORTER_BUSY", "another process exports the traces of {directory} already")
@@ -340,10 +323,9 @@ class SparkMissing(OperatorError):
     module: str
 
 
+@coded("JAVA_NOT_FOUND")
 class JavaNotFound(OperatorError):
     """No Java was found that Spark can run on."""
-
-    code = "JAVA_NOT_FOUND"
 
     def __init__(self, version_min: int, looked: Sequence[str]) -> None:
         super().__init__(
@@ -368,10 +350,9 @@ class BadSparkConf(OperatorError):
     problem: str
 
 
+@coded("LAKE_EMPTY")
 class LakeEmpty(OperatorError):
     """There are no facts at the lake's root."""
-
-    code = "LAKE_EMPTY"
 
     def __init__(self, root: object) -> None:
         super().__init__(
@@ -381,10 +362,9 @@ class LakeEmpty(OperatorError):
         self.root = str(root)
 
 
+@coded("NO_TABLES")
 class NoTables(OperatorError):
     """The pipeline has not run yet for this output directory."""
-
-    code = "NO_TABLES"
 
     def __init__(self, out: object) -> None:
         super().__init__(f"no tables at {out}: `dragoman pipeline run` makes them; name another directory with --out")
@@ -398,10 +378,9 @@ class PipelineFailed(OperatorError):
     reason: str
 
 
+@coded("OUT_UNREACHABLE")
 class OutUnreachable(OperatorError):
     """The tables' directory cannot be used: no such file system, no permission, no space, no network."""
-
-    code = "OUT_UNREACHABLE"
 
     def __init__(self, root: str, problem: str) -> None:
         super().__init__(f"tables cannot be stored in {root}: {(problem.splitlines() or [''])[0]}")
@@ -442,11 +421,9 @@ class DeltaMissing(OperatorError):
     """The table format is Delta, and the package for it is not installed."""
 
 
+@coded("BAD_OBJECTIVES", exit_code=2)
 class BadObjectives(OperatorError):
     """The pipeline's objectives file cannot be parsed, or has an invalid objective."""
-
-    code = "BAD_OBJECTIVES"
-    exit_code = 2
 
     def __init__(self, file: str, key: str, problem: str) -> None:
         super().__init__(f"{file}: {key}: {problem}" if key else f"{file}: {problem}")
