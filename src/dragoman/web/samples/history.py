@@ -6,7 +6,6 @@ Points per second exist only while someone watches; ten-second points always. Po
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -91,11 +90,6 @@ class History:
     @property
     def last(self) -> ChartSample | None:
         return self._samples[-1] if self._samples else None
-
-    def restore(self, slots: Mapping[int, Point], slot_begin: ChartSample | None, seconds: Sequence[Point]) -> None:
-        """Restore the saved state."""
-        self.slots, self.slot_begin = dict(slots), slot_begin
-        self.seconds.extend(seconds)
 
     def add(self, sample: ChartSample) -> None:
         before = self.last

@@ -119,7 +119,8 @@ class Sampler:
         if saved is None:
             return
         checkpoint, samples = saved
-        self.history.restore(checkpoint.slots, checkpoint.slot_begin, checkpoint.seconds)
+        self.history.slots, self.history.slot_begin = dict(checkpoint.slots), checkpoint.slot_begin
+        self.history.seconds.extend(checkpoint.seconds)
         self.trails = dict(checkpoint.trails)
         self.pre_boot = checkpoint.pre_boot
         for sample in samples:
