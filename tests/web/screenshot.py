@@ -25,8 +25,7 @@ from dragoman.client.worker.worker import Worker
 from dragoman.model.units import SECOND_NS
 from dragoman.web.samples.history import SLOT_NS, SLOTS_KEPT, Point
 from dragoman.web.samples.sample_file import Checkpoint, SampleFile
-from dragoman.web.samples.samples import Quantiles, Sample
-from dragoman.web.samples.totals import Totals
+from dragoman.web.samples.samples import Quantiles, Sample, Totals
 from tests.runtime.daemon import Daemon
 from tests.web.browser import Browser, chromium
 from tests.web.conftest import daemon_with_page

@@ -21,14 +21,14 @@ def confirmed(visitor: Visitor, path: str) -> tuple[str, Answer]:
     """Ask, read the question, press its button: the question and what came of it."""
     html = visitor.page(path)
     action = re.search(r'<form class="question" action="([^"]+)" method="post">', html)
-    seal = re.search(r'name="seal" value="([^"]+)"', html)
+    token = re.search(r'name="csrf_token" value="([^"]+)"', html)
     back = re.search(r'name="back" value="([^"]*)"', html)
     question = re.search(r"<p>(.*?)</p>", html[html.index('class="question"') :], re.DOTALL)
     assert action is not None
-    assert seal is not None
+    assert token is not None
     assert back is not None
     assert question is not None
-    answer = visitor.post(unescape(action[1]), {"seal": seal[1], "back": unescape(back[1])})
+    answer = visitor.post(unescape(action[1]), {"csrf_token": token[1], "back": unescape(back[1])})
     return unescape(question[1]), answer
 
 
@@ -159,7 +159,7 @@ def test_a_worker_is_sent_away_and_may_still_answer(broker: Daemon, visitor: Vis
         wait_for("the lease", lambda: broker.ask("message", id=handle.id)["state"] == "leased")
         worker = broker.ask("message", id=handle.id)["worker"]
         question, answer = confirmed(visitor, f"/confirm/dismiss?worker={worker}")
-        assert "The 1 message it holds it may still answer." in question
+        assert "It may still reply to the 1 message that it leases." in question
         assert answer.status == 303
         assert broker.ask("message", id=handle.id)["state"] == "leased"
         assert "the operator dismissed it" in visitor.page(f"/worker?id={worker}")

@@ -223,7 +223,7 @@ def test_a_queue_is_paused_resumed_drained_and_purged(scene: Scene, browser: Bro
     browser.wait_text("worklist goes on.")
     browser.press("Drain worklist")
     browser.press("Drain the queue")
-    browser.wait_text("worklist takes nothing new and runs dry.")
+    browser.wait_text("worklist is draining: it accepts nothing new.")
     browser.press("Purge worklist")
     browser.wait_text("Cancel 5 messages that wait in worklist?")
     browser.press("Purge 5 messages")

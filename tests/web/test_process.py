@@ -69,9 +69,9 @@ def test_forms_of_an_open_page_outlive_the_pages_process(new_broker: NewBroker) 
     with App(f"file:{broker.data}") as app:
         app.send_sync("mail", b"x")
     visitor = Visitor(broker)
-    seal = visitor.seal()
+    token = visitor.csrf_token()
     os.kill(page_of(broker).pid, signal.SIGKILL)
-    assert visitor.post("/do/pause?queue=mail", {"seal": seal}).status == 303
+    assert visitor.post("/do/pause?queue=mail", {"csrf_token": token}).status == 303
 
 
 def test_the_page_ends_with_a_broker_that_was_killed(new_broker: NewBroker) -> None:
@@ -176,8 +176,8 @@ def test_a_life_across_attempts_and_a_restart_is_one_story(new_broker: NewBroker
         assert "the broker started again (boot 2): the lease ended" in html
         assert "attempt 1" in html
         assert "attempt 2" in html
-        assert html.count("what the worker is told") == 1, "no fact says what the worker spoke that a restart cut off"
-        assert "Other lives" not in html
+        assert html.count("what the worker receives") == 1, "no fact says what the worker spoke that a restart cut off"
+        assert "Other messages with this id" not in html
     finally:
         second.vanish()
 
@@ -187,8 +187,8 @@ def test_a_broker_that_keeps_nothing_still_shows_what_is_open(new_broker: NewBro
     with App(f"file:{broker.data}") as app:
         handle = app.send_sync("work", b"a body")
     html = Visitor(broker).page(f"/message/{handle.id}?body=1")
-    assert "durability memory keeps none" in html
-    assert "could not be read: there is none; durability memory keeps none" in Visitor(broker).page(
+    assert "durability memory stores none" in html
+    assert "could not be read: there is none; durability memory stores none" in Visitor(broker).page(
         "/search?state=done"
     )
     assert "a body" in html

@@ -97,15 +97,15 @@ def test_an_action_needs_post(broker: Daemon, visitor: Visitor, queue: str) -> N
     assert not is_paused(broker, queue)
 
 
-def test_a_form_without_the_seal_of_its_session_changes_nothing(broker: Daemon, visitor: Visitor, queue: str) -> None:
-    seal = visitor.seal()
+def test_a_form_without_the_token_of_its_session_changes_nothing(broker: Daemon, visitor: Visitor, queue: str) -> None:
+    token = visitor.csrf_token()
     stranger = Visitor(broker)
-    for fields in ({}, {"seal": ""}, {"seal": "0" * 64}, {"seal": stranger.seal()}):
+    for fields in ({}, {"csrf_token": ""}, {"csrf_token": "0" * 64}, {"csrf_token": stranger.csrf_token()}):
         answer = visitor.post(f"/do/pause?queue={queue}", fields)
         assert answer.status == 403
         assert "load the page again" in answer.text
     assert not is_paused(broker, queue)
-    assert visitor.post(f"/do/pause?queue={queue}", {"seal": seal}).status == 303
+    assert visitor.post(f"/do/pause?queue={queue}", {"csrf_token": token}).status == 303
     assert is_paused(broker, queue)
 
 
@@ -113,16 +113,16 @@ ORIGINS = ["http://evil.example", "null", "http://127.0.0.1:1", "https://evil.ex
 
 
 @pytest.mark.parametrize("origin", ORIGINS)
-def test_a_form_of_another_site_changes_nothing_even_with_our_seal(
+def test_a_form_of_another_site_changes_nothing_even_with_our_token(
     broker: Daemon, visitor: Visitor, queue: str, origin: str
 ) -> None:
-    answer = visitor.post(f"/do/pause?queue={queue}", {"seal": visitor.seal()}, Origin=origin)
+    answer = visitor.post(f"/do/pause?queue={queue}", {"csrf_token": visitor.csrf_token()}, Origin=origin)
     assert (answer.status, answer.text) == (403, "this form comes from another site\n")
     assert not is_paused(broker, queue)
 
 
 def test_a_browser_that_says_cross_site_is_believed(broker: Daemon, visitor: Visitor, queue: str) -> None:
-    answer = visitor.post(f"/do/pause?queue={queue}", {"seal": visitor.seal()}, Sec_Fetch_Site="cross-site")
+    answer = visitor.post(f"/do/pause?queue={queue}", {"csrf_token": visitor.csrf_token()}, Sec_Fetch_Site="cross-site")
     assert answer.status == 403
     assert not is_paused(broker, queue)
 
@@ -145,12 +145,12 @@ def test_a_probe_is_answered_whichever_site_started_it(visitor: Visitor, path: s
 
 @pytest.mark.parametrize("odd", ['odd={"a": [1, 2]}', "a[0]=1", "odd", 'prefs="x', "a b=c"])
 def test_another_programs_odd_cookie_ends_no_session(visitor: Visitor, odd: str) -> None:
-    seal = visitor.seal()
+    token = visitor.csrf_token()
     name = f"dragoman-{visitor.port}"
     cookie = f"{odd}; {name}={visitor.cookies[name]}"
     answer = visitor.get("/confirm/drain_queue?queue=x", Cookie=cookie)
     assert answer.header("Set-Cookie") == ""
-    assert f'value="{seal}"' in answer.text
+    assert f'value="{token}"' in answer.text
 
 
 def test_cookies_are_out_of_reach_of_scripts_and_other_sites(visitor: Visitor) -> None:
@@ -175,7 +175,7 @@ def test_a_forged_cookie_is_nobodys(guarded: Daemon) -> None:
 
 
 def test_a_form_that_is_too_large_or_unreadable_is_refused(visitor: Visitor) -> None:
-    assert visitor.post("/do/pause", {"seal": visitor.seal(), "queue": "x" * 70_000}).status == 413
+    assert visitor.post("/do/pause", {"csrf_token": visitor.csrf_token(), "queue": "x" * 70_000}).status == 413
     assert visitor.ask("POST", "/do/pause", b"\xff\xfe", {"Origin": visitor.origin}).status == 400
 
 
@@ -226,13 +226,13 @@ def test_the_read_token_sees_everything_and_changes_nothing(guarded: Daemon) -> 
     html = visitor.page("/queues")
     assert "mail" in html
     assert "Pause" not in html
-    answer = visitor.post("/do/pause?queue=mail", {"seal": visitor.seal()})
+    answer = visitor.post("/do/pause?queue=mail", {"csrf_token": visitor.csrf_token()})
     assert answer.status == 403
     assert "the read token sees everything and changes nothing" in answer.text
     assert not is_paused(guarded, "mail")
 
 
-def test_a_bearer_needs_neither_cookie_nor_seal(guarded: Daemon) -> None:
+def test_a_bearer_needs_neither_cookie_nor_csrf_token(guarded: Daemon) -> None:
     program = Visitor(guarded)
     assert program.get("/metrics", Authorization=f"Bearer {READ_TOKEN}").status == 200
     assert program.get("/", Authorization="Bearer nonsense").status == 401

@@ -1,4 +1,4 @@
-"""A browser without a screen: HTTP to a broker's page, with cookies, and the seal of a form read from the page it is on."""
+"""A browser without a screen: HTTP to a broker's page, with cookies, and the CSRF token of a form read from the page it is on."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ class Visitor:
         assert answer.status == 200, (answer.status, answer.text)
         return answer.text
 
-    def seal(self) -> str:
+    def csrf_token(self) -> str:
         """As a form on a page of ours carries it."""
-        found = re.search(r'name="seal" value="([0-9a-f]+)"', self.page("/confirm/drain_queue?queue=x"))
+        found = re.search(r'name="csrf_token" value="([0-9a-f]+)"', self.page("/confirm/drain_queue?queue=x"))
         assert found is not None
         return found[1]
 
@@ -86,7 +86,7 @@ class Visitor:
         return self.ask("POST", path, urlencode(fields or {}).encode(), told)
 
     def do(self, path: str, **fields: str) -> Answer:
-        return self.post(path, {"seal": self.seal(), **fields})
+        return self.post(path, {"csrf_token": self.csrf_token(), **fields})
 
     def events(self, at: str, count: int) -> list[tuple[str, Any]]:
         """The first events of a page's stream."""

@@ -9,43 +9,50 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from dragoman.errors import AdminRefused, AdminUnreachable
-from dragoman.web.desk import Desk
-from dragoman.web.display.showing import STATUS_OF, answer, away, sentence_of, trouble
-from dragoman.web.display.words import count, joined, plural
-from dragoman.web.forms import SEAL, BadForm, check_seal, our_path, read_form
-from dragoman.web.pages.quarantine import FILTER_KEYS, filter_of
+from dragoman.errors import AdminRefused
+from dragoman.web.dashboard import NOT_FOUND, Dashboard
+from dragoman.web.formatting import count, joined, plural
+from dragoman.web.forms import CSRF_TOKEN, check_csrf_token, our_path, read_form
+from dragoman.web.pages.quarantine import FILTER_KEYS, filter_arguments
 from dragoman.web.pages.queues import one_queue
+from dragoman.web.responses import BadForm, render, wants_json
 
-SAID_S: Final = 60
+NOTICE_S: Final = 60
 
 Fields = Mapping[str, str]
 Arguments = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
-    """One operator action. `ask` returns the confirmation question and its button's label; `said` returns the sentence shown after success."""
-
-    arguments: Callable[[Fields], Arguments]
-    said: Callable[[Fields, Arguments], str]
-    ask: Callable[[Desk, Fields], Awaitable[tuple[str, str]]] | None = None
+async def queue_values(dashboard: Dashboard, fields: Fields) -> Fields:
+    queue = await one_queue(dashboard, fields["queue"])
+    number = queue["waiting"] + (queue["delayed"] if fields.get("delayed") == "1" else 0)
+    return {"messages": plural(number, "message"), "leased": count(queue["leased"])}
 
 
-def only(*names: str) -> Callable[[Fields], Arguments]:
-    """Build a function that picks the named form fields unchanged; each must be present and not empty."""
+async def message_values(dashboard: Dashboard, fields: Fields) -> Fields:
+    message = await dashboard.link.ask("message", id=fields["id"])
+    return {**message, "lease": f" {message['worker']} loses its lease." if message["worker"] else ""}
 
-    def pick(fields: Fields) -> Arguments:
-        missing = [name for name in names if not fields.get(name)]
-        if missing:
-            raise BadForm(400, f"the form lacks {joined(missing)}")
-        return {name: fields[name] for name in names}
 
-    return pick
+async def worker_values(dashboard: Dashboard, fields: Fields) -> Fields:
+    worker = await dashboard.link.ask("worker", worker=fields["worker"])
+    name = f"{worker['id']} ({worker['name'] or worker['remote']})"
+    return {"worker": name, "messages": plural(worker["leased"], "message")}
+
+
+async def quarantine_values(dashboard: Dashboard, fields: Fields) -> Fields:
+    arguments = quarantine_arguments(fields)
+    if "ids" in arguments:
+        number, which = len(arguments["ids"]), "by id"
+    else:
+        number = (await dashboard.link.ask("quarantine_list", limit=0, **filter_arguments(fields)))["total"]
+        chosen = [f"{name} {fields[name]}" for name in FILTER_KEYS if fields.get(name)]
+        which = f"with {joined(chosen)}" if chosen else "all there are"
+    return {"quarantined": plural(number, "quarantined message"), "messages": plural(number, "message"), "which": which}
 
 
 def purge_arguments(fields: Fields) -> Arguments:
-    return {**only("queue")(fields), "delayed": fields.get("delayed") == "1"}
+    return {"queue": fields["queue"], "delayed": fields.get("delayed") == "1"}
 
 
 def quarantine_arguments(fields: Fields) -> Arguments:
@@ -53,7 +60,7 @@ def quarantine_arguments(fields: Fields) -> Arguments:
     ids = fields.get("ids", "").split()
     if ids:
         return {"ids": ids}
-    chosen = filter_of(fields)
+    chosen = filter_arguments(fields)
     if chosen:
         return chosen
     if fields.get("all") == "1":
@@ -61,151 +68,132 @@ def quarantine_arguments(fields: Fields) -> Arguments:
     raise BadForm(400, "say which messages: by a filter, or all of them")
 
 
-async def ask_purge(desk: Desk, fields: Fields) -> tuple[str, str]:
-    name = fields.get("queue", "")
-    queue = await one_queue(desk, name)
-    number = queue["waiting"] + (queue["delayed"] if fields.get("delayed") == "1" else 0)
-    question = (
-        f"Cancel {plural(number, 'message')} that wait in {name}? Their clients are told that there will be no answer. "
-        f"{count(queue['leased'])} in workers' hands go on."
-    )
-    return question, f"Purge {plural(number, 'message')}"
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One operator action. Its texts name form fields in braces; the question and its button also name `values`, and the notice that is shown
+    after success the messages that the broker counted, under the key `counted` of its result."""
 
+    notice: str
+    subject: str = ""  # the form field that it needs
+    question: str = ""  # empty: there is none
+    button: str = ""
+    values: Callable[[Dashboard, Fields], Awaitable[Fields]] | None = None
+    arguments: Callable[[Fields], Arguments] | None = None  # of the broker; None: the subject
+    counted: str = ""
 
-async def ask_drain(desk: Desk, fields: Fields) -> tuple[str, str]:
-    question = f"Let {fields.get('queue', '')} run dry? New messages are refused; what waits is still given to workers. Resume ends it."
-    return question, "Drain the queue"
-
-
-async def ask_cancel(desk: Desk, fields: Fields) -> tuple[str, str]:
-    message = await desk.link.ask("message", id=fields.get("id", ""))
-    held = f" {message['worker']} holds it and loses its lease." if message["worker"] else ""
-    return (
-        f"Cancel message {message['id']} of {message['queue']}? It is {message['state']}.{held}",
-        "Cancel the message",
-    )
-
-
-async def ask_dismiss(desk: Desk, fields: Fields) -> tuple[str, str]:
-    worker = await desk.link.ask("worker", worker=fields.get("worker", ""))
-    question = (
-        f"Dismiss {worker['id']} ({worker['name'] or worker['remote']})? It gets nothing new until it is admitted or restarted. "
-        f"The {plural(worker['leased'], 'message')} it holds it may still answer."
-    )
-    return question, "Dismiss the worker"
-
-
-async def ask_disconnect(desk: Desk, fields: Fields) -> tuple[str, str]:
-    worker = await desk.link.ask("worker", worker=fields.get("worker", ""))
-    question = (
-        f"End the connection of {worker['id']} ({worker['name'] or worker['remote']}) now? "
-        f"The {plural(worker['leased'], 'message')} it holds go back to their queues. It may connect again."
-    )
-    return question, "Disconnect the worker"
-
-
-async def ask_unschedule(desk: Desk, fields: Fields) -> tuple[str, str]:
-    return f"Forget schedule {fields.get('id', '')}? Messages it has made already go on.", "Remove the schedule"
-
-
-async def ask_quarantine(desk: Desk, fields: Fields, verb: str) -> tuple[str, str]:
-    arguments = quarantine_arguments(fields)
-    if "ids" in arguments:
-        number, which = len(arguments["ids"]), "by id"
-    else:
-        number = (await desk.link.ask("quarantine_list", limit=0, **filter_of(fields)))["total"]
-        chosen = [f"{name} {fields[name]}" for name in FILTER_KEYS if fields.get(name)]
-        which = f"with {joined(chosen)}" if chosen else "all there are"
-    return f"{verb} {plural(number, 'quarantined message')} ({which})?", f"{verb} {plural(number, 'message')}"
-
-
-async def ask_quarantine_drop(desk: Desk, fields: Fields) -> tuple[str, str]:
-    return await ask_quarantine(desk, fields, "Drop")
-
-
-async def ask_quarantine_retry(desk: Desk, fields: Fields) -> tuple[str, str]:
-    return await ask_quarantine(desk, fields, "Retry")
+    def arguments_of(self, fields: Fields) -> Arguments:
+        if self.subject and not fields.get(self.subject):
+            raise BadForm(400, f"the form lacks {self.subject}")
+        return self.arguments(fields) if self.arguments is not None else {self.subject: fields[self.subject]}
 
 
 ACTIONS: Final[dict[str, Action]] = {
-    "pause": Action(only("queue"), lambda f, r: f"{f['queue']} is paused: it takes messages and gives none out."),
-    "resume": Action(only("queue"), lambda f, r: f"{f['queue']} goes on."),
-    "drain_queue": Action(only("queue"), lambda f, r: f"{f['queue']} takes nothing new and runs dry.", ask_drain),
-    "purge": Action(
-        purge_arguments, lambda f, r: f"{plural(r['purged'], 'message')} of {f['queue']} cancelled.", ask_purge
+    "pause": Action("{queue} is paused: it takes messages and gives none out.", "queue"),
+    "resume": Action("{queue} goes on.", "queue"),
+    "drain_queue": Action(
+        "{queue} is draining: it accepts nothing new.",
+        "queue",
+        "Drain {queue}? New messages are refused; waiting ones still go to workers. Resume ends it.",
+        "Drain the queue",
     ),
-    "cancel": Action(only("id"), lambda f, r: f"Message {f['id']} is cancelled.", ask_cancel),
-    "retry": Action(only("id"), lambda f, r: f"Message {f['id']} is tried again."),
-    "dismiss": Action(only("worker"), lambda f, r: f"{f['worker']} is dismissed: it gets nothing new.", ask_dismiss),
-    "admit": Action(only("worker"), lambda f, r: f"{f['worker']} is admitted."),
-    "disconnect": Action(only("worker"), lambda f, r: f"{f['worker']} is disconnected.", ask_disconnect),
-    "unschedule": Action(only("id"), lambda f, r: f"Schedule {f['id']} is removed.", ask_unschedule),
+    "purge": Action(
+        "{messages} of {queue} cancelled.",
+        "queue",
+        "Cancel {messages} that wait in {queue}? Their clients are notified that there will be no reply. "
+        "The {leased} that are leased to workers go on.",
+        "Purge {messages}",
+        queue_values,
+        purge_arguments,
+        "purged",
+    ),
+    "cancel": Action(
+        "Message {id} is cancelled.",
+        "id",
+        "Cancel message {id} of {queue}? It is {state}.{lease}",
+        "Cancel the message",
+        message_values,
+    ),
+    "retry": Action("Message {id} is tried again.", "id"),
+    "dismiss": Action(
+        "{worker} is dismissed: it gets nothing new.",
+        "worker",
+        "Dismiss {worker}? It gets nothing new until it is admitted or restarted. "
+        "It may still reply to the {messages} that it leases.",
+        "Dismiss the worker",
+        worker_values,
+    ),
+    "admit": Action("{worker} is admitted.", "worker"),
+    "disconnect": Action(
+        "{worker} is disconnected.",
+        "worker",
+        "End the connection of {worker} now? The {messages} it leases go back to their queues. It may connect again.",
+        "Disconnect the worker",
+        worker_values,
+    ),
+    "unschedule": Action(
+        "Schedule {id} is removed.",
+        "id",
+        "Remove schedule {id}? Messages it has already made go on.",
+        "Remove the schedule",
+    ),
     "quarantine_retry": Action(
-        quarantine_arguments, lambda f, r: f"{plural(r['retried'], 'message')} tried again.", ask_quarantine_retry
+        "{messages} tried again.",
+        "",
+        "Retry {quarantined} ({which})?",
+        "Retry {messages}",
+        quarantine_values,
+        quarantine_arguments,
+        "retried",
     ),
     "quarantine_drop": Action(
-        quarantine_arguments, lambda f, r: f"{plural(r['dropped'], 'message')} dropped.", ask_quarantine_drop
+        "{messages} dropped.",
+        "",
+        "Drop {quarantined} ({which})?",
+        "Drop {messages}",
+        quarantine_values,
+        quarantine_arguments,
+        "dropped",
     ),
 }
 
 
+def found_action(request: Request) -> tuple[str, Action]:
+    name = request.path_params["name"]
+    if name not in ACTIONS:
+        raise AdminRefused(NOT_FOUND, "there is no such action")
+    return name, ACTIONS[name]
+
+
 async def confirm(request: Request) -> Response:
     """Show the confirmation page of an action. It changes nothing, so GET is safe."""
-    name = request.path_params["name"]
-    action = ACTIONS.get(name)
-    if action is None or action.ask is None:
-        return trouble(request, 404, "There is no such action.", [])
+    name, action = found_action(request)
+    if not action.question:
+        raise AdminRefused(NOT_FOUND, "there is no such action")
     fields = dict(request.query_params)
-    back = our_path(fields.pop("back", "/"))
-    try:
-        action.arguments(fields)
-        question, button = await action.ask(request.app.state.desk, fields)
-    except BadForm as bad:
-        return trouble(request, bad.status, sentence_of(bad), [], back)
-    except AdminRefused as refused:
-        return trouble(request, STATUS_OF.get(refused.refusal, 409), sentence_of(refused), [], back)
-    except AdminUnreachable:
-        return away(request)
+    back = request.state.back = our_path(fields.pop("back", "/"))
+    action.arguments_of(fields)
+    values = await action.values(request.app.state.dashboard, fields) if action.values is not None else {}
+    question, button = (text.format_map({**fields, **values}) for text in (action.question, action.button))
     context = {"title": "Sure?", "name": name, "question": question, "button": button, "fields": fields, "back": back}
-    return answer(request, "confirm.html", context)
+    return render(request, "confirm.html", context)
 
 
 async def do(request: Request) -> Response:
     """Run an action, then redirect to the page that the form came from; API clients get JSON."""
-    name = request.path_params["name"]
-    action = ACTIONS.get(name)
-    if action is None:
-        return refuse(request, 404, "NOT_FOUND", "There is no such action.")
-    back = "/"
-    try:
-        form = await read_form(request)
-        check_seal(request, form)
-        # The action's arguments are in the form's URL because a form field would normalise their line ends.
-        given = {**form, **request.query_params}
-        fields = {key: value for key, value in given.items() if key not in (SEAL, "back")}
-        back = our_path(form.get("back", "/"))
-        result = await request.app.state.link.change(name, **action.arguments(fields))
-    except BadForm as bad:
-        return refuse(request, bad.status, "BAD_FORM", sentence_of(bad), back)
-    except AdminRefused as refused:
-        return refuse(request, STATUS_OF.get(refused.refusal, 409), refused.refusal, sentence_of(refused), back)
-    except AdminUnreachable as unreachable:
-        return refuse(request, 503, unreachable.code, sentence_of(unreachable), back)
-    request.app.state.desk.sampler.outdate()
-    said = action.said(fields, result)
+    name, action = found_action(request)
+    shared: Any = request.app.state
+    form = await read_form(request)
+    check_csrf_token(request, form)
+    # The action's arguments are in the form's URL because a form field would normalise their line ends.
+    fields = {key: value for key, value in {**form, **request.query_params}.items() if key not in (CSRF_TOKEN, "back")}
+    back = request.state.back = our_path(form.get("back", "/"))
+    result = await shared.dashboard.link.change(name, **action.arguments_of(fields))
+    shared.dashboard.sampler.outdate()
+    messages = plural(result[action.counted], "message") if action.counted else ""
+    notice = action.notice.format_map({**fields, "messages": messages})
     if wants_json(request):
-        return JSONResponse({"said": said, "result": result})
+        return JSONResponse({"said": notice, "result": result})
     response = RedirectResponse(back, status_code=303)
-    cookie, value = f"{request.app.state.cookie_name}-said", request.app.state.seals.wrap_said(said)
-    response.set_cookie(cookie, value, max_age=SAID_S, path="/", httponly=True, samesite="strict")
+    cookie, value = f"{shared.cookie_name}-notice", shared.signer.sign_notice(notice)
+    response.set_cookie(cookie, value, max_age=NOTICE_S, path="/", httponly=True, samesite="strict")
     return response
-
-
-def refuse(request: Request, status: int, code: str, words: str, back: str = "/") -> Response:
-    if wants_json(request):
-        return JSONResponse({"error": {"code": code, "message": words}}, status_code=status)
-    return trouble(request, status, words, [], back)
-
-
-def wants_json(request: Request) -> bool:
-    return bool(request.state.is_bearer) or request.headers.get("accept", "").startswith("application/json")

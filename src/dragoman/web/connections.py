@@ -23,17 +23,17 @@ IDLE_S: Final = 30
 UNREAD_S: Final = 30.0
 
 
-class PatientProtocol(H11Protocol):
+class TimedProtocol(H11Protocol):
     """One HTTP connection. uvicorn's own timer stops at the first byte of a request; this one stops at its last byte."""
 
     request_s: ClassVar[float] = 10.0
     unread_s: ClassVar[float] = UNREAD_S
-    waiting: ClassVar[dict[PatientProtocol, None]] = {}  # for a request, the longest first; shared by all connections
+    waiting: ClassVar[dict[TimedProtocol, None]] = {}  # for a request, the longest first; shared by all connections
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._deadline: asyncio.TimerHandle | None = None
-        self._unread: asyncio.TimerHandle | None = None
+        self._deadline: asyncio.TimerHandle | None = None  # of the next request
+        self._unread: asyncio.TimerHandle | None = None  # of the client's next read
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -58,7 +58,6 @@ class PatientProtocol(H11Protocol):
     def _end_unread(self) -> None:
         if self._unread is not None:
             self._unread.cancel()
-            self._unread = None
 
     def handle_events(self) -> None:
         super().handle_events()
@@ -81,35 +80,30 @@ class PatientProtocol(H11Protocol):
             self._deadline = None
 
 
-def protocol_of(request_s: float, unread_s: float = UNREAD_S) -> type[PatientProtocol]:
+def protocol_of(request_s: float, unread_s: float = UNREAD_S) -> type[TimedProtocol]:
     """Make a protocol class with the given timeouts for the first request and for reading a response."""
-    return type("PatientProtocol", (PatientProtocol,), {"request_s": request_s, "unread_s": unread_s})
+    return type("TimedProtocol", (TimedProtocol,), {"request_s": request_s, "unread_s": unread_s})
 
 
-class Turnstile:
+class RequestLimit:
     """Middleware that limits concurrent requests, with a separate limit for probes."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._requests = 0
-        self._probes = 0
+        self._running = {False: 0, True: 0}  # by whether it is a probe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif scope["path"] in PROBE_PATHS and self._probes < WEB_PROBES_MAX:
-            self._probes += 1
-            try:
-                await self._app(scope, receive, send)
-            finally:
-                self._probes -= 1
-        elif self._requests < WEB_REQUESTS_MAX:
-            self._requests += 1
-            try:
-                await self._app(scope, receive, send)
-            finally:
-                self._requests -= 1
-        else:
-            words = "too many requests at once; try again in a moment\n"
-            refusal = PlainTextResponse(words, status_code=503, headers={"Retry-After": "1", "Connection": "close"})
-            await refusal(scope, receive, send)
+            return
+        is_probe = scope["path"] in PROBE_PATHS and self._running[True] < WEB_PROBES_MAX
+        if not is_probe and self._running[False] >= WEB_REQUESTS_MAX:
+            text = "too many requests at once; try again in a moment\n"
+            headers = {"Retry-After": "1", "Connection": "close"}
+            await PlainTextResponse(text, 503, headers)(scope, receive, send)
+            return
+        self._running[is_probe] += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._running[is_probe] -= 1

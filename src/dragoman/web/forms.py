@@ -11,21 +11,13 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from dragoman.web.display.showing import answer, trouble
 from dragoman.web.guard import SESSION_S
+from dragoman.web.responses import BadForm, render
 
 FORM_SIZE_MAX: Final = 64 * 1024
 FIELDS_MAX: Final = 200
-SEAL: Final = "seal"
+CSRF_TOKEN: Final = "csrf_token"
 WRONG_S: Final = 0.5  # delay of the response to a wrong token
-
-
-class BadForm(Exception):
-    """A form that is not accepted: the sentence for its sender, and the HTTP status."""
-
-    def __init__(self, status: int, words: str) -> None:
-        super().__init__(words)
-        self.status, self.words = status, words
 
 
 async def read_form(request: Request) -> Mapping[str, str]:
@@ -42,14 +34,11 @@ async def read_form(request: Request) -> Mapping[str, str]:
     return dict(pairs)
 
 
-def check_seal(request: Request, form: Mapping[str, str]) -> None:
+def check_csrf_token(request: Request, form: Mapping[str, str]) -> None:
     state: Any = request.state
-    if state.is_bearer:
-        return
-    if not request.app.state.seals.is_form_seal(state.session, form.get(SEAL, "")):
-        raise BadForm(
-            403, "the form is not ours, or older than this broker's start: go back, load the page again, and repeat"
-        )
+    if not state.is_bearer and not request.app.state.signer.is_csrf_token(state.session, form.get(CSRF_TOKEN, "")):
+        text = "the form is not ours, or older than this broker's start: go back, load the page again, and repeat"
+        raise BadForm(403, text)
 
 
 def our_path(text: str) -> str:
@@ -60,31 +49,25 @@ def our_path(text: str) -> str:
 
 async def show_login(request: Request) -> Response:
     to = our_path(request.query_params.get("to", "/"))
-    return answer(request, "login.html", {"title": "Log in", "to": to, "is_wrong": False})
+    return render(request, "login.html", {"title": "Log in", "to": to, "is_wrong": False})
 
 
 async def log_in(request: Request) -> Response:
-    try:
-        form = await read_form(request)
-    except BadForm as bad:
-        return trouble(request, bad.status, bad.words, [])
-    seals = request.app.state.seals
-    role = seals.role_of_token(form.get("token", ""))
+    form = await read_form(request)
+    signer = request.app.state.signer
+    role = signer.role_of_token(form.get("token", ""))
     to = our_path(form.get("to", "/"))
     if not role:
         await asyncio.sleep(WRONG_S)
-        return answer(request, "login.html", {"title": "Log in", "to": to, "is_wrong": True}, 403)
+        return render(request, "login.html", {"title": "Log in", "to": to, "is_wrong": True}, 403)
     response = RedirectResponse(to, status_code=303)
     name = request.app.state.cookie_name
-    response.set_cookie(name, seals.new_session(role), max_age=SESSION_S, path="/", httponly=True, samesite="strict")
+    response.set_cookie(name, signer.new_session(role), max_age=SESSION_S, path="/", httponly=True, samesite="strict")
     return response
 
 
 async def log_out(request: Request) -> Response:
-    try:
-        check_seal(request, await read_form(request))
-    except BadForm as bad:
-        return trouble(request, bad.status, bad.words, [])
+    check_csrf_token(request, await read_form(request))
     response = RedirectResponse("/login", status_code=303)
     response.delete_cookie(request.app.state.cookie_name, path="/", httponly=True, samesite="strict")
     return response

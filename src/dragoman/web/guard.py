@@ -16,7 +16,6 @@ import hmac
 import re
 import secrets
 import time
-from collections.abc import Callable
 from hashlib import sha256
 from ipaddress import ip_address
 from typing import Any, Final
@@ -45,7 +44,8 @@ OPEN_PATHS: Final = ("/login", "/livez", "/readyz")  # allowed without a role: a
 ANYBODYS_POSTS: Final = ("/login", "/logout")
 PROBE_PATHS: Final = ("/metrics", "/livez", "/readyz")  # for programs, whichever site started them
 MACHINE_PATHS: Final = ("/metrics", "/stream")  # answered with a status code, not with the login page
-SAFE_METHODS: Final = ("GET", "HEAD")
+METHODS: Final = ("GET", "HEAD", "POST")
+READ_ONLY: Final = "the read token sees everything and changes nothing; log in with the operator's token to do this\n"
 HOST_SHAPE: Final = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 SESSION_S: Final = 12 * 3600
 NONCE_SIZE: Final = 16
@@ -73,16 +73,15 @@ class WebSettings(msgspec.Struct, frozen=True):
         return bool(self.token or self.read_token)
 
 
-class Seals:
+class Signer:
     """Signed values, so that the process keeps no session state: login cookies, form tokens, the message shown after an action.
 
     A signature is bound to the broker's boot (`settings.key`) and to its purpose, so that a value signed for one purpose is invalid for
-    another. `now_s` is wall-clock time; sessions expire by it.
+    another. Sessions expire by wall-clock time.
     """
 
-    def __init__(self, settings: WebSettings, now_s: Callable[[], float] = time.time) -> None:
+    def __init__(self, settings: WebSettings) -> None:
         self._settings = settings
-        self._now_s = now_s
         # The key includes the tokens: changing a token ends all sessions.
         secret = "\0".join((settings.key, settings.token, settings.read_token))
         self._key = sha256(secret.encode("utf-8", "surrogateescape")).digest()
@@ -96,37 +95,39 @@ class Seals:
 
     def new_session(self, role: str) -> str:
         """A new session cookie's value; without tokens every user is an operator and the cookie only distinguishes browsers."""
-        until_s = int(self._now_s()) + SESSION_S
-        text = f"{role}.{until_s}.{secrets.token_hex(NONCE_SIZE)}"
-        return f"{text}.{self._seal('session', text)}"
+        until_s = int(time.time()) + SESSION_S
+        return self._signed("session", f"{role}.{until_s}.{secrets.token_hex(NONCE_SIZE)}")
 
     def role_of_session(self, cookie: str) -> str:
-        text, _, seal = cookie.rpartition(".")
-        if not text or not hmac.compare_digest(seal.encode(), self._seal("session", text).encode()):
+        text = self._verified("session", cookie)
+        if not text:
             return NOBODY
         role, until_s, _ = text.split(".")
-        if role not in ROLES or int(until_s) < self._now_s():
-            return NOBODY
-        return role
+        return role if role in ROLES and int(until_s) >= time.time() else NOBODY
 
-    def form_seal(self, cookie: str) -> str:
+    def csrf_token(self, cookie: str) -> str:
         """The CSRF token of this session's forms, which another site can neither read nor guess."""
-        return self._seal("form", cookie)
+        return self._signature("form", cookie)
 
-    def is_form_seal(self, cookie: str, seal: str) -> bool:
-        return hmac.compare_digest(seal.encode("utf-8", "surrogateescape"), self.form_seal(cookie).encode())
+    def is_csrf_token(self, cookie: str, token: str) -> bool:
+        return hmac.compare_digest(token.encode("utf-8", "surrogateescape"), self.csrf_token(cookie).encode())
 
-    def wrap_said(self, text: str) -> str:
+    def sign_notice(self, text: str) -> str:
         packed = base64.urlsafe_b64encode(text[:TEXT_SIZE_MAX].encode("utf-8", "surrogatepass")).decode()
-        return f"{packed}.{self._seal('said', packed)}"
+        return self._signed("notice", packed)
 
-    def unwrap_said(self, cookie: str) -> str:
-        packed, _, seal = cookie.rpartition(".")
-        if not packed or not hmac.compare_digest(seal.encode(), self._seal("said", packed).encode()):
-            return ""
-        return base64.urlsafe_b64decode(packed).decode("utf-8", "replace")
+    def read_notice(self, cookie: str) -> str:
+        return base64.urlsafe_b64decode(self._verified("notice", cookie)).decode("utf-8", "replace")
 
-    def _seal(self, purpose: str, text: str) -> str:
+    def _signed(self, purpose: str, text: str) -> str:
+        return f"{text}.{self._signature(purpose, text)}"
+
+    def _verified(self, purpose: str, signed: str) -> str:
+        """The signed text; empty if the signature is wrong."""
+        text, _, signature = signed.rpartition(".")
+        return text if hmac.compare_digest(signature.encode(), self._signature(purpose, text).encode()) else ""
+
+    def _signature(self, purpose: str, text: str) -> str:
         whole = f"{purpose}\0{text}".encode("utf-8", "surrogateescape")
         return hmac.new(self._key, whole, sha256).hexdigest()
 
@@ -134,10 +135,10 @@ class Seals:
 class Guard:
     """Middleware around the whole app. It sets `role`, `session` and `is_bearer` in the request's state."""
 
-    def __init__(self, app: ASGIApp, settings: WebSettings, seals: Seals, port: int) -> None:
+    def __init__(self, app: ASGIApp, settings: WebSettings, signer: Signer, port: int) -> None:
         self._app = app
         self._settings = settings
-        self._seals = seals
+        self._signer = signer
         # Browsers send a host's cookies to all its ports: brokers on one machine must not end each other's sessions.
         self.cookie_name = f"dragoman-{port}"
 
@@ -151,20 +152,16 @@ class Guard:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                answered = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    answered[name] = value
+                response = MutableHeaders(scope=message)
+                response.update(HEADERS)
                 # Browsers revalidate static files on every request, and get them again only if they changed (ETag).
-                answered.setdefault("Cache-Control", "no-cache" if scope["path"].startswith("/static/") else "no-store")
+                response.setdefault("Cache-Control", "no-cache" if scope["path"].startswith("/static/") else "no-store")
                 if is_new:
-                    answered.append("Set-Cookie", self.cookie(self.cookie_name, state["session"]))
+                    cookie = f"{self.cookie_name}={state['session']}; Path=/; HttpOnly; SameSite=Strict"
+                    response.append("Set-Cookie", cookie)
             await send(message)
 
-        refusal = self._refusal(scope, headers, state)
-        await (refusal or self._app)(scope, receive, send_guarded)
-
-    def cookie(self, name: str, value: str) -> str:
-        return f"{name}={value}; Path=/; HttpOnly; SameSite=Strict"
+        await (self._refusal(scope, headers, state) or self._app)(scope, receive, send_guarded)
 
     def _recognise(self, headers: Headers, state: dict[str, Any]) -> bool:
         """Set the role and session of a request; return whether a new session begins, as with a browser's first request if no tokens are
@@ -172,49 +169,31 @@ class Guard:
         kind, _, token = headers.get("authorization", "").partition(" ")
         state["is_bearer"] = kind.lower() == "bearer"
         session = cookies_of(headers).get(self.cookie_name, "")
-        role = self._seals.role_of_session(session)
+        role = self._signer.role_of_session(session)
         if state["is_bearer"]:
-            role, session = self._seals.role_of_token(token.strip()), ""
-        is_new = False
-        if not self._settings.is_guarded and not role:
-            role = OPERATOR
-            session = self._seals.new_session(role)
-            is_new = not state["is_bearer"]
+            role, session = self._signer.role_of_token(token.strip()), ""
+        is_new = not self._settings.is_guarded and not role
+        if is_new:
+            role, session = OPERATOR, self._signer.new_session(OPERATOR)
         state["role"], state["session"] = role, session
-        return is_new
+        return is_new and not state["is_bearer"]
 
     def _refusal(self, scope: Scope, headers: Headers, state: dict[str, Any]) -> Response | None:
-        host = headers.get("host", "")
-        path: str = scope["path"]
+        host, path, method = headers.get("host", ""), scope["path"], scope["method"]
         if not self._is_our_host(host):
-            words = "this name is not served here; web.hosts can allow it\n"
-            return PlainTextResponse(words, status_code=421)
-        if scope["method"] not in (*SAFE_METHODS, "POST"):
-            return PlainTextResponse("only GET, HEAD and POST are understood\n", status_code=405)
+            return PlainTextResponse("this name is not served here; web.hosts can allow it\n", 421)
+        if method not in METHODS:
+            return PlainTextResponse("only GET, HEAD and POST are understood\n", 405)
         if not state["role"] and path not in OPEN_PATHS and not path.startswith("/static/"):
-            return self._who_are_you(scope, path, state)
-        if scope["method"] == "POST":
-            return self._refusal_of_change(headers, host, path, state)
-        if path not in PROBE_PATHS and is_foreign(headers) and headers.get("sec-fetch-mode") != "navigate":
-            return PlainTextResponse("another site may link here and no more\n", status_code=403)
-        return None
-
-    def _who_are_you(self, scope: Scope, path: str, state: dict[str, Any]) -> Response:
-        if state["is_bearer"] or path in MACHINE_PATHS or scope["method"] == "POST":
-            words = "a token is needed: Authorization: Bearer TOKEN, or log in at /login\n"
-            return PlainTextResponse(words, status_code=401, headers={"WWW-Authenticate": "Bearer"})
-        query = scope["query_string"].decode("latin-1")
-        return RedirectResponse(f"/login?to={quote(f'{path}?{query}' if query else path, safe='')}", status_code=303)
-
-    def _refusal_of_change(self, headers: Headers, host: str, path: str, state: dict[str, Any]) -> Response | None:
-        origin = headers.get("origin")
-        if origin is not None and origin.partition("://")[2] != host:
-            return PlainTextResponse("this form comes from another site\n", status_code=403)
-        if is_foreign(headers):
-            return PlainTextResponse("this form comes from another site\n", status_code=403)
-        if path not in ANYBODYS_POSTS and state["role"] != OPERATOR:
-            words = "the read token sees everything and changes nothing; log in with the operator's token to do this\n"
-            return PlainTextResponse(words, status_code=403)
+            return login_required(scope, state)
+        if method == "POST":
+            origin = headers.get("origin")
+            if is_foreign(headers) or (origin is not None and origin.partition("://")[2] != host):
+                return PlainTextResponse("this form comes from another site\n", 403)
+            if path not in ANYBODYS_POSTS and state["role"] != OPERATOR:
+                return PlainTextResponse(READ_ONLY, 403)
+        elif path not in PROBE_PATHS and is_foreign(headers) and headers.get("sec-fetch-mode") != "navigate":
+            return PlainTextResponse("another site may link here and no more\n", 403)
         return None
 
     def _is_our_host(self, header: str) -> bool:
@@ -223,6 +202,15 @@ class Guard:
             return False
         name = match[1].lower()
         return is_loopback(name) or name in self._settings.hosts or name.strip("[]") in self._settings.hosts
+
+
+def login_required(scope: Scope, state: dict[str, Any]) -> Response:
+    path: str = scope["path"]
+    if state["is_bearer"] or path in MACHINE_PATHS or scope["method"] == "POST":
+        text = "a token is needed: Authorization: Bearer TOKEN, or log in at /login\n"
+        return PlainTextResponse(text, 401, {"WWW-Authenticate": "Bearer"})
+    query = scope["query_string"].decode("latin-1")
+    return RedirectResponse(f"/login?to={quote(f'{path}?{query}' if query else path, safe='')}", 303)
 
 
 def is_loopback(name: str) -> bool:

@@ -30,43 +30,33 @@ class Link:
         self._path = data / SOCKET_NAME
         self._pair: Pair | None = None
         self._turn = asyncio.Lock()
-        self._asked = 0
+        self._requests = 0
 
     async def ask(self, op: str, /, **args: object) -> Any:
         """Run a query and return its result; raises `AdminRefused` if the broker refuses it, `AdminUnreachable` if there is no response."""
         async with self._turn:
             is_fresh = self._pair is None
             try:
-                return await self._ask_once(op, args)
+                answer = await self._ask_once(op, args)
             except AdminUnreachable:
                 if is_fresh:
                     raise
-                return await self._ask_once(op, args)  # the broker closed an idle connection: try a new one
+                answer = await self._ask_once(op, args)  # the broker closed an idle connection: try a new one
+        return result_of(answer)
 
     async def _ask_once(self, op: str, args: dict[str, object]) -> Any:
+        self._pair = self._pair or await self._connect()
         try:
-            if self._pair is None:
-                self._pair = await self._connect()
-            async with asyncio.timeout(ANSWER_S):
-                return await self._converse(self._pair, op, args)
-        except AdminUnreachable:
-            self.close()
-            raise
-        except TimeoutError as error:
-            self.close()
-            raise AdminUnreachable(str(self._path), f"no answer within {ANSWER_S:g} s") from error
-        except asyncio.CancelledError:
-            self.close()  # else its response would be taken for the next request's
+            return await self._exchange(self._pair, op, args, ANSWER_S)
+        except BaseException:
+            self.close()  # else the response to a cancelled request would be read as that of the next one
             raise
 
     async def change(self, op: str, /, **args: object) -> Any:
         """As `ask`, for operations that change something and may take long."""
         pair = await self._connect()
         try:
-            async with asyncio.timeout(CHANGE_S):
-                return await self._converse(pair, op, args)
-        except TimeoutError as error:
-            raise AdminUnreachable(str(self._path), f"no answer within {CHANGE_S:g} s; it goes on") from error
+            return result_of(await self._exchange(pair, op, args, CHANGE_S, "; it goes on"))
         finally:
             pair[1].close()
 
@@ -77,29 +67,35 @@ class Link:
         except OSError as error:
             raise AdminUnreachable(str(self._path), error.strerror or str(error)) from error
 
-    async def _converse(self, pair: Pair, op: str, args: dict[str, object]) -> Any:
+    async def _exchange(self, pair: Pair, op: str, args: dict[str, object], wait_s: float, late: str = "") -> Any:
+        """Send a request and return its response."""
         reader, writer = pair
-        self._asked += 1
-        request = msgspec.json.encode({"v": 1, "id": self._asked, "op": op, "args": args})
+        self._requests += 1
+        request = msgspec.json.encode({"v": 1, "id": self._requests, "op": op, "args": args})
         try:
-            writer.write(request + b"\n")
-            await writer.drain()
-            while True:
-                line = await reader.readline()
-                if not line:
-                    raise AdminUnreachable(str(self._path), "the broker closed the connection")
-                answer = msgspec.json.decode(line)
-                if "progress" not in answer:
-                    break
+            async with asyncio.timeout(wait_s):
+                writer.write(request + b"\n")
+                await writer.drain()
+                while line := await reader.readline():
+                    answer = msgspec.json.decode(line)
+                    if "progress" not in answer:
+                        return answer
+            reason = "the broker closed the connection"
+        except TimeoutError:
+            reason = f"no answer within {wait_s:g} s{late}"
         except OSError as error:
-            raise AdminUnreachable(str(self._path), error.strerror or str(error)) from error
+            reason = error.strerror or str(error)
         except ValueError as error:
-            raise AdminUnreachable(str(self._path), f"not an answer: {error}") from error
-        if not answer["ok"]:
-            raise AdminRefused(answer["error"]["code"], answer["error"]["message"])
-        return answer["result"]
+            reason = f"not an answer: {error}"
+        raise AdminUnreachable(str(self._path), reason)
 
     def close(self) -> None:
         if self._pair is not None:
             self._pair[1].close()
             self._pair = None
+
+
+def result_of(answer: dict[str, Any]) -> Any:
+    if not answer["ok"]:
+        raise AdminRefused(answer["error"]["code"], answer["error"]["message"])
+    return answer["result"]

@@ -28,18 +28,17 @@ from starlette.middleware import Middleware
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from dragoman.web import actions, forms, stream
-from dragoman.web.connections import IDLE_S, Turnstile, protocol_of
-from dragoman.web.desk import Desk
-from dragoman.web.display import showing
-from dragoman.web.guard import Guard, Seals, WebSettings
+from dragoman.errors import AdminRefused, AdminUnreachable
+from dragoman.web import actions, forms, responses, stream
+from dragoman.web.connections import IDLE_S, RequestLimit, protocol_of
+from dragoman.web.dashboard import Dashboard
+from dragoman.web.guard import Guard, Signer, WebSettings
 from dragoman.web.link import Link
 from dragoman.web.metrics import page as metrics
-from dragoman.web.metrics.metric_labels import Crowd
+from dragoman.web.metrics.metric_labels import LabelledQueues
 from dragoman.web.rendering import Renderer
 from dragoman.web.samples.sample_file import SampleFile
 from dragoman.web.samples.sampling import Sampler
-from dragoman.web.stream import Streams
 
 NICE: Final = 10
 SETTINGS_SIZE_MAX: Final = 1 << 20
@@ -52,16 +51,16 @@ STATIC: Final = Path(__file__).parent / "static"
 def build(data: Path, settings: WebSettings, port: int) -> Starlette:
     """Build the app for one broker."""
     link = Link(data)
-    probe_link = Link(data)  # a separate connection, so that probes do not queue behind page requests
+    probe_link = Link(data)  # a separate connection, so that probes do not wait for page requests
     file = SampleFile(data, settings.past_s) if settings.past_s > 0 else None
-    desk = Desk(data, link, Sampler(link, file))
-    seals = Seals(settings)
+    dashboard = Dashboard(data, link, Sampler(link, file))
+    signer, renderer = Signer(settings), Renderer()
 
     @asynccontextmanager
-    async def life(app: Starlette) -> AsyncIterator[None]:
-        desk.sampler.start()
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        dashboard.sampler.start()
         yield
-        await desk.sampler.stop()
+        await dashboard.sampler.stop()
         link.close()
         probe_link.close()
 
@@ -77,19 +76,19 @@ def build(data: Path, settings: WebSettings, port: int) -> Starlette:
             Route("/stream", stream.stream),
             Route("/confirm/{name}", actions.confirm, methods=["GET"]),
             Route("/do/{name}", actions.do, methods=["POST"]),
-            Route("/{path:path}", showing.show, methods=["GET"]),
+            Route("/{path:path}", responses.show, methods=["GET"]),
         ],
-        middleware=[Middleware(Turnstile), Middleware(Guard, settings=settings, seals=seals, port=port)],
-        lifespan=life,
+        middleware=[Middleware(RequestLimit), Middleware(Guard, settings=settings, signer=signer, port=port)],
+        exception_handlers=dict.fromkeys((responses.BadForm, AdminRefused, AdminUnreachable), responses.failed),
+        lifespan=lifespan,
     )
-    app.state.link = link
     app.state.probe_link = probe_link
-    app.state.desk = desk
-    app.state.seals = seals
+    app.state.dashboard = dashboard
+    app.state.signer = signer
     app.state.settings = settings
-    app.state.crowd = Crowd(settings.metrics_queues_max)
-    app.state.renderer = Renderer()
-    app.state.streams = Streams(desk, app.state.renderer)
+    app.state.labelled_queues = LabelledQueues(settings.metrics_queues_max)
+    app.state.renderer = renderer
+    app.state.streams = stream.Streams(dashboard, renderer)
     app.state.cookie_name = f"dragoman-{port}"
     return app
 
@@ -99,23 +98,20 @@ def run(data: Path, fd: int) -> int:
     # Ctrl-C and a closed terminal signal only the parent, which decides when this process ends.
     with suppress(PermissionError):
         os.setpgid(0, 0)
-    die_with_parent()
+    # The kernel kills this process with its parent, so that the next broker finds the port free; elsewhere the end of stdin ends it.
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     os.nice(NICE)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(serve(data, fd))
 
 
-def die_with_parent() -> None:
-    """Ask the kernel to kill this process with its parent, so that the next broker finds the port free. Where that is not supported, the
-    end of stdin ends the process."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-
-
 async def serve(data: Path, fd: int) -> int:
-    parent = await hear_parent()
+    parent = asyncio.StreamReader(limit=SETTINGS_SIZE_MAX)
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(parent), sys.stdin)
     os.write(sys.stdout.fileno(), b"hello\n")
-    settings = await told_settings(parent)
+    settings = await read_settings(parent)
     if settings is None:
         return 0
     sock = socket.socket(fileno=fd)
@@ -145,14 +141,7 @@ async def serve(data: Path, fd: int) -> int:
     return 0
 
 
-async def hear_parent() -> asyncio.StreamReader:
-    reader = asyncio.StreamReader(limit=SETTINGS_SIZE_MAX)
-    loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    return reader
-
-
-async def told_settings(parent: asyncio.StreamReader) -> WebSettings | None:
+async def read_settings(parent: asyncio.StreamReader) -> WebSettings | None:
     """Read the settings from stdin; None if the parent exits before it sends them."""
     while line := await parent.readline():
         word, _, rest = line.strip().partition(b" ")

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from dragoman.version import VERSION
-from dragoman.web.display import words
+from dragoman.web import formatting
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
 LIVE: Final = "live"
@@ -36,10 +36,10 @@ class Renderer:
             trim_blocks=True,
             lstrip_blocks=True,
             auto_reload=False,
-            finalize=words.printable,
+            finalize=formatting.printable,
         )
-        self._environment.filters.update(words.FILTERS)
-        self._environment.globals.update(words.FUNCTIONS)
+        self._environment.filters.update(formatting.FILTERS)
+        self._environment.globals.update(formatting.FUNCTIONS)
         self._environment.globals.update(spark=spark, chart=chart, version=VERSION)
 
     def page(self, template: str, context: dict[str, Any]) -> str:
@@ -52,7 +52,7 @@ class Renderer:
 
 def spark(values: Sequence[Value], label: str, height: int = 28, width: int = 120) -> Markup:
     """A line with its area, for a table cell."""
-    top = highest(values)
+    top = formatting.highest(values) or 1.0
     line, area = paths(values, top, width, height)
     return Markup(
         '<svg class="spark" viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img" aria-label="{label}"'
@@ -62,7 +62,7 @@ def spark(values: Sequence[Value], label: str, height: int = 28, width: int = 12
 
 def chart(series: Sequence[tuple[str, Sequence[Value]]], label: str, height: int = 120) -> Markup:
     """Several lines on one scale from zero; each name is a class of the style sheet."""
-    top = max((highest(values) for _, values in series), default=1.0)
+    top = formatting.highest(value for _, values in series for value in values) or 1.0
     parts = [grid(height)]
     for number, (name, values) in enumerate(series):
         line, area = paths(values, top, WIDTH, height)
@@ -77,10 +77,6 @@ def chart(series: Sequence[tuple[str, Sequence[Value]]], label: str, height: int
 def grid(height: int) -> Markup:
     lines = [Markup('<path class="grid" d="M0 {y}H{w}"/>').format(y=height * part // 4, w=WIDTH) for part in (1, 2, 3)]
     return Markup("").join(lines)
-
-
-def highest(values: Sequence[Value]) -> float:
-    return max([value for value in values if value is not None], default=0.0) or 1.0
 
 
 def paths(values: Sequence[Value], top: float, width: int, height: int) -> tuple[str, str]:

@@ -16,10 +16,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from dragoman.errors import AdminRefused, AdminUnreachable
-from dragoman.web.desk import Context, Desk, Page
-from dragoman.web.display.showing import STATUS_OF, split_address
+from dragoman.web.dashboard import Dashboard, Page
 from dragoman.web.guard import OPERATOR
 from dragoman.web.rendering import Renderer
+from dragoman.web.responses import STATUS_OF, split_address
 
 STREAMS_MAX: Final = 64
 ADDRESS_SIZE_MAX: Final = 4096
@@ -32,42 +32,30 @@ NOTHING: Final = ": \n\n"  # a comment line: a failed write reveals a closed bro
 class Streams:
     """The renderings of the current beat."""
 
-    def __init__(self, desk: Desk, renderer: Renderer) -> None:
-        self._desk, self._renderer = desk, renderer
+    def __init__(self, dashboard: Dashboard, renderer: Renderer) -> None:
+        self._dashboard, self._renderer = dashboard, renderer
         self._mark = secrets.token_hex(16)
         self._shown: dict[tuple[str, str], tuple[int, asyncio.Task[tuple[str, bool]]]] = {}
         self.open = 0
 
-    async def rendered(self, beat: int, address: str, role: str, seal: str) -> tuple[str, bool]:
+    async def rendered(self, beat: int, address: str, role: str, csrf_token: str) -> tuple[str, bool]:
         """The page's live part, and whether it will never change again."""
         known = self._shown.get((address, role))
         if known is None or known[0] != beat:
             self._shown = {key: one for key, one in self._shown.items() if one[0] == beat}
             known = beat, asyncio.ensure_future(self._render(address, role))
-            known[1].add_done_callback(note_fault)
+            # If all viewers of the task have left, no other code retrieves its exception.
+            known[1].add_done_callback(lambda task: task.cancelled() or task.exception())
             self._shown[address, role] = known
         html, is_still = await asyncio.shield(known[1])
-        return html.replace(self._mark, seal), is_still
+        return html.replace(self._mark, csrf_token), is_still
 
     async def _render(self, address: str, role: str) -> tuple[str, bool]:
         page, key, query = split_address(address)
         assert page is not None, "checked when the stream began"
-        context: Context = {
-            "title": page.title,
-            "section": page.section,
-            **await page.make(self._desk, query, key),
-            "is_operator": role == OPERATOR,
-            "role": role,
-            "form_seal": self._mark,
-            "address": address,
-        }
+        shared = {"is_operator": role == OPERATOR, "role": role, "csrf_token": self._mark, "address": address}
+        context = await page.context(self._dashboard, query, key) | shared
         return self._renderer.live(page.template, context), bool(context.get("is_still", False))
-
-
-def note_fault(task: asyncio.Task[tuple[str, bool]]) -> None:
-    """Retrieve the task's exception: if all its viewers have left, no other code does."""
-    if not task.cancelled():
-        task.exception()
 
 
 async def stream(request: Request) -> Response:
@@ -84,16 +72,16 @@ async def stream(request: Request) -> Response:
 
 async def event_stream(request: Request, streams: Streams, page: Page, address: str) -> AsyncIterator[str]:
     state: Any = request.state
-    seal: str = request.app.state.seals.form_seal(state.session)
-    desk: Desk = request.app.state.desk
+    csrf_token: str = request.app.state.signer.csrf_token(state.session)
+    sampler = request.app.state.dashboard.sampler
     streams.open += 1
     try:
-        with desk.sampler.watching():
-            beat, last = desk.sampler.beats, ""
+        with sampler.watching():
+            beat, last = sampler.beats, ""
             while True:
-                beat = await desk.sampler.next_beat(beat + page.every_beats - 1)
+                beat = await sampler.next_beat(beat + page.every_beats - 1)
                 try:
-                    html, is_still = await streams.rendered(beat, address, state.role, seal)
+                    html, is_still = await streams.rendered(beat, address, state.role, csrf_token)
                 except (AdminUnreachable, AdminRefused) as error:
                     if isinstance(error, AdminRefused) and error.refusal in STATUS_OF:
                         yield GONE
@@ -101,14 +89,10 @@ async def event_stream(request: Request, streams: Streams, page: Page, address: 
                     yield AWAY
                     last = ""
                     continue
-                yield event(html) if html != last else NOTHING
+                yield f"event: live\ndata: {json.dumps(html)}\n\n" if html != last else NOTHING
                 last = html
                 if is_still:
                     yield END
                     return
     finally:
         streams.open -= 1
-
-
-def event(html: str) -> str:
-    return f"event: live\ndata: {json.dumps(html)}\n\n"

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.model.buckets import BUCKETS, bucket_of
 from dragoman.web.metrics.exposition import COARSE, FINE, Family, cumulative, sum_s, wants_openmetrics, write
-from dragoman.web.metrics.metric_labels import Crowd
+from dragoman.web.metrics.metric_labels import LabelledQueues
 
 MILLISECOND_NS = 1_000_000
 
@@ -31,42 +31,42 @@ def tallies(accepted: int, queues: int, boot_no: int = 1, wait: list[list[int]] 
 
 
 def test_a_chosen_queue_stays_when_another_becomes_busier() -> None:
-    crowd = Crowd(1)
-    assert [view["queue_no"] for view in crowd.choose([queue(1, 5), queue(2, 9)])] == [2]
-    assert [view["queue_no"] for view in crowd.choose([queue(1, 500), queue(2, 9)])] == [2]
+    labelled = LabelledQueues(1)
+    assert [view["queue_no"] for view in labelled.choose([queue(1, 5), queue(2, 9)])] == [2]
+    assert [view["queue_no"] for view in labelled.choose([queue(1, 500), queue(2, 9)])] == [2]
 
 
 def test_room_that_is_left_goes_to_new_queues() -> None:
-    crowd = Crowd(2)
-    crowd.choose([queue(1, 5)])
-    assert [view["queue_no"] for view in crowd.choose([queue(1, 5), queue(2, 0), queue(3, 1)])] == [1, 3]
+    labelled = LabelledQueues(2)
+    labelled.choose([queue(1, 5)])
+    assert [view["queue_no"] for view in labelled.choose([queue(1, 5), queue(2, 0), queue(3, 1)])] == [1, 3]
 
 
 def test_a_chosen_queue_that_is_not_among_the_deepest_is_asked_for_by_its_name() -> None:
-    crowd = Crowd(2)
-    crowd.choose([queue(1, 5), queue(2, 9)])
-    assert crowd.missing([queue(3, 50), queue(2, 9)]) == ["q1"]
-    assert crowd.missing([queue(2, 9), queue(1, 5)]) == []
-    shown = crowd.choose([queue(3, 50), queue(2, 9), queue(1, 5)])
+    labelled = LabelledQueues(2)
+    labelled.choose([queue(1, 5), queue(2, 9)])
+    assert labelled.missing([queue(3, 50), queue(2, 9)]) == ["q1"]
+    assert labelled.missing([queue(2, 9), queue(1, 5)]) == []
+    shown = labelled.choose([queue(3, 50), queue(2, 9), queue(1, 5)])
     assert [view["queue_no"] for view in shown] == [1, 2], "whatever order they come in"
 
 
 def test_the_sum_of_the_rest_never_falls_when_a_queue_gets_a_name() -> None:
-    crowd = Crowd(1)
-    assert crowd.rest(tallies(10, 2), []).counts["accepted"] == 10
-    shown = crowd.choose([queue(1, 8), queue(2, 3)])
-    assert crowd.rest(tallies(11, 2), shown).counts["accepted"] == 10
-    assert crowd.rest(tallies(19, 2), [queue(1, 8)]).counts["accepted"] == 11
+    labelled = LabelledQueues(1)
+    assert labelled.rest(tallies(10, 2), []).counts["accepted"] == 10
+    shown = labelled.choose([queue(1, 8), queue(2, 3)])
+    assert labelled.rest(tallies(11, 2), shown).counts["accepted"] == 10
+    assert labelled.rest(tallies(19, 2), [queue(1, 8)]).counts["accepted"] == 11
 
 
 def test_the_sum_of_the_rest_begins_anew_with_the_broker() -> None:
-    crowd = Crowd(0)
-    assert crowd.rest(tallies(10, 2, boot_no=1, wait=[[3, 4]]), []).wait == {3: 4}
-    assert crowd.rest(tallies(2, 2, boot_no=2, wait=[[3, 1]]), []).wait == {3: 1}
+    labelled = LabelledQueues(0)
+    assert labelled.rest(tallies(10, 2, boot_no=1, wait=[[3, 4]]), []).wait == {3: 4}
+    assert labelled.rest(tallies(2, 2, boot_no=2, wait=[[3, 1]]), []).wait == {3: 1}
 
 
 def test_parts_that_are_ahead_of_the_whole_make_no_negative_rest() -> None:
-    rest = Crowd(1).rest(tallies(3, 2, wait=[[7, 1]]), [queue(1, 4, [[7, 2]])])
+    rest = LabelledQueues(1).rest(tallies(3, 2, wait=[[7, 1]]), [queue(1, 4, [[7, 2]])])
     assert (rest.counts["accepted"], rest.wait[7]) == (0, 0)
 
 
@@ -109,8 +109,8 @@ def test_the_format_is_the_one_that_is_liked_better(accept: str, is_wanted: bool
 
 
 def test_a_queue_that_was_forgotten_gives_its_place_and_its_name_back() -> None:
-    crowd = Crowd(1)
-    assert [view["queue_no"] for view in crowd.choose([queue(1, 5)])] == [1]
-    assert crowd.missing([queue(2, 9)]) == ["q1"]
+    labelled = LabelledQueues(1)
+    assert [view["queue_no"] for view in labelled.choose([queue(1, 5)])] == [1]
+    assert labelled.missing([queue(2, 9)]) == ["q1"]
     again = queue(7, 1) | {"queue": "q1"}
-    assert [view["queue_no"] for view in crowd.choose([again])] == [7], "the same name, made anew"
+    assert [view["queue_no"] for view in labelled.choose([again])] == [7], "the same name, made anew"

@@ -12,9 +12,9 @@ from urllib.parse import quote
 import pytest
 
 from dragoman.client.app import App
-from dragoman.web.desk import Context, Desk
+from dragoman.web import pages
+from dragoman.web.dashboard import Context, Dashboard
 from dragoman.web.link import Link
-from dragoman.web.pages import message
 from dragoman.web.samples.sampling import QUEUES_FOLLOWED, Sampler
 from tests.cli.broker import FakeWorker
 from tests.runtime.daemon import Daemon
@@ -102,7 +102,7 @@ def test_a_hostile_queue_can_be_paused_by_its_own_button(broker: Daemon, visitor
 def test_an_id_with_slashes_and_percent_signs_has_a_page(visitor: Visitor, broker: Daemon) -> None:
     answer = visitor.get("/message/" + quote("a/b%2F..?c", safe=""))
     assert answer.status == 404
-    assert "answers to 'a/b%2F..?c'" in unescape(answer.text)
+    assert "has the id 'a/b%2F..?c'" in unescape(answer.text)
 
 
 def test_an_open_message_tells_its_life_and_why_it_waits_and_keeps_its_body_to_itself(
@@ -130,9 +130,9 @@ def test_a_settled_message_tells_who_answered_and_its_frames(broker: Daemon, vis
     assert life is not None
     text = words(visitor.page(life[1]))
     assert "settled: done (answered)" in text
-    assert "what the worker is told" in text
-    assert "what the worker said" in text
-    assert "3 bytes, not kept" in text
+    assert "what the worker receives" in text
+    assert "what the worker sent" in text
+    assert "3 bytes, not stored" in text
 
 
 def numbers(broker: Daemon) -> list[str]:
@@ -165,7 +165,7 @@ def test_what_was_set_aside_shows_why_and_its_body_only_when_asked(broker: Daemo
     assert "died with w" in words(html)
     assert "a body to see" not in html
     assert "a body to see" in visitor.page("/quarantine?queue=aside&bodies=1")
-    assert "Nothing that is set aside matches." in words(visitor.page("/quarantine?queue=aside&dialect=rq"))
+    assert "No quarantined message matches." in words(visitor.page("/quarantine?queue=aside&dialect=rq"))
 
 
 def test_schedules_are_described_in_plain_words(visitor: Visitor, app: App) -> None:
@@ -237,9 +237,9 @@ def test_a_page_that_will_not_change_again_tells_the_messages_end(broker: Daemon
     handle = app.send_sync("between", b"x")
 
     async def look(link: Link) -> Context:
-        desk = Desk(broker.data, link, Sampler(link, None))
+        dashboard = Dashboard(broker.data, link, Sampler(link, None))
         try:
-            return await message.make(desk, {}, handle.id)
+            return await pages.PAGES["message"].context(dashboard, {}, handle.id)
         finally:
             link.close()
 
@@ -302,14 +302,14 @@ def test_the_busiest_queue_is_found_among_more_than_are_followed(new_broker: New
     assert '<td data-th="In/s" class="n">–</td>' in row
 
 
-def test_forms_in_a_stream_carry_the_viewers_own_seal(broker: Daemon, app: App) -> None:
+def test_forms_in_a_stream_carry_the_viewers_own_token(broker: Daemon, app: App) -> None:
     app.send_sync("sealed", b"x")
-    seals = []
+    tokens = []
     for visitor in (Visitor(broker), Visitor(broker)):
-        seals.append(visitor.seal())
+        tokens.append(visitor.csrf_token())
         html = str(visitor.events("/queue?name=sealed", 1)[0][1])
-        assert f'name="seal" value="{seals[-1]}"' in html
-    assert seals[0] != seals[1]
+        assert f'name="csrf_token" value="{tokens[-1]}"' in html
+    assert tokens[0] != tokens[1]
 
 
 def test_there_is_no_stream_of_something_that_is_no_page(visitor: Visitor) -> None:
@@ -328,7 +328,7 @@ def test_the_page_and_all_its_files_weigh_less_than_200_kb(visitor: Visitor) -> 
 
 def test_a_program_gets_json_from_an_action(visitor: Visitor, app: App, broker: Daemon) -> None:
     app.send_sync("robotic", b"x")
-    answer = visitor.post("/do/pause?queue=robotic", {"seal": visitor.seal()}, Accept="application/json")
+    answer = visitor.post("/do/pause?queue=robotic", {"csrf_token": visitor.csrf_token()}, Accept="application/json")
     assert answer.status == 200
     assert answer.json["result"] == {"queue": "robotic", "is_paused": True}
     assert json.dumps(answer.json)

@@ -34,7 +34,7 @@ class Page:
         self.look()
 
     def look(self) -> None:
-        asyncio.run(self.sampler.look())
+        asyncio.run(self.sampler.sample())
 
     def watch(self, looks: int, span_s: float = 1.0) -> None:
         for _ in range(looks):

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.model.units import SECOND_NS
 from dragoman.web.pages.overview import known_minutes
-from dragoman.web.samples.history import SLOT_NS, SLOT_S, SLOTS_KEPT, History, Look, Trail
+from dragoman.web.samples.history import SLOT_NS, SLOT_S, SLOTS_KEPT, ChartSample, History, Trail
 from dragoman.web.samples.samples import QueueSample
 
 BEGIN_NS = 1_000_000 * SLOT_NS
@@ -16,8 +16,8 @@ def queue(accepted: int, waiting: int = 0) -> QueueSample:
     return QueueSample(1, accepted, waiting)
 
 
-def look(at_s: float, accepted: int = 0, waiting: int = 0, boot_no: int = 1) -> Look:
-    return Look(BEGIN_NS + int(at_s * SECOND_NS), boot_no, accepted, 0, waiting, 0, {}, {})
+def look(at_s: float, accepted: int = 0, waiting: int = 0, boot_no: int = 1) -> ChartSample:
+    return ChartSample(BEGIN_NS + int(at_s * SECOND_NS), boot_no, accepted, 0, waiting, 0, {}, {})
 
 
 def test_two_looks_within_milliseconds_make_no_rate() -> None:
@@ -30,7 +30,7 @@ def test_two_looks_within_milliseconds_make_no_rate() -> None:
     assert trail.in_rate == 5.0, "what came in between is not lost"
 
 
-def test_a_trail_ends_two_minutes_ago_however_seldom_somebody_looks() -> None:
+def test_a_trail_ends_two_minutes_ago_however_seldom_somebody_samples() -> None:
     trail = Trail()
     for number in range(60):
         trail.add(BEGIN_NS + number * SLOT_NS, queue(0, waiting=number))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.web.samples.samples import CrossingSample, DialectSample, QueueSample, Sample
-from dragoman.web.samples.totals import QueueTimes, Totals
+from dragoman.web.samples.samples import CrossingSample, DialectSample, QueueSample, QueueTimes, Sample, Totals
 
 
 def sample(started_ns: int, *queues: QueueSample, queues_total: int = 1) -> Sample:

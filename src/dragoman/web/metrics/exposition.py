@@ -22,7 +22,7 @@ OPENMETRICS_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=
 SUFFIXES: Final = {
     "counter": "_total",
     "info": "_info",
-}  # suffixes of every sample; the older format has them in the header, too
+}  # of every sample; the older format has them in the header, too
 NO_LABELS: Final[Labels] = {}
 # Upper bounds are powers of two of a microsecond, from 256 µs to 72 minutes: precision beyond these ends is not needed.
 FIRST_OCTAVE, LAST_OCTAVE = 8, 32
@@ -82,8 +82,8 @@ def _quality(accept: str, wanted: str) -> float:
     for item in accept.split(","):
         kind, *parameters = [part.strip().lower() for part in item.split(";")]
         if kind == wanted:
-            said = next((text[2:] for text in parameters if text.startswith("q=")), "1")
-            best = max(best, float(said) if said.replace(".", "", 1).isdecimal() else 0.0)
+            quality = next((text[2:] for text in parameters if text.startswith("q=")), "1")
+            best = max(best, float(quality) if quality.replace(".", "", 1).isdecimal() else 0.0)
     return best
 
 

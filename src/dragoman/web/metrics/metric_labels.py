@@ -32,7 +32,7 @@ class Rest:
     total: Counts = field(default_factory=dict)
 
 
-class Crowd:
+class LabelledQueues:
     """The chosen queues, remembered between scrapes."""
 
     def __init__(self, chosen_max: int) -> None:
@@ -68,24 +68,24 @@ class Crowd:
         floor = self._floor
         waits, totals = counts_of(tallies["wait"]), counts_of(tallies["total"])
         for view in shown:
-            _take_away(waits, counts_of(view["wait"]))
-            _take_away(totals, counts_of(view["total_time"]))
+            _subtract(waits, counts_of(view["wait"]))
+            _subtract(totals, counts_of(view["total_time"]))
         counts = {key: tallies[key] - sum(view[key] for view in shown) for key in SUMMED_COUNTS}
         self._floor = Rest(
             max(tallies["queues"] - len(shown), 0),
             {key: max(tallies[key] - sum(view[key] for view in shown), 0) for key in SUMMED_STATES},
-            _at_least(floor.counts, counts),
-            _at_least(floor.wait, waits),
-            _at_least(floor.total, totals),
+            _not_below(floor.counts, counts),
+            _not_below(floor.wait, waits),
+            _not_below(floor.total, totals),
         )
         return self._floor
 
 
-def _take_away(counts: Counts, part: Counts) -> None:
+def _subtract(counts: Counts, part: Counts) -> None:
     for bucket, count in part.items():
         counts[bucket] = counts.get(bucket, 0) - count
 
 
-def _at_least(floor: dict[Any, int], counts: dict[Any, int]) -> dict[Any, int]:
+def _not_below(floor: dict[Any, int], counts: dict[Any, int]) -> dict[Any, int]:
     """The counts, never lower than before: the requests are sent one after the other, so the parts may be slightly ahead of the total."""
     return {key: max(floor.get(key, 0), counts.get(key, 0), 0) for key in floor.keys() | counts.keys()}

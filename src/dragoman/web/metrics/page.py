@@ -6,7 +6,8 @@ If the broker does not respond, `/metrics` reports `dragoman_up 0` instead of fa
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from contextlib import suppress
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -17,7 +18,7 @@ from dragoman.model.words import REFUSAL_CODES, REFUSAL_TEXTS
 from dragoman.web.link import Link
 from dragoman.web.metrics.exposition import OPENMETRICS_TYPE, TEXT_TYPE, wants_openmetrics, write
 from dragoman.web.metrics.families import Answers, families, up
-from dragoman.web.metrics.metric_labels import Crowd, View
+from dragoman.web.metrics.metric_labels import LabelledQueues, View
 
 # Shorter than Prometheus's default timeout, so that it gets `dragoman_up 0` and not a timeout.
 PATIENCE_S: Final = 5.0
@@ -27,7 +28,7 @@ async def metrics(request: Request) -> Response:
     state = request.app.state
     try:
         async with asyncio.timeout(PATIENCE_S):
-            found = list(families(await gather(state.probe_link, state.crowd)))
+            found = list(families(await gather(state.probe_link, state.labelled_queues)))
     except (AdminUnreachable, TimeoutError):
         found = [up(False)]
     is_openmetrics = wants_openmetrics(request.headers.get("accept", ""))
@@ -37,50 +38,34 @@ async def metrics(request: Request) -> Response:
 
 async def livez(request: Request) -> Response:
     """Liveness: this process and the broker both respond."""
-    return answer_of(await counters(request.app.state.probe_link), is_alive_enough=True)
+    return await health(request.app.state.probe_link, must_be_ready=False)
 
 
 async def readyz(request: Request) -> Response:
     """Readiness: the broker accepts new work."""
-    return answer_of(await counters(request.app.state.probe_link), is_alive_enough=False)
+    return await health(request.app.state.probe_link, must_be_ready=True)
 
 
-def answer_of(counted: dict[str, Any] | None, *, is_alive_enough: bool) -> Response:
-    if counted is None:
+async def health(link: Link, *, must_be_ready: bool) -> Response:
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            code = (await link.ask("counters"))["refusing"]
+    except (AdminUnreachable, TimeoutError):
         return JSONResponse({"ok": False, "code": "ADMIN_UNREACHABLE", "words": "the broker does not answer"}, 503)
-    code = counted["refusing"]
-    if code and not is_alive_enough:
+    if code and must_be_ready:
         return JSONResponse({"ok": False, "code": code, "words": REFUSAL_TEXTS[REFUSAL_CODES.index(code)]}, 503)
     return JSONResponse({"ok": True})
 
 
-async def counters(link: Link) -> dict[str, Any] | None:
-    """The broker's counters, or None if it does not respond."""
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            found: dict[str, Any] = await link.ask("counters")
-    except (AdminUnreachable, TimeoutError):
-        return None
-    return found
-
-
-async def gather(link: Link, crowd: Crowd) -> Answers:
+async def gather(link: Link, labelled: LabelledQueues) -> Answers:
     """Query the broker for one scrape. One page of queues is enough: the chosen queues are among the deepest, or are queried one by one."""
     queues: list[View] = (await link.ask("queue_tallies", order="depth", limit=ADMIN_PAGE_MAX))["queues"]
-    for name in crowd.missing(queues):
-        queues += await one_queue(link, name)
-    shown = crowd.choose(queues)
-    # After the queues, so that the totals are never behind their parts.
+    for name in labelled.missing(queues):
+        with suppress(AdminRefused):  # it does not exist, as after a change of the broker's data directory
+            queues += (await link.ask("queue_tallies", queue=name))["queues"]
+    shown = labelled.choose(queues)
+    # After the queues, so that the totals are never less than their parts.
     tallies = await link.ask("tallies")
     status = await link.ask("status")
     findings = (await link.ask("stuck"))["findings"]
-    return Answers(status, tallies, findings, shown, crowd.rest(tallies, shown))
-
-
-async def one_queue(link: Link, name: str) -> list[View]:
-    """One queue's view; empty if the queue does not exist, as after a change of the broker's data directory."""
-    try:
-        found: list[View] = (await link.ask("queue_tallies", queue=name))["queues"]
-    except AdminRefused:
-        return []
-    return found
+    return Answers(status, tallies, findings, shown, labelled.rest(tallies, shown))

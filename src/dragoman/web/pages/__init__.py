@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.web.desk import Page
+from dragoman.web.dashboard import Page
 from dragoman.web.pages import message, overview, quarantine, queues, search, workers
 
 PAGES: Final[dict[str, Page]] = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dragoman.dialects.registry import DIALECTS_BY_NAME
-from dragoman.web.desk import PAGE_SIZE, Context, Desk, Query, offset_of, turning
+from dragoman.web.dashboard import Context, Dashboard, Query, one_part
 from dragoman.web.samples.history import SLOT_S, Point
 from dragoman.web.samples.samples import DialectSample
 
@@ -15,13 +15,12 @@ SLOTS_A_MINUTE: Final = 60 // SLOT_S
 SHADES: Final = 5
 
 
-async def make(desk: Desk, query: Query, key: str) -> Context:
-    await desk.sampler.fresh()
-    sampler = desk.sampler
+async def make(dashboard: Dashboard, query: Query, key: str) -> Context:
+    sampler = dashboard.sampler
     recent, hour = sampler.history.recent(), sampler.history.hour()
     return {
         "now": sampler.tallies,
-        "status": await desk.link.ask("status"),
+        "status": await dashboard.link.ask("status"),
         "findings": sampler.findings,
         "last": sampler.history.latest(),
         "window": sampler.history.window(),
@@ -71,10 +70,9 @@ def busiest(queues: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(queues, key=weight)[:BUSIEST_MAX]
 
 
-async def make_crossings(desk: Desk, query: Query, key: str) -> Context:
+async def make_crossings(dashboard: Dashboard, query: Query, key: str) -> Context:
     """Matrix of messages settled, by the client's and the worker's dialect, before the broker started and since."""
-    await desk.sampler.fresh()
-    sampler = desk.sampler
+    sampler = dashboard.sampler
     counts = {(one.client, one.worker): one.count for one in sampler.totals.crossings}
     dialects = list(DIALECTS_BY_NAME)
     clients = [*dialects, *(["internal"] if any(client == "internal" for client, _ in counts) else [])]
@@ -88,7 +86,6 @@ async def make_crossings(desk: Desk, query: Query, key: str) -> Context:
         "worker_totals": {worker: sum(counts.get((client, worker), 0) for client in clients) for worker in dialects},
         "total": sum(counts.values()),
         "since_ns": sampler.totals.since_ns,
-        "now_ns": desk.now_ns,
     }
 
 
@@ -99,8 +96,5 @@ def shade(number: int, highest: int) -> int:
     return max(SHADES - (highest // number).bit_length() // 2, 1)
 
 
-async def make_schedules(desk: Desk, query: Query, key: str) -> Context:
-    await desk.sampler.fresh()
-    offset = offset_of(query)
-    found = await desk.link.ask("schedules", offset=offset, limit=PAGE_SIZE)
-    return {"schedules": found["schedules"], "turning": turning(offset, found["total"]), "now_ns": desk.now_ns}
+async def make_schedules(dashboard: Dashboard, query: Query, key: str) -> Context:
+    return await one_part(dashboard, query, "schedules")

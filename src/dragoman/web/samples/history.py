@@ -6,7 +6,6 @@ Points per second exist only while someone watches; ten-second points always. Po
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -22,13 +21,11 @@ SLOTS_KEPT: Final = 360
 SECONDS_SHOWN: Final = 60  # drawn at least, known or not
 SLOTS_SHOWN: Final = 30
 WINDOW_S: Final = 60  # the window for current quantiles: a minute has enough messages even at low rates
-
-
 CLOSE_NS: Final = SECOND_NS // 2  # two samples this close count as one: a rate over some milliseconds is noise
 TRAIL_NS: Final = 120 * SECOND_NS
 
 
-class Look(msgspec.Struct, frozen=True):
+class ChartSample(msgspec.Struct, frozen=True):
     """The part of a sample that points are computed from."""
 
     at_ns: int
@@ -53,20 +50,12 @@ class Point(msgspec.Struct, frozen=True, array_like=True):
     total: Quantiles = NONE
 
 
-def look_of(sample: Sample) -> Look:
-    return Look(
-        sample.now_ns,
-        sample.boot_no,
-        sample.accepted,
-        sample.settled,
-        sample.waiting,
-        sample.leased,
-        counts_of(sample.wait),
-        counts_of(sample.total),
-    )
+def chart_sample(sample: Sample) -> ChartSample:
+    levels = sample.accepted, sample.settled, sample.waiting, sample.leased
+    return ChartSample(sample.now_ns, sample.boot_no, *levels, counts_of(sample.wait), counts_of(sample.total))
 
 
-def point_between(before: Look, after: Look) -> Point | None:
+def point_between(before: ChartSample, after: ChartSample) -> Point | None:
     """The point of the interval between two samples; None if the broker restarted in between or no time passed."""
     span_s = (after.at_ns - before.at_ns) / SECOND_NS
     if before.boot_no != after.boot_no or span_s <= 0:
@@ -95,50 +84,43 @@ class History:
     def __init__(self) -> None:
         self.seconds: deque[Point] = deque(maxlen=SECONDS_KEPT)
         self.slots: dict[int, Point] = {}  # by the number of ten-second intervals since 1970
-        self.slot_begin: Look | None = None  # the first sample of the current ten seconds
-        self._looks: deque[Look] = deque(maxlen=WINDOW_S + 1)
+        self.slot_begin: ChartSample | None = None  # the first sample of the current ten seconds
+        self._samples: deque[ChartSample] = deque(maxlen=WINDOW_S + 1)
 
     @property
-    def last(self) -> Look | None:
-        return self._looks[-1] if self._looks else None
+    def last(self) -> ChartSample | None:
+        return self._samples[-1] if self._samples else None
 
-    def restore(self, slots: Mapping[int, Point], slot_begin: Look | None, seconds: Sequence[Point]) -> None:
-        """Restore the saved state."""
-        self.slots, self.slot_begin = dict(slots), slot_begin
-        self.seconds.extend(seconds)
-
-    def add(self, look: Look) -> None:
+    def add(self, sample: ChartSample) -> None:
         before = self.last
-        if before is not None and 0 <= look.at_ns - before.at_ns < CLOSE_NS and before.boot_no == look.boot_no:
+        if before is not None and 0 <= sample.at_ns - before.at_ns < CLOSE_NS and before.boot_no == sample.boot_no:
             return
-        if before is not None and before.boot_no != look.boot_no:
+        if before is not None and before.boot_no != sample.boot_no:
             self._end_slot(before)
-            self._looks.clear()
+            self._samples.clear()
         elif before is not None:
-            point = point_between(before, look)
+            point = point_between(before, sample)
             if point is not None:
                 self.seconds.append(point)
-        self._looks.append(look)
-        self._add_slot(look)
+        self._samples.append(sample)
+        self._add_slot(sample)
 
-    def _add_slot(self, look: Look) -> None:
+    def _add_slot(self, sample: ChartSample) -> None:
         begin = self.slot_begin
-        if begin is not None and begin.boot_no == look.boot_no and look.at_ns // SLOT_NS == begin.at_ns // SLOT_NS:
+        if begin is not None and begin.boot_no == sample.boot_no and sample.at_ns // SLOT_NS == begin.at_ns // SLOT_NS:
             return
-        self._end_slot(look)
-        self.slot_begin = look
+        self._end_slot(sample)
+        self.slot_begin = sample
 
-    def _end_slot(self, look: Look) -> None:
+    def _end_slot(self, sample: ChartSample) -> None:
+        """Add the ten-second point that this sample ends; if a restart makes two, the first stays. Later slots date from before the clock
+        was set back and are dropped."""
         begin = self.slot_begin
-        point = point_between(begin, look) if begin is not None else None
+        point = point_between(begin, sample) if begin is not None else None
         if begin is not None and point is not None:
-            self._put(begin.at_ns // SLOT_NS, point)
-
-    def _put(self, slot: int, point: Point) -> None:
-        """Add a ten-second point; if a restart makes two, the first stays. Later slots date from before the clock was set back and are
-        dropped."""
-        self.slots.setdefault(slot, point)
-        self.slots = {at: kept for at, kept in self.slots.items() if slot - SLOTS_KEPT <= at <= slot}
+            slot = begin.at_ns // SLOT_NS
+            self.slots.setdefault(slot, point)
+            self.slots = {at: one for at, one in self.slots.items() if slot - SLOTS_KEPT <= at <= slot}
 
     def recent(self) -> list[Point | None]:
         """Up to five minutes, one slot per second; seconds without a sample use their ten-second point."""
@@ -164,15 +146,15 @@ class History:
 
     def latest(self) -> Point | None:
         """The point between the last two samples; None right after a start."""
-        return self.seconds[-1] if len(self._looks) > 1 and self.seconds else None
+        return self.seconds[-1] if len(self._samples) > 1 and self.seconds else None
 
     def window(self) -> Point | None:
         """The last minute as one point."""
-        if len(self._looks) < 2:
+        if len(self._samples) < 2:
             return None
-        newest = self._looks[-1]
+        newest = self._samples[-1]
         from_ns = newest.at_ns - WINDOW_S * SECOND_NS
-        begin = next((look for look in self._looks if look.at_ns >= from_ns), newest)
+        begin = next((sample for sample in self._samples if sample.at_ns >= from_ns), newest)
         return point_between(begin, newest)
 
 

@@ -26,9 +26,8 @@ import msgspec
 
 from dragoman.crc import crc32
 from dragoman.model.units import SECOND_NS
-from dragoman.web.samples.history import Look, Point, Trail
-from dragoman.web.samples.samples import Sample
-from dragoman.web.samples.totals import Totals
+from dragoman.web.samples.history import ChartSample, Point, Trail
+from dragoman.web.samples.samples import Sample, Totals
 
 FILE_NAME: Final = "web.samples"
 APPENDED_SIZE_MAX: Final = 1024 * 1024
@@ -46,7 +45,7 @@ class Checkpoint(msgspec.Struct, frozen=True, tag_field="format", tag="dragoman 
     """The state computed from all earlier samples; the tag is written first and identifies the format."""
 
     slots: dict[int, Point]
-    slot_begin: Look | None
+    slot_begin: ChartSample | None
     seconds: list[Point]
     trails: dict[int, Trail]  # by the queue's number
     pre_boot: Totals

@@ -1,19 +1,24 @@
-"""One sample of the broker: the part of its responses that charts and totals need, in the form that is saved (web/samples/sample_file)."""
+"""One sample of the broker, and totals of samples across boots: the parts of its responses that charts and totals need, in the form that is
+saved (web/samples/sample_file).
+
+The broker's tallies begin at its start and go into /metrics unchanged. The dashboard adds its samples of earlier boots and shows since
+when: `since_ns` is the same instant on every page. What a boot did after its last sample is not included.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from dragoman.model.buckets import quantile_ns
+from dragoman.model.buckets import counts_of, quantile_ns
 
 Pairs = list[tuple[int, int]]  # bucket and count (model/buckets)
+Counts = Mapping[int, int]  # bucket → count
+Key = TypeVar("Key")
 
 QUANTILES: Final = (0.50, 0.95, 0.99)
-
-Counts = Mapping[int, int]  # bucket → count
 
 
 class Quantiles(msgspec.Struct, frozen=True, array_like=True):
@@ -107,3 +112,58 @@ def sample_of(tallies: Mapping[str, Any], queue_tallies: Mapping[str, Any]) -> S
     """Build a sample from the broker's responses to `tallies` and `queue_tallies`."""
     queues = {"queues": queue_tallies["queues"], "queues_total": queue_tallies["total"]}
     return msgspec.convert({**tallies, **queues}, Sample)
+
+
+class QueueTimes(msgspec.Struct, frozen=True):
+    """One queue's durations since an instant."""
+
+    since_ns: int
+    wait: Counts
+    total: Counts
+
+
+class Totals(msgspec.Struct, frozen=True):
+    """Totals of all boots from `since_ns` on; 0: none yet."""
+
+    since_ns: int = 0
+    dialects: list[DialectSample] = []
+    crossings: list[CrossingSample] = []
+    queues: dict[int, QueueTimes] = {}  # by number
+    is_cut: bool = False  # some queues had no sample: what they did is unknown
+
+    def plus(self, sample: Sample) -> Totals:
+        """These totals plus the sample's boot up to that sample."""
+        accepted = added((one.dialect, one.accepted) for one in self.dialects + sample.dialects)
+        crossings = added(((one.client, one.worker), one.count) for one in self.crossings + sample.crossings)
+        return Totals(
+            self.since(sample.started_ns),
+            [DialectSample(name, count) for name, count in accepted.items()],
+            [CrossingSample(client, worker, count) for (client, worker), count in crossings.items()],
+            {queue.queue_no: self.times_with(queue, sample.started_ns) for queue in sample.queues},
+            sample.queues_total > len(sample.queues),
+        )
+
+    def since(self, started_ns: int) -> int:
+        """The earlier of the two, because the clock may have been set back between them."""
+        return min(self.since_ns, started_ns) if self.since_ns else started_ns
+
+    def times_with(self, queue: QueueSample, started_ns: int) -> QueueTimes:
+        """One queue's durations including the boot that began at `started_ns`. A queue that may have had earlier durations, of which none
+        are known, counts from that start on."""
+        wait, total = counts_of(queue.wait), counts_of(queue.total_time)
+        past = self.queues.get(queue.queue_no)
+        if past is None:
+            return QueueTimes(started_ns if self.is_cut else self.since(started_ns), wait, total)
+        since_ns = min(past.since_ns, started_ns)
+        return QueueTimes(since_ns, added_counts(past.wait, wait), added_counts(past.total, total))
+
+
+def added(counts: Iterable[tuple[Key, int]]) -> dict[Key, int]:
+    found: dict[Key, int] = {}
+    for key, count in counts:
+        found[key] = found.get(key, 0) + count
+    return found
+
+
+def added_counts(one: Mapping[int, int], other: Mapping[int, int]) -> dict[int, int]:
+    return added([*one.items(), *other.items()])

@@ -14,15 +14,14 @@ from typing import Any, Final
 from dragoman.errors import AdminRefused, AdminUnreachable
 from dragoman.model.units import SECOND_NS
 from dragoman.web.link import Link
-from dragoman.web.samples.history import History, Trail, look_of
+from dragoman.web.samples.history import History, Trail, chart_sample
 from dragoman.web.samples.sample_file import Checkpoint, SampleFile
-from dragoman.web.samples.samples import Sample, sample_of
-from dragoman.web.samples.totals import Totals
+from dragoman.web.samples.samples import Sample, Totals, sample_of
 
 BEAT_S: Final = 1.0
 IDLE_S: Final = 5.0  # between two samples without viewers: this much history is lost on a kill
 START_NS: Final = 30 * SECOND_NS  # the first sample is taken sooner than this after the broker's start
-LAST_LOOK_S: Final = 1.0  # a stopping broker still responds, a hanging one does not
+LAST_SAMPLE_S: Final = 1.0  # a stopping broker still responds, a hanging one does not
 QUEUES_FOLLOWED: Final = 200  # the deepest ones
 
 Answer = dict[str, Any]
@@ -37,19 +36,18 @@ class Sampler:
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._beat = asyncio.Condition()
-        self._looking = asyncio.Lock()
+        self._sampling = asyncio.Lock()
         self.beats = 0
         self.watchers = 0
         self.history = History()
         self.tallies: Answer = {}
         self.queues: list[Answer] = []
-        self.queues_total = 0
         self.findings: list[Answer] = []
         self.trails: dict[int, Trail] = {}
         self.pre_boot = Totals()  # of the boots before this one
         self.totals = Totals()
         self._last: Sample | None = None
-        self._looked_s = float("-inf")
+        self._sampled_s = float("-inf")
         self._answered_s = 0.0
         self.is_away = True  # the broker did not answer the last request
 
@@ -63,8 +61,8 @@ class Sampler:
                 await self._task
         if self._file is not None:
             with suppress(AdminUnreachable, AdminRefused, TimeoutError):
-                async with asyncio.timeout(LAST_LOOK_S):
-                    await self.look()
+                async with asyncio.timeout(LAST_SAMPLE_S):
+                    await self.sample()
             self._file.close()
 
     @contextmanager
@@ -90,7 +88,7 @@ class Sampler:
         since_s = min(asyncio.get_running_loop().time() - self._answered_s, IDLE_S)
         return int(self.tallies["now_ns"]) + int(since_s * SECOND_NS)
 
-    async def look(self) -> None:
+    async def sample(self) -> None:
         """Take a sample now; raises `AdminUnreachable` if the broker does not respond."""
         try:
             tallies = await self._link.ask("tallies")
@@ -102,17 +100,17 @@ class Sampler:
         self.is_away = False
         self.tallies = tallies
         self._answered_s = asyncio.get_running_loop().time()
-        self.queues, self.queues_total = page["queues"], page["total"]
+        self.queues = page["queues"]
         self.findings = stuck["findings"]
         sample = sample_of(tallies, page)
         if self._last is None:
             self._restore(sample)
         if self._last is None and 0 < sample.now_ns - sample.started_ns < START_NS:
-            self._keep(sample.at_start())  # charts include what the broker did before this process started
-        self._keep(sample)
+            self._add_and_save(sample.at_start())  # charts include what the broker did before this process started
+        self._add_and_save(sample)
 
-    def _keep(self, sample: Sample) -> None:
-        self._take(sample)
+    def _add_and_save(self, sample: Sample) -> None:
+        self._add(sample)
         if self._file is not None:
             self._file.add(sample, self._checkpoint)
 
@@ -121,19 +119,20 @@ class Sampler:
         if saved is None:
             return
         checkpoint, samples = saved
-        self.history.restore(checkpoint.slots, checkpoint.slot_begin, checkpoint.seconds)
+        self.history.slots, self.history.slot_begin = dict(checkpoint.slots), checkpoint.slot_begin
+        self.history.seconds.extend(checkpoint.seconds)
         self.trails = dict(checkpoint.trails)
         self.pre_boot = checkpoint.pre_boot
         for sample in samples:
-            self._take(sample)
+            self._add(sample)
 
-    def _take(self, sample: Sample) -> None:
+    def _add(self, sample: Sample) -> None:
         """Add a sample, live or saved, to charts, trails and totals."""
         if self._last is not None and not self._last.is_same_boot(sample):
             self.pre_boot = self.totals
         self._last = sample
         self.totals = self.pre_boot.plus(sample)
-        self.history.add(look_of(sample))
+        self.history.add(chart_sample(sample))
         known = {queue.queue_no for queue in sample.queues}
         self.trails = {number: trail for number, trail in self.trails.items() if number in known}
         for queue in sample.queues:
@@ -143,25 +142,22 @@ class Sampler:
         history = self.history
         return Checkpoint(history.slots, history.slot_begin, list(history.seconds), self.trails, self.pre_boot)
 
-    async def fresh(self) -> None:
-        """Take a new sample unless the last one is younger than a beat; for a page request."""
-        await self._look_unless(BEAT_S)
-
     def outdate(self) -> None:
         """Mark the last sample as outdated after a change, so that the next page shows it."""
-        self._looked_s = float("-inf")
+        self._sampled_s = float("-inf")
 
-    async def _look_unless(self, younger_than_s: float) -> None:
+    async def fresh(self, age_s_max: float = BEAT_S) -> None:
+        """Take a sample unless the last one is recent enough."""
         loop = asyncio.get_running_loop()
-        async with self._looking:
-            if self.is_away or loop.time() - self._looked_s >= younger_than_s:
-                await self.look()
-                self._looked_s = loop.time()
+        async with self._sampling:
+            if self.is_away or loop.time() - self._sampled_s >= age_s_max:
+                await self.sample()
+                self._sampled_s = loop.time()
 
     async def _run(self) -> None:
         while True:
             with suppress(AdminUnreachable, AdminRefused):
-                await self._look_unless(BEAT_S / 2 if self.watchers else IDLE_S / 2)
+                await self.fresh(BEAT_S / 2 if self.watchers else IDLE_S / 2)
             async with self._beat:
                 self.beats += 1
                 self._beat.notify_all()
@@ -170,9 +166,6 @@ class Sampler:
     async def _rest(self, rest_s: float) -> None:
         """Sleep until the next beat; the first viewer to arrive ends the sleep."""
         self._wake.clear()
-        if self.watchers:
-            await asyncio.sleep(rest_s)
-            return
         with suppress(TimeoutError):
             async with asyncio.timeout(rest_s):
-                await self._wake.wait()
+                await (asyncio.sleep(rest_s) if self.watchers else self._wake.wait())

@@ -1,4 +1,4 @@
-// Change one tree into another where they differ only, so that focus, selection and opened details stay.
+// Change one tree into another only where they differ, so that focus, selection and opened details stay.
 
 export function become(old, fresh) {
   const present = [...old.childNodes];

@@ -1,28 +1,28 @@
-// One stream for the page: each event is the live part as the server draws it now. Nothing is asked while nobody can see it.
+// One stream for the page: each event is the live part as the server draws it now. A hidden page has no stream.
 
 import { become } from "./become.js";
 
 export function follow(at, live, pulse) {
   let source = null;
-  let isHeld = false; // by the reader, with a key
-  let isOver = false; // the server said that nothing will change any more
+  let isStopped = false; // by the reader, with a key
+  let isOver = false; // the server sent that nothing will change any more
 
-  function tell(words, state) {
-    pulse.textContent = words;
+  function showState(text, state) {
+    pulse.textContent = text;
     pulse.className = `pulse ${state}`;
   }
 
   function open() {
-    if (source !== null || isHeld || isOver || document.hidden) return;
+    if (source !== null || isStopped || isOver || document.hidden) return;
     source = new EventSource(`/stream?at=${encodeURIComponent(at)}`);
     source.addEventListener("live", (event) => {
       const fresh = document.createElement("template");
       fresh.innerHTML = JSON.parse(event.data);
       become(live, fresh.content);
-      tell("live", "on");
+      showState("live", "on");
       document.body.dataset.beats = Number(document.body.dataset.beats ?? 0) + 1;
     });
-    source.addEventListener("away", () => tell("no answer", "away"));
+    source.addEventListener("away", () => showState("no answer", "away"));
     source.addEventListener("end", () => {
       isOver = true;
       close("complete");
@@ -32,7 +32,7 @@ export function follow(at, live, pulse) {
       close("gone");
     });
     source.addEventListener("error", () => {
-      tell("no answer", "away");
+      showState("no answer", "away");
       if (source !== null && source.readyState === EventSource.CLOSED) {
         source = null;
         setTimeout(open, 3000);
@@ -40,10 +40,10 @@ export function follow(at, live, pulse) {
     });
   }
 
-  function close(words) {
+  function close(text) {
     if (source !== null) source.close();
     source = null;
-    tell(words, "");
+    showState(text, "");
   }
 
   document.addEventListener("visibilitychange", () => (document.hidden ? close("paused") : open()));
@@ -51,9 +51,9 @@ export function follow(at, live, pulse) {
   window.addEventListener("pageshow", open);
   open();
   return {
-    hold() {
-      isHeld = !isHeld;
-      if (isHeld) close("held");
+    toggle() {
+      isStopped = !isStopped;
+      if (isStopped) close("stopped");
       else open();
     },
   };

@@ -1,4 +1,4 @@
-// g and a letter go to a page, / searches, j and k walk the rows of a table, p holds the page still, ? shows the keys.
+// g and a letter go to a page, / searches, j and k go through the rows of a table, p stops and starts the updates, ? shows the keys.
 
 const FIELDS = "input, select, textarea, [contenteditable]";
 const PATIENCE_MS = 1500; // between g and its letter
@@ -10,12 +10,12 @@ export function listen(feed) {
   show.hidden = false;
   show.addEventListener("click", () => dialog.showModal());
 
-  const deeds = {
+  const actions = {
     "/": () => document.getElementById("find").focus(),
     "?": () => dialog.showModal(),
     j: () => step(1),
     k: () => step(-1),
-    p: () => feed?.hold(),
+    p: () => feed?.toggle(),
     g: () => {
       goAt = performance.now();
     },
@@ -27,7 +27,7 @@ export function listen(feed) {
     goAt = -Infinity;
     const link = isGoing ? document.querySelector(`nav a[data-key="${CSS.escape(event.key)}"]`) : null;
     if (link !== null) link.click();
-    else if (event.key in deeds) deeds[event.key]();
+    else if (event.key in actions) actions[event.key]();
     else return;
     event.preventDefault();
   });

@@ -1,4 +1,4 @@
-// The page is complete without this file. With it, the page stays up to date, and keys lead through it.
+// The page is complete without this file. With it, the page stays up to date, and keys navigate it.
 
 import { follow } from "./follow.js";
 import { listen } from "./keys.js";

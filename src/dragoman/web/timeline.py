@@ -15,8 +15,7 @@ WAIT: Final = "waits"
 WORK: Final = "works"
 DELAY: Final = "delayed"
 ASIDE: Final = "aside"
-BEGINS: Final = ("accepted", "carried", "requeued")
-ENDS: Final = ("released", "closed", "quarantined", "started")
+WAIT_BEGINS: Final = ("accepted", "carried", "requeued", "released", "started")
 
 Fact = dict[str, Any]
 Item = TypeVar("Item")
@@ -29,7 +28,7 @@ class Bar(msgspec.Struct, frozen=True):
     kind: str
     begin: float
     end: float
-    words: str
+    text: str
 
 
 class Timeline(msgspec.Struct, frozen=True):
@@ -42,8 +41,8 @@ class Span(msgspec.Struct):
     kind: str
     attempt: int
     begin_ns: int
-    end_ns: int
-    who: str
+    worker: str = ""
+    end_ns: int = 0  # 0: it has not ended
 
 
 def timeline(facts: list[Fact], now_ns: int) -> Timeline | None:
@@ -62,7 +61,7 @@ def timeline(facts: list[Fact], now_ns: int) -> Timeline | None:
             span.kind,
             (span.begin_ns - first_ns) / whole_ns,
             (span.end_ns - first_ns) / whole_ns,
-            f"{span.kind} {duration(span.end_ns - span.begin_ns)}{f' at {span.who}' if span.who else ''}",
+            f"{span.kind} {duration(span.end_ns - span.begin_ns)}{f' at {span.worker}' if span.worker else ''}",
         )
         for span in spans
         if span.kind != WORK or span.attempt in attempts
@@ -80,35 +79,20 @@ def ends(items: list[Item], is_attempt: Callable[[Item], bool]) -> tuple[list[It
 
 
 def spans_of(facts: list[Fact], now_ns: int) -> list[Span]:
+    """Each fact ends the span before it. A delay therefore ends at its due instant only if something follows it there."""
     spans: list[Span] = []
-    last: Span | None = None
-
-    def begin(kind: str, at_ns: int, attempt: int = 0, who: str = "") -> Span:
-        if last is not None and last.end_ns == 0:
-            last.end_ns = at_ns
-        spans.append(Span(kind, attempt, at_ns, 0, who))
-        return spans[-1]
-
     for fact in facts:
         name, at_ns = fact["fact"], fact["time_ns"]
-        if name in BEGINS:
-            last = begin_waiting(begin, fact, at_ns)
-        elif name == "leased":
-            last = begin(WORK, at_ns, fact["attempt"], fact.get("worker", ""))
-        elif name in ("released", "started"):
-            last = begin_waiting(begin, fact, at_ns)
+        if name not in (*WAIT_BEGINS, "leased", "quarantined", "closed"):
+            continue
+        if spans and not spans[-1].end_ns:
+            spans[-1].end_ns = at_ns
+        if name == "leased":
+            spans.append(Span(WORK, fact["attempt"], at_ns, fact.get("worker", "")))
         elif name == "quarantined":
-            last = begin(ASIDE, at_ns)
-        elif name == "closed" and last is not None:
-            last.end_ns = last.end_ns or at_ns
-            last = None
+            spans.append(Span(ASIDE, 0, at_ns))
+        elif name != "closed":
+            spans.append(Span(DELAY if fact.get("due_ns", 0) > at_ns else WAIT, 0, at_ns))
     for span in spans:
         span.end_ns = span.end_ns or max(now_ns, span.begin_ns)
     return spans
-
-
-def begin_waiting(begin: Any, fact: Fact, at_ns: int) -> Span:
-    """Start a delay or wait bar. The next bar ends it, so a delay ends at its due instant only if something follows it there."""
-    is_delayed = fact.get("due_ns", 0) > at_ns
-    span: Span = begin(DELAY if is_delayed else WAIT, at_ns)
-    return span

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import quote
@@ -13,6 +14,7 @@ from markupsafe import Markup, escape
 from dragoman.core.queries.schedule_words import job_text, when_text
 from dragoman.model.phrases import EPOCH, duration, instant, number_text, size
 from dragoman.model.units import MICROSECOND_NS, MILLISECOND_NS
+from dragoman.printable import printable_lines
 
 BODY_LINES_MAX: Final = 200
 HEX_SIZE: Final = 16
@@ -22,7 +24,7 @@ THIN: Final = "\u202f"
 def printable(value: object) -> object:
     """Escape control and direction characters; templates pass every text through this, so that a name cannot change the layout."""
     if isinstance(value, str) and not isinstance(value, Markup) and not value.isprintable():
-        return "".join(c if c.isprintable() or c in "\n\t" or c == THIN else repr(c)[1:-1] for c in value)
+        return THIN.join(printable_lines(part) for part in value.split(THIN))
     return value
 
 
@@ -111,12 +113,9 @@ def body_lines(body: bytes) -> list[str]:
     try:
         text = body.decode()
     except UnicodeDecodeError:
-        lines = [hex_line(body, at) for at in range(0, min(len(body), HEX_SIZE * BODY_LINES_MAX), HEX_SIZE)]
-        return lines
-    try:
+        return [hex_line(body, at) for at in range(0, min(len(body), HEX_SIZE * BODY_LINES_MAX), HEX_SIZE)]
+    with suppress(ValueError, RecursionError):
         text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        pass
     return text.split("\n")[:BODY_LINES_MAX]
 
 
@@ -128,26 +127,13 @@ def hex_line(body: bytes, at: int) -> str:
 
 def joined(parts: Iterable[str]) -> str:
     """Join like `a, b and c`."""
-    found: Sequence[str] = list(parts)
-    return " and ".join([", ".join(found[:-1]), found[-1]]) if len(found) > 1 else "".join(found)
+    *first, last = list(parts) or [""]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
-FILTERS: Final = {
-    "count": count,
-    "rate": rate,
-    "span": span,
-    "percent": percent,
-    "size": size,
-    "moment": moment,
-    "exact": exact,
-    "since": since,
-    "until": until,
-    "plain": plain,
-    "number_text": number_text,
-    "job_text": job_text,
-    "when": when,
-    "joined": joined,
-    "ticks": ticks,
-    "highest": highest,
-}
+_FILTERS: Final = (
+    *(count, rate, span, percent, size, moment, exact, since, until),
+    *(plain, number_text, job_text, when, joined, ticks, highest),
+)
+FILTERS: Final[dict[str, Callable[..., Any]]] = {function.__name__: function for function in _FILTERS}
 FUNCTIONS: Final = {"url": url, "message_url": message_url, "plural": plural}

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from dragoman.model.words import DIALECT_NAMES
-from dragoman.web.display import hops
-from dragoman.web.display.timeline import ENDS_SHOWN, ends, timeline
-from dragoman.web.display.words import body_lines, joined, printable, rate, span, ticks, url
+from dragoman.web.formatting import body_lines, joined, printable, rate, span, ticks, url
+from dragoman.web.pages import message
 from dragoman.web.rendering import paths, spark, thinned
+from dragoman.web.timeline import ENDS_SHOWN, ends, timeline
 
 SECOND_NS = 10**9
 
@@ -35,18 +35,18 @@ def accepted(dialect: str) -> dict[str, Any]:
 @pytest.mark.parametrize("dialect", DIALECT_NAMES[1:])
 def test_every_dialect_has_frames_for_each_of_its_hops(dialect: str) -> None:
     request = accepted(dialect)
-    said = hops.asked(request, "mail")
-    assert any("3 bytes" in text for _, text in said)
+    sent = message.client_frames(request, "mail")
+    assert any("3 bytes" in text for _, text in sent)
     for digits in ("8c6fa548454e028b", ""):
-        told = hops.told(request, "mail", dialect, digits)
-        assert any("3 bytes" in text for _, text in told)
+        received = message.worker_frames(request, "mail", dialect, digits)
+        assert any("3 bytes" in text for _, text in received)
         if dialect in ("scale0", "ebus"):
-            assert any((digits or "an id of the broker's own") in text for _, text in told)
-    assert hops.answered(dialect, 9)[1][1] == "(9 bytes, not kept)"
+            assert any((digits or "an id of the broker's own") in text for _, text in received)
+    assert message.reply_frames(dialect, 9)[1][1] == "(9 bytes, not stored)"
 
 
 def test_a_message_of_the_brokers_own_has_no_sender() -> None:
-    assert hops.asked(accepted("internal"), "mail") == []
+    assert message.client_frames(accepted("internal"), "mail") == []
 
 
 def test_a_line_of_time_has_a_row_for_each_attempt() -> None:
@@ -66,7 +66,7 @@ def test_a_line_of_time_has_a_row_for_each_attempt() -> None:
         (0, "delayed", 0.4, 0.6),
         (2, "works", 0.6, 1.0),
     ]
-    assert drawn.bars[1].words == "works 2.0 s at w"
+    assert drawn.bars[1].text == "works 2.0 s at w"
 
 
 def test_of_a_message_with_countless_attempts_the_first_and_the_last_are_shown() -> None:

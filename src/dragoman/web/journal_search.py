@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from dragoman.errors import AdminRefused, BadSearch, DragomanError
 from dragoman.journal.reader import JournalReader
 from dragoman.model.facts.decode import decode_block
-from dragoman.runtime.search.finding import Question, find_messages
+from dragoman.runtime.search.finding import Answer, Question, find_messages
 from dragoman.runtime.search.naming import Naming
 from dragoman.runtime.search.trace import Life, find_lives, no_progress
 
 LIVES_MAX: Final = 50  # of one id: the newest
-NO_JOURNAL: Final = "there is none; durability memory keeps none"
-
-Fact = dict[str, Any]
+NO_JOURNAL: Final = "there is none; durability memory stores none"
 
 # Concurrent searches: a long journal without indexes is read completely, and the page must stay responsive meanwhile.
 _searching = asyncio.Semaphore(2)
@@ -33,23 +31,15 @@ async def lives_of(journal: Path, key: str, lake: str, notes: list[str]) -> list
     return found[: -LIVES_MAX - 1 : -1]
 
 
-async def ended_in(journal: Path, question: Question, naming: Naming) -> dict[str, Any]:
-    """Search for ended messages; an error that prevents reading the journal becomes a sentence in `trouble`."""
+async def ended_messages(journal: Path, question: Question, naming: Naming) -> tuple[Answer, str]:
+    """Search for ended messages; the text says why the journal could not be read, if it could not."""
     try:
         async with _searching:
-            answer = await asyncio.to_thread(find_messages, str(journal), question, naming)
+            return await asyncio.to_thread(find_messages, str(journal), question, naming), ""
     except BadSearch as error:
         raise AdminRefused("BAD_ARGUMENT", str(error)) from error
     except (DragomanError, OSError) as error:
-        trouble = str(error) if await asyncio.to_thread(journal.is_dir) else NO_JOURNAL
-        return {"rows": [], "next_lsn": 0, "searched_from_ns": 0, "notes": [], "trouble": trouble}
-    return {
-        "rows": [row.view() for row in answer.rows],
-        "next_lsn": answer.next_lsn,
-        "searched_from_ns": answer.searched_from_ns,
-        "notes": answer.notes,
-        "trouble": "",
-    }
+        return Answer(), str(error) if await asyncio.to_thread(journal.is_dir) else NO_JOURNAL
 
 
 async def body_of(journal: Path, life: Life, size_max: int) -> bytes | None:

@@ -1,1 +1,0 @@
-"""Rendering of values, timelines and protocol frames for the pages."""
