@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Final
 
 import click
+from click import FloatRange, IntRange, option
 
 from dragoman.cli.admin_client import Progress
-from dragoman.cli.options import address_of, data_option, json_option, url_option
+from dragoman.cli.options import address_of, common_options, url_option
 from dragoman.cli.show import print_json, print_pairs, progress_bar
 from dragoman.client.address import CLIENT, WORKER, Address
 from dragoman.client.connection import new_identity, new_message_ids
@@ -43,13 +44,12 @@ READ_SIZE: Final = 1 << 18
 
 
 @click.command()
-@click.option("--seconds", type=click.FloatRange(0.1, 3600), default=3.0, show_default=True, help="How long.")
-@click.option("--in-flight", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Requests under way.")
-@click.option("--size", type=click.IntRange(0, 1 << 20), default=100, show_default=True, help="Bytes of a body.")
-@click.option("--durability", default="disk", show_default=True, help="Of the temporary broker.")
+@option("--seconds", type=FloatRange(0.1, 3600), default=3.0, show_default=True, help="How long.")
+@option("--in-flight", type=IntRange(1, 10_000), default=100, show_default=True, help="Requests under way.")
+@option("--size", type=IntRange(0, 1 << 20), default=100, show_default=True, help="Bytes of a body.")
+@option("--durability", default="disk", show_default=True, help="Of the temporary broker.")
 @url_option
-@data_option
-@json_option
+@common_options
 def bench(
     seconds: float, in_flight: int, size: int, durability: str, url: str | None, data: Path, as_json: bool
 ) -> None:

@@ -11,8 +11,9 @@ from typing import Any, Final, TypeVar
 
 import click
 import msgspec
+from click import FloatRange, IntRange, argument, option
 
-from dragoman.cli.options import address_of, data_option, json_option, url_option
+from dragoman.cli.options import address_of, common_options, data_option, json_option, url_option
 from dragoman.cli.show import print_json, print_json_line, print_lines
 from dragoman.client import features
 from dragoman.client.address import Address
@@ -39,10 +40,10 @@ def message_options(command: F) -> F:
         url_option,
         click.option("--header", "headers", multiple=True, metavar="NAME[:VALUE]", help="Any eMQP header; repeatable."),
         click.option("--job-timeout", type=float, metavar="SECONDS", help="Bound on one attempt."),
-        click.option("--retries", type=click.IntRange(0), help="Further attempts after a failure."),
+        click.option("--retries", type=IntRange(0), help="Further attempts after a failure."),
         click.option("--expires", type=float, metavar="SECONDS", help="Not worth delivering after so long."),
         click.option("--delay", type=float, metavar="SECONDS", help="Not before so long."),
-        click.option("--priority", type=click.IntRange(0, 9), help="0 (the usual) to 9 (first)."),
+        click.option("--priority", type=IntRange(0, 9), help="0 (the usual) to 9 (first)."),
         click.option("--dedupe", metavar="KEY", help="Accepted only once while the key is remembered."),
         click.option("--guarantee", is_flag=True, help="Not settled before a success."),
         click.option(
@@ -85,9 +86,7 @@ def job_body(job: str, data: bytes) -> bytes:
 
 @click.command()
 @message_options
-@click.option(
-    "--wait", type=click.FloatRange(0), default=30.0, show_default=True, help="Seconds to wait for the broker."
-)
+@option("--wait", type=FloatRange(0), default=30.0, show_default=True, help="Seconds to wait for the broker.")
 def send(queue: str, body: str | None, job: str | None, wait: float, as_json: bool, **options: Any) -> None:
     """Send a message with BODY (text, @FILE, or - for stdin) to QUEUE and print its id.
 
@@ -101,10 +100,8 @@ def send(queue: str, body: str | None, job: str | None, wait: float, as_json: bo
 
 @click.command()
 @message_options
-@click.option(
-    "--wait", type=click.FloatRange(0), default=60.0, show_default=True, help="Seconds to wait; 0 is for ever."
-)
-@click.option("--raw", is_flag=True, help="Print the worker's bytes as they came.")
+@option("--wait", type=FloatRange(0), default=60.0, show_default=True, help="Seconds to wait; 0 is for ever.")
+@option("--raw", is_flag=True, help="Print the worker's bytes as they came.")
 def call(queue: str, body: str | None, job: str | None, wait: float, raw: bool, as_json: bool, **options: Any) -> None:
     """Send a message with BODY (text, @FILE, or - for stdin) to QUEUE, wait for its answer and print it.
 
@@ -148,11 +145,10 @@ def refusal(value: bytes) -> JobFailed | Refused:
 
 
 @click.command()
-@click.argument("topic")
-@click.argument("body", required=False)
+@argument("topic")
+@argument("body", required=False)
 @url_option
-@data_option
-@json_option
+@common_options
 def publish(topic: str, body: str | None, url: str | None, data: Path, as_json: bool) -> None:
     """Publish BODY (text, @FILE, or - for stdin) to TOPIC.
 
@@ -165,14 +161,11 @@ def publish(topic: str, body: str | None, url: str | None, data: Path, as_json: 
 
 
 @click.command()
-@click.argument("prefixes", nargs=-1, metavar="[PREFIX]...")
-@click.option("--count", type=click.IntRange(1), help="End after so many.")
-@click.option(
-    "--wait", type=click.FloatRange(0), help="End after so many seconds; exit code 1 if --count was not reached."
-)
+@argument("prefixes", nargs=-1, metavar="[PREFIX]...")
+@option("--count", type=IntRange(1), help="End after so many.")
+@option("--wait", type=FloatRange(0), help="End after so many seconds; exit code 1 if --count was not reached.")
 @url_option
-@data_option
-@json_option
+@common_options
 def subscribe(
     prefixes: tuple[str, ...], count: int | None, wait: float | None, url: str | None, data: Path, as_json: bool
 ) -> None:

@@ -15,6 +15,7 @@ import sys
 from typing import Any, Final
 
 import click
+from click import option
 
 from dragoman.errors import AdminRefused, ClientError, DragomanError, OperatorError
 from dragoman.limits import ERROR_TEXT_SIZE_MAX
@@ -47,7 +48,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "explain": ("inspect.history:explain", "Say why a message, queue or worker is not moving."),
     "cancel": ("manage.control:cancel", "End a message that is not settled."),
     "retry": ("manage.control:retry", "Try a message again at once."),
-    "quarantine": ("manage.quarantine:quarantine", "Show, retry or drop messages that were set aside."),
+    "quarantine": ("inspect.lists:quarantine", "Show, retry or drop messages that were set aside."),
     "backup": ("manage.keeping:backup", "Copy the journal while the broker runs."),
     "restore": ("manage.keeping:restore", "Make a data directory from a backup."),
     "journal": ("manage.keeping:journal", "Verify, index or salvage a journal."),
@@ -114,7 +115,7 @@ def show_version(ctx: click.Context, param: click.Parameter, value: bool) -> Non
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=show_version, help="Say which.")
+@option("--version", is_flag=True, expose_value=False, is_eager=True, callback=show_version, help="Say which.")
 def dragoman() -> None:
     """A durable message broker. `dragoman COMMAND --help` explains a command.
 

@@ -92,6 +92,11 @@ def print_lines(lines: Iterable[str]) -> None:
         print(printable(line))
 
 
+def print_result(answer: object, as_json: bool, *lines: str) -> None:
+    """Print a command's result: for scripts the whole answer, for people these lines."""
+    print_json(answer) if as_json else print_lines(lines)
+
+
 def print_page(
     found: dict[str, Any],
     offset: int,

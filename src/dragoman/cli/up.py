@@ -7,21 +7,22 @@ from pathlib import Path
 from typing import Final
 
 import click
+from click import option
 
 OWN_USER_ONLY: Final = 0o077
 
 
 @click.command()
-@click.option("--data", metavar="DIR", help="The data directory. Default: ./data, or DRAGOMAN_DATA.")
-@click.option("--config", "config_file", type=click.Path(path_type=Path), help="A TOML file. Also DRAGOMAN_CONFIG.")
-@click.option(
+@option("--data", metavar="DIR", help="The data directory. Default: ./data, or DRAGOMAN_DATA.")
+@option("--config", "config_file", type=click.Path(path_type=Path), help="A TOML file. Also DRAGOMAN_CONFIG.")
+@option(
     "--listen",
     multiple=True,
     metavar="NAME=ADDRESS",
     help="Where a listener binds, as emqp.client=tcp://127.0.0.1:47291; port 0 takes a free one, `off` leaves it out.",
 )
-@click.option("--durability", metavar="WORD", help="memory, os or disk (the default).")
-@click.option("--set", "settings", multiple=True, metavar="SECTION.KEY=VALUE", help="Any other setting.")
+@option("--durability", metavar="WORD", help="memory, os or disk (the default).")
+@option("--set", "settings", multiple=True, metavar="SECTION.KEY=VALUE", help="Any other setting.")
 def up(
     data: str | None,
     config_file: Path | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from click import Choice, FloatRange, IntRange, argument, option
 
 DEFAULT_WEIGHT = 10
 
@@ -18,21 +19,19 @@ def read_queue(text: str) -> tuple[int, str]:
 
 
 @click.command()
-@click.argument("app", metavar="MODULE:APP")
-@click.option(
-    "--slots", default=8, show_default=True, type=click.IntRange(1, 100_000), help="Jobs at once, per process."
-)
-@click.option(
+@argument("app", metavar="MODULE:APP")
+@option("--slots", default=8, show_default=True, type=IntRange(1, 100_000), help="Jobs at once, per process.")
+@option(
     "--processes",
     default=0,
     show_default=True,
-    type=click.IntRange(0, 256),
+    type=IntRange(0, 256),
     help="Child processes that run the jobs, for CPU-bound work; 0: this process runs them.",
 )
-@click.option(
+@option(
     "--queue", "queues", multiple=True, metavar="NAME[=WEIGHT]", help="A queue to serve; default: those of the jobs."
 )
-@click.option(
+@option(
     "--url",
     "--broker",
     "url",
@@ -40,18 +39,14 @@ def read_queue(text: str) -> tuple[int, str]:
     metavar="ADDRESS",
     help="The broker, instead of the App's own address: emqp://HOST, rq://HOST, …",
 )
-@click.option(
-    "--drain-s", default=30.0, show_default=True, type=click.FloatRange(0), help="How long jobs may end after SIGTERM."
-)
-@click.option(
+@option("--drain-s", default=30.0, show_default=True, type=FloatRange(0), help="How long jobs may end after SIGTERM.")
+@option(
     "--allow-import",
     multiple=True,
     metavar="PREFIX",
     help="Also run functions and classes that these modules define, though they are no jobs of the App: for EventMQ's clients.",
 )
-@click.option(
-    "--log-level", default="INFO", show_default=True, type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"])
-)
+@option("--log-level", default="INFO", show_default=True, type=Choice(["DEBUG", "INFO", "WARNING", "ERROR"]))
 def worker(
     app: str,
     slots: int,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 import click
+from click import FloatRange, option
 
 from dragoman.cli.demo.broker import Broker
 from dragoman.cli.demo.cast import LATER, LONG, Clients, Workers
@@ -28,10 +29,8 @@ DEAD_S: Final = 1.0  # how long the broker stays dead, so that all peers notice
 
 
 @click.command()
-@click.option("--seconds", default=40.0, show_default=True, type=click.FloatRange(2, 3600), help="How long it crosses.")
-@click.option(
-    "--report/--no-report", default=True, help="End with the data pipeline's report, if PySpark is installed."
-)
+@option("--seconds", default=40.0, show_default=True, type=FloatRange(2, 3600), help="How long it crosses.")
+@option("--report/--no-report", default=True, help="End with the data pipeline's report, if PySpark is installed.")
 def demo(seconds: float, report: bool) -> int:
     """Show all five dialects at work.
 

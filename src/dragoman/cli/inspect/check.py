@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
+from click import FloatRange, option
 
 from dragoman.cli.admin_client import AdminClient
 from dragoman.cli.options import data_option
@@ -105,14 +106,14 @@ def threshold_options(command: F) -> F:
     """Add a pair of options for each number that can be too large."""
     for name, text in reversed(THRESHOLDS.items()):
         for end, said in (("crit", "Critical"), ("warn", "Warn")):
-            command = click.option(f"--{name}-{end}", type=click.FloatRange(0), help=f"{said} when {text}.")(command)
+            command = click.option(f"--{name}-{end}", type=FloatRange(0), help=f"{said} when {text}.")(command)
     return command
 
 
 @click.command(cls=Plugin)
 @threshold_options
-@click.option("--stuck", is_flag=True, help="Warn when anything does not move although it should.")
-@click.option("--queue", default="", help="Look at this queue alone.")
+@option("--stuck", is_flag=True, help="Warn when anything does not move although it should.")
+@option("--queue", default="", help="Look at this queue alone.")
 @data_option
 def check(data: Path, queue: str, stuck: bool, **thresholds: float | None) -> int:
     """Say whether all is well, in one line, as monitoring plugins do.

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click import argument
 
-from dragoman.cli.options import data_option, json_option, lake_option
-from dragoman.cli.show import clock, print_json, print_lines, print_table, progress_bar
+from dragoman.cli.options import common_options, lake_option
+from dragoman.cli.show import clock, print_json, print_lines, print_result, print_table, progress_bar
 from dragoman.errors import AdminRefused, AdminUnreachable, TraceNotFound
 from dragoman.model.phrases import count_of, duration, number_text, read_number, size
 
@@ -23,10 +24,9 @@ LAKE = "lake"
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
+@argument("id_", metavar="ID")
 @lake_option
-@data_option
-@json_option
+@common_options
 def trace(id_: str, lake: str | None, data: Path, as_json: bool) -> None:
     """Print the whole life of message ID: its client's id, its number in either form, or the id that a worker was given.
 
@@ -90,57 +90,40 @@ def name_queues(data: Path, lives: list[Life]) -> None:
 
 
 def life_view(life: Life) -> dict[str, Any]:
-    return {
-        "number": life.number,
-        "id": number_text(life.number),
-        "client_id": life.client_id,
-        "worker_id": life.worker_id,
-        "queue": life.queue,
-        "is_complete": life.is_begun,
-        "is_settled": life.end is not None,
-        "facts": life.facts,
-    }
+    names = ("client_id", "worker_id", "queue")
+    view = {"number": life.number, "id": number_text(life.number), **{name: getattr(life, name) for name in names}}
+    return view | {"is_complete": life.is_begun, "is_settled": life.end is not None, "facts": life.facts}
 
 
 def print_life(life: Life) -> None:
     title = f"message {number_text(life.number)}"
-    if life.client_id:
-        title += f" ({life.client_id})"
-    if life.queue:
-        title += f" in {life.queue}"
+    title += f" ({life.client_id})" if life.client_id else ""
+    title += f" in {life.queue}" if life.queue else ""
     rows = []
     before_ns = life.facts[0]["time_ns"]
     for fact in life.facts:
-        step_ns = fact["time_ns"] - before_ns
-        before_ns = fact["time_ns"]
+        at_ns, worker_no = fact["time_ns"], fact.get("worker_no", 0)
         rows.append(
             (
-                clock(fact["time_ns"]) + f".{fact['time_ns'] // 1_000_000 % 1000:03d}",
-                f"+{duration(step_ns)}" if step_ns else "",
+                clock(at_ns) + f".{at_ns // 1_000_000 % 1000:03d}",
+                f"+{duration(at_ns - before_ns)}" if at_ns != before_ns else "",
                 fact["fact"],
                 fact.get("attempt", ""),
-                worker_text(fact),
+                f"w{number_text(worker_no)} {fact.get('worker', '')}".strip() if worker_no else "",
                 note(fact),
             )
         )
+        before_ns = at_ns
     print_table(title, ["time", ">after", "fact", ">attempt", "worker", ""], rows)
     from_lake = [fact["lsn"] for fact in life.facts if fact["source"] == LAKE]
     if from_lake:
         lsns = f"{from_lake[0]} to {from_lake[-1]}" if len(from_lake) > 1 else str(from_lake[0])
-        print_lines(
-            [f"the journal no longer keeps {count_of(len(from_lake), 'fact')} of these ({lsns}): read from the lake"]
-        )
+        count = count_of(len(from_lake), "fact")
+        print_lines([f"the journal no longer keeps {count} of these ({lsns}): read from the lake"])
     if not life.is_begun:
         print_lines(["its beginning is older than what is kept"])
     if life.end is None:
         print_lines([f"not settled; `dragoman explain {life.client_id or number_text(life.number)}` says why"])
-
-
-def worker_text(fact: dict[str, Any]) -> str:
-    number = fact.get("worker_no", 0)
-    if not number:
-        return ""
-    return f"w{number_text(number)} {fact.get('worker', '')}".strip()
 
 
 def note(fact: dict[str, Any]) -> str:
@@ -148,14 +131,10 @@ def note(fact: dict[str, Any]) -> str:
     name = fact["fact"]
     if name in ("accepted", "carried"):
         parts = [f"{fact['dialect']}, {size(fact['body_size'])}", *fact["flags"]]
-        if fact["priority"]:
-            parts.append(f"priority {fact['priority']}")
-        if fact["due_ns"]:
-            parts.append(f"not before {clock(fact['due_ns'])}")
-        if fact["expires_ns"]:
-            parts.append(f"expires {clock(fact['expires_ns'])}")
-        if fact["schedule_no"]:
-            parts.append(f"made by schedule s{number_text(fact['schedule_no'])}")
+        parts += [f"priority {fact['priority']}"] if fact["priority"] else []
+        parts += [f"not before {clock(fact['due_ns'])}"] if fact["due_ns"] else []
+        parts += [f"expires {clock(fact['expires_ns'])}"] if fact["expires_ns"] else []
+        parts += [f"made by schedule s{number_text(fact['schedule_no'])}"] if fact["schedule_no"] else []
         return ", ".join(parts)
     if name == "released":
         due = f", again at {clock(fact['due_ns'])}" if fact["due_ns"] > fact["time_ns"] else ""
@@ -172,16 +151,13 @@ def note(fact: dict[str, Any]) -> str:
         return f"the broker started again (boot {fact['boot_no']}): the lease ended"
     if name == "fired":
         return f"schedule s{number_text(fact['schedule_no'])}, due {clock(fact['due_ns'])}"
-    if name == "late":
-        return "an answer came after the end: dropped"
-    return ""
+    return "an answer came after the end: dropped" if name == "late" else ""
 
 
 @click.command()
-@click.argument("what", metavar="ID|QUEUE|WORKER")
+@argument("what", metavar="ID|QUEUE|WORKER")
 @lake_option
-@data_option
-@json_option
+@common_options
 def explain(what: str, lake: str | None, data: Path, as_json: bool) -> None:
     """Say why a message, a queue or a worker is not moving.
 
@@ -200,10 +176,7 @@ def explain(what: str, lake: str | None, data: Path, as_json: bool) -> None:
             if what.startswith("worker:"):
                 raise
             found = explain_from_journal(data, what, error, as_json, lake)
-    if as_json:
-        print_json(found)
-    else:
-        print_lines(found["lines"])
+    print_result(found, as_json, *found["lines"])
 
 
 def explain_absentee(data: Path, what: str) -> dict[str, Any] | None:
@@ -211,14 +184,11 @@ def explain_absentee(data: Path, what: str) -> dict[str, Any] | None:
     from dragoman.runtime.search.departed_workers import absentee_lines
 
     key = what.removeprefix("worker:")
-    if (key == what and not is_worker_id(key)) or not (data / JOURNAL).is_dir():
+    is_worker_id = key != what or (key.startswith("w") and read_number(key.removeprefix("w")) > 0)
+    if not is_worker_id or not (data / JOURNAL).is_dir():
         return None
     lines = absentee_lines(str(data / JOURNAL), key, time.time_ns())
     return {"of": what, "kind": "worker", "lines": lines} if lines else None
-
-
-def is_worker_id(text: str) -> bool:
-    return text.startswith("w") and read_number(text.removeprefix("w")) > 0
 
 
 def explain_from_journal(

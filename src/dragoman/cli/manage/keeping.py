@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from click import argument
 
 from dragoman.cli.admin_client import ask, is_running
-from dragoman.cli.options import data_option, json_option
-from dragoman.cli.show import print_json, print_lines, progress_bar
+from dragoman.cli.options import common_options
+from dragoman.cli.show import print_result, progress_bar
 from dragoman.errors import DataDirectoryBusy, JournalMisplaced
 from dragoman.model.phrases import size
 
@@ -19,9 +20,8 @@ DAMAGED: Final = 5
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path))
-@data_option
-@json_option
+@argument("directory", type=click.Path(path_type=Path))
+@common_options
 def backup(directory: Path, data: Path, as_json: bool) -> None:
     """Copy the journal into DIRECTORY (new or empty), while the broker runs or without one.
 
@@ -35,17 +35,13 @@ def backup(directory: Path, data: Path, as_json: bool) -> None:
             from dragoman.journal.tools.backup import backup as copy
 
             manifest = asdict(copy(str(data), str(target), progress))
-    if as_json:
-        print_json(manifest)
-    else:
-        kept = f"facts {manifest['first_lsn']} to {manifest['last_lsn']}"
-        print_lines([f"{target}: {manifest['segments']} segments, {size(manifest['size'])}, {kept}"])
+    facts = f"facts {manifest['first_lsn']} to {manifest['last_lsn']}"
+    print_result(manifest, as_json, f"{target}: {manifest['segments']} segments, {size(manifest['size'])}, {facts}")
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@data_option
-@json_option
+@argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@common_options
 def restore(directory: Path, data: Path, as_json: bool) -> None:
     """Make the data directory (new or empty) from the backup in DIRECTORY, after verifying it."""
     from dragoman.journal.tools.backup import restore as put_back
@@ -54,11 +50,8 @@ def restore(directory: Path, data: Path, as_json: bool) -> None:
         raise DataDirectoryBusy(data)
     with progress_bar("restoring", as_json) as progress:
         manifest = put_back(str(directory), str(data), progress)
-    if as_json:
-        print_json(asdict(manifest))
-    else:
-        kept = f"facts {manifest.first_lsn} to {manifest.last_lsn}"
-        print_lines([f"{data}: {manifest.segments} segments, {kept}; `dragoman up --data {data}` goes on from there"])
+    what = f"{manifest.segments} segments, facts {manifest.first_lsn} to {manifest.last_lsn}"
+    print_result(asdict(manifest), as_json, f"{data}: {what}; `dragoman up --data {data}` goes on from there")
 
 
 @click.group()
@@ -67,8 +60,7 @@ def journal() -> None:
 
 
 @journal.command()
-@data_option
-@json_option
+@common_options
 def verify(data: Path, as_json: bool) -> int:
     """Read every byte of the journal and say what is wrong with it. Changes nothing; a broker may be running.
 
@@ -78,25 +70,20 @@ def verify(data: Path, as_json: bool) -> int:
 
     with progress_bar("verifying", as_json) as progress:
         report = check(str(data / JOURNAL), progress)
-    if as_json:
-        view = asdict(report) | {"is_sound": report.is_sound, "broker_id": (report.broker_id or b"").hex()}
-        print_json(view)
-    else:
-        facts = f"{report.facts} facts ({report.first_lsn} to {report.last_lsn})"
-        print_lines([f"{report.segments} segments, {size(report.size)}, {report.blocks} blocks, {facts}"])
-        print_lines([f"superblock: {report.superblock}"])
-        for flaw in report.flaws:
-            kind = "unfinished end (cut at the next start)" if flaw.is_torn_tail else "DAMAGE"
-            print_lines([f"{kind}: {flaw.file} at byte {flaw.offset}, fact {flaw.lsn}: {flaw.reason}"])
-        print_lines(
-            ["sound" if report.is_sound else "damaged: `dragoman journal salvage DIR` copies all that is intact"]
-        )
+    facts = f"{report.facts} facts ({report.first_lsn} to {report.last_lsn})"
+    lines = [f"{report.segments} segments, {size(report.size)}, {report.blocks} blocks, {facts}"]
+    lines.append(f"superblock: {report.superblock}")
+    for flaw in report.flaws:
+        kind = "unfinished end (cut at the next start)" if flaw.is_torn_tail else "DAMAGE"
+        lines.append(f"{kind}: {flaw.file} at byte {flaw.offset}, fact {flaw.lsn}: {flaw.reason}")
+    lines.append("sound" if report.is_sound else "damaged: `dragoman journal salvage DIR` copies all that is intact")
+    view = asdict(report) | {"is_sound": report.is_sound, "broker_id": (report.broker_id or b"").hex()}
+    print_result(view, as_json, *lines)
     return 0 if report.is_sound else DAMAGED
 
 
 @journal.command()
-@data_option
-@json_option
+@common_options
 def index(data: Path, as_json: bool) -> None:
     """Make the indexes that are missing, so that `dragoman trace` finds any message at once.
 
@@ -110,16 +97,13 @@ def index(data: Path, as_json: bool) -> None:
     with indexing_alone(str(directory)), progress_bar("indexing", as_json) as progress:
         Indexer(str(directory)).work(is_last=True, progress=progress)
     sizes = [path.stat().st_size for path in directory.glob("*.idx")]
-    if as_json:
-        print_json({"indexes": len(sizes), "size": sum(sizes)})
-    else:
-        print_lines([f"{directory}: {len(sizes)} indexes, {size(sum(sizes))}"])
+    view = {"indexes": len(sizes), "size": sum(sizes)}
+    print_result(view, as_json, f"{directory}: {len(sizes)} indexes, {size(sum(sizes))}")
 
 
 @journal.command()
-@click.argument("directory", type=click.Path(path_type=Path))
-@data_option
-@json_option
+@argument("directory", type=click.Path(path_type=Path))
+@common_options
 def salvage(directory: Path, data: Path, as_json: bool) -> None:
     """Copy every intact block into the new data directory DIRECTORY and list what was lost. The source is only read."""
     from dragoman.journal.tools.salvage import salvage as save
@@ -128,12 +112,8 @@ def salvage(directory: Path, data: Path, as_json: bool) -> None:
         raise DataDirectoryBusy(data)
     with progress_bar("salvaging", as_json) as progress:
         result = save(str(data / JOURNAL), str(directory / JOURNAL), progress)
-    if as_json:
-        print_json(asdict(result))
-        return
-    print_lines([f"{directory}: {result.blocks} blocks, {result.facts} facts saved"])
+    lines = [f"{directory}: {result.blocks} blocks, {result.facts} facts saved"]
     for loss in result.losses:
         last = loss.last_lsn if loss.last_lsn is not None else "?"
-        print_lines([f"lost: {loss.file}, {loss.size} bytes at {loss.offset}, facts {loss.first_lsn} to {last}"])
-    if not result.losses:
-        print_lines(["nothing was lost"])
+        lines.append(f"lost: {loss.file}, {loss.size} bytes at {loss.offset}, facts {loss.first_lsn} to {last}")
+    print_result(asdict(result), as_json, *lines, *([] if result.losses else ["nothing was lost"]))

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 import click
+from click import Choice, option
 
 from dragoman.cli.admin_client import Progress
-from dragoman.cli.options import data_option, json_option
-from dragoman.cli.show import print_json, print_lines, progress_bar
+from dragoman.cli.options import common_options
+from dragoman.cli.show import print_result, progress_bar
 from dragoman.model.phrases import size
 
 if TYPE_CHECKING:
     from dragoman.lake.sealer import Sealer
-    from dragoman.lake.writer import Bodies
+    from dragoman.lake.writer import Bodies, Written
 
 JOURNAL: Final = "journal"
 LAKE: Final = "lake"
@@ -31,25 +32,23 @@ class Tally:
     rows: int = 0
     bytes: int = 0
 
-    @property
-    def bytes_per_fact(self) -> float:
-        return round(self.bytes / self.rows, 2) if self.rows else 0.0
+    def count(self, written: Written) -> None:
+        self.files += 1
+        self.rows += written.part.rows
+        self.bytes += written.size
 
 
 @click.command()
-@click.option(
-    "--root", metavar="ROOT", help="The lake: a directory, or an address as s3://BUCKET/PATH. Default: DATA/lake."
-)
-@click.option(
+@option("--root", metavar="ROOT", help="The lake: a directory, or an address as s3://BUCKET/PATH. Default: DATA/lake.")
+@option(
     "--bodies",
-    type=click.Choice(["none", "hash", "full"]),
+    type=Choice(["none", "hash", "full"]),
     default="hash",
     show_default=True,
     help="What goes along of a message's body: its size, size and hash, or all.",
 )
-@click.option("--compact", is_flag=True, help="Then join all files of incoming into large ones of history.")
-@data_option
-@json_option
+@option("--compact", is_flag=True, help="Then join all files of incoming into large ones of history.")
+@common_options
 def seal(root: str | None, bodies: str, compact: bool, data: Path, as_json: bool) -> None:
     """Write the journal's facts into the lake, as Parquet, and stop.
 
@@ -85,7 +84,7 @@ def seal_all(sealer: Sealer, upto_lsn: int, progress: Progress) -> Tally:
     tally, first_lsn = Tally(), sealer.sealed_lsn
     while sealer.take(upto_lsn) or sealer.rows:
         for written in sealer.flush():
-            count(tally, written.part.rows, written.size)
+            tally.count(written)
         progress(sealer.sealed_lsn - first_lsn, upto_lsn - first_lsn)
     return tally
 
@@ -97,39 +96,22 @@ def join_all(sealer: Sealer, progress: Progress) -> Tally:
     total = compactor.waiting_rows
     while (tidied := compactor.step(time.time(), is_all=True)) is not None:
         if tidied.written is not None:
-            count(tally, tidied.written.part.rows, tidied.written.size)
+            tally.count(tidied.written)
         progress(tally.rows, total)
     return tally
 
 
-def count(tally: Tally, rows: int, bytes_: int) -> None:
-    tally.files += 1
-    tally.rows += rows
-    tally.bytes += bytes_
-
-
 def show(sealer: Sealer, sealed: Tally, joined: Tally, as_json: bool) -> None:
-    if as_json:
-        print_json(
-            {
-                "lake": sealer.lake.root,
-                "broker": sealer.broker,
-                "sealed_lsn": sealer.sealed_lsn,
-                "rows": sealed.rows,
-                "files": sealed.files,
-                "bytes": sealed.bytes,
-                "bytes_per_fact": sealed.bytes_per_fact,
-                "missed_facts": sealer.missed_facts,
-                "history_rows": joined.rows,
-                "history_files": joined.files,
-                "history_bytes": joined.bytes,
-            }
-        )
-        return
-    what = f"{sealed.rows} facts in {sealed.files} files, {size(sealed.bytes)}"
-    each = f" ({sealed.bytes_per_fact:g} bytes each)" if sealed.rows else ""
-    print_lines([f"{sealer.lake.root}: {what}{each}; sealed up to fact {sealer.sealed_lsn}"])
+    bytes_per_fact = round(sealed.bytes / sealed.rows, 2) if sealed.rows else 0.0
+    view = {"lake": sealer.lake.root, "broker": sealer.broker, "sealed_lsn": sealer.sealed_lsn}
+    view |= {"rows": sealed.rows, "files": sealed.files, "bytes": sealed.bytes, "bytes_per_fact": bytes_per_fact}
+    view |= {"missed_facts": sealer.missed_facts}
+    view |= {"history_rows": joined.rows, "history_files": joined.files, "history_bytes": joined.bytes}
+    each = f" ({bytes_per_fact:g} bytes each)" if sealed.rows else ""
+    what = f"{sealed.rows} facts in {sealed.files} files, {size(sealed.bytes)}{each}"
+    lines = [f"{sealer.lake.root}: {what}; sealed up to fact {sealer.sealed_lsn}"]
     if joined.files:
-        print_lines([f"{joined.rows} facts joined into {joined.files} files of history, {size(joined.bytes)}"])
+        lines.append(f"{joined.rows} facts joined into {joined.files} files of history, {size(joined.bytes)}")
     if sealer.missed_facts:
-        print_lines([f"{sealer.missed_facts} facts had left the journal before they were sealed"])
+        lines.append(f"{sealer.missed_facts} facts had left the journal before they were sealed")
+    print_result(view, as_json, *lines)

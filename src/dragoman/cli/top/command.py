@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click import FloatRange, option
 
 from dragoman.cli.admin_client import AdminClient
-from dragoman.cli.options import data_option, json_option
+from dragoman.cli.options import common_options
 from dragoman.cli.show import WIDTH_WITHOUT_TERMINAL, print_json, print_json_line
 from dragoman.cli.top.report import Window, look, report
 from dragoman.errors import AdminRefused, AdminUnreachable
@@ -19,10 +20,9 @@ from dragoman.printable import printable
 
 
 @click.command()
-@click.option("--interval-s", type=click.FloatRange(0.1, 3600), default=1.0, show_default=True, help="Look so often.")
-@click.option("--once", is_flag=True, help="Print one frame, over one interval, and end.")
-@data_option
-@json_option
+@option("--interval-s", type=FloatRange(0.1, 3600), default=1.0, show_default=True, help="Look so often.")
+@option("--once", is_flag=True, help="Print one frame, over one interval, and end.")
+@common_options
 def top(interval_s: float, once: bool, data: Path, as_json: bool) -> None:
     """Watch the broker: rates, times, queues by depth, workers, and what is stuck. Ends with Ctrl-C.
 
