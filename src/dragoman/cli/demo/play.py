@@ -11,16 +11,16 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 from click import FloatRange, option
 
-from dragoman.cli.demo.broker import Broker
-from dragoman.cli.demo.cast import LATER, LONG, Clients, Workers
+from dragoman.cli.admin_client import ask
+from dragoman.cli.broker_process import BrokerProcess
+from dragoman.cli.demo.cast import LATER, LONG, NAMES, Clients, Tally, Workers
 from dragoman.cli.demo.screen import Screen
-from dragoman.cli.demo.tally import NAMES, Tally
-from dragoman.errors import BrokerUnreachable
+from dragoman.errors import AdminUnreachable, BrokerUnreachable
 
 LEFT_BEHIND: Final = 50  # messages kept just before the kill, in each dialect that confirms it
 FINISH_S: Final = 60.0
@@ -55,7 +55,7 @@ async def play(seconds: float, with_report: bool) -> int:
         asyncio.get_running_loop().add_signal_handler(number, itself.cancel)
     with tempfile.TemporaryDirectory(prefix="dragoman-demo-") as folder:
         tally = Tally()
-        broker = Broker(Path(folder) / "data")
+        broker = BrokerProcess(Path(folder) / "data", "os")
         with Screen(tally) as screen:
             try:
                 traced = await perform(seconds, broker, tally, screen)
@@ -63,15 +63,15 @@ async def play(seconds: float, with_report: bool) -> int:
             finally:
                 await asyncio.to_thread(broker.end)
             if with_report and not result:
-                result = await tell_in_tables(broker.data, screen)
+                result = await make_report(broker.data, screen)
             return result
 
 
-async def perform(seconds: float, broker: Broker, tally: Tally, screen: Screen) -> str:
+async def perform(seconds: float, broker: BrokerProcess, tally: Tally, screen: Screen) -> str:
     """Run both halves and the kill between them; return the id of a message that was leased across the kill."""
     workers, clients = Workers(broker.data, tally), Clients(broker.data, tally)
     try:
-        await broker.start()
+        await asyncio.to_thread(broker.start)
         screen.say(
             f"A broker (process {broker.pid}) listens on {len(broker.listen)} ports, its journal in {broker.data}."
         )
@@ -84,18 +84,14 @@ async def perform(seconds: float, broker: Broker, tally: Tally, screen: Screen) 
         traced = await clients.begin_long()
         open_calls = tally.asked.total() - tally.answered.total()
         broker.kill()
-        screen.say(
-            f"kill -9 {broker.pid}: it is gone, with {open_calls} calls under way and "
-            f"{sum(map(len, tally.kept.values()))} messages kept.",
-            "bold red",
-        )
+        stored = sum(map(len, tally.kept.values()))
+        text = f"kill -9 {broker.pid}: it is gone, with {open_calls} calls under way and {stored} messages kept."
+        screen.say(text, "bold red")
         await watch(DEAD_S, tally, screen, "dead")
         began = time.monotonic()
-        await broker.start()
-        screen.say(
-            f"Started again (process {broker.pid}) after {time.monotonic() - began:.1f} s; nobody else was.",
-            "bold green",
-        )
+        await asyncio.to_thread(broker.start)
+        took_s = time.monotonic() - began
+        screen.say(f"Started again (process {broker.pid}) after {took_s:.1f} s; nobody else was.", "bold green")
         await workers.start("ebus", LATER)
         await watch(seconds / 2, tally, screen, "crossing again")
         await complete(tally, screen)
@@ -128,18 +124,27 @@ async def complete(tally: Tally, screen: Screen) -> None:
         await asyncio.sleep(LOOK_S)
 
 
-async def settle(broker: Broker) -> None:
+async def counters_of(broker: BrokerProcess) -> dict[str, Any]:
+    """The broker's counters; empty while it does not respond."""
+    try:
+        counters: dict[str, Any] = await asyncio.to_thread(ask, broker.data, "counters")
+    except AdminUnreachable:
+        return {}
+    return counters
+
+
+async def settle(broker: BrokerProcess) -> None:
     """Wait until the broker has no open messages."""
     while True:
-        counters = await broker.counters()
+        counters = await counters_of(broker)
         if counters and not counters["waiting"] + counters["delayed"] + counters["leased"]:
             return
         await asyncio.sleep(LOOK_S)
 
 
-async def conclude(broker: Broker, tally: Tally, screen: Screen, traced: str) -> int:
+async def conclude(broker: BrokerProcess, tally: Tally, screen: Screen, traced: str) -> int:
     """Print the totals, one message's history and the result."""
-    counters = await broker.counters()
+    counters = await counters_of(broker)
     if not counters:
         raise BrokerUnreachable(str(broker.data), 0, "it does not answer any more")
     screen.end_live()
@@ -148,10 +153,8 @@ async def conclude(broker: Broker, tally: Tally, screen: Screen, traced: str) ->
     losses = tally.losses()
     if counters["accepted"] != counters["settled"] or counters["quarantined"]:
         losses.append(f"the broker accepted {counters['accepted']} messages and settled {counters['settled']}")
-    screen.say(f"\nThe life of one that a worker held at that moment (dragoman trace {traced}):")
-    command = [sys.executable, "-m", "dragoman", "trace", traced, "--data", str(broker.data)]
-    ended = await asyncio.to_thread(subprocess.run, command, stdin=subprocess.DEVNULL, check=False)
-    if ended.returncode:
+    screen.say(f"\nThe life of one that a worker had leased at that moment (dragoman trace {traced}):")
+    if await run_command("trace", traced, "--data", str(broker.data)):
         losses.append(f"message {traced} has left no trace")
     for loss in losses[:20]:
         screen.say(loss, "red")
@@ -165,7 +168,13 @@ async def conclude(broker: Broker, tally: Tally, screen: Screen, traced: str) ->
     return 0
 
 
-async def tell_in_tables(data: Path, screen: Screen) -> int:
+async def run_command(*arguments: str) -> int:
+    """Run a command of dragoman in a process of its own; return its exit code."""
+    command = [sys.executable, "-m", "dragoman", *arguments]
+    return (await asyncio.to_thread(subprocess.run, command, stdin=subprocess.DEVNULL, check=False)).returncode
+
+
+async def make_report(data: Path, screen: Screen) -> int:
     """Run the pipeline on the stopped broker's lake; return 0 if it wrote a report and found no problem."""
     if importlib.util.find_spec("pyspark") is None:
         screen.say("For a report of all this: pip install 'dragoman[spark]', and run it again.")
@@ -173,10 +182,9 @@ async def tell_in_tables(data: Path, screen: Screen) -> int:
     screen.say("\nThe same in tables: the data pipeline reads the facts of it all (dragoman pipeline run).")
     # Not in the demo's own directory, which is removed: the report is for reading afterwards.
     report = Path(tempfile.mkdtemp(prefix="dragoman-report-")) / "report.html"
-    command = [sys.executable, "-m", "dragoman", "pipeline", "run", "--data", str(data), "--report", str(report)]
-    ended = await asyncio.to_thread(subprocess.run, command, stdin=subprocess.DEVNULL, check=False)
-    if ended.returncode or not report.exists():
-        screen.say(f"The pipeline failed (exit code {ended.returncode}).", "bold red")
+    exit_code = await run_command("pipeline", "run", "--data", str(data), "--report", str(report))
+    if exit_code or not report.exists():
+        screen.say(f"The pipeline failed (exit code {exit_code}).", "bold red")
         return 1
     screen.say(f"The report: {report}", "bold green")
     return 0

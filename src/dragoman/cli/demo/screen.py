@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from types import TracebackType
 from typing import Any, Final
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from dragoman.cli.demo.tally import NAMES, Tally
-from dragoman.cli.show import WIDTH_WITHOUT_TERMINAL
+from dragoman.cli.demo.cast import NAMES, Tally
+from dragoman.cli.show import console
 from dragoman.dialects import crossing, features
 from dragoman.model.words import DIALECT_NAMES
 
@@ -25,10 +23,13 @@ class Screen:
 
     def __init__(self, tally: Tally) -> None:
         self.tally = tally
-        self.console = Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL, highlight=False)
+        self.console = console()
         self.state = Text("")
         self._live = Live(
-            get_renderable=self.draw, console=self.console, refresh_per_second=REFRESHES_A_SECOND, transient=True
+            get_renderable=lambda: Group(self.crossings(), self.state),
+            console=self.console,
+            refresh_per_second=REFRESHES_A_SECOND,
+            transient=True,
         )
 
     def __enter__(self) -> Screen:
@@ -36,9 +37,7 @@ class Screen:
             self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.end_live()
 
     def end_live(self) -> None:
@@ -47,9 +46,6 @@ class Screen:
 
     def say(self, text: str, style: str = "") -> None:
         self.console.print(Text(text, style))
-
-    def draw(self) -> Group:
-        return Group(self.crossings(), self.state)
 
     def crossings(self) -> Table:
         table = Table(box=SIMPLE_HEAD, show_edge=False)
@@ -88,10 +84,9 @@ class Screen:
 
 def promise_of(dialect: int) -> str:
     if crossing.client_has(dialect, features.KEPT):
-        return f"kept once it says so ({crossing.CLIENTS.text(dialect, features.KEPT)}); every call answered".replace(
-            "`", ""
-        )
+        how = crossing.CLIENTS.text(dialect, features.KEPT).replace("`", "")
+        return f"kept once it says so ({how}); every call answered"
     if crossing.client_has(dialect, features.ONCE):
-        how = crossing.CLIENTS.text(dialect, features.ONCE)
-        return f"every call answered; sent again ({how}) it runs once".replace("`", "")
+        how = crossing.CLIENTS.text(dialect, features.ONCE).replace("`", "")
+        return f"every call answered; sent again ({how}) it runs once"
     return "every call answered; sent again when the connection is lost"
