@@ -17,14 +17,13 @@ from typing import Any, Final
 import click
 from click import option
 
-from dragoman.errors import AdminRefused, ClientError, DragomanError, OperatorError
+from dragoman.errors import AdminRefused, DragomanError, OperatorError
 from dragoman.limits import ERROR_TEXT_SIZE_MAX
 from dragoman.printable import printable_json, printable_lines
 
 FAILED: Final = 1
-UNREACHABLE: Final = 3
-NOT_FOUND: Final = 4
 INTERRUPTED: Final = 130
+EXIT_CODES: Final = {"BROKER_UNREACHABLE": 3, "NOT_FOUND": 4}  # of errors without one of their own
 
 # Other packages add commands by an entry point of this group: a table like COMMANDS, whose rows have a third part, the command after which
 # theirs is listed. The table's module should import nothing: `--help` loads it.
@@ -131,9 +130,7 @@ def run(arguments: list[str]) -> int:
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
-    except click.Abort:
-        return INTERRUPTED
-    except KeyboardInterrupt:
+    except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except click.ClickException as error:
         text = io.StringIO()
@@ -143,15 +140,10 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone (`| head`): nothing more can be written
         return FAILED
-    except AdminRefused as refused:
-        return complain(as_json, refused.refusal, str(refused), NOT_FOUND if refused.refusal == "NOT_FOUND" else FAILED)
-    except OperatorError as error:
-        return complain(as_json, error.code, str(error), error.exit_code)
-    except ClientError as error:
-        is_away = error.code == "BROKER_UNREACHABLE"
-        return complain(as_json, error.code, str(error), UNREACHABLE if is_away else FAILED)
     except DragomanError as error:
-        return complain(as_json, error.code, str(error), FAILED)
+        code = error.refusal if isinstance(error, AdminRefused) else error.code
+        exit_code = error.exit_code if isinstance(error, OperatorError) else EXIT_CODES.get(code, FAILED)
+        return complain(as_json, code, str(error), exit_code)
     except OSError as error:
         return complain(as_json, "OS_ERROR", str(error), FAILED)
 
