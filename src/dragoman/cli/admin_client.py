@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +15,7 @@ from dragoman.runtime.admin.unix_path import connect
 CONNECT_S: Final = 5.0
 ANSWER_S: Final = 60.0
 CHUNK_SIZE: Final = 1 << 20
+PAGE: Final = 1000  # rows
 SOCKET_NAME: Final = "admin.sock"
 
 Progress = Callable[[int, int], None]
@@ -40,7 +40,7 @@ class AdminClient:
     def __enter__(self) -> AdminClient:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -49,8 +49,8 @@ class AdminClient:
     def ask(self, op: str, progress: Progress | None = None, /, **args: object) -> Any:
         """Run an operation and return its result; raises `AdminRefused` if the broker refuses it."""
         self._requests += 1
-        told = {name: shown(value) if isinstance(value, str) else value for name, value in args.items()}
-        request = {"v": 1, "id": self._requests, "op": op, "args": told}
+        args = {name: shown(value) if isinstance(value, str) else value for name, value in args.items()}
+        request = {"v": 1, "id": self._requests, "op": op, "args": args}
         try:
             self._socket.sendall(msgspec.json.encode(request) + b"\n")
             while True:
@@ -83,6 +83,15 @@ class AdminClient:
             yield answer["event"]
         if not answer["ok"]:
             raise AdminRefused(answer["error"]["code"], answer["error"]["message"])
+
+    def pages(self, op: str, **args: object) -> Iterator[dict[str, Any]]:
+        """Every page of a list operation."""
+        offset, total = 0, 1
+        while offset < total:
+            page = self.ask(op, offset=offset, limit=PAGE, **args)
+            total = page["total"]
+            offset += PAGE
+            yield page
 
     def _line(self) -> bytes:
         while b"\n" not in self._received:
@@ -117,14 +126,8 @@ def is_running(data: Path) -> bool:
 def queue_names(data: Path) -> dict[int, str]:
     """Names of all queues by number, from the running broker; empty if none runs. For facts that have only a number because the queue was
     named before the oldest kept fact."""
-    names: dict[int, str] = {}
     try:
         with AdminClient(data) as client:
-            total = 1
-            while len(names) < total:
-                page = client.ask("queues", offset=len(names), limit=1000)
-                total = page["total"]
-                names |= {queue["queue_no"]: queue["queue"] for queue in page["queues"]}
+            return {queue["queue_no"]: queue["queue"] for page in client.pages("queues") for queue in page["queues"]}
     except AdminUnreachable:
-        pass
-    return names
+        return {}

@@ -8,12 +8,15 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.model.phrases import duration
 from dragoman.printable import printable, printable_json
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from dragoman.cli.admin_client import Progress
 
 WIDTH_WITHOUT_TERMINAL: Final = 240  # a pipe has no width: lines must not be cut at 80
@@ -57,26 +60,37 @@ def print_plain_table(title: str, columns: Sequence[str], rows: list[list[str]])
 
 
 def print_rich_table(title: str, columns: Sequence[str], rows: list[list[str]]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        title=Text(title) if title else None,
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-    )
-    for column in columns:
-        is_number = column.startswith(">")
-        justify: Literal["left", "right"] = "right" if is_number else "left"
-        table.add_column(column.lstrip(">"), justify=justify, overflow="fold", no_wrap=is_number)
+    table = rich_table(columns)
+    if title:
+        table.title, table.title_justify = Text(title), "left"
     for row in rows:
         table.add_row(*map(Text, row))
-    width = None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL
-    Console(width=width, highlight=False).print(table)
+    console().print(table)
+
+
+def rich_table(columns: Sequence[str], is_cut: bool = False) -> Table:
+    """An empty table; `is_cut`: each row is one line, cut at the terminal's width."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    for column in columns:
+        is_number = column.startswith(">")
+        table.add_column(
+            column.lstrip(">"),
+            justify="right" if is_number else "left",
+            overflow="ellipsis" if is_cut else "fold",
+            no_wrap=is_number or is_cut,
+        )
+    return table
+
+
+def console() -> Console:
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL, highlight=False)
 
 
 def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
