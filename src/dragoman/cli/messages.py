@@ -17,11 +17,10 @@ from dragoman.cli.show import print_json, print_json_line, print_result
 from dragoman.client import features
 from dragoman.client.address import Address
 from dragoman.client.body import problem_of
-from dragoman.client.call_options import call_options
 from dragoman.client.caller import Caller
 from dragoman.client.connection import ReconnectingConnection
 from dragoman.client.news import Publisher, Subscriber
-from dragoman.client.options import Options
+from dragoman.client.options import Options, call_options
 from dragoman.errors import BrokerUnreachable, NoAnswer
 from dragoman.printable import printable
 
@@ -221,7 +220,6 @@ async def print_news(
             done.set()
 
     subscriber = Subscriber(address, prefixes, show)
-    subscriber.start()
     try:
         await until_done(asyncio.ensure_future(subscriber.up.wait()), subscriber.connection, address)
         print("subscribed", file=sys.stderr, flush=True)

@@ -39,21 +39,18 @@ FRAME_SHOWN_MAX: Final = 120
 @option("--quiet", is_flag=True, help="Print nothing; with --record.")
 @common_options
 def tap(
-    listeners: tuple[str, ...],
-    peer: str,
-    command: str,
     record: Path | None,
     count: int | None,
     seconds: float | None,
     quiet: bool,
     data: Path,
     as_json: bool,
+    **filters: Any,
 ) -> None:
     """Watch what crosses the listeners of a running broker, decoded, until interrupted.
 
     ▶ marks messages from a peer, ◀ messages from the broker. Without a tap the broker does no work for it.
     """
-    args = {"listeners": list(listeners), "peer": peer, "command": command}
     size_max = 0 if record is not None or as_json else SHOWN_SIZE_MAX
     end_s = time.monotonic() + seconds if seconds else None
     with ExitStack() as stack:
@@ -63,7 +60,7 @@ def tap(
             recorder.note("recorded by dragoman tap")
         client = stack.enter_context(AdminClient(data))
         try:
-            for event in client.stream("tap", end_s, size_max=size_max, **args):
+            for event in client.stream("tap", end_s, size_max=size_max, **filters):
                 if recorder is not None and event["kind"] in ("opened", "said", "ended"):
                     recorder.add(event)
                 if not quiet:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 from click import option
@@ -23,13 +23,7 @@ OWN_USER_ONLY: Final = 0o077
 )
 @option("--durability", metavar="WORD", help="memory, os or disk (the default).")
 @option("--set", "settings", multiple=True, metavar="SECTION.KEY=VALUE", help="Any other setting.")
-def up(
-    data: str | None,
-    config_file: Path | None,
-    listen: tuple[str, ...],
-    durability: str | None,
-    settings: tuple[str, ...],
-) -> int:
+def up(config_file: Path | None, **given: Any) -> int:
     """Start a broker in the foreground.
 
     SIGTERM and SIGINT drain it: no new work, workers finish what they hold, then it exits with 0. SIGHUP reads the settings
@@ -38,7 +32,7 @@ def up(
     from dragoman.runtime.config import Config, Flags, load
     from dragoman.runtime.server import run
 
-    flags = Flags(data=data, durability=durability, listen=listen, settings=settings)
+    flags = Flags(**given)
 
     def read_settings() -> Config:
         return load(config_file, os.environ, flags)

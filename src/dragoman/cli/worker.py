@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 from click import Choice, FloatRange, IntRange, argument, option
 
@@ -47,16 +49,7 @@ def read_queue(text: str) -> tuple[int, str]:
     help="Also run functions and classes that these modules define, though they are no jobs of the App: for EventMQ's clients.",
 )
 @option("--log-level", default="INFO", show_default=True, type=Choice(["DEBUG", "INFO", "WARNING", "ERROR"]))
-def worker(
-    app: str,
-    slots: int,
-    processes: int,
-    queues: tuple[str, ...],
-    url: str,
-    drain_s: float,
-    allow_import: tuple[str, ...],
-    log_level: str,
-) -> int:
+def worker(app: str, queues: tuple[str, ...], url: str, log_level: str, **settings: Any) -> int:
     """Run the jobs of an App, and its handlers of news.
 
     MODULE:APP names it, as in `shop.jobs:app`; `app` is the default name. Coroutine functions share one event loop, plain
@@ -68,5 +61,4 @@ def worker(
 
     log_lines.configure(log_level, log_lines.WORKER_FORM)
     served = tuple(read_queue(text) for text in queues)
-    settings = WorkerSettings(slots, processes, served, allow_import, drain_s)
-    return run(app, settings, url, log_level)
+    return run(app, WorkerSettings(queues=served, **settings), url, log_level)

@@ -208,12 +208,12 @@ class Answers:
             ("error", Problem | msgspec.UnsetType, msgspec.UNSET),
         ]
         decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(msgspec.defstruct("Answer", fields))
-        self._decode = decoder.decode
+        self.decode = decoder.decode
 
     def read(self, value: bytes) -> Any:
-        """Decode the result, or raise the error in the answer."""
+        """Decode the result, or raise the error in the answer: Refused or JobFailed."""
         try:
-            answer = self._decode(value)
+            answer = self.decode(value)
         except msgspec.DecodeError as error:
             raise problem_of(value, str(error)) from None
         if answer.value is msgspec.UNSET:
@@ -221,20 +221,10 @@ class Answers:
         return answer.value
 
 
-class AnyAnswer(msgspec.Struct):
-    """An answer whose value has no declared type."""
-
-    value: Any = msgspec.UNSET
-    error: Problem | msgspec.UnsetType = msgspec.UNSET
-
-
-_decode_any: Final = msgspec.json.Decoder(AnyAnswer).decode
-
-
 def problem_of(value: bytes, otherwise: str) -> ClientError:
     """The exception for an answer that is not a result; `otherwise` describes what is wrong with a value in it."""
     try:
-        answer = _decode_any(value)
+        answer = _ANY_ANSWER.decode(value)
     except msgspec.DecodeError as error:
         return JobFailed("BadAnswer", str(error))
     problem = answer.error
@@ -269,17 +259,6 @@ def _code_and_text(value: bytes, otherwise: str) -> tuple[str, str]:
     return otherwise, text or "the broker gives no reason"
 
 
-def plain_value(value: bytes) -> Any:
-    """The value of an answer, of any type; raises Refused or JobFailed."""
-    try:
-        answer = _decode_any(value)
-    except msgspec.DecodeError as error:
-        raise JobFailed("BadAnswer", str(error)) from None
-    if answer.value is msgspec.UNSET:
-        raise problem_of(value, "neither a value nor an error")
-    return answer.value
-
-
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(function)
@@ -293,3 +272,7 @@ def _field(parameter: inspect.Parameter, wanted: Any) -> tuple[str, Any] | tuple
         return (parameter.name, wanted)
     default = parameter.default
     return (parameter.name, wanted, msgspec.field(default_factory=lambda: default))
+
+
+_ANY_ANSWER: Final = Answers(lambda: None)  # the value has no declared type
+plain_value: Final = _ANY_ANSWER.read
