@@ -27,7 +27,6 @@ class AdminClient:
     def __init__(self, data: Path) -> None:
         self._path = data / SOCKET_NAME
         self._requests = 0
-        self._received = b""
         try:
             self._socket = connect(self._path, CONNECT_S)
         except FileNotFoundError as error:
@@ -36,6 +35,7 @@ class AdminClient:
             raise AdminUnreachable(str(self._path), error.strerror or str(error)) from error
         # An operation with progress sends often; one without must respond within this.
         self._socket.settimeout(ANSWER_S)
+        self._lines = self._socket.makefile("rb", CHUNK_SIZE)
 
     def __enter__(self) -> AdminClient:
         return self
@@ -44,6 +44,7 @@ class AdminClient:
         self.close()
 
     def close(self) -> None:
+        self._lines.close()
         self._socket.close()
 
     def ask(self, op: str, progress: Progress | None = None, /, **args: object) -> Any:
@@ -54,7 +55,7 @@ class AdminClient:
         try:
             self._socket.sendall(msgspec.json.encode(request) + b"\n")
             while True:
-                answer = msgspec.json.decode(self._line())
+                answer = self._answer()
                 if "progress" not in answer:
                     break
                 if progress is not None:
@@ -73,7 +74,7 @@ class AdminClient:
         while True:
             self._socket.settimeout(None if end_s is None else max(end_s - time.monotonic(), 0.001))
             try:
-                answer = msgspec.json.decode(self._line())
+                answer = self._answer()
             except TimeoutError:
                 return
             except OSError as error:
@@ -93,14 +94,11 @@ class AdminClient:
             offset += PAGE
             yield page
 
-    def _line(self) -> bytes:
-        while b"\n" not in self._received:
-            chunk = self._socket.recv(CHUNK_SIZE)
-            if not chunk:
-                raise ConnectionResetError("the broker closed the connection")
-            self._received += chunk
-        line, _, self._received = self._received.partition(b"\n")
-        return line
+    def _answer(self) -> Any:
+        line = self._lines.readline()
+        if not line.endswith(b"\n"):
+            raise ConnectionResetError("the broker closed the connection")
+        return msgspec.json.decode(line)
 
 
 def shown(text: str) -> str:
@@ -125,7 +123,7 @@ def is_running(data: Path) -> bool:
 
 def queue_names(data: Path) -> dict[int, str]:
     """Names of all queues by number, from the running broker; empty if none runs. For facts that have only a number because the queue was
-    named before the oldest kept fact."""
+    named before the oldest stored fact."""
     try:
         with AdminClient(data) as client:
             return {queue["queue_no"]: queue["queue"] for page in client.pages("queues") for queue in page["queues"]}

@@ -69,8 +69,8 @@ def overview() -> Iterator[str]:
 
 def overview_cell(client: int, worker: int) -> str:
     lost = crossing.dropped(client, worker)
-    kept = names(crossing.surviving(client, worker))
-    return f"{kept}<br>*dropped: {names(lost)}*" if lost else kept
+    surviving = names(crossing.surviving(client, worker))
+    return f"{surviving}<br>*dropped: {names(lost)}*" if lost else surviving
 
 
 def vocabulary() -> Iterator[str]:

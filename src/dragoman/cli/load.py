@@ -7,13 +7,14 @@ with faster clients and workers, is `make bench` in the repository.
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 import uvloop
@@ -23,24 +24,16 @@ from dragoman.cli.admin_client import Progress, is_running
 from dragoman.cli.broker_process import BrokerProcess
 from dragoman.cli.options import address_of, common_options, url_option
 from dragoman.cli.show import print_json, print_pairs, progress_bar
-from dragoman.client.address import CLIENT, WORKER, Address
+from dragoman.client.address import Address
 from dragoman.client.connection import new_identity, new_message_ids
-from dragoman.client.link import Link
-from dragoman.dialects.endpoint import (
-    ANSWERED,
-    CallOptions,
-    ClientEndpoint,
-    Endpoint,
-    EndpointSetup,
-    WorkerEndpoint,
-)
+from dragoman.client.link import E, Link
+from dragoman.dialects.description import CLIENT, WORKER
+from dragoman.dialects.endpoint import ANSWERED, CallOptions, ClientEndpoint, EndpointSetup, WorkerEndpoint
 from dragoman.errors import BrokerUnreachable, NoAnswer
 
 PATIENCE_S: Final = 10.0
 CONNECT_S: Final = 5.0
 PROGRESS_S: Final = 0.1
-
-E = TypeVar("E", bound=Endpoint)
 
 
 @click.command()
@@ -149,20 +142,21 @@ class Load:
         }
 
     async def _connect(self, endpoint: E, role: str, receive: Callable[[Link[E], bytes], None]) -> Link[E]:
+        make = functools.partial(Link, endpoint, receive, gone=self._lost, hello=self._address.profile.hello)
         reason = "no address"
         try:
-            for host, port in self._address.host_ports(role):
-                link = Link(endpoint, receive, gone=self._lost, hello=self._address.profile.hello)
-                try:
-                    async with asyncio.timeout(CONNECT_S):
-                        await asyncio.get_running_loop().create_connection(lambda link=link: link, host, port)
-                        await link.opened
+            async with asyncio.timeout(CONNECT_S):
+                for host, port in self._address.host_ports(role):
+                    try:
+                        _, link = await asyncio.get_running_loop().create_connection(make, host, port)
+                    except OSError as error:
+                        reason = error.strerror or str(error)
+                        continue
+                    await link.opened
                     self._links.append(link)
                     return link
-                except OSError as error:  # a TimeoutError, too
-                    reason = error.strerror or str(error) or "no answer"
-        except ConnectionError as error:
-            reason = str(error)
+        except OSError as error:  # no broker file, no handshake, or a timeout
+            reason = str(error) or "no answer"
         raise BrokerUnreachable(self._address.text, CONNECT_S, reason)
 
     def _lost(self, link: Link[E]) -> None:

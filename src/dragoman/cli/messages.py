@@ -127,7 +127,7 @@ def show_answer(message_id: str, value: bytes, as_json: bool) -> None:
 def publish(topic: str, body: str | None, url: str | None, data: Path, as_json: bool) -> None:
     """Publish BODY (text, @FILE, or - for stdin) to TOPIC.
 
-    It reaches those who are subscribed at that moment. It is not an error if there are none, and nothing is kept.
+    It reaches those who are subscribed at that moment. It is not an error if there are none, and nothing is stored.
     """
     address = address_of(url, data)
     features.require(address.profile.name, features.PUBLISH)

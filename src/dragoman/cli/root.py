@@ -30,9 +30,9 @@ EXIT_CODES: Final = {"BROKER_UNREACHABLE": 3, "NOT_FOUND": 4}  # of errors witho
 ENTRY_POINTS: Final = "dragoman.commands"
 # Name → module of this package and function in it, and the help text: `--help` imports none of the modules.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
-    "up": ("up:up", "Start a broker in the foreground."),
-    "worker": ("worker:worker", "Run the jobs of an App."),
-    "send": ("messages:send", "Send a message; done when the broker has kept it."),
+    "up": ("programs:up", "Start a broker in the foreground."),
+    "worker": ("programs:worker", "Run the jobs of an App."),
+    "send": ("messages:send", "Send a message; done when the broker has stored it."),
     "call": ("messages:call", "Send a message and print its answer."),
     "publish": ("messages:publish", "Publish to a topic."),
     "subscribe": ("messages:subscribe", "Print what is published to topics."),
@@ -48,10 +48,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "cancel": ("manage.control:cancel", "End a message that is not settled."),
     "retry": ("manage.control:retry", "Try a message again at once."),
     "quarantine": ("inspect.lists:quarantine", "Show, retry or drop messages that were set aside."),
-    "backup": ("manage.keeping:backup", "Copy the journal while the broker runs."),
-    "restore": ("manage.keeping:restore", "Make a data directory from a backup."),
-    "journal": ("manage.keeping:journal", "Verify, index or salvage a journal."),
-    "seal": ("manage.seal:seal", "Write the journal's facts into the lake."),
+    "backup": ("manage.maintenance:backup", "Copy the journal while the broker runs."),
+    "restore": ("manage.maintenance:restore", "Make a data directory from a backup."),
+    "journal": ("manage.maintenance:journal", "Verify, index or salvage a journal."),
+    "seal": ("manage.maintenance:seal", "Write the journal's facts into the lake."),
     "config": ("manage.control:config", "Show the settings."),
     "reload": ("manage.control:reload", "Let a running broker read its settings again."),
     "stop": ("manage.control:stop", "Drain a running broker and end it."),
@@ -98,10 +98,10 @@ def all_commands() -> dict[str, tuple[str, str]]:
             table = entry_point.load()
         except ModuleNotFoundError:
             continue  # the package is not installed
-        for name, (path, about, behind) in table.items():
+        for name, (path, about, predecessor) in table.items():
             names = [row[0] for row in rows]
             if name not in names:
-                rows.insert(names.index(behind) + 1 if behind in names else len(rows), (name, path, about))
+                rows.insert(names.index(predecessor) + 1 if predecessor in names else len(rows), (name, path, about))
     return {name: (path, about) for name, path, about in rows}
 
 

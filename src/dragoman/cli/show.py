@@ -7,7 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.model.phrases import duration
@@ -147,43 +147,26 @@ def progress_bar(label: str, is_quiet: bool = False) -> Iterator[Progress]:
     if is_quiet or not sys.stderr.isatty():
         yield lambda done, total: None
         return
-    bar = LateBar(label)
-    try:
-        yield bar.show
-    finally:
-        bar.stop()
+    with ExitStack() as stack:
+        yield late_bar(label, stack)
 
 
-class LateBar:
+def late_bar(label: str, stack: ExitStack) -> Progress:
     """A progress bar that appears only after a while: short operations need no bar, nor the time to import one."""
+    from_s = time.monotonic() + BAR_AFTER_S
+    bar: Any = None
 
-    def __init__(self, label: str) -> None:
-        self._label = label
-        self._from_s = time.monotonic() + BAR_AFTER_S
-        self._bars: Any = None
-        self._task: Any = None
+    def show(done: int, total: int) -> None:
+        nonlocal bar
+        if bar is None and time.monotonic() >= from_s:
+            from rich import progress
+            from rich.console import Console
 
-    def show(self, done: int, total: int) -> None:
-        if self._bars is None:
-            if time.monotonic() < self._from_s:
-                return
-            self._start()
-        self._bars.update(self._task, completed=done, total=total)
+            columns = (progress.BarColumn(), progress.MofNCompleteColumn(), progress.TimeRemainingColumn())
+            text = progress.TextColumn("{task.description}")
+            bar = stack.enter_context(progress.Progress(text, *columns, console=Console(stderr=True), transient=True))
+            bar.add_task(label, total=None)
+        if bar is not None:
+            bar.update(bar.task_ids[0], completed=done, total=total)
 
-    def stop(self) -> None:
-        if self._bars is not None:
-            self._bars.stop()
-
-    def _start(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns: list[Any] = [
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-        ]
-        self._bars = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._task = self._bars.add_task(self._label, total=None)
-        self._bars.start()
+    return show

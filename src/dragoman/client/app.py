@@ -90,8 +90,6 @@ class App:
             self._last = found
         return found
 
-    # -- jobs -----------------------------------------------------------------------------------------------------------
-
     def job(
         self,
         *,
@@ -154,8 +152,6 @@ class App:
     def batch_sync(self, calls: Iterable[Coroutine[Any, Any, T]], *, return_exceptions: bool = False) -> list[Any]:
         return self.background.run(self.batch(calls, return_exceptions=return_exceptions))
 
-    # -- news -----------------------------------------------------------------------------------------------------------
-
     def publish(self, topic: str, body: Any) -> Sent:
         """Send a body to the subscribers of a topic; bytes are sent as they are, other values as JSON.
 
@@ -196,8 +192,6 @@ class App:
 
         return register
 
-    # -- schedules ------------------------------------------------------------------------------------------------------
-
     def every(self, when: str | float, job: Job[P, Any, Any], *args: P.args, **kwargs: P.kwargs) -> Sent:
         """Have the broker enqueue a job repeatedly: by a cron expression, or at an interval in seconds. The schedule survives restarts.
 
@@ -222,8 +216,6 @@ class App:
 
     def unschedule_sync(self, job: Job[P, Any, Any], *args: P.args, **kwargs: P.kwargs) -> bool:
         return self.background.run(Schedule(-1.0, job, args, kwargs).withdraw())
-
-    # -- the end --------------------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
         """Close the running loop's connections; pending calls there fail with AppClosed. The next use connects again."""

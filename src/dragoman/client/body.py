@@ -36,7 +36,7 @@ ERROR_START: Final = b'{"error"'
 TEXT_SIZE_MAX: Final = 500  # of a reason, in characters
 NO_ARGS: Final = b"[]"
 NULL: Final = b"null"
-# PLAIN_MARK is between the head of one of our own bodies and its named arguments, PLAIN_END behind them. No JSON string can contain
+# PLAIN_MARK is between the head of one of our own bodies and its named arguments, PLAIN_END after them. No JSON string can contain
 # the mark: its quotes would be escaped.
 PLAIN_MARK: Final = b',"args":[],"kwargs":'
 PLAIN_END: Final = b"}]"
@@ -104,17 +104,9 @@ def not_finite_in(value: object, path: str) -> NotFinite | None:
     """The error for the first float that is not finite in a value of lists, dicts and scalars."""
     if isinstance(value, float):
         return None if math.isfinite(value) else NotFinite(cut(path, NAME_SHOWN_SIZE_MAX), value)
-    if isinstance(value, dict):
-        for name, item in value.items():
-            found = not_finite_in(item, f"{path}[{name!r}]")
-            if found is not None:
-                return found
-    elif isinstance(value, list | tuple):
-        for number, item in enumerate(value):
-            found = not_finite_in(item, f"{path}[{number}]")
-            if found is not None:
-                return found
-    return None
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
+    errors = (not_finite_in(item, f"{path}[{key!r}]") for key, item in items)
+    return next((error for error in errors if error is not None), None)
 
 
 def value_of(result: object) -> bytes:
@@ -247,7 +239,7 @@ def failure_in(value: bytes) -> ClientError:
 def refusal_in(value: bytes, otherwise: str = "REFUSED") -> ClientError:
     """The exception for a request that the broker refused."""
     if value.startswith(ERROR_START):
-        return problem_of(value, "not taken")
+        return problem_of(value, "not accepted")
     return Refused(*_code_and_text(value, otherwise))
 
 

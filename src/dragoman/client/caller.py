@@ -29,10 +29,11 @@ from typing import Final
 
 import msgspec
 
-from dragoman.client.address import CLIENT, Address
+from dragoman.client.address import Address
 from dragoman.client.body import failure_in, refusal_in
 from dragoman.client.connection import ReconnectingConnection, new_identity
 from dragoman.client.link import Link
+from dragoman.dialects.description import CLIENT
 from dragoman.dialects.endpoint import ANSWERED, FAILED, KEPT, REFUSED, CallOptions, ClientEndpoint, EndpointSetup
 from dragoman.errors import AnswerLost, AppClosed, BrokerUnreachable, ClientError, NoAnswer, Refused
 from dragoman.limits import CALLS_MAX, CALLS_SIZE_MAX, MESSAGE_SIZE_MAX
@@ -87,7 +88,7 @@ class Call:
         self.link = link  # the connection that carries it
         self.is_sent = link is not None  # the broker may have it
         self.is_resent = False
-        self.refusal = b""  # of a draining broker: kept in case no other broker is found
+        self.refusal = b""  # of a draining broker: for the case that no other broker is found
 
 
 class InFlightLimit:
@@ -150,8 +151,6 @@ class Caller:
         self._old: set[Link[ClientEndpoint]] = set()
         self._sweeper: asyncio.TimerHandle | None = None
 
-    # -- calls ----------------------------------------------------------------------------------------------------------
-
     def call(
         self,
         call_id: bytes,
@@ -161,7 +160,7 @@ class Caller:
         is_repeatable: bool = False,
         question: Question | None = None,
     ) -> asyncio.Future[bytes]:
-        """Send a request; the future holds the answer's value, or b"" for a call that needs only the broker's acknowledgement."""
+        """Send a request; the future has the answer's value, or b"" for a call that needs only the broker's acknowledgement."""
         if self._is_closed:
             raise AppClosed("the App is closed")
         # The broker would close the connection, and every other call on it would be affected.
@@ -223,8 +222,6 @@ class Caller:
         self._settle(call)
         if not call.future.done():
             call.future.set_exception(error)
-
-    # -- the connection -------------------------------------------------------------------------------------------------
 
     def _make(self, setup: EndpointSetup) -> Link[ClientEndpoint]:
         endpoint = self._profile.endpoints().client(setup)
@@ -333,8 +330,6 @@ class Caller:
                 self._send(call, self._link)
         else:
             self._fail(call, refusal_in(value))
-
-    # -- time -----------------------------------------------------------------------------------------------------------
 
     def _sweep(self) -> None:
         """Check the deadlines of all calls: cheaper than a timer for each."""

@@ -122,20 +122,20 @@ class ReconnectingConnection(Generic[E]):
     async def _connect(self) -> Link[E] | None:
         """One attempt at the next host, or at the address that the last broker redirected to."""
         link: Link[E] | None = None
-        where = self._address.text
+        target = self._address.text
         try:
             host, port = self._next_host_port()
-            where = f"{host}:{port}"
+            target = f"{host}:{port}"
             async with asyncio.timeout(CONNECT_S):
                 _, link = await asyncio.get_running_loop().create_connection(self._new_link, host, port)
                 await link.opened
             return link
         except TimeoutError:
-            self.problem = f"{where} did not answer in {CONNECT_S:g} s"
+            self.problem = f"{target} did not answer in {CONNECT_S:g} s"
         except OSError as error:
             # Name resolution errors have their own numbers, below 0.
             text = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or error
-            self.problem = f"{where}: {text}"
+            self.problem = f"{target}: {text}"
         except BadAddress as error:
             self.problem = str(error)
         except asyncio.CancelledError:

@@ -15,10 +15,11 @@ from typing import Any, Final
 
 import msgspec
 
-from dragoman.client.address import PUBLISH, SUBSCRIBE, Address
+from dragoman.client.address import Address
 from dragoman.client.caller import too_long
 from dragoman.client.connection import ReconnectingConnection
 from dragoman.client.link import Link
+from dragoman.dialects.description import PUBLISH, SUBSCRIBE
 from dragoman.dialects.endpoint import ENVELOPE_SIZE, EndpointSetup, PublisherEndpoint, SubscriberEndpoint
 from dragoman.errors import AppClosed, BrokerUnreachable, Refused
 from dragoman.limits import MESSAGE_SIZE_MAX, NEWS_SIZE_MAX

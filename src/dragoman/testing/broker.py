@@ -73,7 +73,7 @@ class RunningBroker:
 
     def start(self) -> None:
         # Without the web page: a test can ask the broker itself.
-        listen = (*(f"{name}={where}" for name, where in self.listeners.items()), "http=off")
+        listen = (*(f"{name}={host_port}" for name, host_port in self.listeners.items()), "http=off")
         settings = ("lake.mode=off", *self._settings)  # a test that needs a lake overrides this
         flags = Flags(data=str(self.data), durability=self._durability, listen=listen, settings=settings)
         config = load(None, {}, flags)

@@ -61,10 +61,10 @@ class Tally:
 
     def __init__(self) -> None:
         self.cells: Counter[tuple[str, str]] = Counter()  # answered, by client and worker
-        self.asked: Counter[str] = Counter()
+        self.calls: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
         self.troubles: list[str] = []
-        self.kept: dict[str, set[int]] = {}  # calls that the broker confirmed as kept, by client
+        self.stored: dict[str, set[int]] = {}  # calls that the broker confirmed as stored, by client
         self.runs: Counter[int] = Counter()  # how often each call was run, by workers of any dialect
         self._last = 0
 
@@ -86,18 +86,18 @@ class Tally:
         return self.runs.total() - len(self.runs)
 
     def unrun(self, client: str) -> int:
-        """The number of messages kept for this client that never ran."""
-        return sum(1 for number in self.kept.get(client, ()) if not self.runs[number])
+        """The number of messages stored for this client that never ran."""
+        return sum(1 for number in self.stored.get(client, ()) if not self.runs[number])
 
     def losses(self) -> list[str]:
         """Every broken promise, as a sentence."""
         found = list(self.troubles)
         for name in NAMES:
-            lost = self.asked[name] - self.answered[name]
+            lost = self.calls[name] - self.answered[name]
             if lost:
-                found.append(f"{name}: {lost} of {self.asked[name]} calls were never answered")
+                found.append(f"{name}: {lost} of {self.calls[name]} calls were never answered")
             if self.unrun(name):
-                found.append(f"{name}: {self.unrun(name)} of {len(self.kept[name])} kept messages never ran")
+                found.append(f"{name}: {self.unrun(name)} of {len(self.stored[name])} stored messages never ran")
         found += [f"no message went from {client} to {worker}" for client, worker in self.missing_cells]
         return found
 
@@ -149,7 +149,7 @@ class Clients:
             await asyncio.sleep(PAUSE_S)
 
     async def _ask(self, client: str, job: Cross) -> None:
-        self.tally.asked[client] += 1
+        self.tally.calls[client] += 1
         try:
             worker, echoed = await job.ask(client, self.tally.next_number(), WORK_S)
         except DragomanError as error:
@@ -161,22 +161,22 @@ class Clients:
             self.tally.troubles.append(f"{client} was given an answer of {echoed}'s")
 
     async def leave(self, count: int) -> None:
-        """Enqueue messages for later, in every dialect that confirms when they are kept."""
+        """Enqueue messages for later, in every dialect that confirms when they are stored."""
         for dialect in crossing.having(features.KEPT):
             client = DIALECT_NAMES[dialect]
-            kept = self.tally.kept.setdefault(client, set())
+            stored = self.tally.stored.setdefault(client, set())
             job = job_of(self.apps[client], client, LATER, self.tally)
             for _ in range(count):
                 number = self.tally.next_number()
                 await job.delay(client, number, WORK_S)
-                kept.add(number)
+                stored.add(number)
 
     async def begin_long(self) -> str:
         """Enqueue a long-running message and wait until a worker has started it; return its id."""
         client = DEFAULT_DIALECT
         number = self.tally.next_number()
         handle = await job_of(self.apps[client], client, LONG, self.tally).delay(client, number, LONG_WORK_S)
-        self.tally.kept.setdefault(client, set()).add(number)
+        self.tally.stored.setdefault(client, set()).add(number)
         async with asyncio.timeout(ANSWER_S):
             while not self.tally.runs[number]:
                 await asyncio.sleep(WORK_S)

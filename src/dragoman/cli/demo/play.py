@@ -22,7 +22,7 @@ from dragoman.cli.demo.cast import LATER, LONG, NAMES, Clients, Tally, Workers
 from dragoman.cli.demo.screen import Screen
 from dragoman.errors import AdminUnreachable, BrokerUnreachable
 
-LEFT_BEHIND: Final = 50  # messages kept just before the kill, in each dialect that confirms it
+STORED_COUNT: Final = 50  # messages stored just before the kill, in each dialect that confirms it
 FINISH_S: Final = 60.0
 LOOK_S: Final = 0.05
 DEAD_S: Final = 1.0  # how long the broker stays dead, so that all peers notice
@@ -72,26 +72,26 @@ async def perform(seconds: float, broker: BrokerProcess, tally: Tally, screen: S
     workers, clients = Workers(broker.data, tally), Clients(broker.data, tally)
     try:
         await asyncio.to_thread(broker.start)
-        screen.say(
+        screen.print(
             f"A broker (process {broker.pid}) listens on {len(broker.listen)} ports, its journal in {broker.data}."
         )
         await workers.start_all()
         await workers.start("ebus", LONG)
-        screen.say(f"A worker and a client of each dialect are at it: {', '.join(NAMES)}.")
+        screen.print(f"A worker and a client of each dialect are at it: {', '.join(NAMES)}.")
         clients.start()
         await watch(seconds / 2, tally, screen, "crossing")
-        await clients.leave(LEFT_BEHIND)
+        await clients.leave(STORED_COUNT)
         traced = await clients.begin_long()
-        open_calls = tally.asked.total() - tally.answered.total()
+        open_calls = tally.calls.total() - tally.answered.total()
         broker.kill()
-        stored = sum(map(len, tally.kept.values()))
+        stored = sum(map(len, tally.stored.values()))
         text = f"kill -9 {broker.pid}: it is gone, with {open_calls} calls under way and {stored} messages kept."
-        screen.say(text, "bold red")
+        screen.print(text, "bold red")
         await watch(DEAD_S, tally, screen, "dead")
         began = time.monotonic()
         await asyncio.to_thread(broker.start)
         took_s = time.monotonic() - began
-        screen.say(f"Started again (process {broker.pid}) after {took_s:.1f} s; nobody else was.", "bold green")
+        screen.print(f"Started again (process {broker.pid}) after {took_s:.1f} s; nobody else was.", "bold green")
         await workers.start("ebus", LATER)
         await watch(seconds / 2, tally, screen, "crossing again")
         await complete(tally, screen)
@@ -149,19 +149,19 @@ async def conclude(broker: BrokerProcess, tally: Tally, screen: Screen, traced: 
         raise BrokerUnreachable(str(broker.data), 0, "it does not answer any more")
     screen.end_live()
     screen.console.print(screen.crossings(), "", screen.accounts(), "", sep="\n")
-    screen.say(screen.broker_line(counters))
+    screen.print(screen.broker_line(counters))
     losses = tally.losses()
     if counters["accepted"] != counters["settled"] or counters["quarantined"]:
         losses.append(f"the broker accepted {counters['accepted']} messages and settled {counters['settled']}")
-    screen.say(f"\nThe life of one that a worker had leased at that moment (dragoman trace {traced}):")
+    screen.print(f"\nThe life of one that a worker had leased at that moment (dragoman trace {traced}):")
     if await run_command("trace", traced, "--data", str(broker.data)):
         losses.append(f"message {traced} has left no trace")
     for loss in losses[:20]:
-        screen.say(loss, "red")
+        screen.print(loss, "red")
     if losses:
-        screen.say(f"{len(losses)} things went wrong.", "bold red")
+        screen.print(f"{len(losses)} things went wrong.", "bold red")
         return 1
-    screen.say(
+    screen.print(
         f"Nothing was lost: {tally.answered.total()} calls answered over {len(NAMES) ** 2} crossings, broker killed once.",
         "bold green",
     )
@@ -177,14 +177,14 @@ async def run_command(*arguments: str) -> int:
 async def make_report(data: Path, screen: Screen) -> int:
     """Run the pipeline on the stopped broker's lake; return 0 if it wrote a report and found no problem."""
     if importlib.util.find_spec("pyspark") is None:
-        screen.say("For a report of all this: pip install 'dragoman[spark]', and run it again.")
+        screen.print("For a report of all this: pip install 'dragoman[spark]', and run it again.")
         return 0
-    screen.say("\nThe same in tables: the data pipeline reads the facts of it all (dragoman pipeline run).")
+    screen.print("\nThe same in tables: the data pipeline reads the facts of it all (dragoman pipeline run).")
     # Not in the demo's own directory, which is removed: the report is for reading afterwards.
     report = Path(tempfile.mkdtemp(prefix="dragoman-report-")) / "report.html"
     exit_code = await run_command("pipeline", "run", "--data", str(data), "--report", str(report))
     if exit_code or not report.exists():
-        screen.say(f"The pipeline failed (exit code {exit_code}).", "bold red")
+        screen.print(f"The pipeline failed (exit code {exit_code}).", "bold red")
         return 1
-    screen.say(f"The report: {report}", "bold green")
+    screen.print(f"The report: {report}", "bold green")
     return 0

@@ -44,7 +44,7 @@ class Screen:
         if self._live.is_started:
             self._live.stop()
 
-    def say(self, text: str, style: str = "") -> None:
+    def print(self, text: str, style: str = "") -> None:
         self.console.print(Text(text, style))
 
     def crossings(self) -> Table:
@@ -63,13 +63,13 @@ class Screen:
         for name in ("client", "asked", "answered", "kept", "kept and run", "what it is promised"):
             table.add_column(name, justify="left" if name in ("client", "what it is promised") else "right")
         for name in NAMES:
-            kept = self.tally.kept.get(name)
+            stored = self.tally.stored.get(name)
             table.add_row(
                 name,
-                str(self.tally.asked[name]),
+                str(self.tally.calls[name]),
                 str(self.tally.answered[name]),
-                "–" if kept is None else str(len(kept)),
-                "–" if kept is None else str(len(kept) - self.tally.unrun(name)),
+                "–" if stored is None else str(len(stored)),
+                "–" if stored is None else str(len(stored) - self.tally.unrun(name)),
                 promise_of(DIALECT_NAMES.index(name)),
             )
         return table

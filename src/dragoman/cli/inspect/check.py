@@ -113,7 +113,7 @@ def check(data: Path, queue: str, stuck: bool, **thresholds: float | None) -> in
     """Say whether all is well, in one line, as monitoring plugins do.
 
     Exit codes are those of the plugins, not of the other commands: 0 OK, 1 WARNING, 2 CRITICAL (also when no broker answers), 3 UNKNOWN.
-    A broker that refuses new work is critical, whatever was asked.
+    A broker that refuses new work is critical, whatever the options.
     """
     try:
         with AdminClient(data) as client:

@@ -32,7 +32,7 @@ JOURNAL = "journal"
 )
 @option("--state", default="", metavar="STATE", help="open, ended, or one end: done, rejected, expired or cancelled.")
 @option("--dialect", default="", metavar="DIALECT", help="From a client that speaks this dialect.")
-@option("--from", "from_", metavar="INSTANT", help="2026-03-02T14:03, 14:03 or -15m. Default: the oldest kept fact.")
+@option("--from", "from_", metavar="INSTANT", help="2026-03-02T14:03, 14:03 or -15m. Default: the oldest stored fact.")
 @option("--to", metavar="INSTANT", help="As --from. Default: now.")
 @option("--before", type=IntRange(1), metavar="LSN", help="Continue from this lsn, which the page before printed.")
 @option("--limit", type=IntRange(1, 1000), default=50, show_default=True, help="Show so many.")
@@ -40,7 +40,7 @@ JOURNAL = "journal"
 def find(from_: str | None, to: str | None, before: int | None, data: Path, as_json: bool, **filters: Any) -> None:
     """List messages of the journal, open and ended, the newest first.
 
-    All filters must match. The time is that of the message's acceptance or, where an end is asked for, of that; with a worker as
+    All filters must match. The time is that of the message's acceptance or, where --state is an end, of that; with a worker as
     peer, that of its work. Reads the journal's files: works beside a running broker and without one.
 
     Example: dragoman find --queue mail --state rejected --from -2h

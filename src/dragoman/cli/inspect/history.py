@@ -67,15 +67,15 @@ def lake_root(data: Path) -> str:
     from dragoman.runtime.config import load
 
     try:
-        told = ask(data, "status")["lake"]
+        lake = ask(data, "status")["lake"]
     except AdminUnreachable:
-        told = None
-    root = str(told["root"]) if told else load(None, os.environ).lake.root or str(data / LAKE)
+        lake = None
+    root = str(lake["root"]) if lake else load(None, os.environ).lake.root or str(data / LAKE)
     return root if "://" in root or Path(root).is_dir() else ""
 
 
 def name_queues(data: Path, lives: list[Life]) -> None:
-    """Fill in missing queue names. A queue named before the oldest kept fact has only a number in the facts; a running broker or the
+    """Fill in missing queue names. A queue named before the oldest stored fact has only a number in the facts; a running broker or the
     journal's newest checkpoint knows its name."""
     nameless = [life for life in lives if life.queue_no and not life.queue]
     if not nameless:
@@ -121,7 +121,7 @@ def print_life(life: Life) -> None:
         count = count_of(len(from_lake), "fact")
         print_lines([f"the journal no longer keeps {count} of these ({lsns}): read from the lake"])
     if not life.is_begun:
-        print_lines(["its beginning is older than what is kept"])
+        print_lines(["its beginning is older than what is stored"])
     if life.end is None:
         print_lines([f"not settled; `dragoman explain {life.client_id or number_text(life.number)}` says why"])
 
@@ -202,7 +202,7 @@ def explain_from_journal(
     except TraceNotFound as not_found:
         if isinstance(error, AdminUnreachable):
             raise error from not_found
-        raise TraceNotFound(f"message {key!r} is not open, and no kept fact tells of it: unknown") from not_found
+        raise TraceNotFound(f"message {key!r} is not open, and no stored fact tells of it: unknown") from not_found
     settled = [life for life in lives if life.end is not None]
     if not settled:
         if isinstance(error, AdminUnreachable):

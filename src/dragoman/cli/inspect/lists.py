@@ -82,7 +82,7 @@ def resume(queue: str, data: Path, as_json: bool) -> None:
 @option("--yes", is_flag=True, help="Do not ask.")
 @common_options
 def purge(queue: str, delayed: bool, yes: bool, data: Path, as_json: bool) -> None:
-    """Cancel everything that waits in QUEUE; what workers hold goes on."""
+    """Cancel everything that waits in QUEUE; what workers have leased goes on."""
     if not yes:
         click.confirm(f"Cancel every waiting message of {queue}?", abort=True, err=True)
     with progress_bar("purging", as_json) as progress:
@@ -120,7 +120,7 @@ def forget(queue: str, prefix: str, all_: bool, yes: bool, data: Path, as_json: 
 @common_options
 @click.pass_context
 def workers(context: click.Context, queue: str, limit: int, offset: int, data: Path, as_json: bool) -> None:
-    """Show connected workers: what they serve, hold and have room for; dismiss or admit one.
+    """Show connected workers: what they serve, have leased and have room for; dismiss or admit one.
 
     Dismissed workers that are not connected are listed below the others.
     """
@@ -154,7 +154,7 @@ def kept_out_line(one: dict[str, Any], now_ns: int) -> str:
 def dismiss(worker: str, data: Path, as_json: bool) -> None:
     """Give WORKER (its id, number or identity) nothing new until it is admitted or restarted.
 
-    It stays connected and finishes what it holds; its answers count. It stays dismissed when it connects again, as far as it can be
+    It stays connected and finishes what it has leased; its answers count. It stays dismissed when it connects again, as far as it can be
     recognised (docs/howto/worker.md). Only a pingpong worker hears of it, by EXIT, if `pingpong.send_exit` allows, and `dragoman worker`
     over eMQP, which logs it.
     """

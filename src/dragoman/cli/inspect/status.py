@@ -76,7 +76,7 @@ MEMORY_KINDS: Final = {
     "uncommitted": "not committed",
     "unfinished": "unfinished messages",
     "news": "unread news",
-    "answers": "answers held",
+    "answers": "buffered answers",
     "outboxes": "outboxes",
 }
 
@@ -97,14 +97,14 @@ def loop_line(loop: dict[str, Any]) -> str:
     """How long single callbacks blocked the broker's event loop."""
     longest = f"longest {loop['longest_ns'] / 1e6:.1f} ms ({loop['longest_operation']})" if loop["longest_ns"] else ""
     bound = f"over {loop['bound_ns'] // 1_000_000} ms"
-    return ", ".join(part for part in (f"held {loop['holds']} times {bound}", longest) if part)
+    return ", ".join(part for part in (f"blocked {loop['holds']} times {bound}", longest) if part)
 
 
 def traces_line(otel: dict[str, Any] | None) -> str:
     if otel is None:
         return "not exported"
     missed = f", {otel['missed_facts']} MISSED" if otel["missed_facts"] else ""
-    return f"{otel['endpoint']}, fact {otel['exported_lsn']} told, {otel['behind']} to come{missed}"
+    return f"{otel['endpoint']}, fact {otel['exported_lsn']} exported, {otel['behind']} to come{missed}"
 
 
 def lake_line(lake: dict[str, Any] | None) -> str:

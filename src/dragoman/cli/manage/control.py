@@ -25,7 +25,7 @@ BROKER_FILE: Final = "broker.json"  # the last file that the broker removes
 def cancel(id_: str, data: Path, as_json: bool) -> None:
     """End message ID (its client's id, or its number) wherever it is in its life.
 
-    A client that waits for its answer is notified. A worker that holds it goes on, and its answer is dropped.
+    A client that waits for its answer is notified. A worker that runs it goes on, and its answer is dropped.
     """
     answer = ask(data, "cancel", id=id_)
     was = answer["cancelled"]
@@ -56,10 +56,12 @@ def reload(data: Path, as_json: bool) -> None:
 
 @click.command()
 @option("--wait", type=FloatRange(0), default=60.0, show_default=True, help="Seconds to wait for its end.")
-@option("--now", is_flag=True, help="Do not let workers finish; what they hold is given out again at the next start.")
+@option(
+    "--now", is_flag=True, help="Do not let workers finish; what they have leased is given out again at the next start."
+)
 @common_options
 def stop(wait: float, now: bool, data: Path, as_json: bool) -> int:
-    """Drain a running broker and end it: no new work, workers finish what they hold."""
+    """Drain a running broker and end it: no new work, workers finish their jobs."""
     ask(data, "stop")
     if now:
         with suppress(AdminUnreachable):  # it has stopped already

@@ -1,4 +1,4 @@
-"""A child process of a worker: a crew behind a pipe. Only the parent starts it: `python -m dragoman.client.worker.child FD ORDERS`.
+"""A child process of a worker: a crew at the end of a pipe. Only the parent starts it: `python -m dragoman.client.worker.child FD ORDERS`.
 
 It ends when the pipe is closed, so the children of a killed parent end, too.
 """

@@ -1,6 +1,6 @@
 """A crew in this process: runs coroutines on an event loop in a separate thread, and plain functions in threads.
 
-The session's loop is neither of them, so nothing a job does stops heartbeats (except C code that holds the interpreter lock for seconds;
+The session's loop is neither of them, so nothing a job does stops heartbeats (except C code that keeps the interpreter lock for seconds;
 child processes solve that).
 
 Coroutines that never suspend run one after another in one task, the *driver*: a task per job costs more than a small job. When one does

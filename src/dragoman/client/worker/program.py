@@ -64,7 +64,7 @@ def _stop_signal() -> asyncio.Event:
 
     def on_signal() -> None:
         if stop.is_set():
-            log.warning("asked to stop twice: not waiting for jobs")
+            log.warning("signalled to stop twice: not waiting for jobs")
             os._exit(1)
         stop.set()
 

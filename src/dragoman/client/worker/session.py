@@ -14,12 +14,13 @@ import logging
 from collections import deque
 from typing import Final, Protocol
 
-from dragoman.client.address import WORKER, Address
+from dragoman.client.address import Address
 from dragoman.client.body import failure_of
 from dragoman.client.connection import ReconnectingConnection, new_identity, new_message_ids
 from dragoman.client.features import queue_at
 from dragoman.client.link import Link
 from dragoman.client.worker import WorkerSettings
+from dragoman.dialects.description import WORKER
 from dragoman.dialects.endpoint import ENVELOPE_SIZE, EndpointSetup, WorkerEndpoint
 from dragoman.errors import Refused
 from dragoman.limits import MESSAGE_SIZE_MAX, NAME_SHOWN_SIZE_MAX
@@ -316,8 +317,6 @@ class WorkerSession:
             log.warning("no broker yet: %s", problem)
         self._looker = self.loop.call_later(LOOK_S, self._look)
 
-    # -- runs -----------------------------------------------------------------------------------------------------------
-
     def _give(self) -> None:
         given: list[tuple[int, bytes]] = []
         waiting = self._waiting
@@ -365,8 +364,6 @@ class WorkerSession:
                 run.lease.connection.answer(run.lease, run.request_id, failure)
             self._crew.cancel(run_no)
         self._sweeper = self.loop.call_later(SWEEP_S, self._sweep) if self._timed else None
-
-    # -- the end --------------------------------------------------------------------------------------------------------
 
     async def drain(self) -> bool:
         """Accept no new jobs and wait for the running ones; True when all ended within `drain_s`."""
