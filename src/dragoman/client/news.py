@@ -91,8 +91,7 @@ class Publisher:
             try:
                 link.endpoint.publish(topic, body)
             except ValueError as error:  # the dialect cannot express it
-                if not done.done():
-                    done.set_exception(Refused("INEXPRESSIBLE", str(error)))
+                _fail(done, Refused("INEXPRESSIBLE", str(error)))
                 continue
             link.push()
             if not done.done():
@@ -106,8 +105,7 @@ class Publisher:
         while self._buffered and self._buffered[0][3] <= now:
             topic, body, done, _ = self._buffered.popleft()
             self._buffered_size -= OVERHEAD_SIZE + len(topic) + len(body)
-            if not done.done():
-                done.set_exception(self._unreachable())
+            _fail(done, self._unreachable())
         self._pump()
 
     async def flush(self) -> None:
@@ -122,10 +120,14 @@ class Publisher:
         if self._sweeper is not None:
             self._sweeper.cancel()
         for _, _, done, _ in self._buffered:
-            if not done.done():
-                done.set_exception(AppClosed("the App was closed"))
+            _fail(done, AppClosed("the App was closed"))
         self._buffered.clear()
         await self.connection.close()
+
+
+def _fail(done: asyncio.Future[None], error: Exception) -> None:
+    if not done.done():
+        done.set_exception(error)
 
 
 class Subscriber:
