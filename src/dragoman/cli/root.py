@@ -43,7 +43,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "workers": ("inspect.lists:workers", "Show connected workers; dismiss or admit one."),
     "schedules": ("inspect.lists:schedules", "Show durable schedules; remove one."),
     "trace": ("inspect.history:trace", "Print the whole life of a message."),
-    "find": ("inspect.find:find", "List messages by queue, peer, state, dialect and time."),
+    "find": ("inspect.history:find", "List messages by queue, peer, state, dialect and time."),
     "explain": ("inspect.history:explain", "Say why a message, queue or worker is not moving."),
     "cancel": ("manage.control:cancel", "End a message that is not settled."),
     "retry": ("manage.control:retry", "Try a message again at once."),
