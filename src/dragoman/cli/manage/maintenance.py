@@ -166,7 +166,7 @@ def seal(root: str | None, bodies: str, compact: bool, data: Path, as_json: bool
     reader = JournalReader(str(directory))
     broker_id = reader.broker_id() if directory.is_dir() else None
     if broker_id is None:
-        raise JournalMisplaced(f"{directory} has no journal")
+        raise JournalMisplaced(f"{directory} contains no journal")
     with sealing_alone(str(directory)):
         wanted = load(None, os.environ).lake
         lake = Lake(root or str(data / LAKE), modes=Modes(wanted.file_mode, wanted.directory_mode))
