@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from dragoman import App
-from dragoman.client.address import CLIENT, PUBLISH, SUBSCRIBE, WORKER, parse
+from dragoman.client.address import parse
+from dragoman.dialects.description import CLIENT, PUBLISH, SUBSCRIBE, WORKER
 from dragoman.errors import BadAddress
 
 ROLES = (CLIENT, WORKER, PUBLISH, SUBSCRIBE)

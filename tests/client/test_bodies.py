@@ -9,8 +9,7 @@ import pytest
 
 from dragoman.client.address import parse
 from dragoman.client.body import Answers, Arguments, decode_run, failure_of, plain_value, value_of
-from dragoman.client.call_options import call_options
-from dragoman.client.options import Options, dedupe_text
+from dragoman.client.options import Options, call_options, dedupe_text
 from dragoman.dialects.emqp.endpoints import form_of
 from dragoman.errors import JobFailed, Refused
 

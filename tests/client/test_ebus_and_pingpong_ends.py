@@ -238,7 +238,7 @@ def test_an_ebus_worker_runs_no_more_than_its_slots_and_drops_what_is_cancelled(
         broker.say(me, b"EBC01", b"REQ", b"2", body_of(app, echo, 2), b"30000")
         broker.say(me, b"EBC01", b"REQ", b"3", body_of(app, echo, 3), b"30000")
         assert worker.session is not None
-        while worker.session.runs < 3:
+        while len(worker.session.runs) < 3:
             await asyncio.sleep(0.005)
         broker.say(me, b"EBC01", b"CANCEL", b"2")
         broker.say(me, b"EBC01", b"CANCEL", b"1")

@@ -12,9 +12,8 @@ import pytest
 
 from dragoman import App
 from dragoman.client import features
-from dragoman.client.features import check_options
-from dragoman.client.handle import Handle
-from dragoman.client.options import Options
+from dragoman.client.job import Handle
+from dragoman.client.options import NEEDED_FEATURES, Options, check_options
 from dragoman.client.worker import WorkerSettings
 from dragoman.client.worker.worker import Worker
 from dragoman.dialects.description import CLIENT, PUBLISH, SUBSCRIBE, WORKER, DialectDescription
@@ -132,19 +131,12 @@ def test_questions_after_a_job_and_headers_are_emqp_s(dialect: str) -> None:
 
 PAGE = Path(__file__).parents[2] / "docs/reference/client.md"
 ON_THE_PAGE = {
-    "delay": features.KEPT,
-    "retries": features.RETRIES,
-    "expires_s": features.EXPIRES,
-    "once": features.ONCE,
-    "timeout_s": features.TIMEOUT,
-    "priority": features.PRIORITY,
-    "delay_s": features.DELAY,
-    "dedupe": features.DEDUPE,
-    "guarantee": features.GUARANTEE,
-    "publish": features.PUBLISH,
-    "on": features.SUBSCRIBE,
-    "state": features.STATE,
-    "every": features.SCHEDULES,
+    "delay": features.KEPT[1],
+    "publish": features.PUBLISH[1],
+    "on": features.SUBSCRIBE[1],
+    "state": features.STATE[1],
+    "every": features.SCHEDULES[1],
+    **{option: number for option, (number, _) in NEEDED_FEATURES.items()},
 }
 
 
@@ -156,7 +148,7 @@ def test_the_page_says_of_each_dialect_what_it_has() -> None:
     dialects = rows[0][1:]
     assert sorted(dialects) == sorted(DIALECTS_BY_NAME)
     told = {name: row[1:] for row in rows[2:] for name in re.findall(r"`(\w+)`", row[0])}
-    for name, (_, number) in ON_THE_PAGE.items():
+    for name, number in ON_THE_PAGE.items():
         has = ["yes" if dialect in features.names_having(number) else "–" for dialect in dialects]
         assert told[name] == has, name
 

@@ -134,7 +134,7 @@ def test_it_refuses_while_another_sealer_is_at_work(data: Path, capfd: pytest.Ca
 def test_without_a_journal_it_says_so(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, _, err = seal(capfd, "--data", str(tmp_path / "nobody"))
     assert code == 5
-    assert "holds no journal" in err
+    assert "contains no journal" in err
     assert not (tmp_path / "nobody").exists()
 
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dragoman.cli.demo.cast import Clients, Workers
-from dragoman.cli.demo.tally import Tally
+from dragoman.cli.demo.cast import Clients, Tally, Workers
 from dragoman.client.app import App
 from tests.cli.broker import FakeWorker
 from tests.runtime.daemon import Daemon

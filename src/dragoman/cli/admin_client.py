@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +15,7 @@ from dragoman.runtime.admin.unix_path import connect
 CONNECT_S: Final = 5.0
 ANSWER_S: Final = 60.0
 CHUNK_SIZE: Final = 1 << 20
+PAGE: Final = 1000  # rows
 SOCKET_NAME: Final = "admin.sock"
 
 Progress = Callable[[int, int], None]
@@ -27,7 +27,6 @@ class AdminClient:
     def __init__(self, data: Path) -> None:
         self._path = data / SOCKET_NAME
         self._requests = 0
-        self._received = b""
         try:
             self._socket = connect(self._path, CONNECT_S)
         except FileNotFoundError as error:
@@ -36,25 +35,27 @@ class AdminClient:
             raise AdminUnreachable(str(self._path), error.strerror or str(error)) from error
         # An operation with progress sends often; one without must respond within this.
         self._socket.settimeout(ANSWER_S)
+        self._lines = self._socket.makefile("rb", CHUNK_SIZE)
 
     def __enter__(self) -> AdminClient:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()
 
     def close(self) -> None:
+        self._lines.close()
         self._socket.close()
 
     def ask(self, op: str, progress: Progress | None = None, /, **args: object) -> Any:
         """Run an operation and return its result; raises `AdminRefused` if the broker refuses it."""
         self._requests += 1
-        told = {name: shown(value) if isinstance(value, str) else value for name, value in args.items()}
-        request = {"v": 1, "id": self._requests, "op": op, "args": told}
+        args = {name: shown(value) if isinstance(value, str) else value for name, value in args.items()}
+        request = {"v": 1, "id": self._requests, "op": op, "args": args}
         try:
             self._socket.sendall(msgspec.json.encode(request) + b"\n")
             while True:
-                answer = msgspec.json.decode(self._line())
+                answer = self._answer()
                 if "progress" not in answer:
                     break
                 if progress is not None:
@@ -73,7 +74,7 @@ class AdminClient:
         while True:
             self._socket.settimeout(None if end_s is None else max(end_s - time.monotonic(), 0.001))
             try:
-                answer = msgspec.json.decode(self._line())
+                answer = self._answer()
             except TimeoutError:
                 return
             except OSError as error:
@@ -84,14 +85,20 @@ class AdminClient:
         if not answer["ok"]:
             raise AdminRefused(answer["error"]["code"], answer["error"]["message"])
 
-    def _line(self) -> bytes:
-        while b"\n" not in self._received:
-            chunk = self._socket.recv(CHUNK_SIZE)
-            if not chunk:
-                raise ConnectionResetError("the broker closed the connection")
-            self._received += chunk
-        line, _, self._received = self._received.partition(b"\n")
-        return line
+    def pages(self, op: str, **args: object) -> Iterator[dict[str, Any]]:
+        """Every page of a list operation."""
+        offset, total = 0, 1
+        while offset < total:
+            page = self.ask(op, offset=offset, limit=PAGE, **args)
+            total = page["total"]
+            offset += PAGE
+            yield page
+
+    def _answer(self) -> Any:
+        line = self._lines.readline()
+        if not line.endswith(b"\n"):
+            raise ConnectionResetError("the broker closed the connection")
+        return msgspec.json.decode(line)
 
 
 def shown(text: str) -> str:
@@ -116,15 +123,9 @@ def is_running(data: Path) -> bool:
 
 def queue_names(data: Path) -> dict[int, str]:
     """Names of all queues by number, from the running broker; empty if none runs. For facts that have only a number because the queue was
-    named before the oldest kept fact."""
-    names: dict[int, str] = {}
+    named before the oldest stored fact."""
     try:
         with AdminClient(data) as client:
-            total = 1
-            while len(names) < total:
-                page = client.ask("queues", offset=len(names), limit=1000)
-                total = page["total"]
-                names |= {queue["queue_no"]: queue["queue"] for queue in page["queues"]}
+            return {queue["queue_no"]: queue["queue"] for page in client.pages("queues") for queue in page["queues"]}
     except AdminUnreachable:
-        pass
-    return names
+        return {}

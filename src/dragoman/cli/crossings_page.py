@@ -47,15 +47,9 @@ def names(features: list[int]) -> str:
     return ", ".join(FEATURES[feature].name for feature in features) or "nothing"
 
 
-def row(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 def table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
-    yield row(head)
-    yield "|" + "---|" * len(head)
-    yield from (row(cells) for cells in rows)
-    yield ""
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
+    yield from (lines[0], "|" + "---|" * len(head), *lines[1:], "")
 
 
 def overview() -> Iterator[str]:
@@ -69,8 +63,8 @@ def overview() -> Iterator[str]:
 
 def overview_cell(client: int, worker: int) -> str:
     lost = crossing.dropped(client, worker)
-    kept = names(crossing.surviving(client, worker))
-    return f"{kept}<br>*dropped: {names(lost)}*" if lost else kept
+    surviving = names(crossing.surviving(client, worker))
+    return f"{surviving}<br>*dropped: {names(lost)}*" if lost else surviving
 
 
 def vocabulary() -> Iterator[str]:
@@ -80,19 +74,12 @@ def vocabulary() -> Iterator[str]:
         feature = FEATURES[number]
         yield f"### {feature.name}\n"
         yield f"{feature.about[0].upper()}{feature.about[1:]}.\n"
-        rows = [
-            [
-                DIALECT_NAMES[dialect],
-                crossing.client_text(dialect, number) or "–",
-                worker_words(dialect, number) or "–",
-            ]
-            for dialect in DIALECTS
-        ]
+        rows = []
+        for dialect in DIALECTS:
+            client = crossing.client_text(dialect, number) or "–"
+            worker = crossing.worker_text(dialect, number) or feature.otherwise or "–"
+            rows.append([DIALECT_NAMES[dialect], client, worker])
         yield from table(["dialect", "client", "worker"], rows)
-
-
-def worker_words(dialect: int, feature: int) -> str:
-    return crossing.worker_text(dialect, feature) or FEATURES[feature].otherwise
 
 
 def cells() -> Iterator[str]:
@@ -112,14 +99,10 @@ def cells() -> Iterator[str]:
 def alone() -> Iterator[str]:
     """Features that concern only a client and the broker."""
     yield "## Between client and broker\n\nThese never reach a worker. The SDK refuses what its dialect lacks and names one that has it.\n"
-    rows = [
-        [
-            FEATURES[feature].name,
-            FEATURES[feature].about,
-            *(crossing.client_text(dialect, feature) or "–" for dialect in DIALECTS),
-        ]
-        for feature in BETWEEN
-    ]
+    rows = []
+    for feature in BETWEEN:
+        clients = [crossing.client_text(dialect, feature) or "–" for dialect in DIALECTS]
+        rows.append([FEATURES[feature].name, FEATURES[feature].about, *clients])
     yield from table(["", "", *(DIALECT_NAMES[dialect] for dialect in DIALECTS)], rows)
 
 

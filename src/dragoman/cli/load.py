@@ -6,50 +6,43 @@ with faster clients and workers, is `make bench` in the repository.
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import os
-import select
-import socket
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
+import uvloop
+from click import FloatRange, IntRange, option
 
-from dragoman.cli.admin_client import Progress
-from dragoman.cli.options import address_of, data_option, json_option, url_option
+from dragoman.cli.admin_client import Progress, is_running
+from dragoman.cli.broker_process import BrokerProcess
+from dragoman.cli.options import address_of, common_options, url_option
 from dragoman.cli.show import print_json, print_pairs, progress_bar
-from dragoman.client.address import CLIENT, WORKER, Address
+from dragoman.client.address import Address
 from dragoman.client.connection import new_identity, new_message_ids
-from dragoman.dialects.endpoint import (
-    ANSWERED,
-    BEAT_S,
-    CallOptions,
-    ClientEndpoint,
-    Endpoint,
-    EndpointSetup,
-    WorkerEndpoint,
-)
+from dragoman.client.link import E, Link
+from dragoman.dialects.description import CLIENT, WORKER
+from dragoman.dialects.endpoint import ANSWERED, CallOptions, ClientEndpoint, EndpointSetup, WorkerEndpoint
 from dragoman.errors import BrokerUnreachable, NoAnswer
 
-START_S: Final = 20.0
 PATIENCE_S: Final = 10.0
 CONNECT_S: Final = 5.0
-READ_SIZE: Final = 1 << 18
+PROGRESS_S: Final = 0.1
 
 
 @click.command()
-@click.option("--seconds", type=click.FloatRange(0.1, 3600), default=3.0, show_default=True, help="How long.")
-@click.option("--in-flight", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Requests under way.")
-@click.option("--size", type=click.IntRange(0, 1 << 20), default=100, show_default=True, help="Bytes of a body.")
-@click.option("--durability", default="disk", show_default=True, help="Of the temporary broker.")
+@option("--seconds", type=FloatRange(0.1, 3600), default=3.0, show_default=True, help="How long.")
+@option("--in-flight", type=IntRange(1, 10_000), default=100, show_default=True, help="Requests under way.")
+@option("--size", type=IntRange(0, 1 << 20), default=100, show_default=True, help="Bytes of a body.")
+@option("--durability", default="disk", show_default=True, help="Of the temporary broker.")
 @url_option
-@data_option
-@json_option
+@common_options
 def bench(
     seconds: float, in_flight: int, size: int, durability: str, url: str | None, data: Path, as_json: bool
 ) -> None:
@@ -57,10 +50,12 @@ def bench(
 
     Uses the broker of --data or --url when one runs, on a queue of its own; else a temporary one, in a temporary directory.
     """
-    with found_broker(url, data, durability) as (address, what):
-        load = Load(address, in_flight, bytes(size))
-        with progress_bar(f"loading {what}", as_json) as progress:
-            result = load.run(seconds, progress)
+    with (
+        found_broker(url, data, durability) as (address, what),
+        progress_bar(f"loading {what}", as_json) as progress,
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        result = runner.run(Load(address, in_flight, bytes(size)).run(seconds, progress))
     if as_json:
         print_json({"broker": what, "in_flight": in_flight, "body_size": size, **result})
         return
@@ -76,145 +71,66 @@ def bench(
 
 @contextmanager
 def found_broker(url: str | None, data: Path, durability: str) -> Iterator[tuple[Address, str]]:
-    """The running broker, or a temporary one for this measurement."""
-    address = address_of(url, data)
-    try:
-        SocketUnder(client_endpoint(address), address, CLIENT).close()
-    except BrokerUnreachable:
-        if url is not None:
-            raise
-        with temporary_broker(durability) as home:
-            yield address_of(None, home), f"a temporary one, durability {durability}"
+    """The broker of --url, the one that runs in --data, or a temporary one for this measurement."""
+    if url is not None or is_running(data):
+        address = address_of(url, data)
+        yield address, address.text
         return
-    yield address, address.text
-
-
-@contextmanager
-def temporary_broker(durability: str) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="dragoman-bench-") as home:
-        data = Path(home) / "data"
-        flags = [f"--listen={name}=tcp://127.0.0.1:0" for name in ("emqp.client", "emqp.worker")]
-        flags += [f"--listen={name}=off" for name in ("emqp.admin", "emqp.publish", "emqp.subscribe")]
-        command = [sys.executable, "-m", "dragoman", "up", "--data", str(data), "--durability", durability, *flags]
-        command += ["--set", "lake.mode=off"]
-        with (Path(home) / "log").open("wb") as log:
-            broker = subprocess.Popen(command, stderr=log, stdout=log)
+    with tempfile.TemporaryDirectory(prefix="dragoman-bench-") as directory:
+        broker = BrokerProcess(Path(directory) / "data", durability, "lake.mode=off")
         try:
-            await_start(broker, data, Path(home) / "log")
-            yield data
+            try:
+                broker.start()
+            except BrokerUnreachable:
+                log = broker.log.read_text(errors="replace")
+                raise click.ClickException(f"the temporary broker did not start:\n{log}") from None
+            yield address_of(None, broker.data), f"a temporary one, durability {durability}"
         finally:
-            broker.terminate()
-            broker.wait(PATIENCE_S)
-
-
-def await_start(broker: subprocess.Popen[bytes], data: Path, log: Path) -> None:
-    end_s = time.monotonic() + START_S
-    while not (data / "broker.json").exists():
-        if broker.poll() is not None or time.monotonic() > end_s:
-            raise click.ClickException("the temporary broker did not start:\n" + log.read_text())
-        time.sleep(0.02)
-
-
-def new_setup() -> EndpointSetup:
-    setup = EndpointSetup(new_identity(), new_message_ids())
-    setup.wall_s = time.time() - time.monotonic()
-    return setup
-
-
-def client_endpoint(address: Address) -> ClientEndpoint:
-    return address.profile.endpoints().client(new_setup())
-
-
-class SocketUnder:
-    """A blocking socket that drives an endpoint until it is ready; then its owner receives."""
-
-    def __init__(self, endpoint: Endpoint, address: Address, role: str) -> None:
-        self._endpoint = endpoint
-        self._address = address
-        self._socket = self._connect(role)
-        self._socket.sendall(endpoint.opening() + address.profile.hello)
-        self._next_beat_s = 0.0
-
-    def _connect(self, role: str) -> socket.socket:
-        reason = "no address"
-        try:
-            for place in self._address.host_ports(role):
-                try:
-                    return socket.create_connection(place, CONNECT_S)
-                except OSError as error:
-                    reason = error.strerror or str(error)
-        except ConnectionError as error:
-            reason = str(error)
-        raise BrokerUnreachable(self._address.text, CONNECT_S, reason)
-
-    def fileno(self) -> int:
-        return self._socket.fileno()
-
-    def read(self) -> bytes:
-        try:
-            data = self._socket.recv(READ_SIZE)
-        except OSError as error:
-            raise BrokerUnreachable(self._address.text, CONNECT_S, error.strerror or str(error)) from error
-        if not data:
-            raise BrokerUnreachable(self._address.text, CONNECT_S, "the broker closed the connection")
-        return data
-
-    def flush(self) -> None:
-        """Send the endpoint's pending output, and its heartbeats when they are due."""
-        now_s = time.monotonic()
-        if self._endpoint.beat_s and now_s >= self._next_beat_s:
-            self._next_beat_s = now_s + self._endpoint.beat_s
-            self._endpoint.beat(now_s)
-        data = self._endpoint.data_to_send()
-        if data:
-            self._socket.sendall(data)
-
-    def close(self) -> None:
-        """Close after delivery: shutting down our side first lets the broker read everything sent."""
-        try:
-            self._socket.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass  # the broker closed first
-        self._socket.close()
+            broker.end()
 
 
 class Load:
     """One client and one worker, each with a connection."""
 
     def __init__(self, address: Address, in_flight: int, body: bytes) -> None:
-        profile = address.profile
+        self._address = address
         self._in_flight = in_flight
         self._body = body
         self._ids = new_message_ids()
-        queue = address.queue or f"dragoman-bench-{os.urandom(4).hex()}"
-        self._options = CallOptions(queue.encode())
-        self._client = client_endpoint(address)
-        self._worker: WorkerEndpoint = profile.endpoints().worker(new_setup())
-        self._worker.serve([(10, queue.encode())], 1 if profile.one_job else in_flight)
-        self._client_socket = SocketUnder(self._client, address, CLIENT)
-        self._worker_socket = SocketUnder(self._worker, address, WORKER)
+        self._queue = (address.queue or f"dragoman-bench-{os.urandom(4).hex()}").encode()
+        self._options = CallOptions(self._queue)
         self._sent_s: dict[bytes, float] = {}
         self._latencies_s: list[float] = []
-        self._is_ending = False
+        self._end_s = 0.0  # by `time.perf_counter`
+        self._links: list[Link[Any]] = []
 
-    def run(self, seconds: float, progress: Progress) -> dict[str, float]:
-        while not (self._client.is_ready and self._worker.is_ready):
-            self._turn()
+    async def run(self, seconds: float, progress: Progress) -> dict[str, float]:
+        profile = self._address.profile
+        self._answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # all requests are
+        worker_endpoint: WorkerEndpoint = profile.endpoints().worker(new_setup())
+        worker_endpoint.serve([(10, self._queue)], 1 if profile.one_job else self._in_flight)
+        worker = await self._connect(worker_endpoint, WORKER, self._work)
+        client = await self._connect(profile.endpoints().client(new_setup()), CLIENT, self._receive_answers)
         begun_s = time.perf_counter()
+        self._end_s = begun_s + seconds
         for _ in range(self._in_flight):
-            self._request()
-        try:
-            while self._sent_s:
-                spent_s = time.perf_counter() - begun_s
-                self._is_ending = spent_s >= seconds
-                progress(min(int(spent_s * 10), int(seconds * 10)), int(seconds * 10))
-                self._turn()
-        finally:
-            self._worker.goodbye()
-            self._worker_socket.flush()
-            self._client_socket.close()
-            self._worker_socket.close()
+            self._request(client.endpoint)
+        client.push()
+        count, counted_s = 0, begun_s
+        while not self._answered.done():
+            await asyncio.wait([self._answered], timeout=PROGRESS_S)
+            now_s = time.perf_counter()
+            progress(min(int((now_s - begun_s) * 10), int(seconds * 10)), int(seconds * 10))
+            if len(self._latencies_s) > count:
+                count, counted_s = len(self._latencies_s), now_s
+            elif now_s - counted_s > PATIENCE_S:
+                raise NoAnswer(f"{len(self._sent_s)} requests", PATIENCE_S)
+        self._answered.result()
         spent_s = time.perf_counter() - begun_s
+        worker.endpoint.goodbye()
+        for link in self._links:
+            link.close()
+            await link.lost.wait()
         latencies = sorted(self._latencies_s)
         count = len(latencies)
         return {
@@ -225,35 +141,55 @@ class Load:
             "p99_ms": latencies[min(count * 99 // 100, count - 1)] * 1e3,
         }
 
-    def _turn(self) -> None:
-        """Send all pending output, then read once from each readable connection."""
-        readable: list[SocketUnder] = []
-        until_s = time.monotonic() + PATIENCE_S
-        while not readable:
-            self._client_socket.flush()
-            self._worker_socket.flush()
-            readable, _, _ = select.select([self._client_socket, self._worker_socket], [], [], BEAT_S)
-            if not readable and time.monotonic() > until_s:
-                raise NoAnswer(f"{len(self._sent_s)} requests", PATIENCE_S)
-        if self._worker_socket in readable:
-            for request_id, _, _ in self._worker.receive(self._worker_socket.read()):
-                self._worker.reply(request_id, b'{"value":1}')
-                self._worker.ready(1)
-        if self._client_socket in readable:
-            self._take_answers(self._client_socket.read())
+    async def _connect(self, endpoint: E, role: str, receive: Callable[[Link[E], bytes], None]) -> Link[E]:
+        make = functools.partial(Link, endpoint, receive, gone=self._lost, hello=self._address.profile.hello)
+        reason = "no address"
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                for host, port in self._address.host_ports(role):
+                    try:
+                        _, link = await asyncio.get_running_loop().create_connection(make, host, port)
+                    except OSError as error:
+                        reason = error.strerror or str(error)
+                        continue
+                    await link.opened
+                    self._links.append(link)
+                    return link
+        except OSError as error:  # no broker file, no handshake, or a timeout
+            reason = str(error) or "no answer"
+        raise BrokerUnreachable(self._address.text, CONNECT_S, reason)
 
-    def _take_answers(self, data: bytes) -> None:
+    def _lost(self, link: Link[E]) -> None:
+        if link in self._links and not self._answered.done():
+            self._answered.set_exception(BrokerUnreachable(self._address.text, CONNECT_S, link.reason))
+
+    def _work(self, link: Link[WorkerEndpoint], data: bytes) -> None:
+        worker = link.endpoint
+        for request_id, _, _ in worker.receive(data):
+            worker.reply(request_id, b'{"value":1}')
+            worker.ready(1)
+
+    def _receive_answers(self, link: Link[ClientEndpoint], data: bytes) -> None:
         now_s = time.perf_counter()
-        for kind, message_id, value in self._client.receive(data):
+        for kind, message_id, value in link.endpoint.receive(data):
             if message_id not in self._sent_s:
                 continue
-            if kind != ANSWERED:
-                raise click.ClickException(f"the broker refused the load: {value.decode('utf-8', 'replace')}")
+            if kind != ANSWERED and not self._answered.done():
+                refusal = f"the broker refused the load: {value.decode('utf-8', 'replace')}"
+                self._answered.set_exception(click.ClickException(refusal))
             self._latencies_s.append(now_s - self._sent_s.pop(message_id))
-            if not self._is_ending:
-                self._request()
+            if now_s < self._end_s:
+                self._request(link.endpoint)
+            elif not self._sent_s and not self._answered.done():
+                self._answered.set_result(None)
 
-    def _request(self) -> None:
+    def _request(self, client: ClientEndpoint) -> None:
         message_id = self._ids.take()
         self._sent_s[message_id] = time.perf_counter()
-        self._client.request(message_id, self._options, self._body)
+        client.request(message_id, self._options, self._body)
+
+
+def new_setup() -> EndpointSetup:
+    setup = EndpointSetup(new_identity(), new_message_ids())
+    setup.wall_s = time.time() - asyncio.get_running_loop().time()
+    return setup

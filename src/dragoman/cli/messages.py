@@ -5,56 +5,49 @@ from __future__ import annotations
 import asyncio
 import math
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 import msgspec
+from click import FloatRange, IntRange, argument, option
 
-from dragoman.cli.options import address_of, data_option, json_option, url_option
-from dragoman.cli.show import print_json, print_json_line, print_lines
+from dragoman.cli.options import address_of, all_options, common_options, url_option
+from dragoman.cli.show import print_json, print_json_line, print_result
 from dragoman.client import features
 from dragoman.client.address import Address
-from dragoman.client.call_options import call_options
+from dragoman.client.body import problem_of
 from dragoman.client.caller import Caller
 from dragoman.client.connection import ReconnectingConnection
 from dragoman.client.news import Publisher, Subscriber
-from dragoman.client.options import Options
-from dragoman.errors import BrokerUnreachable, JobFailed, NoAnswer, Refused
-from dragoman.limits import ERROR_TEXT_SIZE_MAX, NAME_SHOWN_SIZE_MAX
-from dragoman.printable import cut, printable, printable_bytes
+from dragoman.client.options import Options, call_options
+from dragoman.errors import BrokerUnreachable, NoAnswer
+from dragoman.printable import printable
 
 CONNECT_S: Final = 5.0
 LOOK_S: Final = 0.05
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def message_options(command: F) -> F:
-    """The options that `send` and `call` share, in the order of `--help`."""
-    for decorate in (
-        json_option,
-        data_option,
-        url_option,
-        click.option("--header", "headers", multiple=True, metavar="NAME[:VALUE]", help="Any eMQP header; repeatable."),
-        click.option("--job-timeout", type=float, metavar="SECONDS", help="Bound on one attempt."),
-        click.option("--retries", type=click.IntRange(0), help="Further attempts after a failure."),
-        click.option("--expires", type=float, metavar="SECONDS", help="Not worth delivering after so long."),
-        click.option("--delay", type=float, metavar="SECONDS", help="Not before so long."),
-        click.option("--priority", type=click.IntRange(0, 9), help="0 (the usual) to 9 (first)."),
-        click.option("--dedupe", metavar="KEY", help="Accepted only once while the key is remembered."),
-        click.option("--guarantee", is_flag=True, help="Not settled before a success."),
-        click.option(
-            "--job",
-            metavar="MODULE:FUNCTION",
-            help="Call this job; BODY is then its arguments, a JSON list or object (default: none).",
-        ),
-        click.argument("body", required=False),
-        click.argument("queue"),
-    ):
-        command = decorate(command)
-    return command
+# The options that `send` and `call` share.
+message_options = all_options(
+    argument("queue"),
+    argument("body", required=False),
+    option(
+        "--job",
+        metavar="MODULE:FUNCTION",
+        help="Call this job; BODY is then its arguments, a JSON list or object (default: none).",
+    ),
+    option("--guarantee", is_flag=True, help="Not settled before a success."),
+    option("--dedupe", metavar="KEY", help="Accepted only once while the key is remembered."),
+    option("--priority", type=IntRange(0, 9), help="0 (the usual) to 9 (first)."),
+    option("--delay", type=float, metavar="SECONDS", help="Not before so long."),
+    option("--expires", type=float, metavar="SECONDS", help="Not worth delivering after so long."),
+    option("--retries", type=IntRange(0), help="Further attempts after a failure."),
+    option("--job-timeout", type=float, metavar="SECONDS", help="Bound on one attempt."),
+    option("--header", "headers", multiple=True, metavar="NAME[:VALUE]", help="Any eMQP header; repeatable."),
+    url_option,
+    common_options,
+)
 
 
 def read_body(body: str | None, job: str | None) -> bytes:
@@ -85,34 +78,26 @@ def job_body(job: str, data: bytes) -> bytes:
 
 @click.command()
 @message_options
-@click.option(
-    "--wait", type=click.FloatRange(0), default=30.0, show_default=True, help="Seconds to wait for the broker."
-)
+@option("--wait", type=FloatRange(0), default=30.0, show_default=True, help="Seconds to wait for the broker.")
 def send(queue: str, body: str | None, job: str | None, wait: float, as_json: bool, **options: Any) -> None:
     """Send a message with BODY (text, @FILE, or - for stdin) to QUEUE and print its id.
 
     Returns once the message is stored at the broker's durability. The queue need not have a worker yet.
     """
-    data = read_body(body, job)
-    address = address_of(options["url"], options["data"])
-    message_id, _ = exchange(address, queue, data, options, False, wait)
-    print_json({"id": message_id.decode(), "queue": queue}) if as_json else print_lines([message_id.decode()])
+    message_id, _ = exchange(queue, read_body(body, job), options, False, wait)
+    print_result({"id": message_id, "queue": queue}, as_json, message_id)
 
 
 @click.command()
 @message_options
-@click.option(
-    "--wait", type=click.FloatRange(0), default=60.0, show_default=True, help="Seconds to wait; 0 is for ever."
-)
-@click.option("--raw", is_flag=True, help="Print the worker's bytes as they came.")
+@option("--wait", type=FloatRange(0), default=60.0, show_default=True, help="Seconds to wait; 0 is for ever.")
+@option("--raw", is_flag=True, help="Print the worker's bytes as they came.")
 def call(queue: str, body: str | None, job: str | None, wait: float, raw: bool, as_json: bool, **options: Any) -> None:
     """Send a message with BODY (text, @FILE, or - for stdin) to QUEUE, wait for its answer and print it.
 
     Exit code 1 when the job failed, was refused, or did not answer in time (it may still run).
     """
-    data = read_body(body, job)
-    address = address_of(options["url"], options["data"])
-    message_id, value = exchange(address, queue, data, options, True, wait)
+    message_id, value = exchange(queue, read_body(body, job), options, True, wait)
     if raw:
         sys.stdout.buffer.write(value)
         sys.stdout.buffer.flush()
@@ -120,59 +105,43 @@ def call(queue: str, body: str | None, job: str | None, wait: float, raw: bool, 
     show_answer(message_id, value, as_json)
 
 
-def show_answer(message_id: bytes, value: bytes, as_json: bool) -> None:
+def show_answer(message_id: str, value: bytes, as_json: bool) -> None:
     try:
         answer = msgspec.json.decode(value)
     except msgspec.DecodeError:
         answer = {"value": value.decode("utf-8", "backslashreplace")}
     if isinstance(answer, dict) and "error" in answer:
-        raise refusal(value)
+        raise problem_of(value, "no result")
     result = answer["value"] if isinstance(answer, dict) and "value" in answer else answer
     if as_json:
-        print_json({"id": message_id.decode(), "value": result})
-    elif isinstance(result, str):
-        print_lines([result])
+        print_json({"id": message_id, "value": result})
     else:
-        print_json(result)
-
-
-def refusal(value: bytes) -> JobFailed | Refused:
-    """An error reply as an exception: the broker's codes are in capitals, a job's error is a type."""
-    try:
-        error = msgspec.json.decode(value)["error"]
-        kind, message = str(error.get("type", "")), str(error.get("message", ""))
-    except (msgspec.DecodeError, TypeError, KeyError, AttributeError):
-        return JobFailed("unreadable answer", printable_bytes(value, 200))
-    kind, message = cut(kind, NAME_SHOWN_SIZE_MAX), cut(message, ERROR_TEXT_SIZE_MAX)
-    return Refused(kind, message) if kind.isupper() else JobFailed(kind, message)
+        print_result(result, not isinstance(result, str), str(result))
 
 
 @click.command()
-@click.argument("topic")
-@click.argument("body", required=False)
+@argument("topic")
+@argument("body", required=False)
 @url_option
-@data_option
-@json_option
+@common_options
 def publish(topic: str, body: str | None, url: str | None, data: Path, as_json: bool) -> None:
     """Publish BODY (text, @FILE, or - for stdin) to TOPIC.
 
-    It reaches those who are subscribed at that moment. It is not an error if there are none, and nothing is kept.
+    It reaches those who are subscribed at that moment. It is not an error if there are none, and nothing is stored.
     """
     address = address_of(url, data)
-    publish_one(address, topic, read_body(body, None))
+    features.require(address.profile.name, features.PUBLISH)
+    asyncio.run(publish_one(address, topic.encode("utf-8", "surrogateescape"), read_body(body, None)))
     if as_json:
         print_json({"topic": topic})
 
 
 @click.command()
-@click.argument("prefixes", nargs=-1, metavar="[PREFIX]...")
-@click.option("--count", type=click.IntRange(1), help="End after so many.")
-@click.option(
-    "--wait", type=click.FloatRange(0), help="End after so many seconds; exit code 1 if --count was not reached."
-)
+@argument("prefixes", nargs=-1, metavar="[PREFIX]...")
+@option("--count", type=IntRange(1), help="End after so many.")
+@option("--wait", type=FloatRange(0), help="End after so many seconds; exit code 1 if --count was not reached.")
 @url_option
-@data_option
-@json_option
+@common_options
 def subscribe(
     prefixes: tuple[str, ...], count: int | None, wait: float | None, url: str | None, data: Path, as_json: bool
 ) -> None:
@@ -181,35 +150,16 @@ def subscribe(
     With --json one object per line.
     """
     address = address_of(url, data)
-    news = News(count, as_json)
-    subscribe_to(address, prefixes or ("",), wait, news)
-    if count is not None and news.received < count:
-        raise NoAnswer(f"a subscription ({news.received} of {count} came)", wait or 0)
+    features.check_prefixes(address, prefixes or ("",))
+    names = [prefix.encode("utf-8", "surrogateescape") for prefix in prefixes or ("",)]
+    received = asyncio.run(print_news(address, names, count, wait, as_json))
+    if count is not None and received < count:
+        raise NoAnswer(f"a subscription ({received} of {count} came)", wait or 0)
 
 
-class News:
-    """Prints the messages of a subscription as they arrive."""
-
-    def __init__(self, count: int | None, as_json: bool) -> None:
-        self.received = 0
-        self._count = count
-        self._as_json = as_json
-
-    def show(self, topic: bytes, body: bytes) -> bool:
-        """Print one message; return True if it was the last one requested."""
-        shown, text = topic.decode("utf-8", "backslashreplace"), body.decode("utf-8", "backslashreplace")
-        if self._as_json:
-            print_json_line({"topic": shown, "body": text})
-        else:
-            print(f"{printable(shown)}\t{printable(text)}", flush=True)
-        self.received += 1
-        return self.received == self._count
-
-
-def exchange(
-    address: Address, queue: str, body: bytes, given: dict[str, Any], wants_reply: bool, wait_s: float
-) -> tuple[bytes, bytes]:
-    """Send a message and wait until it is kept or answered; return its id and the reply. Raises a ClientError."""
+def exchange(queue: str, body: bytes, given: dict[str, Any], wants_reply: bool, wait_s: float) -> tuple[str, bytes]:
+    """Send a message and wait until it is stored or answered; return its id and the reply. Raises a ClientError."""
+    address = address_of(given["url"], given["data"])
     try:
         options = Options(
             retries=given["retries"],
@@ -223,63 +173,63 @@ def exchange(
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     headers, wait_s = ",".join(given["headers"]), wait_s or math.inf
-    asked = call_options(address, queue, options, wants_reply, wait_s, headers, given["dedupe"])
-    asked.dedupes_by_id = False  # an unrequested dedupe key would keep the queue in use
+    call = call_options(address, queue, options, wants_reply, wait_s, headers, given["dedupe"])
+    call.dedupes_by_id = False  # an unrequested dedupe key would keep the queue in use
 
-    async def whole() -> tuple[bytes, bytes]:
+    async def send_and_wait() -> tuple[str, bytes]:
         caller = Caller(address)
         caller.waits_for_next = False
         message_id = caller.ids.take()
         try:
-            answer = caller.call(message_id, asked, body, wait_s)
+            answer = caller.call(message_id, call, body, wait_s)
             await until_done(answer, caller.connection, address)
-            return message_id, answer.result()
+            return message_id.decode(), answer.result()
         finally:
             await caller.close()
 
-    return asyncio.run(whole())
+    return asyncio.run(send_and_wait())
 
 
-def publish_one(address: Address, topic: str, body: bytes) -> None:
-    features.require(address.profile.name, features.PUBLISH)
-
-    async def whole() -> None:
-        publisher = Publisher(address, CONNECT_S)
-        try:
-            sent = publisher.publish(topic.encode("utf-8", "surrogateescape"), body)
-            await until_done(sent, publisher.connection, address)
-            await publisher.flush()
-        finally:
-            await publisher.close()
-
-    asyncio.run(whole())
+async def publish_one(address: Address, topic: bytes, body: bytes) -> None:
+    publisher = Publisher(address, CONNECT_S)
+    try:
+        await until_done(publisher.publish(topic, body), publisher.connection, address)
+        await publisher.flush()
+    finally:
+        await publisher.close()
 
 
-def subscribe_to(address: Address, prefixes: tuple[str, ...], wait_s: float | None, news: News) -> None:
-    """Print published messages until there are enough or the time is up."""
-    features.check_prefixes(address, prefixes)
+async def print_news(
+    address: Address, prefixes: list[bytes], count: int | None, wait_s: float | None, as_json: bool
+) -> int:
+    """Print published messages until there are `count` or the time is up; return how many were received."""
+    received = 0
+    done = asyncio.Event()
 
-    async def whole() -> None:
-        done = asyncio.Event()
+    def show(topic: bytes, body: bytes) -> None:
+        nonlocal received
+        if done.is_set():
+            return
+        name, text = topic.decode("utf-8", "backslashreplace"), body.decode("utf-8", "backslashreplace")
+        if as_json:
+            print_json_line({"topic": name, "body": text})
+        else:
+            print(f"{printable(name)}\t{printable(text)}", flush=True)
+        received += 1
+        if received == count:
+            done.set()
 
-        def take(topic: bytes, body: bytes) -> None:
-            if not done.is_set() and news.show(topic, body):
-                done.set()
-
-        names = [prefix.encode("utf-8", "surrogateescape") for prefix in prefixes]
-        subscriber = Subscriber(address, names, take)
-        subscriber.start()
-        try:
-            await until_done(asyncio.ensure_future(subscriber.up.wait()), subscriber.connection, address)
-            print("subscribed", file=sys.stderr, flush=True)
-            async with asyncio.timeout(wait_s):
-                await until_done(asyncio.ensure_future(done.wait()), subscriber.connection, address)
-        except TimeoutError:
-            pass  # the caller knows how many came
-        finally:
-            await subscriber.close()
-
-    asyncio.run(whole())
+    subscriber = Subscriber(address, prefixes, show)
+    try:
+        await until_done(asyncio.ensure_future(subscriber.up.wait()), subscriber.connection, address)
+        print("subscribed", file=sys.stderr, flush=True)
+        async with asyncio.timeout(wait_s):
+            await until_done(asyncio.ensure_future(done.wait()), subscriber.connection, address)
+    except TimeoutError:
+        pass  # the caller knows how many came
+    finally:
+        await subscriber.close()
+    return received
 
 
 async def until_done(what: asyncio.Future[Any], connection: ReconnectingConnection[Any], address: Address) -> None:

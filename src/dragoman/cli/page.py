@@ -41,12 +41,14 @@ This page is made from the code: `make docs` rewrites it.
 
 def render() -> str:
     context = click.Context(dragoman, info_name="dragoman")
-    lines = [HEAD]
-    for name in dragoman.list_commands(context):
-        command = dragoman.get_command(context, name)
+    return "\n".join([HEAD, *sections(dragoman, context, 2)]).rstrip() + "\n"
+
+
+def sections(group: click.Group, context: click.Context, depth: int) -> Iterator[str]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         assert command is not None
-        lines.extend(section(command, context, name, 2))
-    return "\n".join(lines).rstrip() + "\n"
+        yield from section(command, context, name, depth)
 
 
 def section(command: click.Command, parent: click.Context, name: str, depth: int) -> Iterator[str]:
@@ -59,20 +61,11 @@ def section(command: click.Command, parent: click.Context, name: str, depth: int
     if options:
         yield "| option | meaning |\n|---|---|"
         for option in options:
-            yield option_row(option, context)
+            names, about = option.get_help_record(context) or ("", "")
+            yield f"| `{escaped(names)}` | {escaped(about)} |"
         yield ""
     if isinstance(command, click.Group):
-        for child in command.list_commands(context):
-            inner = command.get_command(context, child)
-            assert inner is not None
-            yield from section(inner, context, child, depth + 1)
-
-
-def option_row(option: click.Option, context: click.Context) -> str:
-    record = option.get_help_record(context)
-    assert record is not None
-    names, about = record
-    return f"| `{escaped(names)}` | {escaped(about)} |"
+        yield from sections(command, context, depth + 1)
 
 
 def escaped(text: str) -> str:

@@ -15,7 +15,9 @@ BLOCK_SIZE: Final = 512
 RANGE_FILE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 RANGE_ELSEWHERE: Final = 49_152  # where IANA's dynamic ports begin
 
-_held: list[int] = []  # the block's first port stays bound while this process runs, so that no other takes the block
+_reserved: list[
+    int
+] = []  # the block's first port stays bound while this process runs, so that no other takes the block
 _ports: Iterator[int] = iter(())
 
 
@@ -29,7 +31,7 @@ def lasting_addresses(names: Iterable[str]) -> dict[str, str]:
 def lasting_port() -> int:
     """A port without a listener, which no other caller in any process gets before about a hundred more calls."""
     global _ports
-    if not _held:
+    if not _reserved:
         _ports = itertools.cycle(_claim_block())
     for _ in range(BLOCK_SIZE):
         port = next(_ports)
@@ -37,14 +39,14 @@ def lasting_port() -> int:
         if probe is not None:
             probe.close()
             return port
-    raise OSError(f"every port from {FIRST} up that this process may use is taken")
+    raise OSError(f"every port from {FIRST} up that this process may use is in use")
 
 
 def _claim_block() -> range:
     for first in range(FIRST, _system_range_begins() - BLOCK_SIZE + 1, BLOCK_SIZE):
-        door = _bound(first)
-        if door is not None:
-            _held.append(door.detach())
+        listener = _bound(first)
+        if listener is not None:
+            _reserved.append(listener.detach())
             return range(first + 1, first + BLOCK_SIZE)
     raise OSError(f"no block of {BLOCK_SIZE} ports is free between {FIRST} and {_system_range_begins()}")
 

@@ -15,24 +15,24 @@ import sys
 from typing import Any, Final
 
 import click
+from click import option
 
-from dragoman.errors import AdminRefused, ClientError, DragomanError, OperatorError
+from dragoman.errors import AdminRefused, DragomanError, OperatorError
 from dragoman.limits import ERROR_TEXT_SIZE_MAX
 from dragoman.printable import printable_json, printable_lines
 
 FAILED: Final = 1
-UNREACHABLE: Final = 3
-NOT_FOUND: Final = 4
 INTERRUPTED: Final = 130
+EXIT_CODES: Final = {"BROKER_UNREACHABLE": 3, "NOT_FOUND": 4}  # of errors without one of their own
 
 # Other packages add commands by an entry point of this group: a table like COMMANDS, whose rows have a third part, the command after which
 # theirs is listed. The table's module should import nothing: `--help` loads it.
 ENTRY_POINTS: Final = "dragoman.commands"
 # Name → module of this package and function in it, and the help text: `--help` imports none of the modules.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
-    "up": ("up:up", "Start a broker in the foreground."),
-    "worker": ("worker:worker", "Run the jobs of an App."),
-    "send": ("messages:send", "Send a message; done when the broker has kept it."),
+    "up": ("programs:up", "Start a broker in the foreground."),
+    "worker": ("programs:worker", "Run the jobs of an App."),
+    "send": ("messages:send", "Send a message; done when the broker has stored it."),
     "call": ("messages:call", "Send a message and print its answer."),
     "publish": ("messages:publish", "Publish to a topic."),
     "subscribe": ("messages:subscribe", "Print what is published to topics."),
@@ -43,15 +43,15 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "workers": ("inspect.lists:workers", "Show connected workers; dismiss or admit one."),
     "schedules": ("inspect.lists:schedules", "Show durable schedules; remove one."),
     "trace": ("inspect.history:trace", "Print the whole life of a message."),
-    "find": ("inspect.find:find", "List messages by queue, peer, state, dialect and time."),
+    "find": ("inspect.history:find", "List messages by queue, peer, state, dialect and time."),
     "explain": ("inspect.history:explain", "Say why a message, queue or worker is not moving."),
     "cancel": ("manage.control:cancel", "End a message that is not settled."),
     "retry": ("manage.control:retry", "Try a message again at once."),
-    "quarantine": ("manage.quarantine:quarantine", "Show, retry or drop messages that were set aside."),
-    "backup": ("manage.keeping:backup", "Copy the journal while the broker runs."),
-    "restore": ("manage.keeping:restore", "Make a data directory from a backup."),
-    "journal": ("manage.keeping:journal", "Verify, index or salvage a journal."),
-    "seal": ("manage.seal:seal", "Write the journal's facts into the lake."),
+    "quarantine": ("inspect.lists:quarantine", "Show, retry or drop messages that were set aside."),
+    "backup": ("manage.maintenance:backup", "Copy the journal while the broker runs."),
+    "restore": ("manage.maintenance:restore", "Make a data directory from a backup."),
+    "journal": ("manage.maintenance:journal", "Verify, index or salvage a journal."),
+    "seal": ("manage.maintenance:seal", "Write the journal's facts into the lake."),
     "config": ("manage.control:config", "Show the settings."),
     "reload": ("manage.control:reload", "Let a running broker read its settings again."),
     "stop": ("manage.control:stop", "Drain a running broker and end it."),
@@ -98,10 +98,10 @@ def all_commands() -> dict[str, tuple[str, str]]:
             table = entry_point.load()
         except ModuleNotFoundError:
             continue  # the package is not installed
-        for name, (path, about, behind) in table.items():
+        for name, (path, about, predecessor) in table.items():
             names = [row[0] for row in rows]
             if name not in names:
-                rows.insert(names.index(behind) + 1 if behind in names else len(rows), (name, path, about))
+                rows.insert(names.index(predecessor) + 1 if predecessor in names else len(rows), (name, path, about))
     return {name: (path, about) for name, path, about in rows}
 
 
@@ -114,7 +114,7 @@ def show_version(ctx: click.Context, param: click.Parameter, value: bool) -> Non
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=show_version, help="Say which.")
+@option("--version", is_flag=True, expose_value=False, is_eager=True, callback=show_version, help="Say which.")
 def dragoman() -> None:
     """A durable message broker. `dragoman COMMAND --help` explains a command.
 
@@ -130,9 +130,7 @@ def run(arguments: list[str]) -> int:
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
-    except click.Abort:
-        return INTERRUPTED
-    except KeyboardInterrupt:
+    except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except click.ClickException as error:
         text = io.StringIO()
@@ -142,15 +140,10 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone (`| head`): nothing more can be written
         return FAILED
-    except AdminRefused as refused:
-        return complain(as_json, refused.refusal, str(refused), NOT_FOUND if refused.refusal == "NOT_FOUND" else FAILED)
-    except OperatorError as error:
-        return complain(as_json, error.code, str(error), error.exit_code)
-    except ClientError as error:
-        is_away = error.code == "BROKER_UNREACHABLE"
-        return complain(as_json, error.code, str(error), UNREACHABLE if is_away else FAILED)
     except DragomanError as error:
-        return complain(as_json, error.code, str(error), FAILED)
+        code = error.refusal if isinstance(error, AdminRefused) else error.code
+        exit_code = error.exit_code if isinstance(error, OperatorError) else EXIT_CODES.get(code, FAILED)
+        return complain(as_json, code, str(error), exit_code)
     except OSError as error:
         return complain(as_json, "OS_ERROR", str(error), FAILED)
 

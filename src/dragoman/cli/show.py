@@ -7,13 +7,16 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Literal
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.model.phrases import duration
 from dragoman.printable import printable, printable_json
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from dragoman.cli.admin_client import Progress
 
 WIDTH_WITHOUT_TERMINAL: Final = 240  # a pipe has no width: lines must not be cut at 80
@@ -57,26 +60,37 @@ def print_plain_table(title: str, columns: Sequence[str], rows: list[list[str]])
 
 
 def print_rich_table(title: str, columns: Sequence[str], rows: list[list[str]]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        title=Text(title) if title else None,
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-    )
-    for column in columns:
-        is_number = column.startswith(">")
-        justify: Literal["left", "right"] = "right" if is_number else "left"
-        table.add_column(column.lstrip(">"), justify=justify, overflow="fold", no_wrap=is_number)
+    table = rich_table(columns)
+    if title:
+        table.title, table.title_justify = Text(title), "left"
     for row in rows:
         table.add_row(*map(Text, row))
-    width = None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL
-    Console(width=width, highlight=False).print(table)
+    console().print(table)
+
+
+def rich_table(columns: Sequence[str], is_cut: bool = False) -> Table:
+    """An empty table; `is_cut`: each row is one line, cut at the terminal's width."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    for column in columns:
+        is_number = column.startswith(">")
+        table.add_column(
+            column.lstrip(">"),
+            justify="right" if is_number else "left",
+            overflow="ellipsis" if is_cut else "fold",
+            no_wrap=is_number or is_cut,
+        )
+    return table
+
+
+def console() -> Console:
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL, highlight=False)
 
 
 def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
@@ -90,6 +104,11 @@ def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
 def print_lines(lines: Iterable[str]) -> None:
     for line in lines:
         print(printable(line))
+
+
+def print_result(answer: object, as_json: bool, *lines: str) -> None:
+    """Print a command's result: for scripts the whole answer, for people these lines."""
+    print_json(answer) if as_json else print_lines(lines)
 
 
 def print_page(
@@ -128,43 +147,26 @@ def progress_bar(label: str, is_quiet: bool = False) -> Iterator[Progress]:
     if is_quiet or not sys.stderr.isatty():
         yield lambda done, total: None
         return
-    bar = LateBar(label)
-    try:
-        yield bar.show
-    finally:
-        bar.stop()
+    with ExitStack() as stack:
+        yield late_bar(label, stack)
 
 
-class LateBar:
+def late_bar(label: str, stack: ExitStack) -> Progress:
     """A progress bar that appears only after a while: short operations need no bar, nor the time to import one."""
+    from_s = time.monotonic() + BAR_AFTER_S
+    bar: Any = None
 
-    def __init__(self, label: str) -> None:
-        self._label = label
-        self._from_s = time.monotonic() + BAR_AFTER_S
-        self._bars: Any = None
-        self._task: Any = None
+    def show(done: int, total: int) -> None:
+        nonlocal bar
+        if bar is None and time.monotonic() >= from_s:
+            from rich import progress
+            from rich.console import Console
 
-    def show(self, done: int, total: int) -> None:
-        if self._bars is None:
-            if time.monotonic() < self._from_s:
-                return
-            self._start()
-        self._bars.update(self._task, completed=done, total=total)
+            columns = (progress.BarColumn(), progress.MofNCompleteColumn(), progress.TimeRemainingColumn())
+            text = progress.TextColumn("{task.description}")
+            bar = stack.enter_context(progress.Progress(text, *columns, console=Console(stderr=True), transient=True))
+            bar.add_task(label, total=None)
+        if bar is not None:
+            bar.update(bar.task_ids[0], completed=done, total=total)
 
-    def stop(self) -> None:
-        if self._bars is not None:
-            self._bars.stop()
-
-    def _start(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns: list[Any] = [
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-        ]
-        self._bars = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._task = self._bars.add_task(self._label, total=None)
-        self._bars.start()
+    return show

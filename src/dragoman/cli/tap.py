@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 import click
+from click import FloatRange, IntRange, option
 
 from dragoman.cli.admin_client import AdminClient
-from dragoman.cli.options import data_option, json_option
+from dragoman.cli.options import common_options
 from dragoman.cli.show import print_json_line
 from dragoman.dialects.description import RISP, TEXT, ZMTP
 from dragoman.dialects.registry import wire_of
@@ -23,41 +24,33 @@ FRAME_SHOWN_MAX: Final = 120
 
 
 @click.command()
-@click.option(
-    "--listener", "listeners", multiple=True, metavar="NAME", help="Only this one; may be given several times."
-)
-@click.option(
+@option("--listener", "listeners", multiple=True, metavar="NAME", help="Only this one; may be given several times.")
+@option(
     "--peer", default="", metavar="ADDR", help="Only peers at this address (or its beginning), or of this identity."
 )
-@click.option(
-    "--command", default="", metavar="WORD", help="Only messages with this command, such as READY or REQUEST."
-)
-@click.option(
+@option("--command", default="", metavar="WORD", help="Only messages with this command, such as READY or REQUEST.")
+@option(
     "--record",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Also write a recording: see `dragoman replay-peer`.",
 )
-@click.option("--count", type=click.IntRange(1), help="End after so many messages.")
-@click.option("--seconds", type=click.FloatRange(0.1), help="End after so long.")
-@click.option("--quiet", is_flag=True, help="Print nothing; with --record.")
-@data_option
-@json_option
+@option("--count", type=IntRange(1), help="End after so many messages.")
+@option("--seconds", type=FloatRange(0.1), help="End after so long.")
+@option("--quiet", is_flag=True, help="Print nothing; with --record.")
+@common_options
 def tap(
-    listeners: tuple[str, ...],
-    peer: str,
-    command: str,
     record: Path | None,
     count: int | None,
     seconds: float | None,
     quiet: bool,
     data: Path,
     as_json: bool,
+    **filters: Any,
 ) -> None:
     """Watch what crosses the listeners of a running broker, decoded, until interrupted.
 
     ▶ marks messages from a peer, ◀ messages from the broker. Without a tap the broker does no work for it.
     """
-    args = {"listeners": list(listeners), "peer": peer, "command": command}
     size_max = 0 if record is not None or as_json else SHOWN_SIZE_MAX
     end_s = time.monotonic() + seconds if seconds else None
     with ExitStack() as stack:
@@ -67,7 +60,7 @@ def tap(
             recorder.note("recorded by dragoman tap")
         client = stack.enter_context(AdminClient(data))
         try:
-            for event in client.stream("tap", end_s, size_max=size_max, **args):
+            for event in client.stream("tap", end_s, size_max=size_max, **filters):
                 if recorder is not None and event["kind"] in ("opened", "said", "ended"):
                     recorder.add(event)
                 if not quiet:

@@ -17,22 +17,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, unquote
 
-from dragoman.dialects.description import CLIENT, PUBLISH, ROLES, SUBSCRIBE, WORKER, DialectDescription
+from dragoman.dialects.description import CLIENT, DialectDescription
 from dragoman.dialects.registry import DIALECTS_BY_NAME
 from dragoman.errors import BadAddress
-
-__all__ = [
-    "BROKER_FILE",
-    "CLIENT",
-    "PUBLISH",
-    "ROLES",
-    "SUBSCRIBE",
-    "WORKER",
-    "Address",
-    "HostPort",
-    "host_port_of",
-    "parse",
-]
 
 BROKER_FILE: Final = "broker.json"
 DEFAULT_DIALECT: Final = "emqp"  # it has every feature
@@ -90,37 +77,36 @@ class Address:
 def host_port_of(text: str) -> HostPort | None:
     """Parse `tcp://HOST:PORT` or `HOST:PORT`; None when it is neither."""
     host, _, port = text.removeprefix("tcp://").rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
-        return None
-    return host.strip("[]"), int(port)
+    return (host.strip("[]"), int(port)) if host and _is_port(port) else None
 
 
 def parse(text: str) -> Address:
     """Parse an address; raises BadAddress."""
     scheme, colon, rest = text.partition(":")
     rest, _, query = rest.partition("?")
-    asked = parse_qsl(query, keep_blank_values=True)
+    options = parse_qsl(query, keep_blank_values=True)
     if colon and scheme == "file":
-        return _of_file(text, unquote(rest.removeprefix("//")), asked)
+        return _file_address(text, unquote(rest.removeprefix("//")), dict(options))
     profile = DIALECTS_BY_NAME.get(scheme)
     if not colon or profile is None or not rest.startswith("//"):
         raise BadAddress(text, EXPECTED)
     hosts = tuple(_host(text, host_port) for host_port in rest[2:].rstrip("/").split(","))
     queue = profile.queue
-    ports = []
-    for key, value in asked:
+    ports: list[tuple[str, tuple[int, ...]]] = []
+    for key, value in options:
         if key == "queue" and profile.queue:
             queue = _queue(text, value)
         elif key in profile.by_role:
-            ports.append((key, _numbers(text, value, len(hosts))))
+            ports.append((key, tuple(_number(text, port) for port in value.split(","))))
+            if len(ports[-1][1]) not in (1, len(hosts)):
+                raise BadAddress(text, f"names {len(ports[-1][1])} ports for {len(hosts)} hosts")
         else:
             raise BadAddress(text, f"{key!r} is not a role of {scheme}; there are {', '.join(profile.by_role)}")
     return Address(text, profile, hosts, tuple(ports), None, queue)
 
 
-def _of_file(text: str, host_port: str, asked: list[tuple[str, str]]) -> Address:
-    path = Path(host_port)
-    options = dict(asked)
+def _file_address(text: str, file: str, options: dict[str, str]) -> Address:
+    path = Path(file)
     name = options.pop("dialect", DEFAULT_DIALECT)
     if name not in DIALECTS_BY_NAME:
         raise BadAddress(text, f"{name!r} is not a dialect; there are {', '.join(DIALECTS_BY_NAME)}")
@@ -148,14 +134,11 @@ def _host(text: str, host_port: str) -> tuple[str, int]:
     return host, _number(text, port) if port else 0
 
 
-def _numbers(text: str, ports: str, hosts: int) -> tuple[int, ...]:
-    numbers = tuple(_number(text, port) for port in ports.split(","))
-    if len(numbers) not in (1, hosts):
-        raise BadAddress(text, f"names {len(numbers)} ports for {hosts} hosts")
-    return numbers
-
-
 def _number(text: str, port: str) -> int:
-    if not port.isdigit() or not 0 < int(port) < 65536:
+    if not _is_port(port):
         raise BadAddress(text, f"{port!r} is not a port")
     return int(port)
+
+
+def _is_port(text: str) -> bool:
+    return text.isdigit() and 0 < int(text) < 65536

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import logging
 import math
 import os
@@ -14,13 +15,11 @@ from urllib.parse import quote
 
 from dragoman.client import address, features, news
 from dragoman.client.body import encode_finite
-from dragoman.client.call_options import call_options
-from dragoman.client.caller import Caller, Question, too_long
-from dragoman.client.features import SCHEDULES, require
-from dragoman.client.handle import Handle
-from dragoman.client.job import Job
-from dragoman.client.news import Handler, Handles
-from dragoman.client.options import DEFAULT_QUEUE, Options
+from dragoman.client.caller import Caller, too_long
+from dragoman.client.features import DEFAULT_QUEUE
+from dragoman.client.job import Handle, Job
+from dragoman.client.news import Handler
+from dragoman.client.options import Options, call_options
 from dragoman.dialects.endpoint import ClientEndpoint
 from dragoman.errors import Refused
 from dragoman.limits import CALLS_MAX, CALLS_SIZE_MAX
@@ -76,8 +75,7 @@ class App:
     @classmethod
     def from_broker_json(cls, path: str | Path, **options: Any) -> App:
         """An App for the broker that wrote this `broker.json`, or that uses this data directory."""
-        place = quote(str(path))
-        return cls(f"file:{place}", **options)
+        return cls(f"file:{quote(str(path))}", **options)
 
     def connections(self) -> LoopConnections:
         """The connections of the running loop."""
@@ -91,8 +89,6 @@ class App:
                 found = self._connections[loop] = LoopConnections(self)
             self._last = found
         return found
-
-    # -- jobs -----------------------------------------------------------------------------------------------------------
 
     def job(
         self,
@@ -156,26 +152,26 @@ class App:
     def batch_sync(self, calls: Iterable[Coroutine[Any, Any, T]], *, return_exceptions: bool = False) -> list[Any]:
         return self.background.run(self.batch(calls, return_exceptions=return_exceptions))
 
-    # -- news -----------------------------------------------------------------------------------------------------------
-
     def publish(self, topic: str, body: Any) -> Sent:
         """Send a body to the subscribers of a topic; bytes are sent as they are, other values as JSON.
 
         Inside a running loop it is sent without being awaited; awaiting waits until the connection has accepted it. Without a loop it is
         sent before this returns.
         """
-        features.require(self.address.profile.name, features.PUBLISH)
-        data = body if isinstance(body, bytes) else encode_finite(body, "the news")
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            self.background.run(self._publish(topic, data))
+            self.publish_sync(topic, body)
             return Sent(None)
+        data = self._news_body(body)
         return Sent(self.connections().publisher.publish(topic.encode(), data))
 
     def publish_sync(self, topic: str, body: Any) -> None:
+        self.background.run(self._publish(topic, self._news_body(body)))
+
+    def _news_body(self, body: Any) -> bytes:
         features.require(self.address.profile.name, features.PUBLISH)
-        self.background.run(self._publish(topic, body if isinstance(body, bytes) else encode_finite(body, "the news")))
+        return body if isinstance(body, bytes) else encode_finite(body, "the news")
 
     async def _publish(self, topic: str, data: bytes) -> None:
         publisher = self.connections().publisher
@@ -185,13 +181,16 @@ class App:
     def news(self, *prefixes: str) -> AsyncGenerator[tuple[str, bytes], None]:
         """Subscribe to these prefixes and iterate over what is published, as (topic, body) pairs."""
         features.check_prefixes(self.address, prefixes or ("",))
-        return news.hear(self.address, [prefix.encode() for prefix in prefixes] or [b""])
+        return news.received_news(self.address, [prefix.encode() for prefix in prefixes] or [b""])
 
-    def on(self, prefix: str) -> Handles:
+    def on(self, prefix: str) -> Callable[[H], H]:
         """Decorate a function that the worker calls for each publication under a prefix: `f(body)` or `f(topic, body)`."""
-        return Handles(self.handlers, prefix)
 
-    # -- schedules ------------------------------------------------------------------------------------------------------
+        def register(function: H) -> H:
+            self.handlers.append(Handler(prefix, function))
+            return function
+
+        return register
 
     def every(self, when: str | float, job: Job[P, Any, Any], *args: P.args, **kwargs: P.kwargs) -> Sent:
         """Have the broker enqueue a job repeatedly: by a cron expression, or at an interval in seconds. The schedule survives restarts.
@@ -217,8 +216,6 @@ class App:
 
     def unschedule_sync(self, job: Job[P, Any, Any], *args: P.args, **kwargs: P.kwargs) -> bool:
         return self.background.run(Schedule(-1.0, job, args, kwargs).withdraw())
-
-    # -- the end --------------------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
         """Close the running loop's connections; pending calls there fail with AppClosed. The next use connects again."""
@@ -298,9 +295,13 @@ async def nothing() -> None:
 
 
 class Background:
-    """A thread with an event loop for the `*_sync` methods. It starts on first use; one per App and process."""
+    """A thread with an event loop for the `*_sync` methods. It starts on first use; one per App and process.
 
-    def __init__(self) -> None:
+    Plain asyncio by default: its transports write immediately, so data that was sent survives an exit right after it.
+    """
+
+    def __init__(self, new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.SelectorEventLoop) -> None:
+        self._new_loop = new_loop
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -311,30 +312,32 @@ class Background:
         if threading.current_thread() is self._thread:
             work.close()
             raise RuntimeError("a sync call inside the App's own loop would wait for itself; await the async one")
-        future = asyncio.run_coroutine_threadsafe(work, self._started())
+        future = self.submit(work)
         try:
             return future.result()
         except BaseException:
             future.cancel()
             raise
 
-    def _started(self) -> asyncio.AbstractEventLoop:
+    def submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
         with self._lock:
             # A fork copies the loop but not its thread.
             if self._loop is None or self._pid != os.getpid():
                 self._pid = os.getpid()
-                # Plain asyncio: its transports write immediately, so data that was sent survives an exit right after it.
-                self._loop = asyncio.SelectorEventLoop()
+                self._loop = self._new_loop()
                 self._thread = threading.Thread(target=self._serve, args=(self._loop,), name="dragoman", daemon=True)
                 self._thread.start()
-            return self._loop
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Call a function in the loop, if it runs."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(function)
 
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
-        asyncio.set_event_loop(loop)
-        try:
-            loop.run_forever()
-        finally:
-            loop.close()
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:  # at the end it cancels the remaining tasks
+            asyncio.set_event_loop(loop)
+            runner.get_loop().run_forever()
 
     @property
     def is_running(self) -> bool:
@@ -372,28 +375,27 @@ class Schedule:
         """Declare the schedule; returns once the broker has stored it; raises Refused."""
         if not self.cron and self.interval_s <= 0:
             raise ValueError(f"an interval wants more than 0 seconds, not {self.interval_s:g}")
-        await self._ask(self._schedule)
+        await self._ask(is_removal=False)
 
     async def withdraw(self) -> bool:
         """Remove the schedule; False when the broker has no such schedule; raises Refused."""
         try:
-            await self._ask(self._unschedule)
+            await self._ask(is_removal=True)
         except Refused as refused:
             if refused.refusal != "NOT_FOUND":
                 raise
             return False
         return True
 
-    async def _ask(self, question: Question) -> None:
-        app = self.job.app
-        require(app.address.profile.name, SCHEDULES)
-        self._options = call_options(app.address, self.job.opts.queue, self.job.opts, False, app.wait_s)
-        if len(self.body) > self._options.body_size_max:
-            raise too_long(len(self.body))
+    async def _ask(self, is_removal: bool) -> None:
+        app, body, cron = self.job.app, self.body, self.cron.encode()
+        features.require(app.address.profile.name, features.SCHEDULES)
+        options = call_options(app.address, self.job.opts.queue, self.job.opts, False, app.wait_s)
+        if len(body) > options.body_size_max:
+            raise too_long(len(body))
+
+        def question(endpoint: ClientEndpoint, call_id: bytes) -> None:
+            send = endpoint.unschedule if is_removal else endpoint.schedule
+            send(call_id, options, self.interval_s, cron, body)
+
         await app.connections().caller.ask(question, False, app.wait_s)
-
-    def _schedule(self, endpoint: ClientEndpoint, call_id: bytes) -> None:
-        endpoint.schedule(call_id, self._options, self.interval_s, self.cron.encode(), self.body)
-
-    def _unschedule(self, endpoint: ClientEndpoint, call_id: bytes) -> None:
-        endpoint.unschedule(call_id, self._options, self.interval_s, self.cron.encode(), self.body)

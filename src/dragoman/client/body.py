@@ -36,7 +36,7 @@ ERROR_START: Final = b'{"error"'
 TEXT_SIZE_MAX: Final = 500  # of a reason, in characters
 NO_ARGS: Final = b"[]"
 NULL: Final = b"null"
-# PLAIN_MARK is between the head of one of our own bodies and its named arguments, PLAIN_END behind them. No JSON string can contain
+# PLAIN_MARK is between the head of one of our own bodies and its named arguments, PLAIN_END after them. No JSON string can contain
 # the mark: its quotes would be escaped.
 PLAIN_MARK: Final = b',"args":[],"kwargs":'
 PLAIN_END: Final = b"}]"
@@ -104,17 +104,9 @@ def not_finite_in(value: object, path: str) -> NotFinite | None:
     """The error for the first float that is not finite in a value of lists, dicts and scalars."""
     if isinstance(value, float):
         return None if math.isfinite(value) else NotFinite(cut(path, NAME_SHOWN_SIZE_MAX), value)
-    if isinstance(value, dict):
-        for name, item in value.items():
-            found = not_finite_in(item, f"{path}[{name!r}]")
-            if found is not None:
-                return found
-    elif isinstance(value, list | tuple):
-        for number, item in enumerate(value):
-            found = not_finite_in(item, f"{path}[{number}]")
-            if found is not None:
-                return found
-    return None
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
+    errors = (not_finite_in(item, f"{path}[{key!r}]") for key, item in items)
+    return next((error for error in errors if error is not None), None)
 
 
 def value_of(result: object) -> bytes:
@@ -208,12 +200,12 @@ class Answers:
             ("error", Problem | msgspec.UnsetType, msgspec.UNSET),
         ]
         decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(msgspec.defstruct("Answer", fields))
-        self._decode = decoder.decode
+        self.decode = decoder.decode
 
     def read(self, value: bytes) -> Any:
-        """Decode the result, or raise the error in the answer."""
+        """Decode the result, or raise the error in the answer: Refused or JobFailed."""
         try:
-            answer = self._decode(value)
+            answer = self.decode(value)
         except msgspec.DecodeError as error:
             raise problem_of(value, str(error)) from None
         if answer.value is msgspec.UNSET:
@@ -221,20 +213,10 @@ class Answers:
         return answer.value
 
 
-class AnyAnswer(msgspec.Struct):
-    """An answer whose value has no declared type."""
-
-    value: Any = msgspec.UNSET
-    error: Problem | msgspec.UnsetType = msgspec.UNSET
-
-
-_decode_any: Final = msgspec.json.Decoder(AnyAnswer).decode
-
-
 def problem_of(value: bytes, otherwise: str) -> ClientError:
     """The exception for an answer that is not a result; `otherwise` describes what is wrong with a value in it."""
     try:
-        answer = _decode_any(value)
+        answer = _ANY_ANSWER.decode(value)
     except msgspec.DecodeError as error:
         return JobFailed("BadAnswer", str(error))
     problem = answer.error
@@ -257,7 +239,7 @@ def failure_in(value: bytes) -> ClientError:
 def refusal_in(value: bytes, otherwise: str = "REFUSED") -> ClientError:
     """The exception for a request that the broker refused."""
     if value.startswith(ERROR_START):
-        return problem_of(value, "not taken")
+        return problem_of(value, "not accepted")
     return Refused(*_code_and_text(value, otherwise))
 
 
@@ -267,17 +249,6 @@ def _code_and_text(value: bytes, otherwise: str) -> tuple[str, str]:
     if code and all("A" <= letter <= "Z" or letter == "_" for letter in code):
         return code, rest.strip()
     return otherwise, text or "the broker gives no reason"
-
-
-def plain_value(value: bytes) -> Any:
-    """The value of an answer, of any type; raises Refused or JobFailed."""
-    try:
-        answer = _decode_any(value)
-    except msgspec.DecodeError as error:
-        raise JobFailed("BadAnswer", str(error)) from None
-    if answer.value is msgspec.UNSET:
-        raise problem_of(value, "neither a value nor an error")
-    return answer.value
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
@@ -293,3 +264,7 @@ def _field(parameter: inspect.Parameter, wanted: Any) -> tuple[str, Any] | tuple
         return (parameter.name, wanted)
     default = parameter.default
     return (parameter.name, wanted, msgspec.field(default_factory=lambda: default))
+
+
+_ANY_ANSWER: Final = Answers(lambda: None)  # the value has no declared type
+plain_value: Final = _ANY_ANSWER.read

@@ -29,11 +29,12 @@ from typing import Final
 
 import msgspec
 
-from dragoman.client.address import CLIENT, Address
+from dragoman.client.address import Address
 from dragoman.client.body import failure_in, refusal_in
-from dragoman.client.connection import ReconnectingConnection, new_identity, new_message_ids
+from dragoman.client.connection import ReconnectingConnection, new_identity
 from dragoman.client.link import Link
-from dragoman.dialects.endpoint import ANSWERED, FAILED, KEPT, REFUSED, CallOptions, ClientEndpoint
+from dragoman.dialects.description import CLIENT
+from dragoman.dialects.endpoint import ANSWERED, FAILED, KEPT, REFUSED, CallOptions, ClientEndpoint, EndpointSetup
 from dragoman.errors import AnswerLost, AppClosed, BrokerUnreachable, ClientError, NoAnswer, Refused
 from dragoman.limits import CALLS_MAX, CALLS_SIZE_MAX, MESSAGE_SIZE_MAX
 
@@ -87,7 +88,7 @@ class Call:
         self.link = link  # the connection that carries it
         self.is_sent = link is not None  # the broker may have it
         self.is_resent = False
-        self.refusal = b""  # of a draining broker: kept in case no other broker is found
+        self.refusal = b""  # of a draining broker: for the case that no other broker is found
 
 
 class InFlightLimit:
@@ -135,24 +136,20 @@ class Caller:
     """Sends calls and receives answers, on the event loop it was created in."""
 
     def __init__(self, address: Address, calls_max: int = CALLS_MAX, size_max: int = CALLS_SIZE_MAX) -> None:
-        self.waits_for_next = (
-            True  # a call that a broker refuses because it shuts down waits for the next connection, until its timeout
-        )
+        # Whether a call that a broker refuses because it shuts down waits for the next connection, until its timeout.
+        self.waits_for_next = True
         self.loop = asyncio.get_running_loop()
         self.limit = InFlightLimit(calls_max, size_max)
-        self.ids = new_message_ids()
         self._address = address
         self._profile = address.profile
-        # The broker routes answers by the client's identity, so it stays the same; dialects without identities ignore it.
-        self._identity = new_identity()
         self._is_closed = False
         self._calls: dict[bytes, Call] = {}
-        self.connection = ReconnectingConnection(address, CLIENT, self._make, self._up, self._down)
+        # The broker routes answers by the client's identity, so it stays the same; dialects without identities ignore it.
+        self.connection = ReconnectingConnection(address, CLIENT, self._make, self._up, self._down, new_identity())
+        self.ids = self.connection.ids
         self._link: Link[ClientEndpoint] | None = None
         self._old: set[Link[ClientEndpoint]] = set()
         self._sweeper: asyncio.TimerHandle | None = None
-
-    # -- calls ----------------------------------------------------------------------------------------------------------
 
     def call(
         self,
@@ -163,7 +160,7 @@ class Caller:
         is_repeatable: bool = False,
         question: Question | None = None,
     ) -> asyncio.Future[bytes]:
-        """Send a request; the future holds the answer's value, or b"" for a call that needs only the broker's acknowledgement."""
+        """Send a request; the future has the answer's value, or b"" for a call that needs only the broker's acknowledgement."""
         if self._is_closed:
             raise AppClosed("the App is closed")
         # The broker would close the connection, and every other call on it would be affected.
@@ -226,10 +223,7 @@ class Caller:
         if not call.future.done():
             call.future.set_exception(error)
 
-    # -- the connection -------------------------------------------------------------------------------------------------
-
-    def _make(self) -> Link[ClientEndpoint]:
-        setup = self.connection.new_setup(self._identity, self.ids)
+    def _make(self, setup: EndpointSetup) -> Link[ClientEndpoint]:
         endpoint = self._profile.endpoints().client(setup)
         return Link(endpoint, self._receive, self._over, self._gone, hello=self._profile.hello)
 
@@ -286,8 +280,8 @@ class Caller:
 
     def _ask_about(self, call: Call) -> None:
         """Ask the broker whether the answer to a call can still come."""
-        question = self.ask(functools.partial(_ask_state, call.id), True, call.wait_s)
-        question.add_done_callback(functools.partial(self._learn, call))
+        state = self.ask(lambda endpoint, query_id: endpoint.ask_state(query_id, call.id), True, call.wait_s)
+        state.add_done_callback(functools.partial(self._learn, call))
 
     def _learn(self, call: Call, answer: asyncio.Future[bytes]) -> None:
         if answer.cancelled():
@@ -337,8 +331,6 @@ class Caller:
         else:
             self._fail(call, refusal_in(value))
 
-    # -- time -----------------------------------------------------------------------------------------------------------
-
     def _sweep(self) -> None:
         """Check the deadlines of all calls: cheaper than a timer for each."""
         now = self.loop.time()
@@ -370,10 +362,6 @@ class Caller:
         for link in list(self._old):
             link.close()
         await self.connection.close()
-
-
-def _ask_state(call_id: bytes, endpoint: ClientEndpoint, question_id: bytes) -> None:
-    endpoint.ask_state(question_id, call_id)
 
 
 def state_in(value: bytes) -> str:

@@ -35,16 +35,21 @@ log = logging.getLogger("dragoman.client")
 
 
 class ReconnectingConnection(Generic[E]):
-    """The connection of one role. `make` returns a new link with a new endpoint; `up` and `down` are called when it opens and when it is lost."""
+    """The connection of one role. `make` returns a new link with a new endpoint; `up` and `down` are called when it opens and when it is lost.
+
+    Without an `identity` each connection has a new one, so that the broker does not confuse it with the previous one.
+    """
 
     def __init__(
         self,
         address: Address,
         role: str,
-        make: Callable[[], Link[E]],
+        make: Callable[[EndpointSetup], Link[E]],
         up: Callable[[Link[E]], None],
         down: Callable[[], None],
+        identity: bytes = b"",
     ) -> None:
+        self.ids = new_message_ids()
         self.link: Link[E] | None = None
         self.problem = "no connection was tried yet"
         self.failures = 0  # failed attempts since the last connection
@@ -54,6 +59,7 @@ class ReconnectingConnection(Generic[E]):
         self._make = make
         self._up = up
         self._down = down
+        self._identity = identity
         self._turn = 0
         self._moved_to: HostPort | None = None
         self._was_up = False
@@ -69,12 +75,11 @@ class ReconnectingConnection(Generic[E]):
         """Do not reconnect once the current connection is lost."""
         self._is_last = True
 
-    def new_setup(self, identity: bytes, ids: MessageIds) -> EndpointSetup:
-        """The setup for the endpoint of the next connection; its clock is the loop's."""
-        setup = EndpointSetup(identity, ids)
+    def _new_link(self) -> Link[E]:
+        setup = EndpointSetup(self._identity or new_identity(), self.ids)
         setup.is_alternate = self._is_alternate
         setup.wall_s = time.time() - asyncio.get_running_loop().time()
-        return setup
+        return self._make(setup)
 
     async def _keep(self) -> None:
         wait_s = WAIT_FIRST_S
@@ -117,20 +122,20 @@ class ReconnectingConnection(Generic[E]):
     async def _connect(self) -> Link[E] | None:
         """One attempt at the next host, or at the address that the last broker redirected to."""
         link: Link[E] | None = None
-        where = self._address.text
+        target = self._address.text
         try:
             host, port = self._next_host_port()
-            where = f"{host}:{port}"
+            target = f"{host}:{port}"
             async with asyncio.timeout(CONNECT_S):
-                _, link = await asyncio.get_running_loop().create_connection(self._make, host, port)
+                _, link = await asyncio.get_running_loop().create_connection(self._new_link, host, port)
                 await link.opened
             return link
         except TimeoutError:
-            self.problem = f"{where} did not answer in {CONNECT_S:g} s"
+            self.problem = f"{target} did not answer in {CONNECT_S:g} s"
         except OSError as error:
             # Name resolution errors have their own numbers, below 0.
             text = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or error
-            self.problem = f"{where}: {text}"
+            self.problem = f"{target}: {text}"
         except BadAddress as error:
             self.problem = str(error)
         except asyncio.CancelledError:

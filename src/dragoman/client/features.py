@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from dragoman.client.address import Address
-from dragoman.client.options import DEFAULT_QUEUE, Options
 from dragoman.dialects import crossing, features
 from dragoman.errors import NotInDialect
 from dragoman.limits import NAME_SIZE_MAX
 from dragoman.model.words import DIALECT_NAMES
+
+DEFAULT_QUEUE: Final = "default"
 
 # The feature as a text that follows "has no", and its number in `dialects/features.py`.
 Feature = tuple[str, int]
@@ -28,44 +29,18 @@ SUBSCRIBE: Final = ("subscribing", features.SUBSCRIBE)
 EVERYTHING: Final = ("subscribing to everything", features.PREFIXES)
 LONG_TOPICS: Final = (f"topics of more than {NAME_SIZE_MAX} bytes", features.PREFIXES)
 HEADERS: Final = ("headers", features.HEADERS)
-RETRIES: Final = ("`retries`", features.RETRIES)
-TIMEOUT: Final = ("`timeout_s`", features.TIMEOUT)
-PRIORITY: Final = ("`priority`", features.PRIORITY)
-DELAY: Final = ("`delay_s`", features.DELAY)
-EXPIRES: Final = ("`expires_s`", features.EXPIRY)
-DEDUPE: Final = ("`dedupe`", features.DEDUPE)
-GUARANTEE: Final = ("`guarantee`", features.GUARANTEE)
-ONCE: Final = ("`once`", features.ONCE)
 
 
 def require(dialect: str, feature: Feature) -> None:
     """Raise NotInDialect unless the dialect has the feature."""
-    words, number = feature
+    text, number = feature
     having = names_having(number)
     if dialect not in having:
-        raise NotInDialect(dialect, words, having)
+        raise NotInDialect(dialect, text, having)
 
 
 def names_having(number: int) -> tuple[str, ...]:
     return tuple(DIALECT_NAMES[dialect] for dialect in crossing.having(number))
-
-
-def check_options(address: Address, options: Options) -> None:
-    """Raise NotInDialect for the first option that the dialect cannot express."""
-    dialect = address.profile.name
-    for is_asked, feature in (
-        (options.retries is not None, RETRIES),
-        (bool(options.timeout_s), TIMEOUT),
-        (options.priority != 0, PRIORITY),
-        (bool(options.delay_s), DELAY),
-        (options.expires_s is not None, EXPIRES),
-        (options.dedupe is not None, DEDUPE),
-        (options.guarantee, GUARANTEE),
-        (options.once, ONCE),
-    ):
-        if is_asked:
-            require(dialect, feature)
-    queue_at(address, options.queue)
 
 
 def check_prefixes(address: Address, prefixes: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""A job: a function that a worker can also run, now or later.
+"""A job: a function that a worker can also run, now or later; and a `Handle`, the reference to a job that was enqueued.
 
 Called directly, it is the plain function. `delay` returns once the broker has stored it, `ask` once a worker has answered; both have a
 `*_sync` variant. A `delay` carries its own id as dedupe key unless it has another, so that sending it again after a lost connection never
@@ -15,11 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
+from dragoman.client import features
 from dragoman.client.address import Address
-from dragoman.client.body import Answers, Arguments
-from dragoman.client.call_options import call_options
-from dragoman.client.handle import Handle
-from dragoman.client.options import Options
+from dragoman.client.body import Answers, Arguments, plain_value
+from dragoman.client.caller import Question
+from dragoman.client.options import Options, call_options
 from dragoman.dialects.endpoint import CallOptions
 
 if TYPE_CHECKING:
@@ -28,6 +28,53 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")  # the job's result
 C = TypeVar("C")  # the return type of a direct call: R, or a coroutine of it
+
+
+class State(str):
+    """The name of a state (`waiting`, `leased`, `done`, …, `unknown`) with the attempt and the queue."""
+
+    attempt: int
+    queue: str
+
+    def __new__(cls, name: str, attempt: int = 0, queue: str = "") -> State:
+        state = super().__new__(cls, name)
+        state.attempt, state.queue = attempt, queue
+        return state
+
+
+class Handle:
+    """A reference to an enqueued job."""
+
+    __slots__ = ("_app", "id")
+
+    def __init__(self, app: App, id: str) -> None:  # noqa: A002 - its name in the API
+        self._app = app
+        self.id = id
+
+    def __repr__(self) -> str:
+        return f"<Handle {self.id}>"
+
+    async def state(self) -> State:
+        """The job's current state. An id that the broker does not know, or no longer knows, is `unknown`."""
+        job_id = self.id.encode()
+        answer = await self._ask(features.STATE, lambda endpoint, call_id: endpoint.ask_state(call_id, job_id))
+        found = answer if isinstance(answer, dict) else {}
+        return State(str(found.get("state", "unknown")), int(found.get("attempt") or 0), str(found.get("queue") or ""))
+
+    async def cancel(self) -> bool:
+        """Cancel the job if it is not settled; False when it is settled or unknown. A worker that runs it is not interrupted."""
+        job_id = self.id.encode()
+        return await self._ask(features.CANCEL, lambda endpoint, call_id: endpoint.ask_cancel(call_id, job_id)) is True
+
+    def state_sync(self) -> State:
+        return self._app.background.run(self.state())
+
+    def cancel_sync(self) -> bool:
+        return self._app.background.run(self.cancel())
+
+    async def _ask(self, feature: features.Feature, question: Question) -> Any:
+        features.require(self._app.address.profile.name, feature)
+        return plain_value(await self._app.connections().caller.ask(question, True, self._app.wait_s))
 
 
 class Job(Generic[P, R, C]):

@@ -11,25 +11,25 @@ import inspect
 import typing
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 
-from dragoman.client.address import PUBLISH, SUBSCRIBE, Address
+from dragoman.client.address import Address
 from dragoman.client.caller import too_long
-from dragoman.client.connection import ReconnectingConnection, new_identity, new_message_ids
+from dragoman.client.connection import ReconnectingConnection
 from dragoman.client.link import Link
-from dragoman.dialects.endpoint import ENVELOPE_SIZE, PublisherEndpoint, SubscriberEndpoint
+from dragoman.dialects.description import PUBLISH, SUBSCRIBE
+from dragoman.dialects.endpoint import ENVELOPE_SIZE, EndpointSetup, PublisherEndpoint, SubscriberEndpoint
 from dragoman.errors import AppClosed, BrokerUnreachable, Refused
 from dragoman.limits import MESSAGE_SIZE_MAX, NEWS_SIZE_MAX
 
 SWEEP_S: Final = 0.25
 CLOSE_S: Final = 1.0
 
-HELD_SIZE: Final = 256  # counted per buffered publication besides topic and body: empty ones are limited too
+OVERHEAD_SIZE: Final = 256  # counted per buffered publication besides topic and body: empty ones are limited too
 
-H = TypeVar("H", bound=Callable[..., Any])
-Held = tuple[bytes, bytes, asyncio.Future[None], float]
+Buffered = tuple[bytes, bytes, asyncio.Future[None], float]
 
 
 class Publisher:
@@ -39,27 +39,26 @@ class Publisher:
         self.loop = asyncio.get_running_loop()
         self._address = address
         self._wait_s = wait_s
-        self._ids = new_message_ids()
         self.connection = ReconnectingConnection(address, PUBLISH, self._make, self._up, self._down)
         self._link: Link[PublisherEndpoint] | None = None
-        self._held: deque[Held] = deque()
-        self._held_size = 0
+        self._buffered: deque[Buffered] = deque()
+        self._buffered_size = 0
         self._sweeper: asyncio.TimerHandle | None = None
         self._is_closed = False
 
     def publish(self, topic: bytes, body: bytes) -> asyncio.Future[None]:
         """Send a publication; the future is done once the connection has accepted it."""
-        size = HELD_SIZE + len(topic) + len(body)
+        size = OVERHEAD_SIZE + len(topic) + len(body)
         done: asyncio.Future[None] = self.loop.create_future()
         if self._is_closed:
             done.set_exception(AppClosed("the App is closed"))
         elif size + ENVELOPE_SIZE > MESSAGE_SIZE_MAX:
             done.set_exception(too_long(size + ENVELOPE_SIZE))
-        elif self._held_size > NEWS_SIZE_MAX:
+        elif self._buffered_size > NEWS_SIZE_MAX:
             done.set_exception(self._unreachable())
         else:
-            self._held.append((topic, body, done, self.loop.time() + self._wait_s))
-            self._held_size += size
+            self._buffered.append((topic, body, done, self.loop.time() + self._wait_s))
+            self._buffered_size += size
             self.connection.start()
             self._pump()
         return done
@@ -68,9 +67,8 @@ class Publisher:
         problem = "it does not read what is published" if self._link is not None else self.connection.problem
         return BrokerUnreachable(self._address.text, self._wait_s, problem)
 
-    def _make(self) -> Link[PublisherEndpoint]:
+    def _make(self, setup: EndpointSetup) -> Link[PublisherEndpoint]:
         profile = self._address.profile
-        setup = self.connection.new_setup(new_identity(), self._ids)
         link = Link(profile.endpoints().publisher(setup), self._receive, hello=profile.hello)
         link.resumed = self._pump
         return link
@@ -86,30 +84,28 @@ class Publisher:
         self._link = None
 
     def _pump(self) -> None:
-        held, link = self._held, self._link
-        while held and link is not None and not link.is_blocked:
-            topic, body, done, _ = held.popleft()
-            self._held_size -= HELD_SIZE + len(topic) + len(body)
+        buffered, link = self._buffered, self._link
+        while buffered and link is not None and not link.is_blocked:
+            topic, body, done, _ = buffered.popleft()
+            self._buffered_size -= OVERHEAD_SIZE + len(topic) + len(body)
             try:
                 link.endpoint.publish(topic, body)
             except ValueError as error:  # the dialect cannot express it
-                if not done.done():
-                    done.set_exception(Refused("INEXPRESSIBLE", str(error)))
+                _fail(done, Refused("INEXPRESSIBLE", str(error)))
                 continue
             link.push()
             if not done.done():
                 done.set_result(None)
-        if held and self._sweeper is None:
+        if buffered and self._sweeper is None:
             self._sweeper = self.loop.call_later(SWEEP_S, self._sweep)
 
     def _sweep(self) -> None:
         self._sweeper = None
         now = self.loop.time()
-        while self._held and self._held[0][3] <= now:
-            topic, body, done, _ = self._held.popleft()
-            self._held_size -= HELD_SIZE + len(topic) + len(body)
-            if not done.done():
-                done.set_exception(self._unreachable())
+        while self._buffered and self._buffered[0][3] <= now:
+            topic, body, done, _ = self._buffered.popleft()
+            self._buffered_size -= OVERHEAD_SIZE + len(topic) + len(body)
+            _fail(done, self._unreachable())
         self._pump()
 
     async def flush(self) -> None:
@@ -119,34 +115,34 @@ class Publisher:
     async def close(self) -> None:
         """Close, after up to CLOSE_S for buffered publications to be sent if a connection comes up."""
         self._is_closed = True
-        if self._held:
-            await asyncio.wait([done for _, _, done, _ in self._held], timeout=CLOSE_S)
+        if self._buffered:
+            await asyncio.wait([done for _, _, done, _ in self._buffered], timeout=CLOSE_S)
         if self._sweeper is not None:
             self._sweeper.cancel()
-        for _, _, done, _ in self._held:
-            if not done.done():
-                done.set_exception(AppClosed("the App was closed"))
-        self._held.clear()
+        for _, _, done, _ in self._buffered:
+            _fail(done, AppClosed("the App was closed"))
+        self._buffered.clear()
         await self.connection.close()
 
 
+def _fail(done: asyncio.Future[None], error: Exception) -> None:
+    if not done.done():
+        done.set_exception(error)
+
+
 class Subscriber:
-    """A connection to the subscribe port, in any dialect that has one; `take` gets each topic and body."""
+    """A connection to the subscribe port, in any dialect that has one; `receive` gets each topic and body."""
 
     def __init__(self, address: Address, prefixes: list[bytes], take: Callable[[bytes, bytes], None]) -> None:
         self._address = address
         self._prefixes = prefixes
         self._take = take
-        self._ids = new_message_ids()
         self.connection = ReconnectingConnection(address, SUBSCRIBE, self._make, self._up, self._down)
         self.up = asyncio.Event()
-
-    def start(self) -> None:
         self.connection.start()
 
-    def _make(self) -> Link[SubscriberEndpoint]:
+    def _make(self, setup: EndpointSetup) -> Link[SubscriberEndpoint]:
         profile = self._address.profile
-        setup = self.connection.new_setup(new_identity(), self._ids)
         return Link(profile.endpoints().subscriber(setup), self._receive, hello=profile.hello)
 
     def _up(self, link: Link[SubscriberEndpoint]) -> None:
@@ -166,7 +162,7 @@ class Subscriber:
         await self.connection.close()
 
 
-async def hear(address: Address, prefixes: list[bytes]) -> AsyncGenerator[tuple[str, bytes], None]:
+async def received_news(address: Address, prefixes: list[bytes]) -> AsyncGenerator[tuple[str, bytes], None]:
     """Yield news as it arrives. Above the size limit the oldest news that was not consumed is dropped, as for any slow subscriber."""
     news: deque[tuple[bytes, bytes]] = deque()
     size = 0
@@ -181,7 +177,6 @@ async def hear(address: Address, prefixes: list[bytes]) -> AsyncGenerator[tuple[
         came.set()
 
     subscriber = Subscriber(address, prefixes, take)
-    subscriber.start()
     try:
         while True:
             await came.wait()
@@ -215,15 +210,3 @@ class Handler:
         """The arguments for the function; raises msgspec.DecodeError."""
         value = self._decode(body)
         return [topic.decode("utf-8", "replace"), value] if self.takes_topic else [value]
-
-
-class Handles:
-    """The decorator that `app.on(…)` returns; it returns the function unchanged."""
-
-    def __init__(self, handlers: list[Handler], prefix: str) -> None:
-        self._handlers = handlers
-        self._prefix = prefix
-
-    def __call__(self, function: H) -> H:
-        self._handlers.append(Handler(self._prefix, function))
-        return function

@@ -1,4 +1,4 @@
-"""The options of a job and its calls."""
+"""The options of a job and its calls, and how they are converted to those of a client endpoint."""
 
 from __future__ import annotations
 
@@ -9,10 +9,26 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
-from dragoman.limits import NAME_SIZE_MAX, PRIORITY_MAX
+from dragoman.client import features
+from dragoman.client.address import Address
+from dragoman.client.features import DEFAULT_QUEUE
+from dragoman.dialects import features as numbers
+from dragoman.dialects.endpoint import CallOptions
+from dragoman.limits import MESSAGE_SIZE_MAX, NAME_SIZE_MAX, PRIORITY_MAX
+from dragoman.model.units import SECOND_NS
 
-DEFAULT_QUEUE: Final = "default"
 DEDUPE_SIZE_MAX: Final = 200  # a longer key is replaced by its hash
+# The feature that a dialect needs for an option, and the value besides None that needs none.
+NEEDED_FEATURES: Final[dict[str, tuple[int, object]]] = {
+    "retries": (numbers.RETRIES, None),
+    "timeout_s": (numbers.TIMEOUT, 0),
+    "priority": (numbers.PRIORITY, 0),
+    "delay_s": (numbers.DELAY, 0),
+    "expires_s": (numbers.EXPIRY, None),
+    "dedupe": (numbers.DEDUPE, None),
+    "guarantee": (numbers.GUARANTEE, False),
+    "once": (numbers.ONCE, False),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +73,55 @@ def dedupe_text(key: str) -> str:
     if not text or len(text) > DEDUPE_SIZE_MAX:
         text = "sha256:" + hashlib.sha256(data).hexdigest()
     return text
+
+
+def check_options(address: Address, options: Options) -> None:
+    """Raise NotInDialect for the first option that the dialect cannot express."""
+    for name, (number, no_value) in NEEDED_FEATURES.items():
+        if getattr(options, name) not in (None, no_value):
+            features.require(address.profile.name, (f"`{name}`", number))
+    features.queue_at(address, options.queue)
+
+
+def call_options(
+    address: Address,
+    queue: str,
+    options: Options,
+    wants_reply: bool,
+    wait_s: float,
+    headers: str = "",
+    dedupe: str | None = None,
+) -> CallOptions:
+    """Raises NotInDialect for what the dialect cannot express. `dedupe` is the call's own key; without one, a call that needs only the
+    broker's acknowledgement, or has `once`, uses its id as the key."""
+    profile = address.profile
+    if not wants_reply:
+        features.require(profile.name, features.KEPT)
+    if headers:
+        features.require(profile.name, features.HEADERS)
+    check_options(address, options)
+    made = CallOptions(features.queue_at(address, queue).encode("utf-8", "surrogateescape"))
+    made.wants_reply = wants_reply
+    if options.retries is not None:
+        made.retries = options.retries
+    if options.timeout_s:
+        made.timeout_ns = _ns(options.timeout_s)
+    if options.expires_s is not None:
+        made.expires_ns = _ns(options.expires_s)
+    elif profile.expiry_s_max:
+        made.expires_ns = _ns(min(wait_s, profile.expiry_s_max) if math.isfinite(wait_s) else profile.expiry_s_max)
+    made.delay_ns = _ns(options.delay_s)
+    made.priority = options.priority
+    made.is_guaranteed = options.guarantee
+    if dedupe is not None:
+        made.dedupe = dedupe_text(dedupe).encode()
+    else:
+        made.dedupes_by_id = options.once or not wants_reply
+    made.headers = headers.encode("utf-8", "surrogateescape")
+    around_size = profile.envelope_size + len(made.queue) + len(made.headers) + len(made.dedupe)
+    made.body_size_max = MESSAGE_SIZE_MAX - around_size
+    return made
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * SECOND_NS)

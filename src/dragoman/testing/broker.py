@@ -11,11 +11,11 @@ Everything is the real product: sockets on free ports of 127.0.0.1, journal, dia
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import gc
 import json
-import threading
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +25,7 @@ import uvloop
 
 from dragoman.cli.ports import lasting_addresses
 from dragoman.client import address
-from dragoman.client.app import App
+from dragoman.client.app import App, Background
 from dragoman.client.worker import WorkerSettings
 from dragoman.client.worker.worker import Worker
 from dragoman.runtime.config import Config, Flags, load
@@ -45,38 +45,6 @@ class ThreadServer(Server):
         pass
 
 
-class LoopThread:
-    """A thread that runs one coroutine and keeps its exception."""
-
-    def __init__(self, name: str) -> None:
-        self.loop = uvloop.new_event_loop()
-        self.failure: BaseException | None = None
-        self._name = name
-        self._thread: threading.Thread | None = None
-
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        self._thread = threading.Thread(target=self._run, args=(work,), name=self._name, daemon=True)
-        self._thread.start()
-
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
-                runner.run(work)
-        except BaseException as error:  # reported to the test, which waits in another thread
-            self.failure = error
-
-    @property
-    def is_alive(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
-
-    def join(self) -> None:
-        assert self._thread is not None
-        self._thread.join(START_S)
-        assert not self._thread.is_alive(), f"{self._name} did not end within {START_S:g} s"
-        if self.failure is not None:
-            raise self.failure
-
-
 class RunningBroker:
     """A broker from `start` to `stop`; restarted it keeps its data and its ports."""
 
@@ -85,7 +53,8 @@ class RunningBroker:
         self.listeners = lasting_addresses(LISTENERS)
         self._durability = durability
         self._settings = ("log.level=error", "drain.limit_s=0", *settings)
-        self._thread: LoopThread | None = None
+        self._background = Background(uvloop.new_event_loop)
+        self._serving: concurrent.futures.Future[None] | None = None
         self._server: ThreadServer | None = None
         self._thresholds = gc.get_threshold()
 
@@ -104,22 +73,21 @@ class RunningBroker:
 
     def start(self) -> None:
         # Without the web page: a test can ask the broker itself.
-        listen = (*(f"{name}={where}" for name, where in self.listeners.items()), "http=off")
+        listen = (*(f"{name}={host_port}" for name, host_port in self.listeners.items()), "http=off")
         settings = ("lake.mode=off", *self._settings)  # a test that needs a lake overrides this
         flags = Flags(data=str(self.data), durability=self._durability, listen=listen, settings=settings)
         config = load(None, {}, flags)
         if not structlog.is_configured():
             logs.configure(config)
-        thread = self._thread = LoopThread("dragoman broker")
-        thread.start(self._serve(config))
-        card = self.data / address.BROKER_FILE
+        self._serving = self._background.submit(self._serve(config))
+        broker_file = self.data / address.BROKER_FILE
         ends = time.monotonic() + START_S
-        while not card.exists():
-            if not thread.is_alive:
-                thread.join()
+        while not broker_file.exists():
+            if self._serving.done():
+                self.stop()  # raises its error
             assert time.monotonic() < ends, f"the broker did not start within {START_S:g} s"
             time.sleep(LOOK_S)
-        self.listeners = json.loads(card.read_text())["listeners"]
+        self.listeners = json.loads(broker_file.read_text())["listeners"]
 
     async def _serve(self, config: Config) -> None:
         home = Home(config.data)
@@ -132,13 +100,15 @@ class RunningBroker:
 
     def stop(self) -> None:
         """Stop as on SIGTERM, without waiting for workers."""
-        thread, server = self._thread, self._server
-        self._thread = self._server = None
-        if thread is None:
+        serving, self._serving = self._serving, None
+        if serving is None:
             return
-        if server is not None:
-            thread.loop.call_soon_threadsafe(server.request_stop)
-        thread.join()
+        try:
+            if self._server is not None and not serving.done():
+                self._background.call(self._server.request_stop)
+            serving.result(START_S)
+        finally:
+            self._background.stop()
         # The broker tunes the garbage collector for its own process; this process is the test's.
         gc.unfreeze()
         gc.set_threshold(*self._thresholds)
@@ -160,30 +130,24 @@ class RunningBroker:
 @contextmanager
 def running_worker(app: App, settings: WorkerSettings) -> Iterator[None]:
     """Run a worker in a thread of its own."""
-    serving = threading.Event()
-    stops: list[asyncio.Event] = []
 
-    async def work() -> None:
+    async def started() -> Worker:
         worker = Worker(app, settings)
-        stop = asyncio.Event()
-        stops.append(stop)
         worker.start()
         try:
-            await worker.is_ready()
-            serving.set()
-            await stop.wait()
-        finally:
+            async with asyncio.timeout(START_S):
+                await worker.is_ready()
+        except BaseException:
             await worker.stop()
+            raise
+        return worker
 
-    thread = LoopThread("dragoman worker")
-    thread.start(work())
-    ends = time.monotonic() + START_S
-    while not serving.wait(LOOK_S):
-        if not thread.is_alive:
-            thread.join()
-        assert time.monotonic() < ends, f"the worker was not taken on within {START_S:g} s"
+    background = Background(uvloop.new_event_loop)
     try:
-        yield
+        worker = background.run(started())
+        try:
+            yield
+        finally:
+            background.run(worker.stop())
     finally:
-        thread.loop.call_soon_threadsafe(stops[0].set)
-        thread.join()
+        background.stop()

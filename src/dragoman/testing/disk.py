@@ -1,6 +1,6 @@
 """An in-memory disk that can lose power, fill up and fail, deterministically for a seed.
 
-It models what a journal must not rely on. Written is not durable: until a file is synced a crash may lose, keep or tear each
+It models what a journal must not rely on. Written is not durable: until a file is synced a crash may lose, store or tear each
 write on its own, and until a directory is synced its newest entries may vanish. A failed sync is final: no later sync makes its
 data durable, although reads still show it.
 """
@@ -24,10 +24,10 @@ class _Change(NamedTuple):
 
 @dataclass
 class _File:
-    """`kept` survives a crash, `seen` is what reads return; `changes` lead from one to the other; `doomed` changes failed to sync and never
-    become durable."""
+    """`durable` survives a crash, `seen` is what reads return; `changes` lead from one to the other; `doomed` changes failed to sync and
+    never become durable."""
 
-    kept: bytearray = field(default_factory=bytearray)
+    durable: bytearray = field(default_factory=bytearray)
     seen: bytearray = field(default_factory=bytearray)
     changes: list[_Change] = field(default_factory=list)
     doomed: list[_Change] = field(default_factory=list)
@@ -43,7 +43,7 @@ class FakeDisk:
         self._sync_failures = 0
         self._write_failures = 0
         self._names: dict[str, _File] = {}
-        self._kept_names: dict[str, _File] = {}
+        self._durable_names: dict[str, _File] = {}
         # Directory changes not yet synced: (path, new file, or None if removed), oldest first.
         self._name_changes: list[tuple[str, _File | None]] = []
         self._directories: set[str] = set()
@@ -63,11 +63,11 @@ class FakeDisk:
         self._open.clear()
 
     def crash(self, rng: Random) -> None:
-        """Lose power: of all unsynced changes some are kept, some lost, some torn."""
+        """Lose power: of all unsynced changes some survive, some are lost, some torn."""
         self._open.clear()
         for path, file in self._name_changes[: rng.randint(0, len(self._name_changes))]:
-            _set_name(self._kept_names, path, file)
-        self._names = dict(self._kept_names)
+            _set_name(self._durable_names, path, file)
+        self._names = dict(self._durable_names)
         self._name_changes = []
         for file in {id(file): file for file in self._names.values()}.values():
             _crash_file(file, rng)
@@ -76,13 +76,13 @@ class FakeDisk:
         """Cut a file to `size` bytes permanently, as a broken file system does."""
         file = self._names[path]
         del file.seen[size:]
-        file.kept, file.changes, file.doomed = bytearray(file.seen), [], []
+        _make_durable(file)
 
     def damage(self, path: str, offset: int, xor: int = 0xFF) -> None:
         """Flip bits of one byte permanently."""
         file = self._names[path]
         file.seen[offset] ^= xor
-        file.kept, file.changes, file.doomed = bytearray(file.seen), [], []
+        _make_durable(file)
 
     def content(self, path: str) -> bytes:
         return bytes(self._names[path].seen)
@@ -90,7 +90,7 @@ class FakeDisk:
     def put(self, path: str, content: bytes) -> None:
         """Add a file as if it had always existed."""
         file = _File(bytearray(content), bytearray(content))
-        self._names[path] = self._kept_names[path] = file
+        self._names[path] = self._durable_names[path] = file
         self._directories.add(os.path.dirname(path))  # noqa: PTH120 - paths are strings here
 
     def used(self) -> int:
@@ -161,7 +161,7 @@ class FakeDisk:
             file.changes = []
             raise OSError(errno.EIO, "the device refuses to sync")
         for change in file.changes:
-            _apply(file.kept, change)
+            _apply(file.durable, change)
         # Data that an earlier sync failed to store is not stored by this one either.
         file.changes, file.doomed = [], []
 
@@ -195,7 +195,7 @@ class FakeDisk:
 
     def sync_directory(self, path: str) -> None:
         for name, file in self._name_changes:
-            _set_name(self._kept_names, name, file)
+            _set_name(self._durable_names, name, file)
         self._name_changes = []
 
     def free_space(self, path: str) -> int:
@@ -232,6 +232,10 @@ def _set_name(names: dict[str, _File], path: str, file: _File | None) -> None:
         names[path] = file
 
 
+def _make_durable(file: _File) -> None:
+    file.durable, file.changes, file.doomed = bytearray(file.seen), [], []
+
+
 def _apply(content: bytearray, change: _Change) -> None:
     offset, data = change
     if data is None:
@@ -246,19 +250,19 @@ def _apply(content: bytearray, change: _Change) -> None:
 def _crash_file(file: _File, rng: Random) -> None:
     unsynced = file.doomed + file.changes
     # Half of all crashes lose a tail, the others lose scattered writes: pages are written back in any order.
-    kept_count = rng.randint(0, len(unsynced)) if rng.random() < 0.5 else len(unsynced)
-    scattered = kept_count == len(unsynced)
-    for index, change in enumerate(unsynced[: kept_count + 1]):
+    survivors = rng.randint(0, len(unsynced)) if rng.random() < 0.5 else len(unsynced)
+    scattered = survivors == len(unsynced)
+    for index, change in enumerate(unsynced[: survivors + 1]):
         if change.data is None:
-            if index < kept_count:
-                _apply(file.kept, change)
+            if index < survivors:
+                _apply(file.durable, change)
             continue
-        if index == kept_count or (scattered and rng.random() < 0.4):
+        if index == survivors or (scattered and rng.random() < 0.4):
             start = rng.randint(0, len(change.data))
             stop = rng.randint(start, len(change.data))
             change = rng.choice([
                 _Change(change.offset, change.data[:start]),
                 _Change(change.offset + start, change.data[start:stop]),
             ])  # fmt: skip
-        _apply(file.kept, change)
-    file.seen, file.changes, file.doomed = bytearray(file.kept), [], []
+        _apply(file.durable, change)
+    file.seen, file.changes, file.doomed = bytearray(file.durable), [], []

@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from typing import Any, assert_type
 
 from dragoman import App
-from dragoman.client.handle import Handle, State
+from dragoman.client.job import Handle, State
 
 app = App("emqp://127.0.0.1")
 

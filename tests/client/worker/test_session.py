@@ -125,7 +125,7 @@ def test_leaving_says_kbye_and_answers_what_still_runs(broker: StandIn) -> None:
     async def work(worker: Worker) -> None:
         me = await enlist(broker, 2)
         broker.say(me, b"REQUEST", b"job-1", b"shop", b"", body_of(s.waits, seconds=0.3))
-        while worker.session is not None and worker.session.runs == 0:
+        while worker.session is not None and not worker.session.runs:
             await asyncio.sleep(0.005)
         leaving = asyncio.create_task(worker.stop())
         assert (await broker.hear())[3] == b"KBYE"

@@ -231,7 +231,7 @@ def test_explain_of_an_id_nobody_knows_says_that_it_is_unknown(dragoman: Command
     send(dragoman, "mail")
     found = dragoman("explain", "nobody")
     assert found.code == 4
-    assert "message 'nobody' is not open, and no kept fact tells of it: unknown" in found.err
+    assert "message 'nobody' is not open, and no stored fact tells of it: unknown" in found.err
 
 
 def test_explain_of_a_settled_message_names_the_worker_that_settled_it_or_nobody(

@@ -1,4 +1,4 @@
-"""The demo's clients and workers: the same program in each of the five dialects.
+"""The demo's clients and workers, the same program in each of the five dialects, and their counts.
 
 A worker of dialect W serves the queue `to-W`, and all workers serve the queue of the ping-pong dialogue, which has no other. Each reply
 names the dialect of its worker.
@@ -7,11 +7,11 @@ names the dialect of its worker.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, Final
 
-from dragoman.cli.demo.tally import NAMES, Tally
 from dragoman.client.address import DEFAULT_DIALECT
 from dragoman.client.app import App
 from dragoman.client.job import Job
@@ -22,6 +22,7 @@ from dragoman.dialects.registry import DESCRIPTIONS
 from dragoman.errors import DragomanError
 from dragoman.model.words import DIALECT_NAMES
 
+NAMES: Final = [described.name for described in DESCRIPTIONS]
 SLOTS: Final = 2
 PAUSE_S: Final = 0.05
 ANSWER_S: Final = 60.0
@@ -30,10 +31,9 @@ LONG_WORK_S: Final = 1.5
 LATER: Final = "after-the-crash"  # a queue without workers until the broker is back
 LONG: Final = "across-the-crash"  # a queue for the message that a worker has leased when the broker dies
 
-Cross = Job[[str, int, float], list[str], Coroutine[Any, Any, list[str]]]
-
-
 ONLY_QUEUES: Final = {described.name: described.queue for described in DESCRIPTIONS if described.queue}
+
+Cross = Job[[str, int, float], list[str], Coroutine[Any, Any, list[str]]]
 
 
 def queue_of(client: str, worker: str) -> str:
@@ -54,6 +54,52 @@ def job_of(app: App, dialect: str, queue: str, tally: Tally) -> Cross:
         return [dialect, client]
 
     return cross
+
+
+class Tally:
+    """Counts of calls, answers, stored messages and runs, by dialect and independent of the broker's; each call has a number."""
+
+    def __init__(self) -> None:
+        self.cells: Counter[tuple[str, str]] = Counter()  # answered, by client and worker
+        self.calls: Counter[str] = Counter()
+        self.answered: Counter[str] = Counter()
+        self.troubles: list[str] = []
+        self.stored: dict[str, set[int]] = {}  # calls that the broker confirmed as stored, by client
+        self.runs: Counter[int] = Counter()  # how often each call was run, by workers of any dialect
+        self._last = 0
+
+    def next_number(self) -> int:
+        self._last += 1
+        return self._last
+
+    def answer(self, client: str, worker: str) -> None:
+        self.answered[client] += 1
+        self.cells[client, worker] += 1
+
+    @property
+    def missing_cells(self) -> list[tuple[str, str]]:
+        return [(client, worker) for client in NAMES for worker in NAMES if not self.cells[client, worker]]
+
+    @property
+    def ran_twice(self) -> int:
+        """Repeated runs: the price of losing nothing when the broker cannot know whether a message was processed."""
+        return self.runs.total() - len(self.runs)
+
+    def unrun(self, client: str) -> int:
+        """The number of messages stored for this client that never ran."""
+        return sum(1 for number in self.stored.get(client, ()) if not self.runs[number])
+
+    def losses(self) -> list[str]:
+        """Every broken promise, as a sentence."""
+        found = list(self.troubles)
+        for name in NAMES:
+            lost = self.calls[name] - self.answered[name]
+            if lost:
+                found.append(f"{name}: {lost} of {self.calls[name]} calls were never answered")
+            if self.unrun(name):
+                found.append(f"{name}: {self.unrun(name)} of {len(self.stored[name])} stored messages never ran")
+        found += [f"no message went from {client} to {worker}" for client, worker in self.missing_cells]
+        return found
 
 
 class Workers:
@@ -103,7 +149,7 @@ class Clients:
             await asyncio.sleep(PAUSE_S)
 
     async def _ask(self, client: str, job: Cross) -> None:
-        self.tally.asked[client] += 1
+        self.tally.calls[client] += 1
         try:
             worker, echoed = await job.ask(client, self.tally.next_number(), WORK_S)
         except DragomanError as error:
@@ -115,22 +161,22 @@ class Clients:
             self.tally.troubles.append(f"{client} was given an answer of {echoed}'s")
 
     async def leave(self, count: int) -> None:
-        """Enqueue messages for later, in every dialect that confirms when they are kept."""
+        """Enqueue messages for later, in every dialect that confirms when they are stored."""
         for dialect in crossing.having(features.KEPT):
             client = DIALECT_NAMES[dialect]
-            kept = self.tally.kept.setdefault(client, set())
+            stored = self.tally.stored.setdefault(client, set())
             job = job_of(self.apps[client], client, LATER, self.tally)
             for _ in range(count):
                 number = self.tally.next_number()
                 await job.delay(client, number, WORK_S)
-                kept.add(number)
+                stored.add(number)
 
     async def begin_long(self) -> str:
         """Enqueue a long-running message and wait until a worker has started it; return its id."""
         client = DEFAULT_DIALECT
         number = self.tally.next_number()
         handle = await job_of(self.apps[client], client, LONG, self.tally).delay(client, number, LONG_WORK_S)
-        self.tally.kept.setdefault(client, set()).add(number)
+        self.tally.stored.setdefault(client, set()).add(number)
         async with asyncio.timeout(ANSWER_S):
             while not self.tally.runs[number]:
                 await asyncio.sleep(WORK_S)

@@ -7,16 +7,16 @@ The reason comes first. After `|` come all numbers as `name=value;warn;crit;min`
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import click
+from click import FloatRange, option
 
 from dragoman.cli.admin_client import AdminClient
-from dragoman.cli.options import data_option
+from dragoman.cli.options import all_options, data_option
 from dragoman.errors import AdminRefused, AdminUnreachable
 from dragoman.model.phrases import duration
 from dragoman.printable import printable
@@ -26,15 +26,12 @@ WARNING: Final = 1
 CRITICAL: Final = 2
 UNKNOWN: Final = 3
 SEVERITY: Final = (OK, WARNING, UNKNOWN, CRITICAL)  # an UNKNOWN must not hide a CRITICAL
-WORDS: Final = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
-PAGE: Final = 1000
+LEVEL_NAMES: Final = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
 THRESHOLDS: Final = {
     "depth": "so many messages wait",
     "age": "a message has waited for so many seconds",
     "lag": "so many facts are not in the lake yet",
 }
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -62,11 +59,11 @@ class Verdict:
     reasons: list[str] = field(default_factory=list)
     numbers: list[str] = field(default_factory=list)
 
-    def measure(self, name: str, value: float, unit: str, bounds: Bounds, said: str) -> None:
+    def measure(self, name: str, value: float, unit: str, bounds: Bounds, reason: str) -> None:
         self.numbers.append(f"{name}={_plain(value)}{unit};{_bound(bounds.warn)};{_bound(bounds.crit)};0")
         crossed = bounds.crossed(value)
         if crossed is not None:
-            self.complain(bounds.judge(value), f"{said} (from {_plain(crossed)} on)")
+            self.complain(bounds.judge(value), f"{reason} (from {_plain(crossed)} on)")
 
     def complain(self, level: int, reason: str) -> None:
         if SEVERITY.index(level) > SEVERITY.index(self.level):
@@ -101,46 +98,39 @@ class Plugin(click.Command):
             raise Misused(error.message, ctx) from error
 
 
-def threshold_options(command: F) -> F:
-    """Add a pair of options for each number that can be too large."""
-    for name, text in reversed(THRESHOLDS.items()):
-        for end, said in (("crit", "Critical"), ("warn", "Warn")):
-            command = click.option(f"--{name}-{end}", type=click.FloatRange(0), help=f"{said} when {text}.")(command)
-    return command
-
-
 @click.command(cls=Plugin)
-@threshold_options
-@click.option("--stuck", is_flag=True, help="Warn when anything does not move although it should.")
-@click.option("--queue", default="", help="Look at this queue alone.")
+@all_options(
+    *(
+        option(f"--{name}-{end}", type=FloatRange(0), help=f"{verb} when {text}.")
+        for name, text in THRESHOLDS.items()
+        for end, verb in (("warn", "Warn"), ("crit", "Critical"))
+    )
+)
+@option("--stuck", is_flag=True, help="Warn when anything does not move although it should.")
+@option("--queue", default="", help="Look at this queue alone.")
 @data_option
 def check(data: Path, queue: str, stuck: bool, **thresholds: float | None) -> int:
     """Say whether all is well, in one line, as monitoring plugins do.
 
     Exit codes are those of the plugins, not of the other commands: 0 OK, 1 WARNING, 2 CRITICAL (also when no broker answers), 3 UNKNOWN.
-    A broker that refuses new work is critical, whatever was asked.
+    A broker that refuses new work is critical, whatever the options.
     """
     try:
         with AdminClient(data) as client:
             verdict = _judge(client, queue, stuck, thresholds)
-    except AdminUnreachable as error:
-        return _say(CRITICAL, [str(error)], [])
-    except AdminRefused as error:
-        return _say(UNKNOWN, [str(error)], [])
-    return _say(verdict.level, verdict.reasons, verdict.numbers)
-
-
-def _say(level: int, reasons: list[str], numbers: list[str]) -> int:
-    said = printable("; ".join(reasons)).replace("|", "/")  # `|` separates the sentence from the numbers
-    print(f"DRAGOMAN {WORDS[level]}: {said}" + (f" | {' '.join(numbers)}" if numbers else ""))
-    return level
+    except (AdminUnreachable, AdminRefused) as error:
+        verdict = Verdict(CRITICAL if isinstance(error, AdminUnreachable) else UNKNOWN, [str(error)])
+    reasons = printable("; ".join(verdict.reasons)).replace("|", "/")  # `|` separates the sentence from the numbers
+    numbers = f" | {' '.join(verdict.numbers)}" if verdict.numbers else ""
+    print(f"DRAGOMAN {LEVEL_NAMES[verdict.level]}: {reasons}{numbers}")
+    return verdict.level
 
 
 def _judge(client: AdminClient, queue: str, stuck: bool, thresholds: dict[str, float | None]) -> Verdict:
     verdict = Verdict()
     status = client.ask("status")
     counters = status["counters"]
-    found = _queues(client, queue)
+    found = [row for page in client.pages("queue_tallies", queue=queue) for row in page["queues"]]
     waiting = sum(row["waiting"] for row in found)
     begun = [row["oldest_ns"] for row in found if row["oldest_ns"]]
     oldest_s = max((counters["now_ns"] - min(begun)) / 1e9, 0.0) if begun else 0.0
@@ -163,14 +153,3 @@ def _judge(client: AdminClient, queue: str, stuck: bool, thresholds: dict[str, f
         where = f"in {queue}" if queue else f"in {len(found)} queues, {counters['workers']} workers"
         verdict.reasons.append(f"{waiting} waiting {where}, oldest {duration(int(oldest_s * 1e9))}")
     return verdict
-
-
-def _queues(client: AdminClient, queue: str) -> list[dict[str, Any]]:
-    """All queues, or the given one; raises `AdminRefused` if it does not exist."""
-    found: list[dict[str, Any]] = []
-    total = 1
-    while len(found) < total:
-        page = client.ask("queue_tallies", offset=len(found), limit=PAGE, queue=queue)
-        total = page["total"]
-        found += page["queues"]
-    return found

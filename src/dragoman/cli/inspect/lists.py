@@ -1,4 +1,4 @@
-"""`dragoman queues`, `workers` and `schedules`: lists, and the commands that change one of their rows."""
+"""`dragoman queues`, `workers`, `schedules` and `quarantine`: lists, and the commands that change their rows."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from click import argument, option
 
 from dragoman.cli.admin_client import ask
-from dragoman.cli.options import data_option, json_option, page_options
-from dragoman.cli.show import ago, clock, print_json, print_lines, print_page, progress_bar
+from dragoman.cli.options import all_options, common_options, page_options
+from dragoman.cli.show import ago, clock, print_lines, print_page, print_result, progress_bar
 from dragoman.core.queries.schedule_words import job_text, when_text
-from dragoman.model.phrases import count_of, duration
+from dragoman.model.phrases import count_of, duration, size
 
 JOB_TEXT_MAX: Final = 80
+QUEUE_COUNTS: Final = ("waiting", "delayed", "leased", "quarantined", "workers", "slots_free", "done", "failed")
+WORKER_COUNTS: Final = ("leased", "slots_free", "settled", "failed")
 
 
 @click.group(invoke_without_command=True)
-@click.option("--prefix", default="", help="Only queues whose names begin so.")
+@option("--prefix", default="", help="Only queues whose names begin so.")
 @page_options
-@data_option
-@json_option
+@common_options
 @click.pass_context
 def queues(context: click.Context, prefix: str, limit: int, offset: int, data: Path, as_json: bool) -> None:
     """Show queues; pause, drain, resume, purge or forget one."""
@@ -31,14 +33,7 @@ def queues(context: click.Context, prefix: str, limit: int, offset: int, data: P
     rows = [
         (
             queue["queue"] + switch_note(queue),
-            queue["waiting"],
-            queue["delayed"],
-            queue["leased"],
-            queue["quarantined"],
-            queue["workers"],
-            queue["slots_free"],
-            queue["done"],
-            queue["failed"],
+            *(queue[name] for name in QUEUE_COUNTS),
             duration(queue["wait_mean_ns"]) if queue["wait_mean_ns"] else "",
         )
         for queue in found["queues"]
@@ -49,25 +44,20 @@ def queues(context: click.Context, prefix: str, limit: int, offset: int, data: P
 
 def switch_note(queue: dict[str, Any]) -> str:
     """Whether an operator paused or drains the queue."""
-    if queue["is_paused"]:
-        return " (paused)"
-    return " (draining)" if queue["is_draining"] else ""
+    return " (paused)" if queue["is_paused"] else " (draining)" if queue["is_draining"] else ""
 
 
 @queues.command()
-@click.argument("queue")
-@data_option
-@json_option
+@argument("queue")
+@common_options
 def pause(queue: str, data: Path, as_json: bool) -> None:
     """Give nothing of QUEUE to workers any more; it still takes messages. Survives restarts."""
-    answer = ask(data, "pause", queue=queue)
-    print_json(answer) if as_json else print_lines([f"{queue} is paused"])
+    print_result(ask(data, "pause", queue=queue), as_json, f"{queue} is paused")
 
 
 @queues.command()
-@click.argument("queue")
-@data_option
-@json_option
+@argument("queue")
+@common_options
 def drain(queue: str, data: Path, as_json: bool) -> None:
     """Take no new messages for QUEUE and give out what waits; `resume` ends it. Survives restarts.
 
@@ -75,41 +65,37 @@ def drain(queue: str, data: Path, as_json: bool) -> None:
     """
     answer = ask(data, "drain_queue", queue=queue)
     left = f"{count_of(answer['waiting'], 'message')} to give out, {answer['leased']} leased"
-    print_json(answer) if as_json else print_lines([f"{queue} drains: {left}"])
+    print_result(answer, as_json, f"{queue} drains: {left}")
 
 
 @queues.command()
-@click.argument("queue")
-@data_option
-@json_option
+@argument("queue")
+@common_options
 def resume(queue: str, data: Path, as_json: bool) -> None:
     """End a pause or a drain of QUEUE."""
-    answer = ask(data, "resume", queue=queue)
-    print_json(answer) if as_json else print_lines([f"{queue} goes on"])
+    print_result(ask(data, "resume", queue=queue), as_json, f"{queue} goes on")
 
 
 @queues.command()
-@click.argument("queue")
-@click.option("--delayed", is_flag=True, help="Also what is delayed or in backoff.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@data_option
-@json_option
+@argument("queue")
+@option("--delayed", is_flag=True, help="Also what is delayed or in backoff.")
+@option("--yes", is_flag=True, help="Do not ask.")
+@common_options
 def purge(queue: str, delayed: bool, yes: bool, data: Path, as_json: bool) -> None:
-    """Cancel everything that waits in QUEUE; what workers hold goes on."""
+    """Cancel everything that waits in QUEUE; what workers have leased goes on."""
     if not yes:
         click.confirm(f"Cancel every waiting message of {queue}?", abort=True, err=True)
     with progress_bar("purging", as_json) as progress:
         answer = ask(data, "purge", progress, queue=queue, delayed=delayed)
-    print_json(answer) if as_json else print_lines([f"{count_of(answer['purged'], 'message')} of {queue} cancelled"])
+    print_result(answer, as_json, f"{count_of(answer['purged'], 'message')} of {queue} cancelled")
 
 
 @queues.command()
-@click.argument("queue", required=False, default="")
-@click.option("--prefix", default="", help="All queues whose names begin so and that nothing refers to.")
-@click.option("--all", "all_", is_flag=True, help="All queues that nothing refers to.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@data_option
-@json_option
+@argument("queue", required=False, default="")
+@option("--prefix", default="", help="All queues whose names begin so and that nothing refers to.")
+@option("--all", "all_", is_flag=True, help="All queues that nothing refers to.")
+@option("--yes", is_flag=True, help="Do not ask.")
+@common_options
 def forget(queue: str, prefix: str, all_: bool, yes: bool, data: Path, as_json: bool) -> None:
     """Forget QUEUE, its counts and its name; who names it again makes a new one.
 
@@ -123,19 +109,18 @@ def forget(queue: str, prefix: str, all_: bool, yes: bool, data: Path, as_json: 
         click.confirm(f"Forget every queue {which} and that nothing refers to?", abort=True, err=True)
     with progress_bar("forgetting", as_json) as progress:
         answer = ask(data, "forget", progress, queue=queue, prefix=prefix, all=all_)
-    kept = f", {count_of(answer['kept'], 'queue')} in use" if answer["kept"] else ""
-    line = f"{queue} is forgotten" if queue else f"{count_of(answer['forgotten'], 'queue')} forgotten{kept}"
-    print_json(answer) if as_json else print_lines([line])
+    in_use = f", {count_of(answer['kept'], 'queue')} in use" if answer["kept"] else ""
+    line = f"{queue} is forgotten" if queue else f"{count_of(answer['forgotten'], 'queue')} forgotten{in_use}"
+    print_result(answer, as_json, line)
 
 
 @click.group(invoke_without_command=True)
-@click.option("--queue", default="", help="Only workers that serve this queue.")
+@option("--queue", default="", help="Only workers that serve this queue.")
 @page_options
-@data_option
-@json_option
+@common_options
 @click.pass_context
 def workers(context: click.Context, queue: str, limit: int, offset: int, data: Path, as_json: bool) -> None:
-    """Show connected workers: what they serve, hold and have room for; dismiss or admit one.
+    """Show connected workers: what they serve, have leased and have room for; dismiss or admit one.
 
     Dismissed workers that are not connected are listed below the others.
     """
@@ -145,14 +130,9 @@ def workers(context: click.Context, queue: str, limit: int, offset: int, data: P
     now_ns = time.time_ns()
     rows = [
         (
-            worker["id"],
-            worker["name"],
-            worker["state"],
+            *(worker[name] for name in ("id", "name", "state")),
             ", ".join(f"{served['queue']} ({served['weight']})" for served in worker["queues"]),
-            worker["leased"],
-            worker["slots_free"],
-            worker["settled"],
-            worker["failed"],
+            *(worker[name] for name in WORKER_COUNTS),
             ago(worker["last_sign_ns"], now_ns),
         )
         for worker in found["workers"]
@@ -169,44 +149,36 @@ def kept_out_line(one: dict[str, Any], now_ns: int) -> str:
 
 
 @workers.command()
-@click.argument("worker")
-@data_option
-@json_option
+@argument("worker")
+@common_options
 def dismiss(worker: str, data: Path, as_json: bool) -> None:
     """Give WORKER (its id, number or identity) nothing new until it is admitted or restarted.
 
-    It stays connected and finishes what it holds; its answers count. It stays dismissed when it connects again, as far as it can be
+    It stays connected and finishes what it has leased; its answers count. It stays dismissed when it connects again, as far as it can be
     recognised (docs/howto/worker.md). Only a pingpong worker hears of it, by EXIT, if `pingpong.send_exit` allows, and `dragoman worker`
     over eMQP, which logs it.
     """
     answer = ask(data, "dismiss", worker=worker)
-    held = f"; it may finish {answer['leased']}" if answer["leased"] else ""
-    print_json(answer) if as_json else print_lines([f"worker {worker} is dismissed{held}"])
+    leased = f"; it may finish {answer['leased']}" if answer["leased"] else ""
+    print_result(answer, as_json, f"worker {worker} is dismissed{leased}")
 
 
 @workers.command()
-@click.argument("worker", required=False)
-@click.option("--all", "is_all", is_flag=True, help="All dismissed workers.")
-@data_option
-@json_option
+@argument("worker", required=False)
+@option("--all", "is_all", is_flag=True, help="All dismissed workers.")
+@common_options
 def admit(worker: str | None, is_all: bool, data: Path, as_json: bool) -> None:
     """Let dismissed WORKER (its id, number or identity) work again, also if it is not connected at the moment."""
     if (worker is None) != is_all:
         raise click.UsageError("name one worker, or say --all")
     answer = ask(data, "admit", worker=worker or "", all=is_all)
     line = f"{count_of(len(answer['workers']), 'worker')} admitted" if is_all else f"worker {worker} is admitted"
-    print_json(answer) if as_json else print_lines([line])
-
-
-def when(cron: str, interval_s: float) -> str:
-    said = when_text(cron, interval_s)
-    return f"{said} ({cron})" if cron else said
+    print_result(answer, as_json, line)
 
 
 @click.group(invoke_without_command=True)
 @page_options
-@data_option
-@json_option
+@common_options
 @click.pass_context
 def schedules(context: click.Context, limit: int, offset: int, data: Path, as_json: bool) -> None:
     """Show durable schedules; remove one."""
@@ -217,7 +189,8 @@ def schedules(context: click.Context, limit: int, offset: int, data: Path, as_js
         (
             schedule["id"],
             schedule["queue"],
-            when(schedule["cron"], schedule["interval_s"]),
+            when_text(schedule["cron"], schedule["interval_s"])
+            + (f" ({schedule['cron']})" if schedule["cron"] else ""),
             clock(schedule["next_due_ns"]),
             clock(schedule["last_due_ns"]),
             schedule["fired"],
@@ -231,10 +204,81 @@ def schedules(context: click.Context, limit: int, offset: int, data: Path, as_js
 
 
 @schedules.command()
-@click.argument("id_", metavar="ID")
-@data_option
-@json_option
+@argument("id_", metavar="ID")
+@common_options
 def remove(id_: str, data: Path, as_json: bool) -> None:
     """Forget schedule ID (as the list shows it); messages it already made go on."""
     answer = ask(data, "unschedule", id=id_)
-    print_json(answer) if as_json else print_lines([f"schedule {answer['unscheduled']['id']} is removed"])
+    print_result(answer, as_json, f"schedule {answer['unscheduled']['id']} is removed")
+
+
+# The filters of quarantined messages; all given ones must match.
+filter_options = all_options(
+    option("--queue", default="", help="Only messages of this queue."),
+    option("--reason", default="", help="Only messages set aside for this reason (workers_died, failed …)."),
+    option("--dialect", default="", help="Only messages of clients of this dialect."),
+    option(
+        "--older-than",
+        "older_than_s",
+        type=click.FloatRange(0),
+        default=0.0,
+        metavar="SECONDS",
+        help="Only messages accepted so long ago.",
+    ),
+)
+# The messages to change; at least one of these is required.
+which_options = all_options(
+    argument("ids", nargs=-1, metavar="[ID]..."),
+    filter_options,
+    option("--all", "every", is_flag=True, help="All there are."),
+)
+
+
+@click.group()
+def quarantine() -> None:
+    """Show, retry or drop messages that were set aside."""
+
+
+@quarantine.command("list")
+@filter_options
+@page_options
+@common_options
+def list_(limit: int, offset: int, data: Path, as_json: bool, **which: Any) -> None:
+    """Show quarantined messages with the evidence, oldest first."""
+    found = ask(data, "quarantine_list", limit=limit, offset=offset, **which)
+    rows = [
+        (
+            *(message[name] for name in ("id", "client_id", "queue", "last_reason", "attempt")),
+            f"died with {', '.join(message['died_with'])}" if message["died_with"] else message.get("damage", ""),
+            clock(message["accepted_ns"]),
+            size(message["body_size"]),
+        )
+        for message in found["messages"]
+    ]
+    columns = ["id", "client id", "queue", "reason", ">attempts", "evidence", "accepted", ">body"]
+    print_page(found, offset, "messages", columns, rows, as_json)
+
+
+@quarantine.command()
+@which_options
+@common_options
+def retry(data: Path, as_json: bool, **which: Any) -> None:
+    """Put quarantined messages back into their queues; their count of dead workers begins anew."""
+    answer = change_quarantined("quarantine_retry", "retrying", data, as_json, **which)
+    print_result(answer, as_json, f"{count_of(answer['retried'], 'message')} back in their queues")
+
+
+@quarantine.command()
+@which_options
+@common_options
+def drop(data: Path, as_json: bool, **which: Any) -> None:
+    """End quarantined messages for good; their facts stay in the journal."""
+    answer = change_quarantined("quarantine_drop", "dropping", data, as_json, **which)
+    print_result(answer, as_json, f"{count_of(answer['dropped'], 'message')} dropped")
+
+
+def change_quarantined(op: str, label: str, data: Path, as_json: bool, *, every: bool, **which: Any) -> Any:
+    if bool(which["ids"]) + any(value for name, value in which.items() if name != "ids") + every != 1:
+        raise click.UsageError("say which: IDs; what they have in common (--queue NAME …); or --all (one of these)")
+    with progress_bar(label, as_json) as progress:
+        return ask(data, op, progress, all=every, **which)

@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from click import option
 
 from dragoman.cli.admin_client import ask
-from dragoman.cli.options import data_option, json_option
+from dragoman.cli.options import common_options
 from dragoman.cli.show import print_json, print_pairs
 from dragoman.model.phrases import size
 
 
 @click.command()
-@click.option("--watch", is_flag=True, help="Show it again every second, until interrupted.")
-@data_option
-@json_option
+@option("--watch", is_flag=True, help="Show it again every second, until interrupted.")
+@common_options
 def status(watch: bool, data: Path, as_json: bool) -> None:
     """Show the broker as a whole: listeners, journal, counters.
 
@@ -27,10 +27,7 @@ def status(watch: bool, data: Path, as_json: bool) -> None:
         found = ask(data, "status")
         if watch and not as_json:
             click.clear()
-        if as_json:
-            print_json(found)
-        else:
-            print_status(found)
+        print_json(found) if as_json else print_status(found)
         if not watch:
             return
         time.sleep(1)
@@ -42,14 +39,14 @@ BESIDE: Final = {"index": "index", "lake": "lake", "otel": "traces", "web": "web
 
 def print_status(found: dict[str, Any]) -> None:
     journal, counters = found["journal"], found["counters"]
-    kept = f"fact {journal['next_lsn'] - 1} written, {journal['synced_lsn']} synced"
+    last_facts = f"fact {journal['next_lsn'] - 1} written, {journal['synced_lsn']} synced"
     rows: list[tuple[str, object]] = [
         ("version", f"{found['version']} ({found['build']}), pid {found['pid']}, boot {found['boot_no']}"),
         ("data", f"{found['data']}, durability {found['durability']}"),
         ("memory", memory_line(found["memory"])),
         ("connections", found["connections"]),
         ("loop", loop_line(found["loop"])),
-        ("journal", f"{size(journal['size'])} in {journal['segments']} segments, {kept}"),
+        ("journal", f"{size(journal['size'])} in {journal['segments']} segments, {last_facts}"),
         ("lake", lake_line(found["lake"])),
         ("traces", traces_line(found["otel"])),
         ("queues", f"{counters['queues']}: {counters['waiting']} waiting, {counters['delayed']} delayed"),
@@ -79,7 +76,7 @@ MEMORY_KINDS: Final = {
     "uncommitted": "not committed",
     "unfinished": "unfinished messages",
     "news": "unread news",
-    "answers": "answers held",
+    "answers": "buffered answers",
     "outboxes": "outboxes",
 }
 
@@ -100,17 +97,15 @@ def loop_line(loop: dict[str, Any]) -> str:
     """How long single callbacks blocked the broker's event loop."""
     longest = f"longest {loop['longest_ns'] / 1e6:.1f} ms ({loop['longest_operation']})" if loop["longest_ns"] else ""
     bound = f"over {loop['bound_ns'] // 1_000_000} ms"
-    return ", ".join(part for part in (f"held {loop['holds']} times {bound}", longest) if part)
+    return ", ".join(part for part in (f"blocked {loop['holds']} times {bound}", longest) if part)
 
 
 def traces_line(otel: dict[str, Any] | None) -> str:
     if otel is None:
         return "not exported"
     missed = f", {otel['missed_facts']} MISSED" if otel["missed_facts"] else ""
-    return f"{otel['endpoint']}, fact {otel['exported_lsn']} told, {otel['behind']} to come{missed}"
+    return f"{otel['endpoint']}, fact {otel['exported_lsn']} exported, {otel['behind']} to come{missed}"
 
 
 def lake_line(lake: dict[str, Any] | None) -> str:
-    if lake is None:
-        return "not written"
-    return f"{lake['root']}, fact {lake['sealed_lsn']} sealed, {lake['behind']} to come"
+    return f"{lake['root']}, fact {lake['sealed_lsn']} sealed, {lake['behind']} to come" if lake else "not written"

@@ -9,67 +9,59 @@ from pathlib import Path
 from typing import Final
 
 import click
+from click import FloatRange, argument, option
 
 from dragoman.cli.admin_client import ask, is_running
-from dragoman.cli.options import data_option, json_option
-from dragoman.cli.show import print_json, print_lines
+from dragoman.cli.options import common_options
+from dragoman.cli.show import print_json, print_result
 from dragoman.errors import AdminUnreachable
 
 BROKER_FILE: Final = "broker.json"  # the last file that the broker removes
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
-@data_option
-@json_option
+@argument("id_", metavar="ID")
+@common_options
 def cancel(id_: str, data: Path, as_json: bool) -> None:
     """End message ID (its client's id, or its number) wherever it is in its life.
 
-    A client that waits for its answer is notified. A worker that holds it goes on, and its answer is dropped.
+    A client that waits for its answer is notified. A worker that runs it goes on, and its answer is dropped.
     """
     answer = ask(data, "cancel", id=id_)
     was = answer["cancelled"]
-    print_json(answer) if as_json else print_lines(
-        [f"message {was['id']} of {was['queue']} was {was['state']}: cancelled"]
-    )
+    print_result(answer, as_json, f"message {was['id']} of {was['queue']} was {was['state']}: cancelled")
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
-@data_option
-@json_option
+@argument("id_", metavar="ID")
+@common_options
 def retry(id_: str, data: Path, as_json: bool) -> None:
     """Try message ID (its client's id, or its number) again at once: one in quarantine, or one that waits for its next attempt."""
     answer = ask(data, "retry", id=id_)
     was = answer["retried"]
     line = f"message {was['id']} is back in {was['queue']}: attempt {was['attempt'] + 1} is next"
-    print_json(answer) if as_json else print_lines([line])
+    print_result(answer, as_json, line)
 
 
 @click.command()
-@data_option
-@json_option
+@common_options
 def reload(data: Path, as_json: bool) -> None:
     """Let a running broker read its settings again, as SIGHUP does."""
     answer = ask(data, "reload")
-    if as_json:
-        print_json(answer)
-        return
-    applied, later = answer["applied"], answer["needs_restart"]
-    print_lines([f"changed: {', '.join(applied) or 'nothing'}"])
-    if later:
-        print_lines([f"changed, but wait for the next start: {', '.join(later)}"])
+    lines = [f"changed: {', '.join(answer['applied']) or 'nothing'}"]
+    if answer["needs_restart"]:
+        lines.append(f"changed, but wait for the next start: {', '.join(answer['needs_restart'])}")
+    print_result(answer, as_json, *lines)
 
 
 @click.command()
-@click.option("--wait", type=click.FloatRange(0), default=60.0, show_default=True, help="Seconds to wait for its end.")
-@click.option(
-    "--now", is_flag=True, help="Do not let workers finish; what they hold is given out again at the next start."
+@option("--wait", type=FloatRange(0), default=60.0, show_default=True, help="Seconds to wait for its end.")
+@option(
+    "--now", is_flag=True, help="Do not let workers finish; what they have leased is given out again at the next start."
 )
-@data_option
-@json_option
+@common_options
 def stop(wait: float, now: bool, data: Path, as_json: bool) -> int:
-    """Drain a running broker and end it: no new work, workers finish what they hold."""
+    """Drain a running broker and end it: no new work, workers finish their jobs."""
     ask(data, "stop")
     if now:
         with suppress(AdminUnreachable):  # it has stopped already
@@ -77,10 +69,10 @@ def stop(wait: float, now: bool, data: Path, as_json: bool) -> int:
     end_s = time.monotonic() + wait
     while is_running(data) or (data / BROKER_FILE).exists():
         if time.monotonic() >= end_s:
-            print_json({"stopped": False}) if as_json else print_lines([f"still draining after {wait:g} s"])
+            print_result({"stopped": False}, as_json, f"still draining after {wait:g} s")
             return 1
         time.sleep(0.05)
-    print_json({"stopped": True}) if as_json else print_lines(["stopped"])
+    print_result({"stopped": True}, as_json, "stopped")
     return 0
 
 
@@ -90,11 +82,10 @@ def config() -> None:
 
 
 @config.command()
-@click.option("--config", "config_file", type=click.Path(path_type=Path), help="A TOML file. Also DRAGOMAN_CONFIG.")
-@click.option("--set", "settings", multiple=True, metavar="SECTION.KEY=VALUE", help="As `dragoman up` takes it.")
-@click.option("--running", is_flag=True, help="Ask the running broker instead.")
-@data_option
-@json_option
+@option("--config", "config_file", type=click.Path(path_type=Path), help="A TOML file. Also DRAGOMAN_CONFIG.")
+@option("--set", "settings", multiple=True, metavar="SECTION.KEY=VALUE", help="As `dragoman up` takes it.")
+@option("--running", is_flag=True, help="Ask the running broker instead.")
+@common_options
 def show(config_file: Path | None, settings: tuple[str, ...], running: bool, data: Path, as_json: bool) -> None:
     """Print the settings in force as a commented dragoman.toml.
 

@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click import FloatRange, option
 
 from dragoman.cli.admin_client import AdminClient
-from dragoman.cli.options import data_option, json_option
-from dragoman.cli.show import WIDTH_WITHOUT_TERMINAL, print_json, print_json_line
+from dragoman.cli.options import common_options
+from dragoman.cli.show import console, print_json, print_json_line
 from dragoman.cli.top.report import Window, look, report
 from dragoman.errors import AdminRefused, AdminUnreachable
 from dragoman.printable import printable
 
 
 @click.command()
-@click.option("--interval-s", type=click.FloatRange(0.1, 3600), default=1.0, show_default=True, help="Look so often.")
-@click.option("--once", is_flag=True, help="Print one frame, over one interval, and end.")
-@data_option
-@json_option
+@option("--interval-s", type=FloatRange(0.1, 3600), default=1.0, show_default=True, help="Look so often.")
+@option("--once", is_flag=True, help="Print one frame, over one interval, and end.")
+@common_options
 def top(interval_s: float, once: bool, data: Path, as_json: bool) -> None:
     """Watch the broker: rates, times, queues by depth, workers, and what is stuck. Ends with Ctrl-C.
 
@@ -31,34 +31,35 @@ def top(interval_s: float, once: bool, data: Path, as_json: bool) -> None:
     """
     with closing(Watch(data)) as watch, suppress(KeyboardInterrupt):
         if once:
-            watch.look()
+            watch.frame()
             time.sleep(interval_s)
-            watch.look()
-            show_once(report(watch.window), as_json)
+            frame = watch.frame()
+            print_json(frame) if as_json else print_drawing(frame)
         elif as_json or not sys.stdout.isatty():
-            print_on(watch, interval_s, as_json)
+            print_frames(watch, interval_s, as_json)
         else:
-            draw_on(watch, interval_s)
+            draw_frames(watch, interval_s)
 
 
 class Watch:
     """Samples the broker of one data directory, across its restarts."""
 
     def __init__(self, data: Path) -> None:
-        self.window = Window()
         self._data = data
+        self._window = Window()
         self._client: AdminClient | None = None
 
-    def look(self) -> None:
+    def frame(self) -> dict[str, Any]:
         """Take a sample; raises `AdminUnreachable` if no broker responds, and the next call tries again."""
         try:
             if self._client is None:
                 self._client = AdminClient(self._data)
-            self.window.add(look(self._client))
+            self._window.add(look(self._client))
         except (AdminUnreachable, AdminRefused):
-            self.window.clear()
+            self._window.clear()
             self.close()
             raise
+        return report(self._window)
 
     def close(self) -> None:
         if self._client is not None:
@@ -66,42 +67,34 @@ class Watch:
             self._client = None
 
 
-def show_once(frame: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_json(frame)
-        return
-    from rich.console import Console
-
+def print_drawing(frame: dict[str, Any]) -> None:
     from dragoman.cli.top.drawing import draw
 
-    width = None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL
-    Console(width=width, highlight=False).print(draw(frame))
+    console().print(draw(frame))
 
 
-def print_on(watch: Watch, interval_s: float, as_json: bool) -> None:
+def print_frames(watch: Watch, interval_s: float, as_json: bool) -> None:
     """For a pipe: print a frame per interval, and a line on stderr when the broker does not respond."""
     while True:
         try:
-            watch.look()
-            frame = report(watch.window)
-            print_json_line(frame) if as_json else show_once(frame, False)
+            frame = watch.frame()
+            print_json_line(frame) if as_json else print_drawing(frame)
         except (AdminUnreachable, AdminRefused) as error:
             print(f"waiting for the broker: {printable(str(error))}", file=sys.stderr, flush=True)
         time.sleep(interval_s)
 
 
-def draw_on(watch: Watch, interval_s: float) -> None:
-    from rich.console import Console
+def draw_frames(watch: Watch, interval_s: float) -> None:
     from rich.live import Live
+    from rich.text import Text
 
-    from dragoman.cli.top.drawing import draw, waiting_for
+    from dragoman.cli.top.drawing import draw
 
-    console = Console(highlight=False)
-    with Live(console=console, screen=True, auto_refresh=False) as live:
+    screen = console()
+    with Live(console=screen, screen=True, auto_refresh=False) as live:
         while True:
             try:
-                watch.look()
-                live.update(draw(report(watch.window), console.height), refresh=True)
+                live.update(draw(watch.frame(), screen.height), refresh=True)
             except (AdminUnreachable, AdminRefused) as error:
-                live.update(waiting_for(str(error)), refresh=True)
+                live.update(Text(f"waiting for the broker: {printable(str(error))}", "yellow"), refresh=True)
             time.sleep(interval_s)

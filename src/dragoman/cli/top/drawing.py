@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Group, RenderableType
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from dragoman.cli.show import clock
+from dragoman.cli.show import clock, rich_table
 from dragoman.model.phrases import duration
 from dragoman.printable import printable
 
@@ -25,25 +24,19 @@ def draw(frame: dict[str, Any], height: int = 0) -> Group:
     room = max(height - LINES_AROUND - min(len(frame["findings"]), FINDINGS_SHOWN), 6) if height else 0
     queues_shown = min(QUEUES_SHOWN, room * 2 // 3) if room else QUEUES_SHOWN
     workers_shown = min(WORKERS_SHOWN, room // 3) if room else WORKERS_SHOWN
-    parts: list[RenderableType] = [
+    return Group(
         heading(frame),
         *totals_lines(frame["totals"]),
         *findings_lines(frame["findings"]),
         queues_table(frame["queues"][:queues_shown], frame["queues_total"]),
         workers_table(frame["workers"][:workers_shown], frame["workers_total"], frame["now_ns"]),
-    ]
-    return Group(*parts)
-
-
-def waiting_for(reason: str) -> Text:
-    return Text(f"waiting for the broker: {printable(reason)}", "yellow")
+    )
 
 
 def heading(frame: dict[str, Any]) -> Text:
     up = duration(frame["now_ns"] - frame["started_ns"])
-    return Text(
-        f"dragoman  {clock(frame['now_ns'])}  boot {frame['boot_no']}, up {up}, over {frame['span_s']:.1f} s", "bold"
-    )
+    boot = f"boot {frame['boot_no']}, up {up}, over {frame['span_s']:.1f} s"
+    return Text(f"dragoman  {clock(frame['now_ns'])}  {boot}", "bold")
 
 
 def totals_lines(totals: dict[str, Any]) -> list[Text]:
@@ -66,18 +59,15 @@ def findings_lines(findings: list[dict[str, Any]]) -> list[Text]:
 
 def queues_table(rows: Sequence[dict[str, Any]], total: int) -> Table:
     columns = (f"queue ({total})", ">waiting", ">oldest", ">in", ">out", ">delayed", ">leased", ">workers", ">wait p95")
-    table = empty_table(columns)
+    table = rich_table(columns, is_cut=True)
     for row in rows:
         switch = " (paused)" if row["is_paused"] else " (draining)" if row["is_draining"] else ""
         table.add_row(
             printable(row["queue"]) + switch,
             str(row["waiting"]),
             duration(int(row["oldest_s"] * 1e9)) if row["waiting"] else "",
-            per_s(row["in_per_s"]),
-            per_s(row["out_per_s"]),
-            str(row["delayed"]),
-            str(row["leased"]),
-            str(row["workers"]),
+            *(per_s(row[name]) for name in ("in_per_s", "out_per_s")),
+            *(str(row[name]) for name in ("delayed", "leased", "workers")),
             duration(row["wait_ns"]["p95"]) if row["wait_ns"] else "",
         )
     return table
@@ -85,26 +75,13 @@ def queues_table(rows: Sequence[dict[str, Any]], total: int) -> Table:
 
 def workers_table(rows: Sequence[dict[str, Any]], total: int, now_ns: int) -> Table:
     columns = (f"worker ({total})", "name", "dialect", "state", ">leased", ">free", ">settled", ">last sign")
-    table = empty_table(columns)
+    table = rich_table(columns, is_cut=True)
     for row in rows:
         table.add_row(
-            row["id"],
-            printable(row["name"]),
-            row["dialect"],
-            row["state"],
-            str(row["leased"]),
-            str(row["slots_free"]),
+            *(printable(str(row[name])) for name in ("id", "name", "dialect", "state", "leased", "slots_free")),
             per_s(row["settled_per_s"]),
             duration(max(now_ns - row["last_sign_ns"], 0)) if row["last_sign_ns"] else "",
         )
-    return table
-
-
-def empty_table(columns: Sequence[str]) -> Table:
-    table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
-    for column in columns:
-        is_number = column.startswith(">")
-        table.add_column(column.lstrip(">"), justify="right" if is_number else "left", no_wrap=True)
     return table
 
 

@@ -11,12 +11,13 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dragoman.cli.admin_client import AdminClient
+from dragoman.cli.admin_client import PAGE, AdminClient
 from dragoman.model.buckets import between, counts_of, quantile_ns
 from dragoman.model.units import SECOND_NS
 
-NAMES: Final = ("p50", "p95", "p99")
-ASIS: Final = (
+QUEUE_COLUMNS: Final = ("queue", "is_paused", "is_draining", "waiting", "delayed", "leased", "workers")
+WORKER_COLUMNS: Final = ("id", "name", "dialect", "state", "leased", "slots_free", "last_sign_ns")
+TOTALS: Final = (
     "waiting",
     "delayed",
     "leased",
@@ -28,10 +29,9 @@ ASIS: Final = (
     "refusing",
 )
 # The counts of a queue that did not exist in the earlier sample.
-UNNAMED: Final[dict[str, Any]] = {"accepted": 0, "done": 0, "failed": 0, "wait": []}
-QUANTILES: Final = (0.5, 0.95, 0.99)
+NO_COUNTS: Final[dict[str, Any]] = {"accepted": 0, "done": 0, "failed": 0, "wait": []}
+QUANTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 WINDOW_S: Final = 10.0
-PAGE: Final = 1000
 QUEUES_MAX: Final = 10_000  # the maximum sampled; of a broker with more, those named first
 
 Counts = dict[int, int]
@@ -59,13 +59,12 @@ class Look:
 
 def look(client: AdminClient) -> Look:
     queues: dict[str, dict[str, Any]] = {}
-    total = 1
-    offset = 0
-    while offset < min(total, QUEUES_MAX):
-        page = client.ask("queue_tallies", offset=offset, limit=PAGE)
+    total = 0
+    for page in client.pages("queue_tallies"):
         total = page["total"]
-        offset += PAGE
         queues |= {queue["queue"]: queue for queue in page["queues"]}
+        if len(queues) >= QUEUES_MAX:
+            break
     workers = client.ask("workers", limit=PAGE)
     findings = client.ask("stuck")["findings"]
     return Look(client.ask("tallies"), queues, workers["workers"], findings, total, workers["total"])
@@ -114,7 +113,7 @@ def lately(now: list[list[int]], before: list[list[int]]) -> Counts:
 def quantiles_ns(counts: Counts) -> tuple[int, ...]:
     """p50, p95 and p99; empty if nothing was counted."""
     total = sum(counts.values())
-    return tuple(quantile_ns(counts, total, part) for part in QUANTILES) if total else ()
+    return tuple(quantile_ns(counts, total, part) for part in QUANTILES.values()) if total else ()
 
 
 def report(window: Window) -> dict[str, Any]:
@@ -122,16 +121,13 @@ def report(window: Window) -> dict[str, Any]:
     now, before, span_s = window.newest, window.oldest, window.span_s
     tallies, earlier = now.tallies, before.tallies
     totals = {
-        "accepted_per_s": rate(tallies["accepted"], earlier["accepted"], span_s),
-        "settled_per_s": rate(tallies["settled"], earlier["settled"], span_s),
-        "failed_per_s": rate(tallies["failed"], earlier["failed"], span_s),
-        **{name: tallies[name] for name in ASIS},
-        "wait_ns": named(lately(tallies["wait"], earlier["wait"])),
-        "total_ns": named(lately(tallies["total"], earlier["total"])),
+        **{f"{name}_per_s": rate(tallies[name], earlier[name], span_s) for name in ("accepted", "settled", "failed")},
+        **{name: tallies[name] for name in TOTALS},
+        **{f"{name}_ns": named(lately(tallies[name], earlier[name])) for name in ("wait", "total")},
     }
     settled = {worker["number"]: worker["settled"] for worker in before.workers}
     queues = [
-        queue_row(queue, before.queues.get(name, UNNAMED), now.now_ns, span_s) for name, queue in now.queues.items()
+        queue_row(queue, before.queues.get(name, NO_COUNTS), now.now_ns, span_s) for name, queue in now.queues.items()
     ]
     workers = [worker_row(worker, settled.get(worker["number"], 0), span_s) for worker in now.workers]
     return {
@@ -150,19 +146,13 @@ def report(window: Window) -> dict[str, Any]:
 
 def named(counts: dict[int, int]) -> dict[str, int]:
     """Quantiles by name; empty if nothing happened."""
-    return dict(zip(NAMES, quantiles_ns(counts), strict=False))
+    return dict(zip(QUANTILES, quantiles_ns(counts), strict=False))
 
 
 def queue_row(queue: dict[str, Any], before: dict[str, Any], now_ns: int, span_s: float) -> dict[str, Any]:
     settled, settled_before = queue["done"] + queue["failed"], before["done"] + before["failed"]
     return {
-        "queue": queue["queue"],
-        "is_paused": queue["is_paused"],
-        "is_draining": queue["is_draining"],
-        "waiting": queue["waiting"],
-        "delayed": queue["delayed"],
-        "leased": queue["leased"],
-        "workers": queue["workers"],
+        **{name: queue[name] for name in QUEUE_COLUMNS},
         "oldest_s": (now_ns - queue["oldest_ns"]) / 1e9 if queue["oldest_ns"] else 0.0,
         "in_per_s": rate(queue["accepted"], before["accepted"], span_s),
         "out_per_s": rate(settled, settled_before, span_s),
@@ -171,13 +161,5 @@ def queue_row(queue: dict[str, Any], before: dict[str, Any], now_ns: int, span_s
 
 
 def worker_row(worker: dict[str, Any], settled_before: int, span_s: float) -> dict[str, Any]:
-    return {
-        "id": worker["id"],
-        "name": worker["name"],
-        "dialect": worker["dialect"],
-        "state": worker["state"],
-        "leased": worker["leased"],
-        "slots_free": worker["slots_free"],
-        "settled_per_s": rate(worker["settled"], settled_before, span_s),
-        "last_sign_ns": worker["last_sign_ns"],
-    }
+    row = {name: worker[name] for name in WORKER_COLUMNS}
+    return row | {"settled_per_s": rate(worker["settled"], settled_before, span_s)}

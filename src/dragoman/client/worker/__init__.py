@@ -1,10 +1,10 @@
 """The worker program: a session communicates with the broker, a crew runs the jobs, and neither can block the other.
 
-session.py     one worker from the broker's point of view: jobs, slots, timeouts
-connection.py  one of its connections, which reconnects when it is lost
+session.py     one worker from the broker's point of view: its connections, jobs, slots, timeouts
 crew.py        runs jobs in this process: coroutines on a loop of their own, plain functions in threads
 child.py       a crew in a child process; its session stays in the parent
 parent.py      starts such children and replaces those that die
+worker.py      session, crew and what else a worker does, in one process
 program.py     the composition root; handles signals and drains
 """
 
@@ -26,6 +26,6 @@ class WorkerSettings(msgspec.Struct, frozen=True):
 
 
 DEFAULT_WEIGHT = 10
-# How long a busy job may hold the interpreter before the session's thread runs: Python's default of 5 ms would delay heartbeats and
-# answers, and every job behind them.
+# How long a busy job may run before the session's thread gets the interpreter: Python's default of 5 ms would delay heartbeats and
+# answers, and every job after them.
 SWITCH_INTERVAL_S = 0.001

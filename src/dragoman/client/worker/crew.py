@@ -1,6 +1,6 @@
 """A crew in this process: runs coroutines on an event loop in a separate thread, and plain functions in threads.
 
-The session's loop is neither of them, so nothing a job does stops heartbeats (except C code that holds the interpreter lock for seconds;
+The session's loop is neither of them, so nothing a job does stops heartbeats (except C code that keeps the interpreter lock for seconds;
 child processes solve that).
 
 Coroutines that never suspend run one after another in one task, the *driver*: a task per job costs more than a small job. When one does
@@ -51,17 +51,17 @@ class LocalCrew:
         self._app = app
         self._lookup = Lookup(app.jobs, settings.allow_import)
         self._session_loop = loop
-        self._tell_ended = ended
+        self._report_ended = ended
         self._threads = Threads(settings.slots, "dragoman job")
         self._news_threads = Threads(settings.slots, "dragoman news")
         self._news_runs = 0
         self._begun: deque[Begun] = deque()
         self._ended: deque[tuple[int, bytes]] = deque()
-        self._is_telling = False
+        self._is_delivery_due = False
         self._driver: object | None = None
         self._waiting_functions: set[Callable[..., Any]] = set()  # functions seen to suspend: they get their own tasks
         self._tasks: dict[int, asyncio.Task[None]] = {}  # by run number
-        self._kept: set[asyncio.Task[None]] = set()
+        self._live_tasks: set[asyncio.Task[None]] = set()
         self._cancelled: set[int] = set()
         self._context = contextvars.copy_context()  # every job starts with a copy of it
         self._loop = uvloop.new_event_loop()
@@ -105,7 +105,7 @@ class LocalCrew:
     def cancel(self, run_no: int) -> None:
         self._loop.call_soon_threadsafe(self._cancel, run_no)
 
-    def hear(self, handlers: list[Handler], topic: bytes, body: bytes) -> None:
+    def handle_news(self, handlers: list[Handler], topic: bytes, body: bytes) -> None:
         """Run the handlers whose prefix matches the topic."""
         for handler in handlers:
             if not topic.startswith(handler.prefix):
@@ -126,7 +126,7 @@ class LocalCrew:
                 self._news_threads.put(functools.partial(self._run_plain, NEWS_RUN, handler.function, args, {}))
 
     def _deliver(self) -> None:
-        self._is_telling = False
+        self._is_delivery_due = False
         done: list[tuple[int, bytes]] = []
         ended = self._ended
         while ended:
@@ -136,15 +136,15 @@ class LocalCrew:
             else:
                 done.append(item)
         if done:
-            self._tell_ended(done)
+            self._report_ended(done)
 
     # -- in any thread --------------------------------------------------------------------------------------------------
 
     def _end(self, run_no: int, value: bytes) -> None:
         # The order matters: `_deliver` clears the flag first, then reads the list.
         self._ended.append((run_no, value))
-        if not self._is_telling:
-            self._is_telling = True
+        if not self._is_delivery_due:
+            self._is_delivery_due = True
             try:
                 self._session_loop.call_soon_threadsafe(self._deliver)
             except RuntimeError:
@@ -174,8 +174,8 @@ class LocalCrew:
 
     def _task(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work, context=self._context.copy())
-        self._kept.add(task)  # the loop keeps only weak references to its tasks
-        task.add_done_callback(self._kept.discard)
+        self._live_tasks.add(task)  # the loop keeps only weak references to its tasks
+        task.add_done_callback(self._live_tasks.discard)
 
     def _relieve(self, driver: object) -> None:
         """Called right after the driver's first step: if it is still the driver, a job in it is suspended, and it becomes that job's task."""

@@ -121,7 +121,7 @@ class Lookup:
         return function
 
     def _definition(self, class_: type, run: Run) -> Any:
-        """The function behind a method, as its class defines it: the instance's own attributes are ignored."""
+        """The function of a method, as its class defines it: the instance's own attributes are ignored."""
         name = run.callable
         if name != CALL and not _is_public(name):
             raise UnknownJob(run.path, name, "is not run: a name is one public identifier")

@@ -1,4 +1,4 @@
-"""The parent of a worker's child processes: it holds one session per child and runs no job itself.
+"""The parent of a worker's child processes: it has one session per child and runs no job itself.
 
     spawn ──► HELLO: its session starts ──► … ──► the pipe closes: the session is closed, the broker takes its jobs back ──► spawn
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any, Final
@@ -19,8 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from dragoman.client import address
-from dragoman.client.worker.child import Orders
-from dragoman.client.worker.pipe import CANCEL, ENDED, HELLO, RUN, Pipe
+from dragoman.client.worker.child import CANCEL, ENDED, HELLO, RUN, Orders, Pipe
 from dragoman.client.worker.session import WorkerSession
 from dragoman.errors import BadTarget
 
@@ -28,12 +26,11 @@ RESPAWN_FIRST_S: Final = 0.1
 RESPAWN_MAX_S: Final = 10.0
 STEADY_S: Final = 10.0
 END_S: Final = 5.0
-BAD_TARGET_EXIT: Final = BadTarget.exit_code
 
 log = logging.getLogger("dragoman.worker")
 
 
-class Child:
+class ChildProcess:
     """One child process and its session, replaced together."""
 
     def __init__(self, number: int, orders: Orders, broker: address.Address, gave_up: Callable[[int], None]) -> None:
@@ -46,7 +43,7 @@ class Child:
         self._gone = asyncio.Event()
         self._has_begun = False
         self._is_stopping = False
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -65,7 +62,7 @@ class Child:
             code = await self._reap()
             if self._is_stopping:
                 return
-            if not self._has_begun and code == BAD_TARGET_EXIT:
+            if not self._has_begun and code == BadTarget.exit_code:
                 self._gave_up(code)
                 return
             log.error("child %d ended with %d; its jobs go back to the broker", self._number, code)
@@ -77,28 +74,26 @@ class Child:
         with theirs:
             orders = msgspec.json.encode(self._orders).decode()
             command = [sys.executable, "-m", "dragoman.client.worker.child", str(theirs.fileno()), orders]
-            self._process = subprocess.Popen(command, pass_fds=(theirs.fileno(),))  # noqa: ASYNC220 - a fork and exec, no wait
+            self._process = await asyncio.create_subprocess_exec(*command, pass_fds=(theirs.fileno(),))
         self._gone.clear()
         self._has_begun = False
         _, self._pipe = await asyncio.get_running_loop().create_connection(
-            lambda: Pipe(self._hear, self._gone.set), sock=ours
+            lambda: Pipe(self._receive, self._gone.set), sock=ours
         )
 
     async def _reap(self) -> int:
-        process = self._process
-        assert process is not None
-        loop = asyncio.get_running_loop()
-        until = loop.time() + END_S
-        while process.poll() is None:
-            if loop.time() > until:
-                process.kill()
-            await asyncio.sleep(0.01)
-        return process.returncode
+        assert self._process is not None
+        try:
+            async with asyncio.timeout(END_S):
+                return await self._process.wait()
+        except TimeoutError:
+            self._process.kill()
+            return await self._process.wait()
 
-    def _hear(self, word: int, content: Any) -> None:
-        if word == ENDED and self._session is not None:
+    def _receive(self, kind: int, content: Any) -> None:
+        if kind == ENDED and self._session is not None:
             self._session.ended([(run_no, value) for run_no, value in content])
-        elif word == HELLO:
+        elif kind == HELLO:
             self._has_begun = True
             queues = tuple((int(weight), str(name)) for weight, name in content)
             if queues and not self._is_stopping:
@@ -107,11 +102,11 @@ class Child:
 
     def give(self, jobs: list[tuple[int, bytes]]) -> None:
         if self._pipe is not None:
-            self._pipe.say(RUN, jobs)
+            self._pipe.send(RUN, jobs)
 
     def cancel(self, run_no: int) -> None:
         if self._pipe is not None:
-            self._pipe.say(CANCEL, run_no)
+            self._pipe.send(CANCEL, run_no)
 
     async def stop(self) -> None:
         """Drain, then end the child."""
@@ -126,5 +121,5 @@ class Child:
                     await self._task
             except TimeoutError:
                 self._task.cancel()
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and self._process.returncode is None:
             self._process.kill()

@@ -11,25 +11,25 @@ import sys
 import uvloop
 
 from dragoman.client import address
-from dragoman.client.worker import SWITCH_INTERVAL_S, WorkerSettings, target
+from dragoman.client.worker import SWITCH_INTERVAL_S, WorkerSettings
 from dragoman.client.worker.child import Orders
-from dragoman.client.worker.parent import Child
-from dragoman.client.worker.worker import Worker
+from dragoman.client.worker.parent import ChildProcess
+from dragoman.client.worker.worker import Worker, load_app
 
 log = logging.getLogger("dragoman.worker")
 
 
-def run(where: str, settings: WorkerSettings, url: str = "", log_level: str = "INFO") -> int:
+def run(target: str, settings: WorkerSettings, url: str = "", log_level: str = "INFO") -> int:
     """Run until SIGTERM or SIGINT; returns the process's exit code. A second signal exits without waiting for jobs."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         if settings.processes == 0:
-            return runner.run(_work_here(where, settings, url))
-        return runner.run(_work_in_children(where, settings, url, log_level))
+            return runner.run(_work_here(target, settings, url))
+        return runner.run(_work_in_children(target, settings, url, log_level))
 
 
-async def _work_here(where: str, settings: WorkerSettings, url: str) -> int:
-    worker = Worker(target.load(where, url), settings)
+async def _work_here(target: str, settings: WorkerSettings, url: str) -> int:
+    worker = Worker(load_app(target, url), settings)
     stop = _stop_signal()
     worker.start()
     await stop.wait()
@@ -37,9 +37,9 @@ async def _work_here(where: str, settings: WorkerSettings, url: str) -> int:
     return 0
 
 
-async def _work_in_children(where: str, settings: WorkerSettings, url: str, log_level: str) -> int:
+async def _work_in_children(target: str, settings: WorkerSettings, url: str, log_level: str) -> int:
     # The parent loads the App only for its address, and to report a bad target once, before it starts a child.
-    broker = address.parse(url) if url else target.load(where, "").address
+    broker = address.parse(url) if url else load_app(target, "").address
     stop = _stop_signal()
     codes: list[int] = []
 
@@ -48,7 +48,7 @@ async def _work_in_children(where: str, settings: WorkerSettings, url: str, log_
         stop.set()
 
     children = [
-        Child(number, Orders(where, url, number == 0, log_level, settings), broker, gave_up)
+        ChildProcess(number, Orders(target, url, number == 0, log_level, settings), broker, gave_up)
         for number in range(settings.processes)
     ]
     for child in children:
@@ -64,7 +64,7 @@ def _stop_signal() -> asyncio.Event:
 
     def on_signal() -> None:
         if stop.is_set():
-            log.warning("asked to stop twice: not waiting for jobs")
+            log.warning("signalled to stop twice: not waiting for jobs")
             os._exit(1)
         stop.set()
 

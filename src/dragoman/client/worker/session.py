@@ -16,17 +16,19 @@ from typing import Final, Protocol
 
 from dragoman.client.address import Address
 from dragoman.client.body import failure_of
-from dragoman.client.connection import new_identity, new_message_ids
+from dragoman.client.connection import ReconnectingConnection, new_identity, new_message_ids
 from dragoman.client.features import queue_at
+from dragoman.client.link import Link
 from dragoman.client.worker import WorkerSettings
-from dragoman.client.worker.connection import ConnectionLease, WorkerConnection
-from dragoman.dialects.endpoint import ENVELOPE_SIZE, EndpointSetup
+from dragoman.dialects.description import WORKER
+from dragoman.dialects.endpoint import ENVELOPE_SIZE, EndpointSetup, WorkerEndpoint
 from dragoman.errors import Refused
 from dragoman.limits import MESSAGE_SIZE_MAX, NAME_SHOWN_SIZE_MAX
 from dragoman.printable import printable_bytes
 
 SWEEP_S: Final = 0.05
 LOOK_S: Final = 1.0
+SILENT_S: Final = 5.0  # a broker that has not sent a byte by then is given up
 VALUE_SIZE_MAX: Final = MESSAGE_SIZE_MAX - ENVELOPE_SIZE
 
 log = logging.getLogger("dragoman.worker")
@@ -42,6 +44,20 @@ class Crew(Protocol):
         """End a run that exceeded its timeout or that the broker withdrew, if that is possible."""
 
 
+class ConnectionLease:
+    """The jobs of one connection that have not ended."""
+
+    __slots__ = ("connection", "endpoint", "is_leaving", "is_lost", "link", "runs")
+
+    def __init__(self, connection: WorkerConnection, link: Link[WorkerEndpoint]) -> None:
+        self.connection = connection
+        self.endpoint = link.endpoint
+        self.link = link
+        self.runs = 0  # jobs received on it that have not ended
+        self.is_leaving = False
+        self.is_lost = False
+
+
 class Run:
     """A job that was received and has not ended."""
 
@@ -53,6 +69,162 @@ class Run:
         self.timeout_s = timeout_s
         self.until = 0.0
         self.is_answered = False
+
+
+class WorkerConnection:
+    """One connection of a session.
+
+        connect ──► serve ──► accepted by the broker ──► jobs and answers ──► lost, silent or closed by the broker ──► connect …
+
+    Where answers do not survive their connection, an answer whose connection is lost is dropped: the broker has given the job to another
+    worker by then. Where they do (eMQP), it is sent on the next connection. A broker that closes its worker connections may still want the
+    answers to running jobs (rq, scale0): the old connection stays open until they are sent.
+    """
+
+    def __init__(
+        self, address: Address, settings: WorkerSettings, queues: list[tuple[int, bytes]], session: WorkerSession
+    ) -> None:
+        self.is_serving = False
+        self.is_dismissed = False
+        self._profile = address.profile
+        self._settings = settings
+        self._queues = queues
+        self._session = session
+        self._program = new_identity()  # the same on every connection, so that a dismissal by the operator outlasts one
+        self._unsent: list[tuple[bytes, bytes]] = []  # answers that wait for a connection; at most one per slot
+        self._lease: ConnectionLease | None = None
+        self._leases: dict[Link[WorkerEndpoint], ConnectionLease] = {}  # of all connections that are not lost
+        self._is_leaving = False
+        self.connection = ReconnectingConnection(address, WORKER, self._make, self._up, self._down)
+
+    def answer(self, lease: ConnectionLease, request_id: bytes, value: bytes) -> bool:
+        """Send an answer; False when it is lost with its connection."""
+        if lease.is_lost:
+            if not self._profile.answers_survive:
+                return False
+            # `is_serving` may still refer to the lost connection.
+            if not self.is_serving or self._lease is None or self._lease.is_lost:
+                self._unsent.append((request_id, value))
+                return True
+            lease = self._lease
+        lease.endpoint.reply(request_id, value)
+        lease.link.push()
+        return True
+
+    def finish(self, lease: ConnectionLease, request_id: bytes, value: bytes | None) -> bool:
+        """Answer a job, unless it is already answered (None), and free its slot; False when the answer is lost with its connection."""
+        lease.runs -= 1
+        if lease.is_lost:
+            return self._finish_lost(lease, request_id, value)
+        endpoint, link = lease.endpoint, lease.link
+        if value is not None:
+            endpoint.reply(request_id, value)
+        if not lease.is_leaving and not self._is_leaving:
+            endpoint.ready(1)
+        if not link.is_flush_due:
+            link.push()
+        if lease.is_leaving and lease.runs <= 0:
+            link.close()
+        return True
+
+    def _finish_lost(self, lease: ConnectionLease, request_id: bytes, value: bytes | None) -> bool:
+        is_sent = value is None or self.answer(lease, request_id, value)
+        carrier = self._lease if self._profile.answers_survive else None
+        if carrier is not None and not carrier.is_lost and not self._is_leaving:
+            carrier.endpoint.ready(1)
+            carrier.link.push()
+        return is_sent
+
+    def _make(self, setup: EndpointSetup) -> Link[WorkerEndpoint]:
+        setup.program = self._program
+        setup.heartbeat_s = self._settings.heartbeat_s
+        setup.broker_lost_s = self._settings.broker_lost_s
+        endpoint = self._profile.endpoints().worker(setup)
+        if not self._is_leaving:
+            endpoint.serve(self._queues, self._session.free_slots())
+        link = Link(endpoint, self._receive, self._over, self._gone, self._readied, self._profile.hello)
+        self._lease = self._leases[link] = ConnectionLease(self, link)
+        return link
+
+    def _up(self, link: Link[WorkerEndpoint]) -> None:
+        link.loop.call_later(SILENT_S, self._check, link)
+
+    def _check(self, link: Link[WorkerEndpoint]) -> None:
+        if not link.has_received and not link.lost.is_set():
+            link.abort(f"the broker sent nothing for {SILENT_S:g} s")
+
+    def _readied(self, link: Link[WorkerEndpoint]) -> None:
+        self.is_serving = True
+        # Before the broker learns of free slots: it would assign these jobs to another worker.
+        for request_id, value in self._unsent:
+            link.endpoint.reply(request_id, value)
+        self._unsent.clear()
+        if self._is_leaving:
+            self._leave(self._leases[link])
+        else:
+            self._session.connection_changed()
+
+    def _down(self) -> None:
+        if self.is_serving:
+            self.is_serving = False
+            if not self._is_leaving:
+                log.warning("lost the broker: %s", self.connection.problem)
+            self._session.connection_changed()
+
+    def _receive(self, link: Link[WorkerEndpoint], data: bytes) -> None:
+        endpoint = link.endpoint
+        jobs = endpoint.receive(data)
+        if jobs:
+            self._session.begin(self._leases[link], jobs)
+        if endpoint.cancelled:
+            cancelled, endpoint.cancelled = endpoint.cancelled, []
+            self._session.withdraw(self._leases[link], cancelled)
+        if endpoint.is_dismissed != self.is_dismissed:
+            self._set_dismissed(endpoint.is_dismissed)
+
+    def _set_dismissed(self, is_dismissed: bool) -> None:
+        self.is_dismissed = is_dismissed
+        if is_dismissed:
+            log.warning("dismissed by the operator: what runs is finished, nothing new comes until we are admitted")
+        elif self.is_serving:
+            log.info("admitted by the operator")
+
+    def _over(self, link: Link[WorkerEndpoint], is_silent: bool) -> None:
+        lease = self._leases[link]
+        if is_silent:
+            link.abort(link.reason)
+        elif self._profile.stays and lease.runs > 0:
+            lease.is_leaving = True
+            link.left.set()
+        else:
+            # Jobs that end from now on are answered over the next connection, whether or not this one can still send what it has buffered.
+            lease.is_lost = self._profile.answers_survive
+            link.leave()
+
+    def _gone(self, link: Link[WorkerEndpoint]) -> None:
+        self._leases.pop(link).is_lost = True
+
+    def _leave(self, lease: ConnectionLease) -> None:
+        # Where answers survive, the connection stays open: the answer to a job of an earlier connection may have to be sent on it.
+        lease.is_leaving = not self._profile.answers_survive
+        lease.endpoint.goodbye()
+        lease.link.push()
+        if lease.runs <= 0 and self._profile.one_job:
+            lease.link.close()  # the dialect has no goodbye: the next job would arrive
+
+    def leave(self) -> None:
+        """Accept no new jobs; running jobs are still answered, where their connection is open or answers survive."""
+        self._is_leaving = True
+        if not self._profile.answers_survive:
+            self.connection.end_with_link()
+        if self._lease is not None and self.is_serving:
+            self._leave(self._lease)
+
+    async def close(self) -> None:
+        for lease in list(self._leases.values()):
+            if lease is not self._lease:
+                lease.link.close()
+        await self.connection.close()
 
 
 class WorkerSession:
@@ -79,25 +251,19 @@ class WorkerSession:
         self._connections = [WorkerConnection(address, settings, named, self) for _ in range(count)]
         self._names = b", ".join(name for _, name in named).decode()
         self._run_no = 0
-        self._runs: dict[int, Run] = {}  # running or waiting
+        self.runs: dict[int, Run] = {}  # running or waiting
         self._waiting: deque[tuple[int, bytes]] = deque()
         self._busy = 0
         self._timed: dict[int, Run] = {}
         self._idle = asyncio.Event()
-        self._told_problem = self._connections[0].problem
+        self._logged_problem = self._connections[0].connection.problem
         self._sweeper: asyncio.TimerHandle | None = None
         self._looker: asyncio.TimerHandle | None = None
 
-    @property
-    def runs(self) -> int:
-        return len(self._runs)
-
     def start(self) -> None:
         for connection in self._connections:
-            connection.start()
+            connection.connection.start()
         self._look()
-
-    # -- for its connections --------------------------------------------------------------------------------------------
 
     def connection_changed(self) -> None:
         if all(connection.is_serving for connection in self._connections):
@@ -111,15 +277,15 @@ class WorkerSession:
         """The slots for a new connection. Where answers survive, the runs of earlier connections still occupy theirs."""
         if self._profile.one_job:
             return 1
-        taken = len(self._runs) if self._profile.answers_survive else 0
-        return max(0, self._settings.slots - taken)
+        occupied = len(self.runs) if self._profile.answers_survive else 0
+        return max(0, self._settings.slots - occupied)
 
     def begin(self, lease: ConnectionLease, jobs: list[tuple[bytes, float, bytes]]) -> None:
         run_no = self._run_no
         given: list[tuple[int, bytes]] = []
         for request_id, timeout_s, body in jobs:
             run_no += 1
-            run = self._runs[run_no] = Run(lease, request_id, timeout_s)
+            run = self.runs[run_no] = Run(lease, request_id, timeout_s)
             if timeout_s > 0:
                 run.until = self.loop.time() + timeout_s
                 self._timed[run_no] = run
@@ -136,32 +302,30 @@ class WorkerSession:
             self._give()
 
     def withdraw(self, lease: ConnectionLease, request_ids: list[bytes]) -> None:
-        found = {run.request_id: run_no for run_no, run in self._runs.items() if run.lease is lease}
+        found = {run.request_id: run_no for run_no, run in self.runs.items() if run.lease is lease}
         for request_id in request_ids:
             run_no = found.get(request_id)
             if run_no is not None:
-                self._runs[run_no].is_answered = True
+                self.runs[run_no].is_answered = True
                 self._crew.cancel(run_no)
 
     def _look(self) -> None:
         """Log each reason for having no broker once."""
-        problem = self._connections[0].problem
-        if not self._connections[0].is_serving and problem != self._told_problem:
-            self._told_problem = problem
+        problem = self._connections[0].connection.problem
+        if not self._connections[0].is_serving and problem != self._logged_problem:
+            self._logged_problem = problem
             log.warning("no broker yet: %s", problem)
         self._looker = self.loop.call_later(LOOK_S, self._look)
-
-    # -- runs -----------------------------------------------------------------------------------------------------------
 
     def _give(self) -> None:
         given: list[tuple[int, bytes]] = []
         waiting = self._waiting
         while waiting and self._busy < self._settings.slots:
             job = waiting.popleft()
-            run = self._runs[job[0]]
+            run = self.runs[job[0]]
             if run.is_answered or (run.lease.is_lost and not self._profile.answers_survive):
                 # Withdrawn, timed out, or another worker has it by now.
-                del self._runs[job[0]]
+                del self.runs[job[0]]
                 self._timed.pop(job[0], None)
                 run.lease.connection.finish(run.lease, run.request_id, None)
                 continue
@@ -173,7 +337,7 @@ class WorkerSession:
     def ended(self, done: list[tuple[int, bytes]]) -> None:
         """Handle runs that have ended, with their values."""
         for run_no, value in done:
-            run = self._runs.pop(run_no, None)
+            run = self.runs.pop(run_no, None)
             if run is None:
                 continue
             self._busy -= 1
@@ -185,7 +349,7 @@ class WorkerSession:
                 log.warning("the answer to a job was lost with its connection; another worker gets the job")
         if self._waiting:
             self._give()
-        if not self._runs:
+        if not self.runs:
             self._idle.set()
 
     def _sweep(self) -> None:
@@ -201,26 +365,20 @@ class WorkerSession:
             self._crew.cancel(run_no)
         self._sweeper = self.loop.call_later(SWEEP_S, self._sweep) if self._timed else None
 
-    # -- the end --------------------------------------------------------------------------------------------------------
-
     async def drain(self) -> bool:
         """Accept no new jobs and wait for the running ones; True when all ended within `drain_s`."""
         for connection in self._connections:
             connection.leave()
         self._idle.clear()
-        if self._runs:
-            log.info("draining: %d jobs still run", len(self._runs))
+        if self.runs:
+            log.info("draining: %d jobs still run", len(self.runs))
             try:
                 async with asyncio.timeout(self._settings.drain_s):
                     await self._idle.wait()
             except TimeoutError:
-                log.warning(
-                    "%d jobs did not end within %g s; the broker gives them to others",
-                    len(self._runs),
-                    self._settings.drain_s,
-                )
-                return False
-        return True
+                text = "%d jobs did not end within %g s; the broker gives them to others"
+                log.warning(text, len(self.runs), self._settings.drain_s)
+        return not self.runs
 
     async def close(self) -> None:
         for timer in (self._sweeper, self._looker):

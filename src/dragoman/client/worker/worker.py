@@ -1,17 +1,23 @@
-"""A worker inside this process: session, crew and duties of one App. The program and the test fixture use it."""
+"""A worker inside this process: session, crew and duties of one App, which `module:app` names. The program and the test fixture use it."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
+import sys
+from pathlib import Path
+from types import TracebackType
 
+from dragoman.client import address
 from dragoman.client.app import App
+from dragoman.client.features import check_prefixes, queue_at
 from dragoman.client.news import Subscriber
-from dragoman.client.worker import WorkerSettings
+from dragoman.client.worker import DEFAULT_WEIGHT, WorkerSettings
 from dragoman.client.worker.crew import LocalCrew
 from dragoman.client.worker.session import WorkerSession
-from dragoman.client.worker.target import check, queues_of
-from dragoman.errors import ClientError, NotInDialect, Refused
+from dragoman.errors import BadTarget, ClientError, NotInDialect, Refused
+from dragoman.printable import error_text, traceback_text
 
 log = logging.getLogger("dragoman.worker")
 
@@ -29,8 +35,7 @@ class Duties:
     def start(self) -> None:
         if self._app.handlers:
             prefixes = sorted({handler.prefix for handler in self._app.handlers})
-            self._subscriber = Subscriber(self._app.address, prefixes, self._hear)
-            self._subscriber.start()
+            self._subscriber = Subscriber(self._app.address, prefixes, self._receive)
         if self._app.schedules:
             self._declaring = asyncio.get_running_loop().create_task(self._declare())
 
@@ -39,21 +44,20 @@ class Duties:
         if self._subscriber is not None:
             await self._subscriber.up.wait()
 
-    def _hear(self, topic: bytes, body: bytes) -> None:
-        self._crew.hear(self._app.handlers, topic, body)
+    def _receive(self, topic: bytes, body: bytes) -> None:
+        self._crew.handle_news(self._app.handlers, topic, body)
 
     async def _declare(self) -> None:
         for schedule in self._app.schedules:
-            is_sent = False
-            while not is_sent:
+            while True:
                 try:
                     await schedule.send()
-                    is_sent = True
                 except (NotInDialect, Refused, ValueError) as error:
-                    log.error("the schedule of %r was not taken: %s", schedule.job, error)
-                    is_sent = True
+                    log.error("the schedule of %r was not accepted: %s", schedule.job, error)
                 except ClientError as error:
-                    log.warning("the schedule of %r is not kept yet: %s", schedule.job, error)
+                    log.warning("the schedule of %r is not stored yet: %s", schedule.job, error)
+                    continue
+                break
 
     async def stop(self) -> None:
         if self._declaring is not None:
@@ -98,3 +102,53 @@ class Worker:
             await self.session.close()
         await self._duties.stop()
         self._crew.stop()
+
+
+def load_app(target: str, url: str) -> App:
+    """Import the App of `module:app`; `url`, if given, replaces the broker's address in it. Raises BadTarget."""
+    module_name, _, names = target.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: object = importlib.import_module(module_name)
+    except Exception as error:  # any exception of the user's module; the traceback begins with the module's own frames
+        name = error.name if isinstance(error, ModuleNotFoundError) else None
+        if name is not None and (module_name == name or module_name.startswith(name + ".")):
+            raise BadTarget(target, f"there is no module {name!r}") from None
+        sys.stderr.write(traceback_text(error.with_traceback(_own_frames(error.__traceback__))) + "\n")
+        raise BadTarget(
+            target, f"importing {module_name!r} failed with {type(error).__name__}: {error_text(error)}"
+        ) from None
+    for name in (names or "app").split("."):
+        found = getattr(found, name, None)
+    if not isinstance(found, App):
+        raise BadTarget(target, f"{names or 'app'!r} is not an App in {module_name!r}")
+    if url:
+        found.address = address.parse(url)
+    return found
+
+
+def _own_frames(frames: TracebackType | None) -> TracebackType | None:
+    """The traceback without our own frame and those of the import machinery at its beginning."""
+    while frames is not None and (
+        frames.tb_frame.f_code.co_filename in (__file__, importlib.__file__)
+        or frames.tb_frame.f_code.co_filename.startswith("<frozen importlib")
+    ):
+        frames = frames.tb_next
+    return frames
+
+
+def check(app: App, settings: WorkerSettings) -> None:
+    """Raise NotInDialect when the App's dialect does not have a queue to serve, or news for its handlers."""
+    for _, name in queues_of(app, settings):
+        queue_at(app.address, name)
+    if app.handlers:
+        check_prefixes(app.address, [handler.prefix.decode() for handler in app.handlers])
+
+
+def queues_of(app: App, settings: WorkerSettings) -> tuple[tuple[int, str], ...]:
+    """The queues in the settings, else those of the App's jobs; empty when the App only has handlers."""
+    if settings.queues:
+        return settings.queues
+    return tuple((DEFAULT_WEIGHT, name) for name in sorted({job.opts.queue for job in app.jobs.values()}))

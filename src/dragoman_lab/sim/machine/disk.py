@@ -26,7 +26,7 @@ class SimDisk(FakeDisk):
     def flip(self, path: str, offset: int, xor: int) -> None:
         """Flip bits of one byte, in the stored and in the visible content; later writes overwrite it."""
         file = self._names[path]
-        for content in (file.seen, file.kept):
+        for content in (file.seen, file.durable):
             if offset < len(content):
                 content[offset] ^= xor
 

@@ -1,8 +1,7 @@
-"""The demo's broker: a separate process, so that it can be killed, with free ports and a temporary data directory."""
+"""A broker of the demo and of a bench: a separate process, so that it can be killed, with free ports."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import signal
 import subprocess
@@ -11,10 +10,9 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from dragoman.cli.admin_client import ask
 from dragoman.cli.ports import lasting_addresses
 from dragoman.client.address import BROKER_FILE
-from dragoman.errors import AdminUnreachable, BrokerUnreachable
+from dragoman.errors import BrokerUnreachable
 from dragoman.runtime.config.listeners import LISTENERS
 
 START_S: Final = 20.0
@@ -22,44 +20,41 @@ STOP_S: Final = 15.0
 LOOK_S: Final = 0.02
 
 
-class Broker:
+class BrokerProcess:
     """A broker process that listens on the same ports after a restart, so that its peers find it."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, durability: str, *settings: str) -> None:
         self.data = data
         self.listen = lasting_addresses(LISTENERS) | {"http": "off"}
         self.log = data.parent / "broker.log"
         self.process: subprocess.Popen[bytes] | None = None
+        self._flags = ["--durability", durability, *(f"--set={setting}" for setting in settings)]
 
-    async def start(self) -> None:
+    def start(self) -> None:
         """Start the process and wait until it listens."""
-        process = self.launch()
+        command = [sys.executable, "-m", "dragoman", "up", "--data", str(self.data), *self._flags]
+        command += [f"--listen={name}={address}" for name, address in self.listen.items()]
+        with self.log.open("ab") as log:
+            # A separate session: Ctrl-C ends only this program, which then ends the broker.
+            self.process = process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
         ends = time.monotonic() + START_S
-        while self.card().get("pid") != process.pid:
+        while self.broker_file().get("pid") != process.pid:
             if process.poll() is not None:
                 raise BrokerUnreachable(str(self.data), START_S, self.log.read_text(errors="replace"))
             if time.monotonic() > ends:
                 raise BrokerUnreachable(str(self.data), START_S, "it does not listen yet")
-            await asyncio.sleep(LOOK_S)
-        self.listen |= self.card()["listeners"]
+            time.sleep(LOOK_S)
+        self.listen |= self.broker_file()["listeners"]
 
-    def launch(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "dragoman", "up", "--data", str(self.data), "--durability", "os"]
-        command += [f"--listen={name}={address}" for name, address in self.listen.items()]
-        with self.log.open("ab") as log:
-            # A separate session: Ctrl-C ends only the demo, and the demo ends the broker.
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
-        return self.process
-
-    def card(self) -> dict[str, Any]:
-        """The contents of its broker file; empty before it is written."""
+    def broker_file(self) -> dict[str, Any]:
+        """The contents of its broker.json; empty before it is written."""
         try:
-            card: dict[str, Any] = json.loads((self.data / BROKER_FILE).read_text())
+            content: dict[str, Any] = json.loads((self.data / BROKER_FILE).read_text())
         except (FileNotFoundError, ValueError):
             return {}
-        return card
+        return content
 
     @property
     def pid(self) -> int:
@@ -71,14 +66,6 @@ class Broker:
         assert self.process is not None
         self.process.kill()
         self.process.wait()
-
-    async def counters(self) -> dict[str, Any]:
-        """The broker's counters; empty while it does not respond."""
-        try:
-            counters: dict[str, Any] = await asyncio.to_thread(ask, self.data, "counters")
-        except AdminUnreachable:
-            return {}
-        return counters
 
     def end(self) -> None:
         """Stop the process, whatever its state."""
