@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from random import Random
 
+from dragoman.core.core import Core
 from dragoman.errors import JournalDamaged, JournalUnavailable
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EBUS, EMQP, REFUSAL_CODES
@@ -19,7 +21,7 @@ from dragoman_lab.sim.machine.loop import MS_NS, Timeline
 from dragoman_lab.sim.machine.troubles import plan_troubles
 from dragoman_lab.sim.peers.dialects import PEERS
 from dragoman_lab.sim.peers.garbage import GarbagePeer
-from dragoman_lab.sim.peers.operator import SimOperator
+from dragoman_lab.sim.peers.operator import SimOperator, drive
 from dragoman_lab.sim.peers.rude import Probe, RudePeer
 from dragoman_lab.sim.plan import Plan, plan_of, with_steps
 
@@ -48,7 +50,7 @@ class World:
         self._last_life: Life | None = None  # of the broker that runs, or ran last
         self.life: Life | None = None
         self.is_healing = False
-        self.wall_jump_ns = 0
+        self.wall_start_ns, self.wall_jump_ns = WALL_START_NS, 0
         self.has_lost_time = False  # a boot may count hours as passed that did not
         self.boots = 0
         self.tally: Counter[str] = Counter()
@@ -72,7 +74,7 @@ class World:
         return self._numbers
 
     def wall_ns(self) -> int:
-        return WALL_START_NS + self.timeline.now_ns + self.wall_jump_ns
+        return self.wall_start_ns + self.timeline.now_ns + self.wall_jump_ns
 
     def set_clock(self, by_ns: int) -> None:
         """Set the wall clock forward or back."""
@@ -118,8 +120,31 @@ class World:
             if self.life is not None and self.life.loop.is_sated:
                 self.life.loop.run_ready()
             self.timeline.take()()
+        self.run_ready()
+
+    def run_ready(self) -> None:
         if self.life is not None:
             self.life.loop.run_ready()
+
+    def advance(self, until_ns: int, is_over: Callable[[], bool] = bool) -> None:
+        """Run every event up to an instant, one by one, or until `is_over`; for runs by explicit steps."""
+        self.run_ready()
+        while not is_over():
+            next_ns = self.timeline.next_ns()
+            if next_ns is None or next_ns > until_ns:
+                self.timeline.now_ns = max(until_ns, self.timeline.now_ns)
+                return
+            self.timeline.take()()
+            self.run_ready()
+
+    @property
+    def running(self) -> Life:
+        assert self.life is not None, "the broker does not run"
+        return self.life
+
+    def act(self, change: Callable[[Core], object]) -> None:
+        """Make an operator's change."""
+        drive(self.running.broker.act(change), lambda: None)
 
     # -- start and stop of the broker -----------------------------------------------------------------------------------
 
@@ -133,15 +158,15 @@ class World:
             self.life = Life(self)
         except PowerCut:
             self.say("dies while it starts")
-            self._went_down()
+            self.crash()
         except JournalDamaged as refusal:
             self.say(f"refuses to start: {refusal}")
             self.corruption.restore(self, refusal)
-            self._went_down()
+            self.crash()
         except (JournalUnavailable, OSError) as trouble:
             self.say(f"cannot start: {trouble}")
             self._make_room()
-            self._went_down()
+            self.crash()
         else:
             self._last_life = self.life
             self.life.loop.pauses = self._pauses
@@ -160,22 +185,23 @@ class World:
         return True
 
     def crash(self) -> None:
-        """End the process or the machine: of unsynced data, any part may be left."""
-        assert self.life is not None
-        self.life.end()
-        self._went_down()
-
-    def _went_down(self) -> None:
-        self.life = None
+        """End the process or the machine, and start again a while later."""
         is_power = self.chance.random() < (0.8 if self.plan.durability == "disk" else 0.15)
-        self._was_power = self._was_power or is_power
         self.say("power is lost" if is_power else "killed")
+        self.end(is_power=is_power)
+        self.timeline.after(self.chance.randint(1, 1500) * MS_NS, self.start)
+
+    def end(self, *, is_power: bool = False) -> None:
+        """End the process, or by a power loss the machine: then any part of the unsynced data may be left."""
+        if self.life is not None:
+            self.life.end()
+        self.life = None
+        self._was_power = self._was_power or is_power
         if is_power:
             self.disk.crash(self.chance)
         else:
             self.disk.kill()
         self.ledger.all_disturbed()
-        self.timeline.after(self.chance.randint(1, 1500) * MS_NS, self.start)
 
     def stop_in_order(self) -> None:
         """SIGTERM: drain, notify the workers, exit."""
@@ -189,20 +215,21 @@ class World:
     def _stop(self, life: Life) -> None:
         if self.life is not life:
             return
+        try:
+            self.shut_down(life)
+        except JournalUnavailable as trouble:
+            self.say(f"the journal does not close: {trouble}")
+            self.clear_disk()
+        self.end()
+        self.timeline.after(self.chance.randint(1, 500) * MS_NS, self.start)
+
+    def shut_down(self, life: Life) -> None:
         life.broker.say_goodbye()
         life.loop.run_ready()
         life.broker.stop()
         life.loop.run_ready()
         life.end()
-        try:
-            life.journal.close()
-        except JournalUnavailable as trouble:
-            self.say(f"the journal does not close: {trouble}")
-            self.clear_disk()
-        self.life = None
-        self.disk.kill()
-        self.ledger.all_disturbed()
-        self.timeline.after(self.chance.randint(1, 500) * MS_NS, self.start)
+        life.journal.close()
 
     def on_recovered(self, journal: WatchedJournal) -> None:
         """Check what a crash left: a prefix of the facts, with everything in it that was promised."""
