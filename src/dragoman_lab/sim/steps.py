@@ -34,7 +34,7 @@ from dragoman.model.facts.decode import decode_block
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import BY_OPERATOR
-from dragoman.runtime.config import Config, Flags, load
+from dragoman.runtime.config import Flags, load
 from dragoman_lab.sim.machine.corruption import waiting_records
 from dragoman_lab.sim.machine.net import StillWire, Wire, WirePeer
 from dragoman_lab.sim.machine.risp import BareEnd
@@ -194,27 +194,7 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
     journal = JournalSettings(
         DIRECTORY, config.journal.durability, SEGMENT_SIZE, size_max=config.journal.size_max, zero_fill=False
     )
-    return bare_plan(config, journal)
-
-
-def bare_plan(config: Config, journal: JournalSettings) -> Plan:
-    """A plan without peers and failures."""
-    return Plan(
-        durability=journal.durability,
-        config=config,
-        journal=journal,
-        queues=(),
-        fills=(),
-        unfit_share=0.0,
-        seconds=0,
-        requests_max=0,
-        clients=(),
-        workers=(),
-        rude=0,
-        crashes=0,
-        troubles=0,
-        sync_ms=(1,),
-    )
+    return Plan(config, journal)
 
 
 def play(steps: Sequence[Step], settings: Mapping[str, Any] | None = None) -> Scene:

@@ -14,8 +14,7 @@ from dragoman.journal.settings import JournalSettings
 from dragoman.limits import NO_BOUND
 from dragoman.model.facts.decode import decode_block
 from dragoman.runtime.config import Config
-from dragoman_lab.sim.plan import DIRECTORY
-from dragoman_lab.sim.steps import bare_plan
+from dragoman_lab.sim.plan import DIRECTORY, Plan
 from dragoman_lab.sim.world import World
 
 SEGMENT_SIZE = 1 << 22
@@ -29,7 +28,7 @@ class Stage(World):
 
     def __init__(self, config: Config, start_ns: int, on_fact: Callable[[Fact], None]) -> None:
         journal = JournalSettings(DIRECTORY, "os", SEGMENT_SIZE, SIZE_MAX, zero_fill=False)
-        super().__init__(0, plan=bare_plan(config, journal))
+        super().__init__(0, plan=Plan(config, journal))
         self.wall_start_ns = start_ns
         self.is_healing = True  # nothing fails by chance
         self._on_fact = on_fact
