@@ -53,8 +53,6 @@ WIRE_STEPS = {"bytes": "send", "close": "close", "cut": "cut", "stall": "stall",
 class StepPeer(WirePeer):
     """The peer's side of one connection: it stores what the broker has sent to it, and the steps decide what it does next."""
 
-    wire: Wire
-
     def __init__(self, name: str, is_rude: bool) -> None:
         self.name, self.is_rude = name, is_rude
         self.received: list[list[bytes]] = []
@@ -78,7 +76,7 @@ class Scene(World):
     def play(self, steps: Sequence[Step]) -> None:
         for name, *details in steps:
             if name in WIRE_STEPS:
-                getattr(self.peers[details[0]].wire, WIRE_STEPS[name])(*details[1:])
+                getattr(self.peers[details[0]].open_wire, WIRE_STEPS[name])(*details[1:])
             else:
                 getattr(self, f"on_{name}")(*details)
             self.on_wait(0)
@@ -110,7 +108,7 @@ class Scene(World):
         known.wire = StillWire(self, known, *wire, **options)
 
     def on_send(self, peer: str, *frames: bytes) -> None:
-        self.peers[peer].wire.say(list(frames))
+        self.peers[peer].open_wire.say(list(frames))
 
     # -- time -----------------------------------------------------------------------------------------------------------
 

@@ -20,9 +20,8 @@ from dragoman_lab.sim.machine.life import Life, WatchedJournal
 from dragoman_lab.sim.machine.loop import MS_NS, Timeline
 from dragoman_lab.sim.machine.troubles import plan_troubles
 from dragoman_lab.sim.peers.dialects import PEERS
-from dragoman_lab.sim.peers.garbage import GarbagePeer
 from dragoman_lab.sim.peers.operator import SimOperator, drive
-from dragoman_lab.sim.peers.rude import Probe, RudePeer
+from dragoman_lab.sim.peers.rude import GarbagePeer, Probe, RudePeer
 from dragoman_lab.sim.plan import Plan, plan_of, with_steps
 
 WALL_START_NS = 1_700_000_000 * SECOND_NS

@@ -72,7 +72,6 @@ class ReplayClient(WirePeer):
     def __init__(self, stage: Stage, peer: PeerRow) -> None:
         self.stage, self.peer, self.name = stage, peer, peer.name
         self.listener = DIALECTS_BY_NAME[peer.dialect].by_role[CLIENT].name
-        self.wire: Wire | None = None
 
     def come(self) -> Wire:
         if self.wire is None or not self.wire.is_up:
@@ -103,10 +102,6 @@ class ReplayClient(WirePeer):
         if self.peer.dialect in PONGS and b"PING" in frames[:3]:
             wire.say(PONGS[self.peer.dialect])
 
-    def on_lost(self, wire: Wire) -> None:
-        if self.wire is wire:
-            self.wire = None
-
 
 # -- workers ------------------------------------------------------------------------------------------------------------
 
@@ -130,7 +125,6 @@ class ReplayWorker(WirePeer):
     def __init__(self, stage: Stage, peer: PeerRow) -> None:
         self.stage, self.peer, self.name = stage, peer, peer.name
         self.queues = peer.queues
-        self.wire: Wire | None = None
         self.arrivals: list[bytes] = []  # messages it was given, in order, by the keys that its replies need
         self.is_silent = False
         self.spare = 0  # slots that an open gate withholds
@@ -182,22 +176,18 @@ class ReplayWorker(WirePeer):
             self.stage.settle()
 
     def misbehave(self) -> None:
-        self._connected().send(self.garbage)
+        self.open_wire.send(self.garbage)
         self.stage.settle()
 
     @property
     def is_connected(self) -> bool:
         return self.wire is not None and self.wire.is_up
 
-    def _connected(self) -> Wire:
-        assert self.wire is not None, f"{self.name} has not connected yet"
-        return self.wire
-
     def send(self, what: str, key: bytes = b"") -> bool:
         """Send the message for a verb; False if its dialect has none."""
         frames = self.message(what, key)
         if frames is not None:
-            self._connected().say(frames)
+            self.open_wire.say(frames)
         self.stage.settle()
         return frames is not None
 

@@ -51,7 +51,6 @@ class Ledger:
     requests: dict[str, Request] = field(default_factory=dict)
     open_by_owner: dict[str, set[str]] = field(default_factory=dict)
     bodies: dict[str, bytes] = field(default_factory=dict)  # by token, where a worker must be given exactly these bytes
-    news: int = 0
 
     def sent(self, request: Request) -> None:
         known = self.requests.setdefault(request.token, request)

@@ -33,6 +33,13 @@ class WirePeer:
 
     name = ""
     is_rude = False  # it may break the protocol
+    wire: Wire | None = None  # its present connection
+
+    @property
+    def open_wire(self) -> Wire:
+        """Its connection, which it has."""
+        assert self.wire is not None, f"{self.name} is not connected"
+        return self.wire
 
     def on_left(self, wire: Wire, frames: list[bytes]) -> None:
         """The broker has sent a message; the peer may never read it."""
@@ -42,6 +49,8 @@ class WirePeer:
 
     def on_lost(self, wire: Wire) -> None:
         """The connection has ended."""
+        if self.wire is wire:
+            self.wire = None
 
 
 class ZmtpEnd:

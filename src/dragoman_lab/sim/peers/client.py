@@ -7,31 +7,24 @@ from typing import TYPE_CHECKING
 from dragoman_lab.sim.checks.ledger import Request
 from dragoman_lab.sim.checks.tokens import body_of, token
 from dragoman_lab.sim.machine.loop import MS_NS
-from dragoman_lab.sim.machine.net import Wire
+from dragoman_lab.sim.machine.net import Wire, WirePeer
 
 if TYPE_CHECKING:
     from dragoman_lab.sim.world import World
 
-SAID_MAX = 20
+REPEATABLE_MAX = 20
 
 
-class SimClient:
+class SimClient(WirePeer):
     """Sends requests until the world is healing. `kind` is specific to the dialect: socket type, message shape, identity."""
-
-    is_rude = False
-
-    @property
-    def rewrites_bodies(self) -> bool:
-        """Whether a worker gets other bytes than those of the request."""
-        return False
 
     def __init__(self, world: World, number: int, kind: str) -> None:
         self.world, self.kind = world, kind
         self.name = f"c{number}"
-        self.wire: Wire | None = None
         self.count = 0
         self.is_waiting = False  # a REQ peer sends nothing before it has its reply
-        self._said: list[tuple[Request, list[bytes]]] = []  # what it might send again
+        self._repeatable: list[tuple[Request, list[bytes]]] = []  # what it might send again
+        self.rewrites_bodies = False  # whether a worker gets other bytes than those of the request
         self.prepare()
 
     # -- specific to the dialect ----------------------------------------------------------------------------------------
@@ -52,16 +45,7 @@ class SimClient:
     def show_life(self) -> None:
         """Send a message that requests nothing."""
 
-    def on_left(self, wire: Wire, frames: list[bytes]) -> None:
-        raise NotImplementedError
-
     # -- common to all dialects -----------------------------------------------------------------------------------------
-
-    @property
-    def speaking(self) -> Wire:
-        """Its connection, which it has."""
-        assert self.wire is not None
-        return self.wire
 
     @property
     def is_req(self) -> bool:
@@ -93,13 +77,13 @@ class SimClient:
         if dice < 0.85:
             for _ in range(chance.choice(self.world.plan.bursts)):
                 self.request()
-        elif dice < 0.89 and self._said:
-            self.say_request(*chance.choice(self._said))
+        elif dice < 0.89 and self._repeatable:
+            self.say_request(*chance.choice(self._repeatable))
         elif dice < 0.93:
             self.do_own()
         elif dice < 0.95:
-            self.speaking.stall()
-            self.world.timeline.after(chance.randint(50, 3000) * MS_NS, self.speaking.read_again)
+            self.open_wire.stall()
+            self.world.timeline.after(chance.randint(50, 3000) * MS_NS, self.open_wire.read_again)
         elif dice < 0.98:
             self.leave(in_order=chance.random() < 0.5)
         else:
@@ -108,28 +92,27 @@ class SimClient:
     def request(self) -> None:
         chance, plan = self.world.chance, self.world.plan
         self.count += 1
-        said = token(self.name, self.count)
-        body = body_of(said, chance.choice(plan.fills))
+        new = token(self.name, self.count)
+        body = body_of(new, chance.choice(plan.fills))
         if chance.random() < plan.unfit_share:
             body = b"\xff\xfe " + body  # bytes that some kinds of workers must never get
         if not self.rewrites_bodies:
-            self.world.ledger.bodies[said] = body
-        self.ask(said, chance.choice(plan.queues), body)
+            self.world.ledger.bodies[new] = body
+        self.ask(new, chance.choice(plan.queues), body)
         self.is_waiting = True
 
     def say_request(self, request: Request, frames: list[bytes], *, is_repeatable: bool = False) -> None:
         self.world.ledger.sent(request)
-        self.speaking.say(frames)
-        if is_repeatable and len(self._said) < SAID_MAX:
-            self._said.append((request, frames))
+        self.open_wire.say(frames)
+        if is_repeatable and len(self._repeatable) < REPEATABLE_MAX:
+            self._repeatable.append((request, frames))
 
     def leave(self, *, in_order: bool) -> None:
-        assert self.wire is not None
         self.world.ledger.disturbed(self.name)
         if in_order:
-            self.wire.close()
+            self.open_wire.close()
         else:
-            self.wire.cut()
+            self.open_wire.cut()
         self.wire = None
 
     def on_message(self, wire: Wire, frames: list[bytes]) -> None:
@@ -137,5 +120,4 @@ class SimClient:
 
     def on_lost(self, wire: Wire) -> None:
         self.world.ledger.disturbed(self.name)
-        if self.wire is wire:
-            self.wire = None
+        super().on_lost(wire)

@@ -72,10 +72,10 @@ class EmqpClient(SimClient):
         command = b"SCHEDULE" if chance.random() < 0.7 else b"UNSCHEDULE"
         rid = f"{self.name}-s{self._schedules:03d}".encode()
         queue = chance.choice(self.world.plan.queues)
-        self.speaking.say([b"", VERSION, command, rid, queue, headers.encode(), interval, body, cron])
+        self.open_wire.say([b"", VERSION, command, rid, queue, headers.encode(), interval, body, cron])
 
     def show_life(self) -> None:
-        self.speaking.say([b"", VERSION, b"HEARTBEAT", b"hb", b"1.0"])
+        self.open_wire.say([b"", VERSION, b"HEARTBEAT", b"hb", b"1.0"])
 
     def on_left(self, wire: Wire, frames: list[bytes]) -> None:
         assert frames[:2] == [b"", VERSION], frames
@@ -129,19 +129,16 @@ class EmqpWorker(SimWorker):
             "bytes": [queues, b"worker", b"bytes"],
             "document": [self.queues[0]],
         }
-        self.speaking.say([b"", VERSION, b"INFORM", self.speaking.identity, *shapes[self.shape]])
+        self.open_wire.say([b"", VERSION, b"INFORM", self.open_wire.identity, *shapes[self.shape]])
 
     def beat(self, wire: Wire) -> None:
         wire.say([b"", VERSION, b"HEARTBEAT", b"hb", b"1.0"])
 
-    def on_left(self, wire: Wire, frames: list[bytes]) -> None:
+    def job_in(self, frames: list[bytes]) -> bytes | None:
         assert frames[:2] == [b"", VERSION], frames
-        if frames[2] == b"REQUEST":
-            self.world.ledger.given(frames[6])
+        return frames[6] if frames[2] == b"REQUEST" else None
 
-    def on_message(self, wire: Wire, frames: list[bytes]) -> None:
-        if self.wire is not wire:
-            return
+    def receive(self, wire: Wire, frames: list[bytes]) -> None:
         command = frames[2]
         if command == b"ACK" and not self._is_known:
             assert len(frames) == 5

@@ -127,12 +127,11 @@ class SdkWorker(SimWorker):
         self._endpoint.beat(self.world.timeline.now_ns / SECOND_NS)
         wire.send(self._endpoint.data_to_send())
 
-    def on_left(self, wire: Wire, frames: list[bytes]) -> None:
-        self.world.ledger.given(frames[1])
+    def job_in(self, frames: list[bytes]) -> bytes | None:
+        return frames[1]
 
-    def on_message(self, wire: Wire, frames: list[bytes]) -> None:
-        if self.wire is wire:
-            self.take_job(wire, frames[0], token_in(frames[1]))
+    def receive(self, wire: Wire, frames: list[bytes]) -> None:
+        self.take_job(wire, frames[0], token_in(frames[1]))
 
     def reply(self, wire: Wire, key: bytes, token: str, how: str) -> None:
         wire.say([REPLY, key, b"done " + token.encode()])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dragoman_lab.sim.machine.loop import MS_NS
-from dragoman_lab.sim.machine.net import Wire
+from dragoman_lab.sim.machine.net import Wire, WirePeer
 
 if TYPE_CHECKING:
     from dragoman_lab.sim.world import World
@@ -23,18 +23,17 @@ TEMPERS = {
 AWAY_MS = 300  # between two checks for a connection over which a reply can be sent
 
 
-class SimWorker:
+class SimWorker(WirePeer):
     """One worker program. `shape` is specific to the dialect. It reconnects whenever its connection ends."""
 
-    is_rude = False
     beat_ns = 1_000 * MS_NS
     silence_share = 0.06  # of heartbeats after which it hangs for a while
+    confirms = False  # it confirms deliveries
     forgets_share = 0.5  # of lost connections with which its work is lost, too
 
     def __init__(self, world: World, number: int, shape: str, temper: str, slots: int, queues: list[bytes]) -> None:
         self.world, self.shape, self.temper, self.slots, self.queues = world, shape, temper, slots, queues
         self.name = f"w{number}"
-        self.wire: Wire | None = None
         self.lives = 0
         self.jobs: dict[bytes, str] = {}  # leased: id on the wire → token
         self.is_leaving = False
@@ -77,19 +76,24 @@ class SimWorker:
         self.reply(wire, key, token, "ok")
         self.reply(wire, key, token, "ok")
 
-    def on_left(self, wire: Wire, frames: list[bytes]) -> None:
+    def job_in(self, frames: list[bytes]) -> bytes | None:
+        """The body of the job that this message is; None if it is none."""
         raise NotImplementedError
+
+    def receive(self, wire: Wire, frames: list[bytes]) -> None:
+        """Handle a message on its present connection."""
+        raise NotImplementedError
+
+    def on_left(self, wire: Wire, frames: list[bytes]) -> None:
+        body = self.job_in(frames)
+        if body is not None:
+            self.world.ledger.given(body, confirms=self.confirms)
 
     def on_message(self, wire: Wire, frames: list[bytes]) -> None:
-        raise NotImplementedError
+        if self.wire is wire:
+            self.receive(wire, frames)
 
     # -- its connection -------------------------------------------------------------------------------------------------
-
-    @property
-    def speaking(self) -> Wire:
-        """Its connection, which it has."""
-        assert self.wire is not None
-        return self.wire
 
     @property
     def is_healing(self) -> bool:
