@@ -81,16 +81,16 @@ def replay_peer(
     entries = captures.read(file)
     listeners = dict(LINKS[dialect]) if dialect else {}
     listeners |= dict(_pair(link, "LINK=NAME") for link in links)
-    places = {name: _place(address) for name, address in (_pair(text, "NAME=HOST:PORT") for text in addresses)}
+    hosts = {name: _host_port(address) for name, address in (_pair(text, "NAME=HOST:PORT") for text in addresses)}
     needed = {listeners.get(link, link or "rq") for link in captures.links_of(entries)}
-    if not needed <= places.keys():
-        places = {name: _place(address) for name, address in ask(data, "status")["listeners"].items()} | places
-    unknown = needed - places.keys()
+    if not needed <= hosts.keys():
+        hosts = {name: _host_port(address) for name, address in ask(data, "status")["listeners"].items()} | hosts
+    unknown = needed - hosts.keys()
     if unknown and dialect is None and not links:
         raise ReplayFailed(
             f"no open listener is called {', '.join(sorted(unknown))}: say --dialect, or --listener LINK=NAME for each"
         )
-    player = Player(entries, places, listeners, speed, patience)
+    player = Player(entries, hosts, listeners, speed, patience)
     divergence = player.play()
     found: dict[str, Any] = {
         "said": player.said,
@@ -117,7 +117,7 @@ def _pair(text: str, form: str) -> tuple[str, str]:
     return name, value
 
 
-def _place(address: str) -> tuple[str, int]:
+def _host_port(address: str) -> tuple[str, int]:
     host, _, port = address.removeprefix("tcp://").rpartition(":")
     if not port.isdigit():
         raise click.UsageError(f"{address!r} is not HOST:PORT")

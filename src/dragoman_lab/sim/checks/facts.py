@@ -87,7 +87,7 @@ class Chronicle:
     def _read(self, records: bytes, count: int) -> None:
         found = 0
         for fact in decode_block(records, with_body=True):
-            name = fact["fact"]
+            name = str(fact["fact"])
             self.tally[f"{name} {fact['reason']}" if "reason" in fact else name] += 1
             if name == "closed" and fact["reason"] in ("answered", "answered_late"):
                 self.tally[f"crossed {fact['dialect']} to {fact['worker_dialect']}"] += 1
