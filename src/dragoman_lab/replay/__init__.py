@@ -5,7 +5,7 @@ broker and clock, and returns the history of each message. The file may be edite
 
 Reading order: `tables` (the file's tables), `telling` (histories as text, and how they are compared); `play/`: `stage` (the
 broker), `peers` (its clients and workers), `player` (what each row of a story does); `export/`:
-`history` (a journal read), `cast`, `rows`, `guesses`, `script` (from facts to tables), `page` (tables to
+`history` (a journal read), `cast`, `guesses`, `script` (from facts to tables), `page` (tables to
 text); `command`.
 """
 
