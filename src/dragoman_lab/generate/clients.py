@@ -14,8 +14,7 @@ from dragoman.model.message import Message
 from dragoman.model.quiet_peer import QuietPeer
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import BY_CLIENT, DIALECT_NAMES, RQ
-from dragoman_lab.generate.broker import GeneratedBroker
-from dragoman_lab.generate.chance import BITS, EXPONENTIALS, NORMALS, Chance
+from dragoman_lab.generate.broker import BITS, EXPONENTIALS, NORMALS, Chance, GeneratedBroker
 from dragoman_lab.generate.services import RateCurve, Service
 
 DOORS: Final = {described.number: described.by_role[CLIENT] for described in DESCRIPTIONS}

@@ -11,8 +11,7 @@ from dragoman.model.message import Message, fact_id_of
 from dragoman.model.quiet_peer import QuietPeer
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DIALECT_NAMES, EBUS, EMQP, HEARTBEAT_LOST, PINGPONG, RQ
-from dragoman_lab.generate.broker import GeneratedBroker
-from dragoman_lab.generate.chance import BITS, NORMALS
+from dragoman_lab.generate.broker import BITS, NORMALS, GeneratedBroker
 from dragoman_lab.generate.clients import MessageMaker
 from dragoman_lab.generate.services import LONG_JOBS, Service
 

@@ -35,7 +35,7 @@ from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import BY_OPERATOR
 from dragoman.runtime.config import Flags, load
-from dragoman_lab.sim.machine.corruption import waiting_records
+from dragoman_lab.sim.machine.failures import waiting_records
 from dragoman_lab.sim.machine.net import StillWire, Wire, WirePeer
 from dragoman_lab.sim.machine.risp import BareEnd
 from dragoman_lab.sim.plan import DIRECTORY, Plan

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from dragoman.model.facts.layout import BOOT_SHIFT
-from dragoman_lab.sim.checks.facts import Chronicle
-from dragoman_lab.sim.checks.tokens import token_in, tokens_in
+from dragoman_lab.sim.checks.facts import Chronicle, token_in, tokens_in
 
 ANSWERED_REASONS = ("answered", "answered_late")
 TIMED_OUT_VALUE = b"TimeoutError"  # an eMQP worker's reply that names no request

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dragoman_lab.sim.checks.facts import body_of, token
 from dragoman_lab.sim.checks.ledger import Request
-from dragoman_lab.sim.checks.tokens import body_of, token
 from dragoman_lab.sim.machine.loop import MS_NS
 from dragoman_lab.sim.machine.net import Wire, WirePeer
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dragoman.model.units import SECOND_NS
+from dragoman_lab.sim.checks.facts import token_in
 from dragoman_lab.sim.checks.ledger import Request
-from dragoman_lab.sim.checks.tokens import token_in
 from dragoman_lab.sim.machine.loop import MS_NS
 from dragoman_lab.sim.machine.net import Wire
 from dragoman_lab.sim.peers.client import SimClient

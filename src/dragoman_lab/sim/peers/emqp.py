@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from dragoman.model.words import REFUSAL_CODES
+from dragoman_lab.sim.checks.facts import token_in, tokens_in
 from dragoman_lab.sim.checks.ledger import Request
-from dragoman_lab.sim.checks.tokens import token_in, tokens_in
 from dragoman_lab.sim.machine.loop import MS_NS
 from dragoman_lab.sim.machine.net import Wire
 from dragoman_lab.sim.peers.client import SimClient

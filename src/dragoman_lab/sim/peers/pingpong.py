@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections import deque
 
+from dragoman_lab.sim.checks.facts import token_in
 from dragoman_lab.sim.checks.ledger import Request
-from dragoman_lab.sim.checks.tokens import token_in
 from dragoman_lab.sim.machine.net import Wire
 from dragoman_lab.sim.peers.client import SimClient
 from dragoman_lab.sim.peers.worker import SimWorker

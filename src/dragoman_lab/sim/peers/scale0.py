@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from dragoman.model.units import SECOND_NS
+from dragoman_lab.sim.checks.facts import token_in
 from dragoman_lab.sim.checks.ledger import Request
-from dragoman_lab.sim.checks.tokens import token_in
 from dragoman_lab.sim.machine.net import Wire
 from dragoman_lab.sim.peers.client import SimClient
 from dragoman_lab.sim.peers.worker import SimWorker
