@@ -50,7 +50,7 @@ def render() -> str:
 
 
 def section(command: click.Command, parent: click.Context, name: str, depth: int) -> Iterator[str]:
-    context = click.Context(command, info_name=name, parent=parent)
+    context = click.Context(command, info_name=name, parent=parent, **command.context_settings)
     yield f"{'#' * depth} `{context.command_path}`\n"
     yield inspect.cleandoc(command.help or "").replace("\b\n", "") + "\n"
     usage = " ".join(command.collect_usage_pieces(context))

@@ -18,25 +18,19 @@ from dragoman_lab.recordings.player import PATIENCE_S, Player
 # The port names in the recordings of the original programs.
 LINKS: Final = {
     "scale0": {
-        "worker": "scale0.worker",
-        "worker_xrep": "scale0.worker",
-        "client": "scale0.client",
-        "pub": "scale0.publish",
+        "worker": "scale0.worker", "worker_xrep": "scale0.worker", "client": "scale0.client", "pub": "scale0.publish"
     },
     "pingpong": {"backend": "pingpong.worker", "frontend": "pingpong.client"},
     "emqp": {
-        "backend": "emqp.worker",
-        "frontend": "emqp.client",
-        "admin": "emqp.admin",
-        "pubin": "emqp.publish",
+        "backend": "emqp.worker", "frontend": "emqp.client", "admin": "emqp.admin", "pubin": "emqp.publish",
         "pubout": "emqp.subscribe",
     },
     "ebus": {"backend": "ebus.worker", "frontend": "ebus.client", "pub": "ebus.publish", "sub": "ebus.subscribe"},
     "rq": {"": "rq"},
-}
+}  # fmt: skip
 
 
-@click.command("replay-peer")
+@click.command("replay-peer", context_settings={"show_default": True})
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
 @click.option(
     "--dialect", type=click.Choice(list(LINKS)), help="Of a recording whose ports are not named as listeners."
@@ -51,15 +45,9 @@ LINKS: Final = {
     metavar="NAME=HOST:PORT",
     help="Where a listener is, if not where --data says.",
 )
+@click.option("--speed", type=click.FloatRange(0), default=1.0, help="Times the recorded pace; 0: no waiting.")
 @click.option(
-    "--speed", type=click.FloatRange(0), default=1.0, show_default=True, help="Times the recorded pace; 0: no waiting."
-)
-@click.option(
-    "--patience",
-    type=click.FloatRange(0.1),
-    default=PATIENCE_S,
-    show_default=True,
-    help="Seconds to wait for what was recorded.",
+    "--patience", type=click.FloatRange(0.1), default=PATIENCE_S, help="Seconds to wait for what was recorded."
 )
 @data_option
 @json_option

@@ -115,14 +115,14 @@ class Wire:
         self.is_up = True
         self.is_stalled = False
         self.unread_size = 0
-        self._end: End
+        self.end: End
         if end is not None:
-            self._end = end
+            self.end = end
         elif wire_of(listener) == RISP:
-            self._end = RispEnd()
+            self.end = RispEnd()
         else:
             version = version or version_of(world, listener, socket_type)
-            self._end = (ZmtpEnd if version == 3 else partial(LegacyEnd, version))(socket_type, identity)
+            self.end = (ZmtpEnd if version == 3 else partial(LegacyEnd, version))(socket_type, identity)
         self._early: list[list[bytes]] = []
         self._closes_early = False
         self._coming: deque[bytes | None] = deque()  # on the way to the broker; None: the end
@@ -136,7 +136,7 @@ class Wire:
         self.connection = Connection(self.life.broker, listener)
         self.life.wires[self.number] = self
         self.connection.connection_made(cast(asyncio.Transport, self.transport))
-        self.send(self._end.greeting())
+        self.send(self.end.greeting())
 
     # To the broker.
 
@@ -144,8 +144,8 @@ class Wire:
         """Send a message, once the handshake is done."""
         if self.world.verbose:
             self.world.say(f"{self.peer.name} ({self.number}) says {shown(frames)}")
-        if self._end.is_ready:
-            self.send(self._end.encode(frames))
+        if self.end.is_ready:
+            self.send(self.end.encode(frames))
         else:
             self._early.append(frames)
 
@@ -210,17 +210,17 @@ class Wire:
 
     def on_written(self, data: bytes) -> None:
         try:
-            messages = self._end.receive(data)
+            messages = self.end.receive(data)
         except PeerError:
             assert self.peer.is_rude, "the broker breaks ZMTP"
             return
-        out = self._end.take_outgoing()
+        out = self.end.take_outgoing()
         if out:
             self.send(out)
-        if self._end.is_ready and self._early:
+        if self.end.is_ready and self._early:
             early, self._early = self._early, []
             for frames in early:
-                self.send(self._end.encode(frames))
+                self.send(self.end.encode(frames))
             if self._closes_early:
                 self.close()
         for frames in messages:
