@@ -75,8 +75,6 @@ class Crew:
             broker.core.join(peer, worker.queues)
         broker.core.ready(peer, worker.slots)
 
-    # -- ways to end ----------------------------------------------------------------------------------------------------
-
     def crash(self, worker: Worker) -> None:
         """The worker dies with its leases; its connection ends."""
         if worker.is_here and worker.peer is not None:
@@ -137,8 +135,6 @@ class Crew:
         for worker in self.everybody:
             worker.is_here = False
             self.broker.later(self.broker.chance.between(0.3, 8.0), self.join, worker)
-
-    # -- creating workers -----------------------------------------------------------------------------------------------
 
     def _hire(self, service: Service, count: int, names: list[str]) -> None:
         """Create `count` workers for a queue; some of them serve a second queue."""

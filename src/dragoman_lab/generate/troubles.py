@@ -60,8 +60,6 @@ class Troubles:
         broker.spread(3, self.send_far, None, 0.9, 0.97)
         self.make_schedules()
 
-    # -- schedules ------------------------------------------------------------------------------------------------------
-
     def make_schedules(self) -> None:
         """One by interval, scaled to the size of the run; several by cron; one that ends after three runs, one that is removed."""
         plan = self.broker.plan
@@ -82,8 +80,6 @@ class Troubles:
 
     def unschedule(self, key: bytes) -> None:
         self.broker.core.unschedule(key)
-
-    # -- messages that end badly or stay open ---------------------------------------------------------------------------
 
     def send_deadly(self, _: object) -> None:
         """A message that kills every worker that takes it, until it is quarantined."""
@@ -119,8 +115,6 @@ class Troubles:
             elif self.judged % 3 == 2:
                 core.cancel(m, DROPPED)
 
-    # -- queues ---------------------------------------------------------------------------------------------------------
-
     def pause(self, _: object) -> None:
         stream = self.broker.chance.one_of(self.served)
         set_paused(self.broker.core, stream.queue, True)
@@ -131,8 +125,6 @@ class Troubles:
 
     def purge(self, _: object) -> None:
         purge(self.broker.core, UNSERVED.name.encode(), 1 + self.broker.chance.below(5))
-
-    # -- the broker -----------------------------------------------------------------------------------------------------
 
     def step_clock(self, _: object) -> None:
         self.broker.timers.clock_stepped(int(self.broker.chance.between(-30, 30) * SECOND_NS))

@@ -97,8 +97,6 @@ class Likeness:
         self._ours[old] = new
         return True
 
-    # -- RQ ---------------------------------------------------------------------------------------------------------------
-
     def risp_to_say(self, conn: str, data: bytes) -> bytes:
         out = bytearray(data)
         for item in items_of(data)[0]:

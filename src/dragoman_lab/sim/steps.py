@@ -92,8 +92,6 @@ class Scene(World):
         facts = (fact for block in self.chronicle.blocks for fact in decode_block(block.records))
         return [fact for fact in facts if not names or fact["fact"] in names]
 
-    # -- peers ----------------------------------------------------------------------------------------------------------
-
     def on_connect(
         self, peer: str, listener: str, identity: bytes = b"", socket_type: bytes = b"DEALER", version: int = 3
     ) -> None:
@@ -110,15 +108,11 @@ class Scene(World):
     def on_send(self, peer: str, *frames: bytes) -> None:
         self.peers[peer].open_wire.say(list(frames))
 
-    # -- time -----------------------------------------------------------------------------------------------------------
-
     def on_wait(self, seconds: float) -> None:
         self.advance(self.timeline.now_ns + round(seconds * SECOND_NS))
 
     def on_clock(self, seconds: float) -> None:
         self.set_clock(round(seconds * SECOND_NS))
-
-    # -- the operator ---------------------------------------------------------------------------------------------------
 
     def on_pause(self, queue: bytes) -> None:
         self.act(lambda core: operator.set_paused(core, queue, True))
@@ -142,8 +136,6 @@ class Scene(World):
 
     def is_quarantined(self, body: bytes) -> bool:
         return self.message(self.running.core, body).state == QUARANTINED
-
-    # -- the broker and its disk ----------------------------------------------------------------------------------------
 
     def on_kill(self) -> None:
         self.end()

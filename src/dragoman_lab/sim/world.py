@@ -90,8 +90,6 @@ class World:
         if self.verbose:
             print(f"{self.timeline.now_ns / SECOND_NS:9.3f}  {line}")
 
-    # -- the run --------------------------------------------------------------------------------------------------------
-
     def run(self) -> None:
         self.say(f"{self.plan}")
         self.start()
@@ -149,8 +147,6 @@ class World:
     def act(self, change: Callable[[Core], object]) -> None:
         """Make an operator's change."""
         drive(self.running.broker.act(change), lambda: None)
-
-    # -- start and stop of the broker -----------------------------------------------------------------------------------
 
     def start(self) -> None:
         if self.life is not None:
@@ -283,8 +279,6 @@ class World:
         self.disk.pause_ms = 0
         self.disk.fail_syncs(0)
         self.disk.fail_writes(0)
-
-    # -- checks ---------------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
         assert self.life is not None

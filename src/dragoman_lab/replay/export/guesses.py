@@ -30,8 +30,6 @@ class Guesses:
         self._punctual: set[int] = set()  # workers whose timeouts were without EventMQ's grace
         self._last_acts: dict[int, int] = {}  # when a worker last sent something
 
-    # -- input ----------------------------------------------------------------------------------------------------------
-
     def waits(self, life: Life) -> None:
         self._waiting.setdefault(life.queue, {})[life.message.number] = life.body_kind
 
@@ -73,8 +71,6 @@ class Guesses:
 
     def all_gone(self) -> None:
         self._leased.clear()
-
-    # -- results --------------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
         for worker in self._history.workers.values():

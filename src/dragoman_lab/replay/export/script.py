@@ -84,8 +84,6 @@ class Writer:
         lives = {life.name: life.lines for life in played if life.name not in left_out}
         return Script(self._rows.start_ns, self._settings, self._cast, self._rows.story(), lives, left_out)
 
-    # -- state at the beginning -----------------------------------------------------------------------------------------
-
     def _open(self) -> None:
         begun = [life for life in self._history.lives.values() if not life.is_new]
         start_ns, holding = self._rows.start_ns, []
@@ -115,8 +113,6 @@ class Writer:
             self._guesses.leased(life, holder)
         if begun:
             self._rows.add(start_ns, -1, "broker", "goes on")
-
-    # -- events ---------------------------------------------------------------------------------------------------------
 
     def _fact(self, fact: Fact) -> None:
         name = fact["fact"]
@@ -222,8 +218,6 @@ class Writer:
         elif not is_away and client in self._away and can_come_back(life.message):
             self._away.discard(client)
             self._rows.at(fact, client, "comes back", step=-3)
-
-    # -- workers and restarts -------------------------------------------------------------------------------------------
 
     def _joined(self, fact: Fact, worker: Worker) -> None:
         if worker.number not in self._needed:

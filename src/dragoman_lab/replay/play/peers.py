@@ -28,8 +28,6 @@ ENDLESS = b"\xe0\xff\xff\xff\xff"  # announces a payload of four gigabytes, whic
 VALUE = b'{"value":"replayed"}'
 FAILURE = b'{"error":{"type":"JobFailed","message":"replayed"}}'
 
-# -- clients ------------------------------------------------------------------------------------------------------------
-
 
 def scale0_request(m: MessageRow) -> list[bytes]:
     """An id that is not plain text is in the headers as it was sent, after a `traceparent` if there is one."""
@@ -102,8 +100,6 @@ class ReplayClient(WirePeer):
         if self.peer.dialect in PONGS and b"PING" in frames[:3]:
             wire.say(PONGS[self.peer.dialect])
 
-
-# -- workers ------------------------------------------------------------------------------------------------------------
 
 # The interval of a worker's heartbeats by its dialect's settings; 0: only on request.
 BEATS_S: dict[str, Callable[[Any], float]] = {

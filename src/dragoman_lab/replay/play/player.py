@@ -154,8 +154,6 @@ class Player:
         place = self._place + ahead
         return self._story[place] if place < len(self._story) else (0.0, "", "")
 
-    # -- clients --------------------------------------------------------------------------------------------------------
-
     def on_asks(self, who: str, message: str) -> None:
         self._must_run()
         self._be_idle(message)
@@ -200,8 +198,6 @@ class Player:
         if name not in self._clients:
             self._clients[name] = ReplayClient(self.stage, PeerRow(name, self._client_rows[name]))
         return self._clients[name]
-
-    # -- workers --------------------------------------------------------------------------------------------------------
 
     def on_joins(self, who: str) -> None:
         self._must_run()
@@ -349,8 +345,6 @@ class Player:
             raise Stumble("it is not there")
         return worker
 
-    # -- timers ---------------------------------------------------------------------------------------------------------
-
     def on_times_out(self, who: str) -> None:
         self._wait(lambda: not self.notes.is_held(who))
         if self.notes.is_held(who):
@@ -364,8 +358,6 @@ class Player:
     def _wait(self, is_over: Callable[[], bool]) -> None:
         self._must_run()
         self.stage.advance(self._until_ns, is_over)
-
-    # -- the operator ---------------------------------------------------------------------------------------------------
 
     def _switch(self, is_paused: bool, is_draining: bool, who: str, queue: str) -> None:
         def switch(core: Core) -> None:
@@ -401,8 +393,6 @@ class Player:
             raise Stumble("it was not accepted")
         return self.notes.numbers[message]
 
-    # -- the broker -----------------------------------------------------------------------------------------------------
-
     def on_gives_nothing_more(self, who: str) -> None:
         """Stop giving out messages: the broker drains, or dies before its next lease; no fact says which."""
         self._must_run()
@@ -434,9 +424,6 @@ class Player:
     def _must_run(self) -> None:
         if self.stage.life is None:
             raise Stumble("the broker does not run")
-
-
-# -- changes of a core that no connection makes: they write the facts that recovery would read ----------------------------
 
 
 def submit_scheduled(core: Core, row: MessageRow) -> None:

@@ -65,8 +65,6 @@ class Ledger:
         for owner in list(self.open_by_owner):
             self.disturbed(owner)
 
-    # -- output ---------------------------------------------------------------------------------------------------------
-
     def given(self, body: bytes, *, confirms: bool = False) -> str:
         """Record that a worker was given a job; `confirms`: it confirms delivery before the client is notified."""
         token = token_in(body)
@@ -117,8 +115,6 @@ class Ledger:
         request.refusals += 1
         request.is_failed = True
         assert tokens_in(value) <= {request.token}, f"{request.token} was refused with {value!r}"
-
-    # -- checks ---------------------------------------------------------------------------------------------------------
 
     def check_counts(self) -> None:
         """Check that each reply and acknowledgement was sent at most once per request sent."""

@@ -27,8 +27,6 @@ class SimClient(WirePeer):
         self.rewrites_bodies = False  # whether a worker gets other bytes than those of the request
         self.prepare()
 
-    # -- specific to the dialect ----------------------------------------------------------------------------------------
-
     def prepare(self) -> None:
         """Set up its own state."""
 
@@ -44,8 +42,6 @@ class SimClient(WirePeer):
 
     def show_life(self) -> None:
         """Send a message that requests nothing."""
-
-    # -- common to all dialects -----------------------------------------------------------------------------------------
 
     @property
     def is_req(self) -> bool:

@@ -40,8 +40,6 @@ class SimWorker(WirePeer):
         self._silent_until_ns = 0  # it hangs: connected, but sends nothing
         self.prepare()
 
-    # -- specific to the dialect ----------------------------------------------------------------------------------------
-
     def prepare(self) -> None:
         """Set up its own state."""
 
@@ -93,8 +91,6 @@ class SimWorker(WirePeer):
         if self.wire is wire:
             self.receive(wire, frames)
 
-    # -- its connection -------------------------------------------------------------------------------------------------
-
     @property
     def is_healing(self) -> bool:
         return self.world.is_healing
@@ -140,8 +136,6 @@ class SimWorker(WirePeer):
         """The world heals: serve and answer everything from now on."""
         self.temper = "good"
         self.come()
-
-    # -- its work -------------------------------------------------------------------------------------------------------
 
     def take_job(self, wire: Wire, key: bytes, token: str) -> None:
         """Work on a job, and end it in some way."""
