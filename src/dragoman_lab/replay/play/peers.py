@@ -17,7 +17,7 @@ from dragoman.dialects.registry import DIALECTS_BY_NAME
 from dragoman.dialects.traceparent import leading, without_traceparent
 from dragoman.model.units import SECOND_NS
 from dragoman_lab.replay.play.stage import Stage
-from dragoman_lab.replay.tables import MessageRow, PeerRow
+from dragoman_lab.replay.tables import MessageRow, PeerRow, read_queues
 from dragoman_lab.sim.machine import risp
 from dragoman_lab.sim.machine.net import StillWire, Wire, WirePeer
 from dragoman_lab.sim.peers.ebus import FROM_CLIENT, FROM_WORKER
@@ -64,23 +64,34 @@ CANCELS: dict[str, Callable[[MessageRow], list[bytes]]] = {
 PONGS = {"ebus": [b"", FROM_CLIENT, b"HEARTBEAT"], "rq": [risp.PONG]}  # a client's answer to a PING
 
 
-class ReplayClient(WirePeer):
-    """One client: connects with its first message and stays until the story disconnects it."""
+class ReplayPeer(WirePeer):
+    """A client or a worker."""
 
     def __init__(self, stage: Stage, peer: PeerRow) -> None:
         self.stage, self.peer, self.name = stage, peer, peer.name
-        self.listener = DIALECTS_BY_NAME[peer.dialect].by_role[CLIENT].name
 
-    def come(self) -> Wire:
-        if self.wire is None or not self.wire.is_up:
-            self.wire = StillWire(self.stage, self, self.listener, self.peer.identity, self.peer.socket)
-            self.stage.settle()
-        return self.wire
+    @property
+    def is_connected(self) -> bool:
+        return self.wire is not None and self.wire.is_up
 
-    def go(self) -> None:
+    def die(self) -> None:
         if self.wire is not None:
             self.wire.cut()
             self.stage.settle()
+
+
+class ReplayClient(ReplayPeer):
+    """One client: connects with its first message and stays until the story disconnects it."""
+
+    def __init__(self, stage: Stage, peer: PeerRow) -> None:
+        super().__init__(stage, peer)
+        self.listener = DIALECTS_BY_NAME[peer.dialect].by_role[CLIENT].name
+
+    def come(self) -> Wire:
+        if not self.is_connected:
+            self.wire = StillWire(self.stage, self, self.listener, self.peer.identity, self.peer.socket)
+            self.stage.settle()
+        return self.open_wire
 
     def send(self, frames: list[bytes]) -> None:
         self.come().say(frames)
@@ -111,7 +122,7 @@ BEATS_S: dict[str, Callable[[Any], float]] = {
 }
 
 
-class ReplayWorker(WirePeer):
+class ReplayWorker(ReplayPeer):
     """One connection of one worker."""
 
     is_gated = False
@@ -119,7 +130,7 @@ class ReplayWorker(WirePeer):
     garbage = GARBAGE
 
     def __init__(self, stage: Stage, peer: PeerRow) -> None:
-        self.stage, self.peer, self.name = stage, peer, peer.name
+        super().__init__(stage, peer)
         self.queues = peer.queues
         self.arrivals: list[bytes] = []  # messages it was given, in order, by the keys that its replies need
         self.is_silent = False
@@ -144,9 +155,9 @@ class ReplayWorker(WirePeer):
         self.send("joins")
         self._next_beat()
 
-    def serve(self, queues: dict[bytes, int]) -> None:
+    def serve(self, queues: dict[str, int]) -> None:
         """Serve these queues from now on."""
-        self.queues = queues
+        self.queues = read_queues(queues)
         self.send("joins")
 
     def _next_beat(self) -> None:
@@ -158,7 +169,7 @@ class ReplayWorker(WirePeer):
             self.send("beats")
             self._next_beat()
 
-    def fall_silent(self, rooms: int) -> None:
+    def fall_silent(self, rooms: int = 0) -> None:
         """Send a last heartbeat, or a request for each message that it will still be given."""
         for _ in range(rooms):
             self.send("has room")
@@ -166,18 +177,9 @@ class ReplayWorker(WirePeer):
             self.send("beats")
         self.is_silent = True
 
-    def die(self) -> None:
-        if self.wire is not None:
-            self.wire.cut()
-            self.stage.settle()
-
     def misbehave(self) -> None:
         self.open_wire.send(self.garbage)
         self.stage.settle()
-
-    @property
-    def is_connected(self) -> bool:
-        return self.wire is not None and self.wire.is_up
 
     def send(self, what: str, key: bytes = b"") -> bool:
         """Send the message for a verb; False if its dialect has none."""

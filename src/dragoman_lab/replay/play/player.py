@@ -22,12 +22,20 @@ from dragoman.model.units import SECOND_NS
 from dragoman.model.words import HANDOVER_WANTED, INTERNAL, REASON_NAMES, TIMED_OUT, WORKER_LOST
 from dragoman_lab.replay.play.peers import VALUE, WORKERS, ReplayClient, ReplayWorker
 from dragoman_lab.replay.play.stage import Fact, Stage
-from dragoman_lab.replay.tables import BY_SCHEDULE, MessageRow, PeerRow, Row, Table, read_queues
+from dragoman_lab.replay.tables import BY_SCHEDULE, MessageRow, PeerRow, Row, Table
 from dragoman_lab.replay.telling import TOLD, Told, tell
 from dragoman_lab.sim.machine.net import StillWire, WirePeer
 from dragoman_lab.sim.peers.emqp import VERSION
 
 PATIENCE_NS = 3 * SECOND_NS  # beyond a row's instant, for what the broker does by its clock
+# Verbs of clients and workers, and the methods of both.
+PEER_VERBS = {
+    "goes away": "die",
+    "serves": "serve",
+    "dies": "die",
+    "misbehaves": "misbehave",
+    "falls silent": "fall_silent",
+}
 STRANGER = "stranger"  # for a reply over a connection that no worker has
 
 
@@ -132,9 +140,13 @@ class Player:
             self._until_ns = at_ns + PATIENCE_NS
             stage.advance(at_ns)
             verb = getattr(self, "on_" + what.replace(" ", "_"), None)
-            assert verb is not None, f"row {place + 1}: {what!r} is no word of a story"
+            assert verb or what in PEER_VERBS, f"row {place + 1}: {what!r} is no word of a story"
             try:
-                verb(who, *details)
+                if verb is not None:
+                    verb(who, *details)
+                else:
+                    peer = self._client(who) if who in self._client_rows else self._worker(who)
+                    getattr(peer, PEER_VERBS[what])(*details)
             except Stumble as stumble:
                 said = " ".join([who, what, *map(str, details)])
                 self.notes.told.troubles.append(f"at {at_s} s, {said}: {stumble}")
@@ -191,9 +203,6 @@ class Player:
         self._must_run()
         self._client(who).come()
 
-    def on_goes_away(self, who: str) -> None:
-        self._client(who).go()
-
     def _client(self, name: str) -> ReplayClient:
         if name not in self._clients:
             self._clients[name] = ReplayClient(self.stage, PeerRow(name, self._client_rows[name]))
@@ -207,9 +216,6 @@ class Player:
         worker.come()
         if who not in self.notes.worker_numbers:
             raise Stumble("the broker did not accept it")
-
-    def on_serves(self, who: str, queues: dict[str, int]) -> None:
-        self._worker(who).serve(read_queues(queues))
 
     def on_has_room(self, who: str) -> None:
         self._make_room(who, self._worker(who))
@@ -315,12 +321,6 @@ class Player:
         if not self._worker(who).send("parts"):
             raise Stumble("its dialect has no message for it")
 
-    def on_dies(self, who: str) -> None:
-        self._worker(who).die()
-
-    def on_misbehaves(self, who: str) -> None:
-        self._worker(who).misbehave()
-
     def on_is_sent_away(self, who: str, reason: str) -> None:
         number = self.notes.worker_numbers.get(who, 0)
 
@@ -329,9 +329,6 @@ class Player:
                 core.lose(core.workers[number], REASON_NAMES.index(reason))
 
         self.stage.act(lose)
-
-    def on_falls_silent(self, who: str, rooms: int = 0) -> None:
-        self._worker(who).fall_silent(rooms)
 
     def on_is_lost(self, who: str) -> None:
         self._wait(lambda: who not in self.notes.worker_numbers)

@@ -104,17 +104,16 @@ class Ledger:
 
     def failed(self, owner: str, token: str | None, value: bytes) -> None:
         """Record a notice from the broker or the worker that an accepted request has no result."""
-        request = self.own(owner, token)
-        request.results += 1
-        request.is_failed = True
-        assert tokens_in(value) <= {request.token}, f"{request.token} failed with {value!r}"
+        self._ends_without(self.own(owner, token), value).results += 1
 
     def refused(self, owner: str, token: str | None, value: bytes) -> None:
         """Record a notice that no reply will come; in this dialect it is unknown whether the request was accepted."""
-        request = self.own(owner, token)
-        request.refusals += 1
+        self._ends_without(self.own(owner, token), value).refusals += 1
+
+    def _ends_without(self, request: Request, value: bytes) -> Request:
         request.is_failed = True
-        assert tokens_in(value) <= {request.token}, f"{request.token} was refused with {value!r}"
+        assert tokens_in(value) <= {request.token}, f"{request.token} failed with {value!r}"
+        return request
 
     def check_counts(self) -> None:
         """Check that each reply and acknowledgement was sent at most once per request sent."""

@@ -26,11 +26,6 @@ CHECKPOINT_STEP_COUNT = 3
 PIECE_SIZE = 65_536  # written or read: counts as one unit of work
 
 
-def no_ns() -> int:
-    """Simulated callbacks take no time."""
-    return 0
-
-
 class WatchedJournal(Journal):
     """Adds every appended block to the chronicle; `tried` is the block that it was appending when the power was cut."""
 
@@ -94,8 +89,9 @@ class Life:
         thread = SimThread(self.loop, lambda: (chance.choice(plan.sync_ms) + world.disk.pause_ms) * MS_NS)
         commit_thread = thread if plan.durability == "disk" else None
         write_thread = None if plan.durability == "memory" else thread  # as `Outside.real`
+        # The watchdog's clocks stand still: simulated callbacks take no time.
         outside = Outside(
-            self.loop.face(), commit_thread, chance.randbytes(10), Watchdog(no_ns, no_ns), write_thread=write_thread
+            self.loop.face(), commit_thread, chance.randbytes(10), Watchdog(int, int), write_thread=write_thread
         )
         upkeep = Upkeep(self.core, self.journal, segments, thread.new_thread)
         upkeep.checkpoint_step = CHECKPOINT_STEP_COUNT
