@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from dragoman.core.lifecycle import QUARANTINED
@@ -29,18 +30,18 @@ STOPS_ODDS: Final = 0.5  # of a worker whose message was settled meanwhile: it d
 SWEEP_S: Final = 0.1  # how often the broker checks for overdue leases
 
 
+@dataclass(slots=True, eq=False)
 class Worker:
     """One worker program across all its connections. `life` counts the connections: messages leased on an earlier one are lost."""
 
-    def __init__(self, dialect: int, name: str, queues: list[tuple[int, bytes]], slots: int, slowness: float) -> None:
-        self.dialect = dialect
-        self.name = name
-        self.queues = queues
-        self.slots = slots
-        self.slowness = slowness
-        self.life = 0
-        self.is_here = False
-        self.peer: QuietPeer | None = None
+    dialect: int
+    name: str
+    queues: list[tuple[int, bytes]]
+    slots: int
+    slowness: float
+    life: int = 0
+    is_here: bool = False
+    peer: QuietPeer | None = None
 
 
 class Crew:

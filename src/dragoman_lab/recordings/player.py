@@ -145,8 +145,6 @@ class Divergence:
 
 
 class Player:
-    """One replay of one recording."""
-
     def __init__(
         self,
         entries: list[Entry],

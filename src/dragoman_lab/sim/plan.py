@@ -10,14 +10,13 @@ from dragoman.dialects.registry import DESCRIPTIONS, DIALECTS_BY_NAME
 from dragoman.journal.settings import JournalSettings
 from dragoman.limits import LIVE_STEP_COUNT, LOAD_STEP_SIZE
 from dragoman.runtime.config import Config
-from dragoman_lab.sim.peers.client import SimClient
 from dragoman_lab.sim.peers.ebus import EbusClient, EbusWorker
 from dragoman_lab.sim.peers.emqp import EmqpClient, EmqpWorker
 from dragoman_lab.sim.peers.pingpong import PingpongClient, PingpongWorker
 from dragoman_lab.sim.peers.rq import RqClient, RqWorker
 from dragoman_lab.sim.peers.scale0 import Scale0Client, Scale0Worker
 from dragoman_lab.sim.peers.sdk import SdkClient, SdkWorker
-from dragoman_lab.sim.peers.worker import SimWorker
+from dragoman_lab.sim.peers.sim_peers import SimClient, SimWorker
 
 DIRECTORY = "/data/journal"
 # Steps that the largest body takes: with pauses between them, more would delay all peers for seconds.

@@ -80,6 +80,13 @@ class World:
     def wall_ns(self) -> int:
         return self.wall_start_ns + self.timeline.now_ns + self.wall_jump_ns
 
+    def act_again(self, least_ms: int, most_ms: int, act: Callable[[], None]) -> Life | None:
+        """Schedule a peer's next action, until the world heals; return the broker if it runs."""
+        if self.is_healing:
+            return None
+        self.timeline.after(self.chance.randint(least_ms, most_ms) * MS_NS, act)
+        return self.life
+
     def set_clock(self, by_ns: int) -> None:
         """Set the wall clock forward or back."""
         self.wall_jump_ns += by_ns

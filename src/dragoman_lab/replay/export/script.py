@@ -55,8 +55,6 @@ class Script:
 
 
 class Writer:
-    """Makes one script."""
-
     def __init__(self, history: History, config: Config, settings: dict[str, Any]) -> None:
         self._history, self._config, self._settings = history, config, settings
         self._from_ns = history.wanted.from_ns

@@ -57,7 +57,6 @@ def pull_the_plug(world: World) -> None:
 
 
 def fill_disk(world: World) -> None:
-    """Fill the disk for a while."""
     if world.is_healing:
         return
     world.say("the disk is full")

@@ -70,8 +70,6 @@ class BareEnd:
 
 
 class RispEnd(BareEnd):
-    """Decodes what it receives."""
-
     def __init__(self) -> None:
         self._data = b""
         self._gathered: dict[bytes, bytes] = {}

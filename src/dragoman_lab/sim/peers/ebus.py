@@ -7,8 +7,7 @@ from dragoman_lab.sim.checks.facts import token_in
 from dragoman_lab.sim.checks.ledger import Request
 from dragoman_lab.sim.machine.loop import MS_NS
 from dragoman_lab.sim.machine.net import Wire
-from dragoman_lab.sim.peers.client import SimClient
-from dragoman_lab.sim.peers.worker import SimWorker
+from dragoman_lab.sim.peers.sim_peers import SimClient, SimWorker
 
 FROM_CLIENT, FROM_WORKER = b"EBC01", b"EBW01"
 STALES_KEPT = 3  # an outcome is remembered for so many times its `stales ms`, if that is longer than the setting
@@ -44,14 +43,14 @@ class EbusClient(SimClient):
         self._boots[token] = self.world.boots
         word = b"REQ" if chance.random() < 0.7 else b"REQUEST"
         frames = self._frames(word, queue, rid, body, *([b"%d" % stales_ms] if stales_ms else []))
-        self.say_request(Request(token, self.name, runs_once=True, kept_ns=kept_ns), frames, is_repeatable=True)
+        self.send_request(Request(token, self.name, runs_once=True, kept_ns=kept_ns), frames, is_repeatable=True)
 
-    def say_request(self, request: Request, frames: list[bytes], *, is_repeatable: bool = False) -> None:
+    def send_request(self, request: Request, frames: list[bytes], *, is_repeatable: bool = False) -> None:
         asked_on = self._asked_on.get(request.token, self.open_wire)
         self._asked_on[request.token] = self.open_wire
         if asked_on.identity != self.open_wire.identity and not asked_on.transport.is_gone:
             request.runs_once = False  # to the broker these are two clients
-        super().say_request(request, frames, is_repeatable=is_repeatable)
+        super().send_request(request, frames, is_repeatable=is_repeatable)
 
     def do_own(self) -> None:
         """Cancel something, or request the list of services or workers."""
@@ -70,7 +69,7 @@ class EbusClient(SimClient):
     def connected(self) -> None:
         if self.kind == "newborn":  # the original sends unanswered requests again
             for request, frames in self._repeatable[-2:]:
-                self.say_request(request, frames)
+                self.send_request(request, frames)
 
     def on_left(self, wire: Wire, frames: list[bytes]) -> None:
         is_bare = frames[0] != b""

@@ -9,8 +9,7 @@ from dragoman_lab.sim.checks.facts import token_in, tokens_in
 from dragoman_lab.sim.checks.ledger import Request
 from dragoman_lab.sim.machine.loop import MS_NS
 from dragoman_lab.sim.machine.net import Wire
-from dragoman_lab.sim.peers.client import SimClient
-from dragoman_lab.sim.peers.worker import SimWorker
+from dragoman_lab.sim.peers.sim_peers import SimClient, SimWorker
 
 VERSION = b"eMQP/1.0"
 REFUSALS = frozenset(REFUSAL_CODES)
@@ -56,7 +55,7 @@ class EmqpClient(SimClient):
             is_deduped="dedupe:" in headers,
         )
         frames = [b"", VERSION, b"REQUEST", token.encode(), queue, headers.encode(), body]
-        self.say_request(request, frames, is_repeatable=self.kind == "dealer")
+        self.send_request(request, frames, is_repeatable=self.kind == "dealer")
 
     def do_own(self) -> None:
         """Add or remove a schedule. Its jobs carry no token: no client waits for them."""

@@ -11,7 +11,6 @@ from dragoman.core.core import Core
 from dragoman.dialects.scale0.configuration.documents import JSON, parse
 from dragoman.model.words import BY_OPERATOR, DROPPED
 from dragoman.runtime.config.kinds import Document
-from dragoman_lab.sim.machine.loop import MS_NS
 
 if TYPE_CHECKING:
     from dragoman_lab.sim.machine.life import Life
@@ -23,16 +22,13 @@ class SimOperator:
         self.world = world
 
     def act(self) -> None:
-        world, chance = self.world, self.world.chance
-        if world.is_healing:
+        life = self.world.act_again(100, 2500, self.act)
+        if life is None:
             return
-        world.timeline.after(chance.randint(100, 2500) * MS_NS, self.act)
-        if world.life is None:
-            return
-        if chance.random() < 0.1:
-            self._reload(world.life)
+        if self.world.chance.random() < 0.1:
+            self._reload(life)
         else:
-            self.do(world.life, self._something())
+            self.do(life, self._something())
 
     def _reload(self, life: Life) -> None:
         """Change the configuration document: every scale0 peer is notified, and those with the old one negotiate again."""

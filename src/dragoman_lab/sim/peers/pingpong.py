@@ -8,8 +8,7 @@ from collections import deque
 from dragoman_lab.sim.checks.facts import token_in
 from dragoman_lab.sim.checks.ledger import Request
 from dragoman_lab.sim.machine.net import Wire
-from dragoman_lab.sim.peers.client import SimClient
-from dragoman_lab.sim.peers.worker import SimWorker
+from dragoman_lab.sim.peers.sim_peers import SimClient, SimWorker
 
 QUEUE = b"pingpong"
 
@@ -31,9 +30,9 @@ class PingpongClient(SimClient):
         request = Request(token, self.name, takes_one_answer=self.is_req)
         if self.kind == "json":
             order = body.removeprefix(b"\xff\xfe ")
-            self.say_request(request, [b'{"order":%s}' % order])
+            self.send_request(request, [b'{"order":%s}' % order])
         else:
-            self.say_request(request, [b"", body])
+            self.send_request(request, [b"", body])
 
     def on_left(self, wire: Wire, frames: list[bytes]) -> None:
         asked = self._asked[wire.number]

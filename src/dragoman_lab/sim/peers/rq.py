@@ -7,8 +7,7 @@ from dragoman_lab.sim.checks.ledger import Request
 from dragoman_lab.sim.machine import risp
 from dragoman_lab.sim.machine.loop import MS_NS
 from dragoman_lab.sim.machine.net import Wire
-from dragoman_lab.sim.peers.client import SimClient
-from dragoman_lab.sim.peers.worker import SimWorker
+from dragoman_lab.sim.peers.sim_peers import SimClient, SimWorker
 
 FINAL = (b"REPLY", b"UNDELIVERED")
 RANKS = (10, 20, 20, 20, 30)
@@ -43,7 +42,7 @@ class RqClient(SimClient):
         if chance.random() < 0.4:
             pieces.append(risp.timeout(chance.choice((1, 2, 5))))
         chance.shuffle(pieces)
-        self.say_request(request, [risp.CLEAR, *pieces, risp.REQUEST])
+        self.send_request(request, [risp.CLEAR, *pieces, risp.REQUEST])
 
     def do_own(self) -> None:
         queue = self.world.chance.choice(self.world.plan.queues)

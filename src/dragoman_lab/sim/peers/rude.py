@@ -33,14 +33,12 @@ class RudePeer(WirePeer):
 
     def act(self) -> None:
         world, chance = self.world, self.world.chance
-        if world.is_healing:
+        if world.act_again(5, 900, self.act) is None:
             return
-        world.timeline.after(chance.randint(5, 900) * MS_NS, self.act)
         if self.wire is None or not self.wire.is_up:
-            if world.life is not None:
-                listener = chance.choice(sorted(NONSENSE))
-                identity = chance.choice((b"", b"rude", b"\xff\x00"))
-                self.wire = Wire(world, self, listener, identity, SOCKETS.get(listener, b"DEALER"))
+            listener = chance.choice(sorted(NONSENSE))
+            identity = chance.choice((b"", b"rude", b"\xff\x00"))
+            self.wire = Wire(world, self, listener, identity, SOCKETS.get(listener, b"DEALER"))
             return
         dice = chance.random()
         if dice < 0.15:
@@ -198,10 +196,7 @@ class GarbagePeer(WirePeer):
 
     def act(self) -> None:
         world, chance = self.world, self.world.chance
-        if world.is_healing:
-            return
-        world.timeline.after(chance.randint(20, 1500) * MS_NS, self.act)
-        if world.life is None:
+        if world.act_again(20, 1500, self.act) is None:
             return
         listener = chance.choice(LISTENERS)
         doomed = DOOMED[listener == "rq"]

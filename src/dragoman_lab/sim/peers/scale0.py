@@ -9,8 +9,7 @@ from dragoman.model.units import SECOND_NS
 from dragoman_lab.sim.checks.facts import token_in
 from dragoman_lab.sim.checks.ledger import Request
 from dragoman_lab.sim.machine.net import Wire
-from dragoman_lab.sim.peers.client import SimClient
-from dragoman_lab.sim.peers.worker import SimWorker
+from dragoman_lab.sim.peers.sim_peers import SimClient, SimWorker
 
 if TYPE_CHECKING:
     from dragoman_lab.sim.world import World
@@ -54,7 +53,7 @@ class Scale0Client(SimClient):
         if self.world.chance.random() < 0.5:
             header["time"] = now_s(self.world)
         request = Request(token, self.name, takes_one_answer=self.is_req)
-        self.say_request(request, message(b"TASK", header, body, is_req=self.is_req))
+        self.send_request(request, message(b"TASK", header, body, is_req=self.is_req))
 
     def do_own(self) -> None:
         header: dict[str, object] = {"config_type": self.world.chance.choice(("JSON", "XML", "ZFL", "YAML"))}

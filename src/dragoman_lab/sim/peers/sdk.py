@@ -17,8 +17,7 @@ from dragoman_lab.sim.checks.facts import token_in
 from dragoman_lab.sim.checks.ledger import Request
 from dragoman_lab.sim.machine.net import Wire
 from dragoman_lab.sim.machine.risp import BareEnd
-from dragoman_lab.sim.peers.client import SimClient
-from dragoman_lab.sim.peers.worker import SimWorker
+from dragoman_lab.sim.peers.sim_peers import SimClient, SimWorker
 
 
 class SdkEnd(BareEnd):
@@ -47,8 +46,6 @@ def setup_of(name: str, number: int) -> EndpointSetup:
 
 
 class SdkClient(SimClient):
-    """A client."""
-
     def connect(self) -> Wire:
         dialect = DIALECTS_BY_NAME[self.kind]
         end = SdkEnd(dialect.endpoints().client(setup_of(self.name, self.count)), dialect.hello)
@@ -57,7 +54,7 @@ class SdkClient(SimClient):
     def ask(self, token: str, queue: bytes, body: bytes) -> None:
         endpoint = end_of(self.open_wire).endpoint
         endpoint.request(token.encode(), CallOptions(queue), body)
-        self.say_request(Request(token, self.name), [endpoint.data_to_send()])
+        self.send_request(Request(token, self.name), [endpoint.data_to_send()])
 
     def on_left(self, wire: Wire, frames: list[bytes]) -> None:
         ledger = self.world.ledger
