@@ -106,5 +106,5 @@ class GeneratedBroker:
         return peer
 
 
-def nothing_is_on_disk(place: int, number: int) -> bytes:
-    raise AssertionError(f"a record was looked for at {place}, and there is no journal")
+def nothing_is_on_disk(ref: int, number: int) -> bytes:
+    raise AssertionError(f"a record was looked for at {ref}, and there is no journal")

@@ -49,7 +49,7 @@ class Troubles:
             (self.purge, max(1, round(days / 7))),
             (self.step_clock, 2),
             (self.send_deadly, max(3, round(plan.messages * DEADLY_PART))),
-            (self.tell_news, max(10, round(plan.facts * NEWS_PART))),
+            (self.publish_news, max(10, round(plan.facts * NEWS_PART))),
         ):
             broker.spread(count, act, None)
         broker.spread(2, self.send_deadly, None, 0.05, 0.2)
@@ -72,7 +72,7 @@ class Troubles:
         self.broker.at(plan.start_ns + min(plan.span_ns // 3, DAY_NS), self.unschedule, b"withdrawn")
 
     def schedule(self, stream: Stream, key: bytes, interval_ns: int, cron: str, runs: int) -> None:
-        template = self.kept(stream, key)
+        template = self.stored(stream, key)
         template.flags |= NO_HASTE
         template.dedupe = key
         template.retries_left = 2
@@ -83,7 +83,7 @@ class Troubles:
 
     def send_deadly(self, _: object) -> None:
         """A message that kills every worker that takes it, until it is quarantined."""
-        m = self.kept(self.broker.chance.one_of(self.served), b"deadly-%d" % self.broker.now_ns)
+        m = self.stored(self.broker.chance.one_of(self.served), b"deadly-%d" % self.broker.now_ns)
         m.flags |= GUARANTEED
         m.retries_left = DEADLY_RETRIES
         self.broker.core.submit(m)
@@ -94,12 +94,12 @@ class Troubles:
 
     def send_far(self, _: object) -> None:
         """A message that is due only after the end of the run."""
-        m = self.kept(self.broker.chance.one_of(self.served), b"far-%d" % self.broker.now_ns)
+        m = self.stored(self.broker.chance.one_of(self.served), b"far-%d" % self.broker.now_ns)
         m.due_ns = self.broker.end_ns + DAY_NS
         self.broker.core.submit(m)
 
-    def kept(self, stream: Stream, client_id: bytes) -> Message:
-        """A message whose client wants only a confirmation that it is kept."""
+    def stored(self, stream: Stream, client_id: bytes) -> Message:
+        """A message whose client wants only a confirmation that it is stored."""
         m = Message(EMQP, stream.queue, client_id, b'["run",{}]')
         m.flags = KEPT_WANTED
         return m
@@ -129,7 +129,7 @@ class Troubles:
     def step_clock(self, _: object) -> None:
         self.broker.timers.clock_stepped(int(self.broker.chance.between(-30, 30) * SECOND_NS))
 
-    def tell_news(self, _: object) -> None:
+    def publish_news(self, _: object) -> None:
         """Publish messages and log oddities; their counts become facts a second later."""
         broker = self.broker
         peer = broker.chance.one_of(self.clients.everybody).peer

@@ -81,20 +81,20 @@ def replay_peer(
     player = Player(entries, hosts, listeners, speed, patience)
     divergence = player.play()
     found: dict[str, Any] = {
-        "said": player.said,
+        "said": player.sent,
         "matched": player.matched,
         "divergence": asdict(divergence) if divergence else None,
     }
     if as_json:
         print_json(found)
     elif divergence is None:
-        print_lines([f"no divergence: {player.said} messages said, {player.matched} answers as recorded"])
+        print_lines([f"no divergence: {player.sent} messages sent, {player.matched} answers as recorded"])
     else:
         where = f"at line {divergence.line_no}" if divergence.line_no else "after the last line"
         port = f"{divergence.link or 'rq'}, connection {divergence.conn}"
         print_lines([f"divergence {where} of {file} ({port})"])
-        print_lines([f"  recorded  {divergence.expected}", f"  heard     {divergence.heard}"])
-        print_lines([f"  before it {player.said} messages said, {player.matched} answers as recorded"])
+        print_lines([f"  recorded  {divergence.expected}", f"  received  {divergence.heard}"])
+        print_lines([f"  before it {player.sent} messages sent, {player.matched} answers as recorded"])
     return 0 if divergence is None else 1
 
 

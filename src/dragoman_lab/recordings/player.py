@@ -161,7 +161,7 @@ class Player:
         self._closed: set[tuple[str, str]] = set()
         self._selector = selectors.DefaultSelector()
         self._likeness = Likeness()
-        self.said = 0  # messages that the recorded peers sent again
+        self.sent = 0  # messages that the recorded peers sent again
         self.matched = 0  # messages of the broker that were as recorded
 
     def play(self) -> Divergence | None:
@@ -193,7 +193,7 @@ class Player:
             return None if entry.to_broker else self._check_type(entry, peer)
         if entry.to_broker:
             peer.repeat(entry)
-            self.said += 1
+            self.sent += 1
             return None
         for expected in peer.expected(entry):
             self._receive_until(max(due_s, time.monotonic()) + self._patience_s, peer)

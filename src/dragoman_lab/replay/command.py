@@ -194,6 +194,6 @@ def notes_of(history: History, config: Config) -> list[str]:
 
 
 def summary(script: Script, out: Path | None, text: str) -> dict[str, Any]:
-    told: dict[str, Any] = {"messages": len(script.lives), "rows": len(script.story), "is_ordered": script.is_ordered}
-    told |= {"left_out": script.left_out, "file": str(out) if out is not None else ""}
-    return told if out is not None else told | {"text": text}
+    found: dict[str, Any] = {"messages": len(script.lives), "rows": len(script.story), "is_ordered": script.is_ordered}
+    found |= {"left_out": script.left_out, "file": str(out) if out is not None else ""}
+    return found if out is not None else found | {"text": text}

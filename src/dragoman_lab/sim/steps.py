@@ -158,10 +158,10 @@ class Scene(World):
 
     def on_damage(self, body: bytes) -> None:
         """Flip a bit of the body's first byte, for a waiting message in any segment."""
-        for number, place in waiting_records(self.running.core):
-            record = self.running.journal.read_record(place, number)
+        for number, ref in waiting_records(self.running.core):
+            record = self.running.journal.read_record(ref, number)
             if body in record:
-                segment_no, offset = split_place(self.running.journal.place_now(place))
+                segment_no, offset = split_place(self.running.journal.place_now(ref))
                 path = f"{DIRECTORY}/{segment_name(segment_no)}"
                 self.disk.flip(path, offset + record.index(body), 1)
                 self.corruption.numbers.add(number)

@@ -169,8 +169,8 @@ def can_come_back(m: Message) -> bool:
 
 def is_of_req(m: Message) -> bool:
     """Whether a REQ peer sent the message: it takes one answer, so of those its headers request only one is in the flags."""
-    asked = read_headers(m.headers).flags
-    return asked != m.flags and one_answer(asked) == m.flags
+    requested = read_headers(m.headers).flags
+    return requested != m.flags and one_answer(requested) == m.flags
 
 
 def moved_headers(headers: bytes, expires_s: float, delay_s: float) -> str | bytes:

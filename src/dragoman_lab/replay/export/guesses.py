@@ -66,7 +66,7 @@ class Guesses:
         else:
             self._punctual.add(holder)
 
-    def speaks(self, worker: Worker, time_ns: int) -> None:
+    def acts(self, worker: Worker, time_ns: int) -> None:
         self._last_acts[worker.number] = time_ns
 
     def all_gone(self) -> None:

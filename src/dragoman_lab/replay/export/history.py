@@ -1,7 +1,7 @@
 """Reads a journal for one slice: the messages that were open in it with all their facts, the workers, and the state of the queues.
 
 Messages that ended before the slice are dropped as soon as they end, so memory is bounded by what is open; and
-of a body only its kind and its size are kept, unless bodies are requested.
+of a body only its kind and its size are stored, unless bodies are requested.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ class History:
         is_new = time_ns >= self.wanted.from_ns and not is_carried
         body, message.body = message.body, b""
         kind = kind_of(body)
-        told = body if self.wanted.with_bodies or body in KEPT else (kind, len(body))
-        self.lives[message.number] = Life(message, kind, told, queue, accepted_ns, lsn, is_new)
+        shown = body if self.wanted.with_bodies or body in KEPT else (kind, len(body))
+        self.lives[message.number] = Life(message, kind, shown, queue, accepted_ns, lsn, is_new)
         if is_new:
             self.facts.append({"fact": "accepted", "message_no": message.number, "lsn": lsn, "time_ns": time_ns})
         if time_ns >= self.wanted.from_ns:

@@ -137,7 +137,7 @@ class Writer:
         if name == "leased" and worker is not None:
             self._leased(fact, life, worker)
         elif name == "delivered" and worker is not None:
-            self._speaks(fact, worker, "confirms", life.name)
+            self._acts(fact, worker, "confirms", life.name)
         elif name == "requeued":
             self._guesses.waits(life)
             self._rows.at(fact, "operator", "requeues", life.name)
@@ -185,7 +185,7 @@ class Writer:
         if worker is None:
             self._rows.at(fact, STRANGER, what, message)
             return
-        self._speaks(fact, worker, what, message)
+        self._acts(fact, worker, what, message)
         if what == "fails" and worker.dialect == "pingpong":
             worker.entry["shape"] = "json"
 
@@ -199,8 +199,8 @@ class Writer:
             worker_dialect=worker.dialect if worker is not None else "",
         )
 
-    def _speaks(self, fact: Fact, worker: Worker, what: str, message: str) -> None:
-        self._guesses.speaks(worker, fact["time_ns"])
+    def _acts(self, fact: Fact, worker: Worker, what: str, message: str) -> None:
+        self._guesses.acts(worker, fact["time_ns"])
         self._rows.at(fact, self._cast.worker(worker), what, message)
 
     def _presence(self, fact: Fact, life: Life) -> None:
@@ -229,7 +229,7 @@ class Writer:
         name = self._cast.worker(worker)
         known = [join for join in worker.joins if join["time_ns"] <= time_ns]
         worker.entry["queues"] = queues_of(known[-1] if known[1:] else worker.joins[0])
-        self._guesses.speaks(worker, time_ns)
+        self._guesses.acts(worker, time_ns)
         self._rows.add(time_ns, position, name, "joins")
 
     def _left(self, fact: Fact) -> None:
@@ -372,11 +372,11 @@ def prove(script: Script) -> None:
     """
     told = play(script)
     while told.astray >= 0 and script.by_hand < BY_HAND_MAX:
-        place = told.astray + (script.story[told.astray][2] in ("asks", "makes"))
-        if script.story[place : place + 1] == [] or script.story[place][2] != "takes":
+        at = told.astray + (script.story[told.astray][2] in ("asks", "makes"))
+        if script.story[at : at + 1] == [] or script.story[at][2] != "takes":
             break
-        at_s, who, _, message = script.story[place]
-        script.story[place] = (at_s, who, "is given", message)
+        at_s, who, _, message = script.story[at]
+        script.story[at] = (at_s, who, "is given", message)
         script.by_hand += 1
         told = play(script)
     first = ""

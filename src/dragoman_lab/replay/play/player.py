@@ -127,20 +127,20 @@ class Player:
         self._takes: dict[str, int] = {}  # how often a message should have been given out by now
         self._rooms: set[str] = set()  # workers that got a free slot ahead of the row that takes
         self._until_ns = 0
-        self._place = 0  # index in the story
+        self._row_no = 0  # index in the story
 
     def play(self, stage: Stage) -> Told:
         self.stage = stage
         if not self.notes.has_begun:
             stage.running.core.dispatch.is_stopped = True  # first set up what was open when the story begins
         first_s = self._story[0][0]
-        for place, (at_s, who, what, *details) in enumerate(self._story):
-            self._place = place
+        for row_no, (at_s, who, what, *details) in enumerate(self._story):
+            self._row_no = row_no
             at_ns = round((at_s - first_s) * SECOND_NS)
             self._until_ns = at_ns + PATIENCE_NS
             stage.advance(at_ns)
             verb = getattr(self, "on_" + what.replace(" ", "_"), None)
-            assert verb or what in PEER_VERBS, f"row {place + 1}: {what!r} is no word of a story"
+            assert verb or what in PEER_VERBS, f"row {row_no + 1}: {what!r} is no word of a story"
             try:
                 if verb is not None:
                     verb(who, *details)
@@ -148,8 +148,8 @@ class Player:
                     peer = self._client(who) if who in self._client_rows else self._worker(who)
                     getattr(peer, PEER_VERBS[what])(*details)
             except Stumble as stumble:
-                said = " ".join([who, what, *map(str, details)])
-                self.notes.told.troubles.append(f"at {at_s} s, {said}: {stumble}")
+                text = " ".join([who, what, *map(str, details)])
+                self.notes.told.troubles.append(f"at {at_s} s, {text}: {stumble}")
         stage.settle()
         return self.notes.told
 
@@ -160,11 +160,11 @@ class Player:
         expected = ahead if now[2] in ("asks", "makes") else now
         told = self.notes.told
         if self.notes.has_begun and told.astray < 0 and (expected[1], *expected[3:]) != (worker, message):
-            told.astray = self._place
+            told.astray = self._row_no
 
     def _row(self, ahead: int) -> Row:
-        place = self._place + ahead
-        return self._story[place] if place < len(self._story) else (0.0, "", "")
+        row_no = self._row_no + ahead
+        return self._story[row_no] if row_no < len(self._story) else (0.0, "", "")
 
     def on_asks(self, who: str, message: str) -> None:
         self._must_run()
@@ -266,7 +266,7 @@ class Player:
         """Return one message whose lease ended and that the worker will not answer, if its dialect requires a reply for it."""
         if not worker.minds_stale:
             return
-        late = {row[3] for row in self._story[self._place :] if row[1:3] == (who, "answers")}
+        late = {row[3] for row in self._story[self._row_no :] if row[1:3] == (who, "answers")}
         for lease, key in self.notes.leases_of(who, worker.arrivals):
             if not lease.is_open and not lease.is_answered and lease.message not in late:
                 lease.is_answered = True

@@ -111,12 +111,12 @@ class Chronicle:
 
     def cut(self, next_lsn: int) -> Chronicle:
         """A copy without the facts from `next_lsn` on, which a crash has lost."""
-        kept = Chronicle(was_set_back=self.was_set_back)
+        shorter = Chronicle(was_set_back=self.was_set_back)
         for block in self.blocks:
             if block.first_lsn < next_lsn:
                 assert block.first_lsn + block.count <= next_lsn, "a block is kept whole or not at all"
-                kept.append(block.records, block.count, block.time_ns)
-        return kept
+                shorter.append(block.records, block.count, block.time_ns)
+        return shorter
 
     def _read(self, records: bytes, count: int) -> None:
         found = 0

@@ -84,7 +84,7 @@ class Ledger:
     def own(self, owner: str, token: str | None) -> Request:
         """The request that a reply is for; it must be one of the receiver's own."""
         request = self.requests.get(token or "")
-        assert request is not None, f"{owner} got an answer to something that it never asked"
+        assert request is not None, f"{owner} got an answer to a request that it never sent"
         assert request.owner == owner, f"{owner} got an answer meant for {request.owner}"
         return request
 
@@ -98,9 +98,9 @@ class Ledger:
         """Record a worker's reply and check that it answers this request."""
         request = self.own(owner, token)
         request.results += 1
-        said = tokens_in(value)
+        found = tokens_in(value)
         may_be_empty = TIMED_OUT_VALUE in value or request.may_be_forged
-        assert said == {request.token} or (not said and may_be_empty), f"{request.token} was answered with {value!r}"
+        assert found == {request.token} or (not found and may_be_empty), f"{request.token} was answered with {value!r}"
 
     def failed(self, owner: str, token: str | None, value: bytes) -> None:
         """Record a notice from the broker or the worker that an accepted request has no result."""
@@ -174,4 +174,4 @@ class Ledger:
         if r.wants_ack and not (r.takes_one_answer and r.wants_reply):
             assert r.acks == 1, f"{r.token} waits for ever for its ACK: {r}"
         if r.wants_handover and (r.handings or (reason in ANSWERED_REASONS and not r.is_failed)):
-            assert r.handovers == 1, f"{r.token} was never told that a worker has it ({reason}): {r}"
+            assert r.handovers == 1, f"{r.token} was never notified that a worker has it ({reason}): {r}"

@@ -118,8 +118,8 @@ class Corruption:
         found = [row for row in waiting_records(life.core) if split_place(row[1])[0] < before_no]
         if not found:
             return
-        number, place = world.chance.choice(found)
-        segment_no, offset = split_place(place)
+        number, ref = world.chance.choice(found)
+        segment_no, offset = split_place(ref)
         path = f"{DIRECTORY}/{segment_name(segment_no)}"
         if not world.disk.exists(path):
             return

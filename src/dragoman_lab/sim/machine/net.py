@@ -143,7 +143,7 @@ class Wire:
     def say(self, frames: list[bytes]) -> None:
         """Send a message, once the handshake is done."""
         if self.world.verbose:
-            self.world.say(f"{self.peer.name} ({self.number}) says {shown(frames)}")
+            self.world.say(f"{self.peer.name} ({self.number}) sends {shown(frames)}")
         if self.end.is_ready:
             self.send(self.end.encode(frames))
         else:

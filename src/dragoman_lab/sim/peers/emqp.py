@@ -160,7 +160,7 @@ class EmqpWorker(SimWorker):
     def _on_request(self, wire: Wire, frames: list[bytes]) -> None:
         _, _, _, wire_id, queue, headers, body = frames
         self._credit -= 1
-        assert self._credit >= 0, f"{self.name} was given more than it said READY for"
+        assert self._credit >= 0, f"{self.name} was given more than it sent READY for"
         assert self.shape == "document" or queue in self.queues, "a queue it does not serve"
         assert b"reply-requested" in headers.split(b","), "every job must be answered, or it is never settled"
         if self.shape == "original":

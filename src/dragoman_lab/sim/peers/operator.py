@@ -80,7 +80,7 @@ class SimOperator:
     def heal(self, life: Life) -> None:
         for queue in self.world.plan.queues:
             self.do(life, lambda core, queue=queue: operator.set_paused(core, queue, False))  # type: ignore[misc]
-        for queue in set(life.core.state.queues) - set(self.world.plan.queues):  # what rude peers left behind
+        for queue in set(life.core.state.queues) - set(self.world.plan.queues):  # what rude peers left
             self.do(life, lambda core, queue=queue: operator.purge(core, queue, 1000))  # type: ignore[misc]
         self.do(life, unschedule_all)
         self.do(life, drop_quarantine)
@@ -96,7 +96,7 @@ class SimOperator:
             lsn = self.world.chronicle.next_lsn - 1 + stuck + core.log.count
 
         def done() -> None:
-            assert life.kept_lsn() >= lsn, "an operator's change is said to be done before it is kept"
+            assert life.kept_lsn() >= lsn, "an operator's change is reported as done before it is kept"
 
         drive(life.broker.act(noted), done)
 

@@ -41,9 +41,9 @@ class PingpongClient(SimClient):
         ledger = self.world.ledger
         if self.kind == "json":
             assert len(frames) == 1, frames
-            said = json.loads(frames[0])
+            reply = json.loads(frames[0])
             if token_in(frames[0]) == "" and b"TimeoutError" not in frames[0]:
-                assert "msg" in said, said
+                assert "msg" in reply, reply
                 ledger.refused(self.name, token, frames[0])
             else:
                 ledger.answered(self.name, token, frames[0])
