@@ -21,7 +21,7 @@ from dragoman.model.quiet_peer import QuietPeer
 from dragoman.model.units import SECOND_NS
 from dragoman_lab.generate.plan import Plan
 
-Act = Callable[[Any], None]
+Act = Callable[[Any], object]
 T = TypeVar("T")
 
 BITS: Final = 12

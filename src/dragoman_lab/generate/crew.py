@@ -119,12 +119,6 @@ class Crew:
             self.leave(worker)
         self._plan_end(worker)
 
-    def one_crashes(self, _: object) -> None:
-        self.crash(self.broker.chance.one_of(self.everybody))
-
-    def one_falls_silent(self, _: object) -> None:
-        self.fall_silent(self.broker.chance.one_of(self.everybody))
-
     def deploy(self, _: object) -> None:
         """A deployment: the workers of one queue leave and come back, one after the other."""
         queue = self.broker.chance.one_of(self.everybody).queues[0][1]

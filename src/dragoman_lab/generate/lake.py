@@ -51,7 +51,6 @@ class Filler:
         self._rows_max = rows_max
         self._rows = 0
         self._day = 0
-        self._next_report = 0
 
     def take(self, records: bytes, first_lsn: int, count: int, time_ns: int) -> None:
         """Add one block; the end of a day ends a file."""
@@ -63,8 +62,7 @@ class Filler:
         self._rows += count
         self._filled.facts += count
         self._filled.last_ns = time_ns
-        if self._filled.facts >= self._next_report:
-            self._next_report = self._filled.facts + REPORT_EVERY
+        if self._filled.facts % REPORT_EVERY < count:
             self._report(self._filled.facts)
 
     def flush(self) -> None:
@@ -112,16 +110,13 @@ def write_journal(directory: str, plan: Plan, progress: Progress) -> Journal:
         raise JournalMisplaced(f"{directory} is not empty")
     settings = JournalSettings(directory, "os", size_max=1 << 62, zero_fill=False)
     journal = Journal.open(settings, now_ns=plan.start_ns, new_broker_id=plan.broker_id)
-    next_report = 0
 
     def take(records: bytes, first_lsn: int, count: int, time_ns: int) -> None:
-        nonlocal next_report
         if journal.wants_roll(len(records)):
             journal.roll()
             journal.upkeep(time_ns)
         journal.append([records], count, time_ns)
-        if first_lsn >= next_report:
-            next_report = first_lsn + REPORT_EVERY
+        if first_lsn % REPORT_EVERY < count:
             progress(first_lsn, plan.facts)
 
     World(plan).run(take)
