@@ -69,11 +69,10 @@ class SimDisk(FakeDisk):
 
 def _limited(name: str) -> Callable[..., Any]:
     """A method of the disk that uses up an operation."""
-    method = getattr(FakeDisk, name)
 
     def use(self: SimDisk, *args: Any, **options: Any) -> Any:
         self._use()
-        return method(self, *args, **options)
+        return getattr(FakeDisk, name)(self, *args, **options)  # looked up now: a test may replace it
 
     return use
 
