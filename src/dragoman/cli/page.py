@@ -52,7 +52,7 @@ def sections(group: click.Group, context: click.Context, depth: int) -> Iterator
 
 
 def section(command: click.Command, parent: click.Context, name: str, depth: int) -> Iterator[str]:
-    context = click.Context(command, info_name=name, parent=parent)
+    context = click.Context(command, info_name=name, parent=parent, **command.context_settings)
     yield f"{'#' * depth} `{context.command_path}`\n"
     yield inspect.cleandoc(command.help or "").replace("\b\n", "") + "\n"
     usage = " ".join(command.collect_usage_pieces(context))

@@ -3,7 +3,6 @@ flags, bounds and bodies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from dragoman.core.lifecycle import LEASED
@@ -14,8 +13,7 @@ from dragoman.model.message import Message
 from dragoman.model.quiet_peer import QuietPeer
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import BY_CLIENT, DIALECT_NAMES, RQ
-from dragoman_lab.generate.broker import GeneratedBroker
-from dragoman_lab.generate.chance import BITS, EXPONENTIALS, NORMALS, Chance
+from dragoman_lab.generate.broker import BITS, EXPONENTIALS, NORMALS, Chance, GeneratedBroker
 from dragoman_lab.generate.services import RateCurve, Service
 
 DOORS: Final = {described.number: described.by_role[CLIENT] for described in DESCRIPTIONS}
@@ -24,7 +22,7 @@ BATCH_MAX: Final = 80
 CANCEL_MEAN_S: Final = 4.0
 AWAY_MEAN_S: Final = 25.0
 POOL_SIZE: Final = 1 << 16
-BODY_SIZE_MIN, BODY_SIZE_MAX = 20, 8_000
+BODY_SIZE_MAX: Final = 8_000
 EBUS_STALES_S: Final = 3600.0
 DELAY_MEDIAN_S: Final = 900.0
 
@@ -37,18 +35,25 @@ class MessageMaker:
         size = POOL_SIZE + BODY_SIZE_MAX
         self.pool = b"%0*x" % (size, chance.bits(4 * size))
         self.ids = 0
-        self.sizes = [_size(normal) for normal in NORMALS]
-        self._by_dialect: dict[int, Callable[[Service, bytes, int], Message]] = {
-            words.SCALE0: self._scale0,
-            words.PINGPONG: self._pingpong,
-            words.EMQP: self._emqp,
-            words.EBUS: self._ebus,
-            words.RQ: self._rq,
-        }
+        self.sizes = [2.0**normal for normal in NORMALS]  # factors on a body's usual size
 
     def message(self, dialect: int, service: Service, queue: bytes, now_ns: int) -> Message:
         self.ids += 1
-        return self._by_dialect[dialect](service, queue, now_ns)
+        m = Message(dialect, queue, self._client_id(dialect), self._body(service))
+        m.flags = words.REPLY_WANTED
+        if dialect == words.EMQP:
+            self._set_emqp(m, service, now_ns)
+        elif dialect == words.EBUS:
+            m.flags |= words.EXPIRES_HELD
+            m.expires_ns = now_ns + int((service.expires_s or EBUS_STALES_S) * SECOND_NS)
+        elif dialect == words.RQ:
+            is_kept = self.chance.unit() < 0.3
+            m.flags = words.FAILURE_FINAL | (
+                words.KEPT_WANTED if is_kept else words.REPLY_WANTED | words.HANDOVER_WANTED
+            )
+            m.retries_left = service.retries
+            self._bounds(m, service, now_ns)
+        return m
 
     def piece(self, size: int) -> bytes:
         at = self.chance.bits(16)
@@ -59,22 +64,18 @@ class MessageMaker:
         at = bits(16)
         return self.pool[at : at + min(int(self.sizes[bits(BITS)] * service.body_size), BODY_SIZE_MAX)]
 
-    def _scale0(self, service: Service, queue: bytes, now_ns: int) -> Message:
-        m = Message(words.SCALE0, queue, b"task-%d" % self.ids, self._body(service))
-        m.flags = words.REPLY_WANTED
-        return m
+    def _client_id(self, dialect: int) -> bytes:
+        if dialect == words.EMQP:
+            digits = b"%032x" % self.chance.bits(128)
+            return b"-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+        if dialect == words.EBUS:
+            return b"%x" % self.ids
+        if dialect == words.RQ:
+            return (self.ids & 0x7FFF).to_bytes(4, "big")
+        return b"task-%d" % self.ids if dialect == words.SCALE0 else b""
 
-    def _pingpong(self, service: Service, queue: bytes, now_ns: int) -> Message:
-        m = Message(words.PINGPONG, queue, b"", self._body(service))
-        m.flags = words.REPLY_WANTED
-        return m
-
-    def _emqp(self, service: Service, queue: bytes, now_ns: int) -> Message:
-        chance = self.chance
-        digits = b"%032x" % chance.bits(128)
-        wire_id = b"-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-        m = Message(words.EMQP, queue, wire_id, self._body(service))
-        kind = chance.unit()
+    def _set_emqp(self, m: Message, service: Service, now_ns: int) -> None:
+        kind = self.chance.unit()
         if kind < 0.5:
             m.flags = words.REPLY_WANTED
         elif kind < 0.75:
@@ -86,22 +87,6 @@ class MessageMaker:
         m.retries_left = service.retries
         m.timeout_ns = int(service.timeout_s * SECOND_NS)
         self._bounds(m, service, now_ns)
-        return m
-
-    def _ebus(self, service: Service, queue: bytes, now_ns: int) -> Message:
-        m = Message(words.EBUS, queue, b"%x" % self.ids, self._body(service))
-        m.flags = words.REPLY_WANTED | words.EXPIRES_HELD
-        m.expires_ns = now_ns + int((service.expires_s or EBUS_STALES_S) * SECOND_NS)
-        return m
-
-    def _rq(self, service: Service, queue: bytes, now_ns: int) -> Message:
-        m = Message(words.RQ, queue, (self.ids & 0x7FFF).to_bytes(4, "big"), self._body(service))
-        m.flags = words.FAILURE_FINAL | (
-            words.KEPT_WANTED if self.chance.unit() < 0.3 else words.REPLY_WANTED | words.HANDOVER_WANTED
-        )
-        m.retries_left = service.retries
-        self._bounds(m, service, now_ns)
-        return m
 
     def _bounds(self, m: Message, service: Service, now_ns: int) -> None:
         """Set a delay, a priority or an expiry: rare, and never more than one of them."""
@@ -112,11 +97,6 @@ class MessageMaker:
             m.priority = 1 + self.chance.bits(3)
         elif service.expires_s != 0 and odds > 0.7:
             m.expires_ns = now_ns + int(service.expires_s * SECOND_NS)
-
-
-def _size(normal: float) -> float:
-    """A factor on a body's usual size."""
-    return float(2.0**normal)
 
 
 class Client:

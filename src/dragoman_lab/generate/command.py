@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from dragoman_lab.generate.plan import Plan
 
 
-@click.command()
-@click.option(
-    "--facts", type=click.IntRange(1_000, 10_000_000_000), default=1_000_000, show_default=True, help="How many."
-)
+@click.command(context_settings={"show_default": True})
+@click.option("--facts", type=click.IntRange(1_000, 10_000_000_000), default=1_000_000, help="How many.")
 @click.option("--out", metavar="ROOT", help="The lake: a directory, or an address pyarrow takes.")
 @click.option(
     "--journal",
@@ -29,24 +27,15 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Instead of a lake, write a journal into this data directory.",
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="The same seed gives the same facts.")
-@click.option("--days", type=click.FloatRange(0.05, 3660), default=14, show_default=True, help="Over so many days.")
-@click.option(
-    "--start",
-    type=click.DateTime(["%Y-%m-%d"]),
-    default="2026-03-02",
-    show_default=True,
-    help="The first of them (UTC).",
-)
-@click.option("--queues", type=click.IntRange(4, 1000), default=12, show_default=True, help="Queues of each broker.")
-@click.option(
-    "--brokers", type=click.IntRange(1, 100), default=1, show_default=True, help="Brokers that share the facts."
-)
+@click.option("--seed", type=int, default=1, help="The same seed gives the same facts.")
+@click.option("--days", type=click.FloatRange(0.05, 3660), default=14, help="Over so many days.")
+@click.option("--start", type=click.DateTime(["%Y-%m-%d"]), default="2026-03-02", help="The first of them (UTC).")
+@click.option("--queues", type=click.IntRange(4, 1000), default=12, help="Queues of each broker.")
+@click.option("--brokers", type=click.IntRange(1, 100), default=1, help="Brokers that share the facts.")
 @click.option(
     "--open-share",
     type=click.FloatRange(0, 0.5),
     default=0.002,
-    show_default=True,
     help="Part of the messages that go to a queue nobody serves; most are open at the end.",
 )
 @click.option("--incoming", "is_incoming", is_flag=True, help="Write small incoming files, as a running sealer does.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from dragoman.core.lifecycle import QUARANTINED
@@ -11,8 +12,7 @@ from dragoman.model.message import Message, fact_id_of
 from dragoman.model.quiet_peer import QuietPeer
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DIALECT_NAMES, EBUS, EMQP, HEARTBEAT_LOST, PINGPONG, RQ
-from dragoman_lab.generate.broker import GeneratedBroker
-from dragoman_lab.generate.chance import BITS, NORMALS
+from dragoman_lab.generate.broker import BITS, NORMALS, GeneratedBroker
 from dragoman_lab.generate.clients import MessageMaker
 from dragoman_lab.generate.services import LONG_JOBS, Service
 
@@ -30,18 +30,18 @@ STOPS_ODDS: Final = 0.5  # of a worker whose message was settled meanwhile: it d
 SWEEP_S: Final = 0.1  # how often the broker checks for overdue leases
 
 
+@dataclass(slots=True, eq=False)
 class Worker:
     """One worker program across all its connections. `life` counts the connections: messages leased on an earlier one are lost."""
 
-    def __init__(self, dialect: int, name: str, queues: list[tuple[int, bytes]], slots: int, slowness: float) -> None:
-        self.dialect = dialect
-        self.name = name
-        self.queues = queues
-        self.slots = slots
-        self.slowness = slowness
-        self.life = 0
-        self.is_here = False
-        self.peer: QuietPeer | None = None
+    dialect: int
+    name: str
+    queues: list[tuple[int, bytes]]
+    slots: int
+    slowness: float
+    life: int = 0
+    is_here: bool = False
+    peer: QuietPeer | None = None
 
 
 class Crew:
@@ -75,8 +75,6 @@ class Crew:
         else:
             broker.core.join(peer, worker.queues)
         broker.core.ready(peer, worker.slots)
-
-    # -- ways to end ----------------------------------------------------------------------------------------------------
 
     def crash(self, worker: Worker) -> None:
         """The worker dies with its leases; its connection ends."""
@@ -121,12 +119,6 @@ class Crew:
             self.leave(worker)
         self._plan_end(worker)
 
-    def one_crashes(self, _: object) -> None:
-        self.crash(self.broker.chance.one_of(self.everybody))
-
-    def one_falls_silent(self, _: object) -> None:
-        self.fall_silent(self.broker.chance.one_of(self.everybody))
-
     def deploy(self, _: object) -> None:
         """A deployment: the workers of one queue leave and come back, one after the other."""
         queue = self.broker.chance.one_of(self.everybody).queues[0][1]
@@ -138,8 +130,6 @@ class Crew:
         for worker in self.everybody:
             worker.is_here = False
             self.broker.later(self.broker.chance.between(0.3, 8.0), self.join, worker)
-
-    # -- creating workers -----------------------------------------------------------------------------------------------
 
     def _hire(self, service: Service, count: int, names: list[str]) -> None:
         """Create `count` workers for a queue; some of them serve a second queue."""

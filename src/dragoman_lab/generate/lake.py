@@ -22,7 +22,7 @@ HISTORY_ROWS_MIN: Final = (
 )
 HISTORY_ROWS_MAX: Final = 1_000_000
 INCOMING_ROWS: Final = 50_000
-TOLD_EVERY: Final = 20_000  # facts
+REPORT_EVERY: Final = 20_000  # facts
 
 Progress = Callable[[int, int], object]
 
@@ -43,16 +43,15 @@ class Filler:
     """Writes one broker's blocks as files."""
 
     def __init__(
-        self, lake: Lake, plan: Plan, tier: Tier, rows_max: int, filled: Filled, told: Callable[[int], object]
+        self, lake: Lake, plan: Plan, tier: Tier, rows_max: int, filled: Filled, report: Callable[[int], object]
     ) -> None:
         self._writer = LakeWriter(lake, plan.broker_id)
         self._store = tier
         self._filled = filled
-        self._told = told
+        self._report = report
         self._rows_max = rows_max
         self._rows = 0
         self._day = 0
-        self._next_told = 0
 
     def take(self, records: bytes, first_lsn: int, count: int, time_ns: int) -> None:
         """Add one block; the end of a day ends a file."""
@@ -64,9 +63,8 @@ class Filler:
         self._rows += count
         self._filled.facts += count
         self._filled.last_ns = time_ns
-        if self._filled.facts >= self._next_told:
-            self._next_told = self._filled.facts + TOLD_EVERY
-            self._told(self._filled.facts)
+        if self._filled.facts % REPORT_EVERY < count:
+            self._report(self._filled.facts)
 
     def flush(self) -> None:
         for written in self._writer.flush(self._store):
@@ -113,16 +111,13 @@ def write_journal(directory: str, plan: Plan, progress: Progress) -> Journal:
         raise JournalMisplaced(f"{directory} is not empty")
     settings = JournalSettings(directory, "os", size_max=1 << 62, zero_fill=False)
     journal = Journal.open(settings, now_ns=plan.start_ns, new_broker_id=plan.broker_id)
-    next_told = 0
 
     def take(records: bytes, first_lsn: int, count: int, time_ns: int) -> None:
-        nonlocal next_told
         if journal.wants_roll(len(records)):
             journal.roll()
             journal.upkeep(time_ns)
         journal.append([records], count, time_ns)
-        if first_lsn >= next_told:
-            next_told = first_lsn + TOLD_EVERY
+        if first_lsn % REPORT_EVERY < count:
             progress(first_lsn, plan.facts)
 
     World(plan).run(take)

@@ -37,30 +37,28 @@ class Troubles:
         self.long_jobs = clients.by_name[LONG_JOBS.name]
 
     def start(self) -> None:
-        broker = self.broker
+        broker, crew = self.broker, self.crew
         plan = broker.plan
         days = plan.days
         for act, count in (
             (self.clients.cut, max(4, round(days * 3))),
-            (self.crew.one_crashes, max(2, round(days / 2))),
-            (self.crew.one_falls_silent, max(2, round(days / 3))),
-            (self.crew.deploy, max(1, round(days * 5 / 7))),
+            (lambda _: crew.crash(broker.chance.one_of(crew.everybody)), max(2, round(days / 2))),
+            (lambda _: crew.fall_silent(broker.chance.one_of(crew.everybody)), max(2, round(days / 3))),
+            (crew.deploy, max(1, round(days * 5 / 7))),
             (self.pause, max(2, round(days / 3))),
             (self.purge, max(1, round(days / 7))),
             (self.step_clock, 2),
             (self.send_deadly, max(3, round(plan.messages * DEADLY_PART))),
-            (self.tell_news, max(10, round(plan.facts * NEWS_PART))),
+            (self.publish_news, max(10, round(plan.facts * NEWS_PART))),
         ):
             broker.spread(count, act, None)
         broker.spread(2, self.send_deadly, None, 0.05, 0.2)
         broker.spread(max(3, round(days)), self.visit_quarantine, None, 0.25, 0.86)
         # Not in the last part: messages that stay open need time to reach their state before the end.
         broker.spread(2, self.send_deadly, None, 0.88, 0.94)
-        broker.spread(3, self.send_long, None, 0.92, 0.97)
+        broker.spread(3, lambda _: self.clients.send(self.long_jobs), None, 0.92, 0.97)
         broker.spread(3, self.send_far, None, 0.9, 0.97)
         self.make_schedules()
-
-    # -- schedules ------------------------------------------------------------------------------------------------------
 
     def make_schedules(self) -> None:
         """One by interval, scaled to the size of the run; several by cron; one that ends after three runs, one that is removed."""
@@ -71,39 +69,31 @@ class Troubles:
         self.schedule(self.served[1 % len(self.served)], b"weekdays", 0, "30 6 * * 1-5", -1)
         self.schedule(self.served[0], b"few", int(interval_s * 3 * SECOND_NS), "", 3)
         self.schedule(self.served[-1], b"withdrawn", 0, "@hourly", -1)
-        self.broker.at(plan.start_ns + min(plan.span_ns // 3, DAY_NS), self.unschedule, b"withdrawn")
+        self.broker.at(plan.start_ns + min(plan.span_ns // 3, DAY_NS), self.broker.core.unschedule, b"withdrawn")
 
     def schedule(self, stream: Stream, key: bytes, interval_ns: int, cron: str, runs: int) -> None:
-        template = self.kept(stream, key)
+        template = self.stored(stream, key)
         template.flags |= NO_HASTE
         template.dedupe = key
         template.retries_left = 2
         assert self.broker.core.schedule(template, interval_ns, cron, runs) == TAKEN
 
-    def unschedule(self, key: bytes) -> None:
-        self.broker.core.unschedule(key)
-
-    # -- messages that end badly or stay open ---------------------------------------------------------------------------
-
     def send_deadly(self, _: object) -> None:
         """A message that kills every worker that takes it, until it is quarantined."""
-        m = self.kept(self.broker.chance.one_of(self.served), b"deadly-%d" % self.broker.now_ns)
+        m = self.stored(self.broker.chance.one_of(self.served), b"deadly-%d" % self.broker.now_ns)
         m.flags |= GUARANTEED
         m.retries_left = DEADLY_RETRIES
         self.broker.core.submit(m)
         self.work.deadly.add(m.number)
 
-    def send_long(self, _: object) -> None:
-        self.clients.send(self.long_jobs)
-
     def send_far(self, _: object) -> None:
         """A message that is due only after the end of the run."""
-        m = self.kept(self.broker.chance.one_of(self.served), b"far-%d" % self.broker.now_ns)
+        m = self.stored(self.broker.chance.one_of(self.served), b"far-%d" % self.broker.now_ns)
         m.due_ns = self.broker.end_ns + DAY_NS
         self.broker.core.submit(m)
 
-    def kept(self, stream: Stream, client_id: bytes) -> Message:
-        """A message whose client wants only a confirmation that it is kept."""
+    def stored(self, stream: Stream, client_id: bytes) -> Message:
+        """A message whose client wants only a confirmation that it is stored."""
         m = Message(EMQP, stream.queue, client_id, b'["run",{}]')
         m.flags = KEPT_WANTED
         return m
@@ -119,8 +109,6 @@ class Troubles:
             elif self.judged % 3 == 2:
                 core.cancel(m, DROPPED)
 
-    # -- queues ---------------------------------------------------------------------------------------------------------
-
     def pause(self, _: object) -> None:
         stream = self.broker.chance.one_of(self.served)
         set_paused(self.broker.core, stream.queue, True)
@@ -132,12 +120,10 @@ class Troubles:
     def purge(self, _: object) -> None:
         purge(self.broker.core, UNSERVED.name.encode(), 1 + self.broker.chance.below(5))
 
-    # -- the broker -----------------------------------------------------------------------------------------------------
-
     def step_clock(self, _: object) -> None:
         self.broker.timers.clock_stepped(int(self.broker.chance.between(-30, 30) * SECOND_NS))
 
-    def tell_news(self, _: object) -> None:
+    def publish_news(self, _: object) -> None:
         """Publish messages and log oddities; their counts become facts a second later."""
         broker = self.broker
         peer = broker.chance.one_of(self.clients.everybody).peer

@@ -89,7 +89,7 @@ def _entry(number: int, found: dict[str, Any]) -> Entry:
         bool(found.get("eof", False)),
     )
     if not (entry.socket_type or frames is not None or data is not None or entry.is_eof):
-        raise ValueError("nothing is said")
+        raise ValueError("it has neither socket_type, frames, bytes nor eof")
     return entry
 
 

@@ -18,25 +18,19 @@ from dragoman_lab.recordings.player import PATIENCE_S, Player
 # The port names in the recordings of the original programs.
 LINKS: Final = {
     "scale0": {
-        "worker": "scale0.worker",
-        "worker_xrep": "scale0.worker",
-        "client": "scale0.client",
-        "pub": "scale0.publish",
+        "worker": "scale0.worker", "worker_xrep": "scale0.worker", "client": "scale0.client", "pub": "scale0.publish"
     },
     "pingpong": {"backend": "pingpong.worker", "frontend": "pingpong.client"},
     "emqp": {
-        "backend": "emqp.worker",
-        "frontend": "emqp.client",
-        "admin": "emqp.admin",
-        "pubin": "emqp.publish",
+        "backend": "emqp.worker", "frontend": "emqp.client", "admin": "emqp.admin", "pubin": "emqp.publish",
         "pubout": "emqp.subscribe",
     },
     "ebus": {"backend": "ebus.worker", "frontend": "ebus.client", "pub": "ebus.publish", "sub": "ebus.subscribe"},
     "rq": {"": "rq"},
-}
+}  # fmt: skip
 
 
-@click.command("replay-peer")
+@click.command("replay-peer", context_settings={"show_default": True})
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
 @click.option(
     "--dialect", type=click.Choice(list(LINKS)), help="Of a recording whose ports are not named as listeners."
@@ -51,15 +45,9 @@ LINKS: Final = {
     metavar="NAME=HOST:PORT",
     help="Where a listener is, if not where --data says.",
 )
+@click.option("--speed", type=click.FloatRange(0), default=1.0, help="Times the recorded pace; 0: no waiting.")
 @click.option(
-    "--speed", type=click.FloatRange(0), default=1.0, show_default=True, help="Times the recorded pace; 0: no waiting."
-)
-@click.option(
-    "--patience",
-    type=click.FloatRange(0.1),
-    default=PATIENCE_S,
-    show_default=True,
-    help="Seconds to wait for what was recorded.",
+    "--patience", type=click.FloatRange(0.1), default=PATIENCE_S, help="Seconds to wait for what was recorded."
 )
 @data_option
 @json_option
@@ -81,32 +69,32 @@ def replay_peer(
     entries = captures.read(file)
     listeners = dict(LINKS[dialect]) if dialect else {}
     listeners |= dict(_pair(link, "LINK=NAME") for link in links)
-    places = {name: _place(address) for name, address in (_pair(text, "NAME=HOST:PORT") for text in addresses)}
+    hosts = {name: _host_port(address) for name, address in (_pair(text, "NAME=HOST:PORT") for text in addresses)}
     needed = {listeners.get(link, link or "rq") for link in captures.links_of(entries)}
-    if not needed <= places.keys():
-        places = {name: _place(address) for name, address in ask(data, "status")["listeners"].items()} | places
-    unknown = needed - places.keys()
+    if not needed <= hosts.keys():
+        hosts = {name: _host_port(address) for name, address in ask(data, "status")["listeners"].items()} | hosts
+    unknown = needed - hosts.keys()
     if unknown and dialect is None and not links:
         raise ReplayFailed(
             f"no open listener is called {', '.join(sorted(unknown))}: say --dialect, or --listener LINK=NAME for each"
         )
-    player = Player(entries, places, listeners, speed, patience)
+    player = Player(entries, hosts, listeners, speed, patience)
     divergence = player.play()
     found: dict[str, Any] = {
-        "said": player.said,
+        "said": player.sent,
         "matched": player.matched,
         "divergence": asdict(divergence) if divergence else None,
     }
     if as_json:
         print_json(found)
     elif divergence is None:
-        print_lines([f"no divergence: {player.said} messages said, {player.matched} answers as recorded"])
+        print_lines([f"no divergence: {player.sent} messages sent, {player.matched} answers as recorded"])
     else:
         where = f"at line {divergence.line_no}" if divergence.line_no else "after the last line"
         port = f"{divergence.link or 'rq'}, connection {divergence.conn}"
         print_lines([f"divergence {where} of {file} ({port})"])
-        print_lines([f"  recorded  {divergence.expected}", f"  heard     {divergence.heard}"])
-        print_lines([f"  before it {player.said} messages said, {player.matched} answers as recorded"])
+        print_lines([f"  recorded  {divergence.expected}", f"  received  {divergence.heard}"])
+        print_lines([f"  before it {player.sent} messages sent, {player.matched} answers as recorded"])
     return 0 if divergence is None else 1
 
 
@@ -117,7 +105,7 @@ def _pair(text: str, form: str) -> tuple[str, str]:
     return name, value
 
 
-def _place(address: str) -> tuple[str, int]:
+def _host_port(address: str) -> tuple[str, int]:
     host, _, port = address.removeprefix("tcp://").rpartition(":")
     if not port.isdigit():
         raise click.UsageError(f"{address!r} is not HOST:PORT")

@@ -67,14 +67,14 @@ class Likeness:
 
         return VARIABLE.sub(ours, frame)
 
-    def is_like(self, recorded: list[bytes], heard: list[bytes]) -> bool:
+    def is_like(self, recorded: list[bytes], received: list[bytes]) -> bool:
         """Whether the broker's message matches the recorded one; records the ids it chose."""
-        if len(recorded) != len(heard):
+        if len(recorded) != len(received):
             return False
-        if recorded[:2] == heard[:2] == EBUS_REQUEST and len(recorded) > 3:
-            self._rids[recorded[2]] = heard[2]
-            recorded, heard = recorded[3:4], heard[3:4]
-        return all(self._is_like_frame(old, new) for old, new in zip(recorded, heard, strict=True))
+        if recorded[:2] == received[:2] == EBUS_REQUEST and len(recorded) > 3:
+            self._rids[recorded[2]] = received[2]
+            recorded, received = recorded[3:4], received[3:4]
+        return all(self._is_like_frame(old, new) for old, new in zip(recorded, received, strict=True))
 
     def _is_like_frame(self, old: bytes, new: bytes) -> bool:
         if is_mark(old) and is_mark(new):
@@ -97,8 +97,6 @@ class Likeness:
         self._ours[old] = new
         return True
 
-    # -- RQ ---------------------------------------------------------------------------------------------------------------
-
     def risp_to_say(self, conn: str, data: bytes) -> bytes:
         out = bytearray(data)
         for item in items_of(data)[0]:
@@ -107,10 +105,10 @@ class Likeness:
                 out[item.at : item.at + item.size] = ours.to_bytes(item.size, "big")
         return bytes(out)
 
-    def is_like_operation(self, conn: str, recorded: list[Item], heard: list[Item]) -> bool:
+    def is_like_operation(self, conn: str, recorded: list[Item], received: list[Item]) -> bool:
         """Operations are equal if they have the same command and parameters, in any order."""
-        old, new = parameters(recorded), parameters(heard)
-        if old.keys() != new.keys() or recorded[-1].command != heard[-1].command:
+        old, new = parameters(recorded), parameters(received)
+        if old.keys() != new.keys() or recorded[-1].command != received[-1].command:
             return False
         for command, value in old.items():
             key = (conn, command, value) if isinstance(value, int) else None

@@ -9,7 +9,7 @@ import time
 import uuid
 from collections import deque
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from dragoman.cli.tap import readable
 from dragoman.errors import PeerError
@@ -22,40 +22,34 @@ from dragoman_lab.recordings.likeness import Likeness, is_life_sign, operations_
 PATIENCE_S: Final = 5.0
 SETTLE_S: Final = 0.3
 # The socket type of a peer if the recording does not have it.
-USUAL_TYPES: Final = {
-    "emqp.subscribe": "SUB",
-    "ebus.subscribe": "SUB",
-    "ebus.publish": "PUB",
-    "scale0.publish": "SUB",
-}
+USUAL_TYPES: Final = {"emqp.subscribe": "SUB", "ebus.subscribe": "SUB", "ebus.publish": "PUB", "scale0.publish": "SUB"}
 CONNECT_S: Final = 5.0
 CHUNK_SIZE: Final = 1 << 18
 
 
-class Line:
-    """What ZMTP and RISP connections share: a socket, and the messages received and not yet compared."""
+class RecordedPeer:
+    """One recorded connection, played again: a socket, and the messages received and not yet compared."""
 
-    def __init__(self, place: tuple[str, int]) -> None:
+    def __init__(self, address: tuple[str, int], likeness: Likeness) -> None:
         try:
-            self.socket = socket.create_connection(place, CONNECT_S)
+            self.socket = socket.create_connection(address, CONNECT_S)
         except OSError as error:
-            raise ReplayFailed(f"no connection to {place[0]}:{place[1]}: {error.strerror or error}") from error
+            raise ReplayFailed(f"no connection to {address[0]}:{address[1]}: {error.strerror or error}") from error
+        self.likeness = likeness
+        self.received: deque[Any] = deque()
         self.is_ended = False  # by the broker
 
     def fileno(self) -> int:
         return self.socket.fileno()
 
-    def close(self) -> None:
-        self.socket.close()
-
-    def hear(self) -> None:
+    def read(self) -> None:
         """Read what has arrived, after `select` reported the socket as readable."""
         try:
             data = self.socket.recv(CHUNK_SIZE)
         except OSError:
             data = b""
         if data:
-            self.take(data)
+            self.decode(data)
         else:
             self.is_ended = True
 
@@ -65,53 +59,78 @@ class Line:
         except OSError:
             self.is_ended = True
 
-    def take(self, data: bytes) -> None:
+    def decode(self, data: bytes) -> None:
+        """Add the messages in the data to `received`."""
         raise NotImplementedError
 
 
-class ZmtpLine(Line):
-    def __init__(self, place: tuple[str, int], socket_type: str) -> None:
-        super().__init__(place)
+class ZmtpPeer(RecordedPeer):
+    def __init__(self, address: tuple[str, int], likeness: Likeness, socket_type: str) -> None:
+        super().__init__(address, likeness)
         self.zmtp = ZmtpConnection(socket_type.encode(), str(uuid.uuid4()).encode())
-        self.heard: deque[list[bytes]] = deque()
         self.send(self.zmtp.greeting())
         end_s = time.monotonic() + CONNECT_S
         while not self.zmtp.is_ready and not self.is_ended:
             self.socket.settimeout(max(end_s - time.monotonic(), 0.001))
-            self.hear()
+            self.read()
         if not self.zmtp.is_ready:
-            self.close()
-            raise ReplayFailed(f"{place[0]}:{place[1]} did not finish the handshake with a {socket_type}")
+            self.socket.close()
+            raise ReplayFailed(f"{address[0]}:{address[1]} did not finish the handshake with a {socket_type}")
         self.socket.settimeout(CONNECT_S)
 
-    def take(self, data: bytes) -> None:
+    def decode(self, data: bytes) -> None:
         try:
             messages = self.zmtp.receive(data)
         except PeerError:
             self.is_ended = True
             return
-        self.heard.extend(frames for frames in messages if not is_life_sign(frames))
+        self.received.extend(frames for frames in messages if not is_life_sign(frames))
         out = self.zmtp.take_outgoing()
         if out:
             self.send(out)
 
-    def say(self, frames: list[bytes]) -> None:
+    def repeat(self, entry: Entry) -> None:
+        """Send what the recorded peer sent."""
+        assert entry.frames is not None
+        frames = self.likeness.to_say(entry.frames)
         if self.zmtp.socket_type in (b"SUB", b"XSUB") and len(frames) == 1 and frames[0][:1] in (b"\x00", b"\x01"):
             is_new = frames[0][0] == 1
             self.send(self.zmtp.subscribe_bytes(frames[0][1:], is_new))
         else:
             self.send(encode_message(frames, self.zmtp.is_v1))
 
+    def expected(self, entry: Entry) -> list[Any]:
+        """The messages of the broker in a recorded line, without heartbeats."""
+        assert entry.frames is not None
+        return [] if is_life_sign(entry.frames) else [entry.frames]
 
-class RispLine(Line):
-    def __init__(self, place: tuple[str, int]) -> None:
-        super().__init__(place)
-        self.heard: deque[list[Item]] = deque()
-        self._rest = b""
+    def is_like(self, entry: Entry, expected: list[bytes], received: list[bytes]) -> bool:
+        return self.likeness.is_like(expected, received)
 
-    def take(self, data: bytes) -> None:
+    def text_of(self, message: list[bytes]) -> str:
+        return readable(message)
+
+
+class RispPeer(RecordedPeer):
+    _rest = b""
+
+    def decode(self, data: bytes) -> None:
         operations, self._rest = operations_of(self._rest + data)
-        self.heard.extend(operations)
+        self.received.extend(operations)
+
+    def repeat(self, entry: Entry) -> None:
+        assert entry.data is not None
+        self.send(self.likeness.risp_to_say(entry.conn, entry.data))
+
+    def expected(self, entry: Entry) -> list[Any]:
+        assert entry.data is not None
+        return operations_of(entry.data)[0]
+
+    def is_like(self, entry: Entry, expected: list[Item], received: list[Item]) -> bool:
+        return self.likeness.is_like_operation(entry.conn, expected, received)
+
+    def text_of(self, message: list[Item]) -> str:
+        return " ".join(map(str, message))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,27 +145,23 @@ class Divergence:
 
 
 class Player:
-    """One replay of one recording."""
-
     def __init__(
         self,
         entries: list[Entry],
-        places: dict[str, tuple[str, int]],
+        addresses: dict[str, tuple[str, int]],
         listeners: dict[str, str],
         speed: float = 1.0,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        self._entries = entries
-        self._places = places  # addresses of listeners
-        self._listeners = listeners  # listener names of the recording's links
-        self._speed = speed
-        self._patience_s = patience_s
+        """`addresses` are by listener; `listeners` maps the recording's links to listeners."""
+        self._entries, self._addresses, self._listeners = entries, addresses, listeners
+        self._speed, self._patience_s = speed, patience_s
         self._types = {entry.key: entry.socket_type for entry in entries if entry.socket_type and entry.to_broker}
-        self._lines: dict[tuple[str, str], Line] = {}
+        self._peers: dict[tuple[str, str], ZmtpPeer | RispPeer] = {}
         self._closed: set[tuple[str, str]] = set()
         self._selector = selectors.DefaultSelector()
         self._likeness = Likeness()
-        self.said = 0  # messages that the recorded peers sent again
+        self.sent = 0  # messages that the recorded peers sent again
         self.matched = 0  # messages of the broker that were as recorded
 
     def play(self) -> Divergence | None:
@@ -160,70 +175,73 @@ class Player:
                     return found
             return self._look_for_more()
         finally:
-            for line in self._lines.values():
-                line.close()
+            for peer in self._peers.values():
+                peer.socket.close()
             self._selector.close()
 
     def _step(self, entry: Entry, due_s: float) -> Divergence | None:
         if entry.key in self._closed:
             return None
         if entry.to_broker:
-            self._hear_until(due_s)
+            self._receive_until(due_s)
         if entry.is_eof:
             if entry.to_broker:
                 self._close(entry.key)
             return None
-        line = self._line(entry)
+        peer = self._peer(entry)
         if entry.socket_type:
-            return None if entry.to_broker else self._check_type(entry, line)
-        if isinstance(line, RispLine):
-            assert entry.data is not None
-            if entry.to_broker:
-                line.send(self._likeness.risp_to_say(entry.conn, entry.data))
-                self.said += 1
-                return None
-            return self._expect_risp(entry, line, due_s)
-        assert isinstance(line, ZmtpLine)
-        assert entry.frames is not None
+            return None if entry.to_broker else self._check_type(entry, peer)
         if entry.to_broker:
-            line.say(self._likeness.to_say(entry.frames))
-            self.said += 1
+            peer.repeat(entry)
+            self.sent += 1
             return None
-        return self._expect(entry, line, due_s)
+        for expected in peer.expected(entry):
+            self._receive_until(max(due_s, time.monotonic()) + self._patience_s, peer)
+            if not peer.received:
+                silence = (
+                    "the broker ended the connection" if peer.is_ended else f"nothing within {self._patience_s:g} s"
+                )
+                return Divergence(entry.line_no, entry.link, entry.conn, peer.text_of(expected), silence)
+            received = peer.received.popleft()
+            if not peer.is_like(entry, expected, received):
+                texts = peer.text_of(expected), peer.text_of(received)
+                return Divergence(entry.line_no, entry.link, entry.conn, *texts)
+            self.matched += 1
+        return None
 
-    def _line(self, entry: Entry) -> Line:
-        line = self._lines.get(entry.key)
-        if line is None:
+    def _peer(self, entry: Entry) -> ZmtpPeer | RispPeer:
+        peer = self._peers.get(entry.key)
+        if peer is None:
             listener = self._listeners.get(entry.link, entry.link or "rq")
-            if listener not in self._places:
+            if listener not in self._addresses:
                 raise ReplayFailed(f"the recording talks to {entry.link!r}, and no listener {listener!r} is open")
-            place = self._places[listener]
-            usual = USUAL_TYPES.get(listener, "DEALER")
-            is_risp = entry.data is not None or (listener == "rq" and not entry.socket_type)
-            line = RispLine(place) if is_risp else ZmtpLine(place, self._types.get(entry.key, usual))
-            self._lines[entry.key] = line
-            self._selector.register(line, selectors.EVENT_READ, line)
-        return line
+            address = self._addresses[listener]
+            if entry.data is not None or (listener == "rq" and not entry.socket_type):
+                peer = RispPeer(address, self._likeness)
+            else:
+                usual = USUAL_TYPES.get(listener, "DEALER")
+                peer = ZmtpPeer(address, self._likeness, self._types.get(entry.key, usual))
+            self._peers[entry.key] = peer
+            self._selector.register(peer, selectors.EVENT_READ, peer)
+        return peer
 
     def _close(self, key: tuple[str, str]) -> None:
         self._closed.add(key)
-        line = self._lines.pop(key, None)
-        if line is not None:
-            self._forget(line)
-            line.close()
+        peer = self._peers.pop(key, None)
+        if peer is not None:
+            self._forget(peer)
+            peer.socket.close()
 
-    def _forget(self, line: Line) -> None:
-        if line.fileno() in self._selector.get_map():
-            self._selector.unregister(line)
+    def _forget(self, peer: ZmtpPeer | RispPeer) -> None:
+        if peer.fileno() in self._selector.get_map():
+            self._selector.unregister(peer)
 
-    # -- receiving --------------------------------------------------------------------------------------------------------
-
-    def _hear_until(self, end_s: float, line: ZmtpLine | RispLine | None = None) -> None:
-        """Receive on all connections until `end_s`, or until `line` has a message or has ended."""
-        while line is None or not (line.heard or line.is_ended):
+    def _receive_until(self, end_s: float, peer: ZmtpPeer | RispPeer | None = None) -> None:
+        """Receive on all connections until `end_s`, or until `peer` has a message or its connection has ended."""
+        while peer is None or not (peer.received or peer.is_ended):
             remaining_s = end_s - time.monotonic()
             for key, _ in self._selector.select(max(remaining_s, 0.0)) if self._selector.get_map() else ():
-                key.data.hear()
+                key.data.read()
                 if key.data.is_ended:
                     self._forget(key.data)
             if remaining_s <= 0:
@@ -231,51 +249,16 @@ class Player:
             if not self._selector.get_map():
                 time.sleep(remaining_s)
 
-    def _wait_for(self, line: ZmtpLine | RispLine, due_s: float) -> None:
-        self._hear_until(max(due_s, time.monotonic()) + self._patience_s, line)
-
-    def _expect(self, entry: Entry, line: ZmtpLine, due_s: float) -> Divergence | None:
-        assert entry.frames is not None
-        if is_life_sign(entry.frames):
-            return None
-        self._wait_for(line, due_s)
-        if not line.heard:
-            return self._silence(entry, line, readable(entry.frames))
-        heard = line.heard.popleft()
-        if not self._likeness.is_like(entry.frames, heard):
-            return Divergence(entry.line_no, entry.link, entry.conn, readable(entry.frames), readable(heard))
-        self.matched += 1
-        return None
-
-    def _expect_risp(self, entry: Entry, line: RispLine, due_s: float) -> Divergence | None:
-        assert entry.data is not None
-        for operation in operations_of(entry.data)[0]:
-            expected = " ".join(map(str, operation))
-            self._wait_for(line, due_s)
-            if not line.heard:
-                return self._silence(entry, line, expected)
-            heard = line.heard.popleft()
-            if not self._likeness.is_like_operation(entry.conn, operation, heard):
-                return Divergence(entry.line_no, entry.link, entry.conn, expected, " ".join(map(str, heard)))
-            self.matched += 1
-        return None
-
-    def _silence(self, entry: Entry, line: Line, expected: str) -> Divergence:
-        heard = "the broker ended the connection" if line.is_ended else f"nothing within {self._patience_s:g} s"
-        return Divergence(entry.line_no, entry.link, entry.conn, expected, heard)
-
-    def _check_type(self, entry: Entry, line: Line) -> Divergence | None:
-        theirs = line.zmtp.peer_socket_type.decode() if isinstance(line, ZmtpLine) else ""
+    def _check_type(self, entry: Entry, peer: ZmtpPeer | RispPeer) -> Divergence | None:
+        theirs = peer.zmtp.peer_socket_type.decode() if isinstance(peer, ZmtpPeer) else ""
         if theirs == entry.socket_type:
             return None
         return Divergence(entry.line_no, entry.link, entry.conn, f"a {entry.socket_type} socket", f"a {theirs} socket")
 
     def _look_for_more(self) -> Divergence | None:
         """After the last line, the broker must send nothing more to the peers that are still connected."""
-        self._hear_until(time.monotonic() + SETTLE_S)
-        for (link, conn), line in self._lines.items():
-            if isinstance(line, ZmtpLine) and line.heard:
-                return Divergence(0, link, conn, "nothing more", readable(line.heard[0]))
-            if isinstance(line, RispLine) and line.heard:
-                return Divergence(0, link, conn, "nothing more", " ".join(map(str, line.heard[0])))
+        self._receive_until(time.monotonic() + SETTLE_S)
+        for (link, conn), peer in self._peers.items():
+            if peer.received:
+                return Divergence(0, link, conn, "nothing more", peer.text_of(peer.received[0]))
         return None

@@ -3,10 +3,9 @@
 `dragoman export-test` writes a pytest file whose tables list what peers, operators and clocks did; `replay` repeats it with a simulated
 broker and clock, and returns the history of each message. The file may be edited: rows can be added, moved and removed.
 
-Reading order: `tables` (the file's tables), `telling` (histories as text, and how they are compared); `play/`: `stage` (the
-broker), `clients` and `workers` (its peers), `desk` (its operator), `player` (what each row of a story does); `export/`:
-`history` (a journal read), `cast`, `rows`, `guesses`, `script` (from facts to tables), `page` (tables to
-text); `command`.
+Reading order: `tables` (the file's tables), `telling` (histories as text, and how they are compared); `play/`: `stage` (the broker),
+`peers` (its clients and workers), `player` (what each row of a story does); `export/`: `history` (a journal read), `cast`, `guesses`,
+`script` (from facts to tables), `page` (tables to text); `command`.
 """
 
 from __future__ import annotations

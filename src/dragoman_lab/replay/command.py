@@ -76,7 +76,7 @@ def export_test(
     from dragoman_lab.replay.export.script import Writer, prove
 
     if out is not None:
-        check_place(out, force)
+        check_path(out, force)
     now_ns = time.time_ns()
     wanted = Wanted(
         from_ns=read_instant(from_, now_ns) if from_ else 0,
@@ -106,7 +106,7 @@ def export_test(
         click.echo(text, nl=False)
 
 
-def check_place(out: Path, force: bool) -> None:
+def check_path(out: Path, force: bool) -> None:
     """Check the output path before reading and replaying the slice, which may take minutes."""
     if not out.parent.is_dir():
         raise ExportMisplaced(f"{out} cannot be written: the directory {out.parent} is not there")
@@ -165,13 +165,13 @@ def running_settings(data: Path) -> tuple[str, ...]:
 
     try:
         with AdminClient(data) as client:
-            told = tomllib.loads(client.ask("config")["toml"])
+            config = tomllib.loads(client.ask("config")["toml"])
     except AdminUnreachable:
         return ()
     return tuple(
         f"{section}.{name}={value}"
         for section in SECTIONS
-        for name, value in told.get(section, {}).items()
+        for name, value in config.get(section, {}).items()
         if f"{section}.{name}" not in UNUSED
     )
 
@@ -194,6 +194,6 @@ def notes_of(history: History, config: Config) -> list[str]:
 
 
 def summary(script: Script, out: Path | None, text: str) -> dict[str, Any]:
-    told: dict[str, Any] = {"messages": len(script.lives), "rows": len(script.story), "is_ordered": script.is_ordered}
-    told |= {"left_out": script.left_out, "file": str(out) if out is not None else ""}
-    return told if out is not None else told | {"text": text}
+    found: dict[str, Any] = {"messages": len(script.lives), "rows": len(script.story), "is_ordered": script.is_ordered}
+    found |= {"left_out": script.left_out, "file": str(out) if out is not None else ""}
+    return found if out is not None else found | {"text": text}

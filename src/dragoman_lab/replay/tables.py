@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from dragoman.model.words import FLAG_NAMES
@@ -36,67 +35,35 @@ JOB_SHORTEST: Final = b"[0,0]"
 KEPT: Final = (b"", b"PONG", b"EXIT")
 
 
-@dataclass(frozen=True)
-class Asked:
+class MessageRow:
     """One message, as its client sends it."""
 
-    name: str
-    client: str
-    queue: bytes
-    client_id: bytes
-    body: bytes
-    headers: bytes
-    flags: int
-    priority: int
-    retries: int
-    timeout_s: float
-    expires_s: float
-    is_noreply: bool
+    def __init__(self, name: str, row: Mapping[str, Any]) -> None:
+        body = row["body"]
+        self.queue = as_bytes(row["queue"])
+        self.client_id = as_bytes(row.get("id", name))
+        self.body: bytes = body if isinstance(body, bytes) else make_body(body[0], body[1], name)
+        self.headers = as_bytes(row.get("headers", b""))
+        self.flags = sum(1 << FLAG_NAMES.index(flag) for flag in row.get("flags", ()))
+        self.priority: int = row.get("priority", 0)
+        self.retries: int = row.get("retries", -1)
+        self.timeout_s: float = row.get("timeout_s", 0)
+        self.expires_s: float = row.get("expires_s", 0)
+        self.is_noreply: bool = row.get("noreply", False)
 
 
-@dataclass(frozen=True)
-class ReplayedPeer:
+class PeerRow:
     """One client or worker."""
 
-    name: str
-    dialect: str
-    identity: bytes
-    socket: bytes
-    queues: dict[bytes, int]
-    slots: int
-    shape: str
-    heartbeat_s: float  # of a scale0 worker that has its own
-
-
-def read_message(name: str, row: Mapping[str, Any]) -> Asked:
-    body = row["body"]
-    return Asked(
-        name=name,
-        client=row["client"],
-        queue=as_bytes(row["queue"]),
-        client_id=as_bytes(row.get("id", name)),
-        body=body if isinstance(body, bytes) else make_body(body[0], body[1], name),
-        headers=as_bytes(row.get("headers", b"")),
-        flags=sum(1 << FLAG_NAMES.index(flag) for flag in row.get("flags", ())),
-        priority=row.get("priority", 0),
-        retries=row.get("retries", -1),
-        timeout_s=row.get("timeout_s", 0),
-        expires_s=row.get("expires_s", 0),
-        is_noreply=row.get("noreply", False),
-    )
-
-
-def read_peer(name: str, row: Mapping[str, Any]) -> ReplayedPeer:
-    return ReplayedPeer(
-        name=name,
-        dialect=row["dialect"],
-        identity=as_bytes(row.get("identity", b"")),
-        socket=as_bytes(row.get("socket", "DEALER")),
-        queues=read_queues(row.get("queues", {})),
-        slots=row.get("slots", 1),
-        shape=row.get("shape", ""),
-        heartbeat_s=row.get("heartbeat_s", 0),
-    )
+    def __init__(self, name: str, row: Mapping[str, Any]) -> None:
+        self.name = name
+        self.dialect: str = row["dialect"]
+        self.identity = as_bytes(row.get("identity", b""))
+        self.socket = as_bytes(row.get("socket", "DEALER"))
+        self.queues = read_queues(row.get("queues", {}))
+        self.slots: int = row.get("slots", 1)
+        self.shape: str = row.get("shape", "")
+        self.heartbeat_s: float = row.get("heartbeat_s", 0)  # of a scale0 worker that has its own
 
 
 def read_queues(queues: Mapping[str, int]) -> dict[bytes, int]:

@@ -54,16 +54,15 @@ class Told:
         """Fail unless these messages were given out in the order in which the story's workers take them."""
         expected = [(row[3], row[1]) for row in story if row[2] in ("takes", "is given") and row[3] in lives]
         leases = [(message, worker) for message, worker in self.leases if message in lives]
-        for count, (should, was) in enumerate(zip(expected, leases, strict=False), 1):
-            assert should == was, "\n".join(
-                [
-                    f"lease {count} should be of message {should[0]!r} to {should[1]}, and was of {was[0]!r} to {was[1]}",
-                    *self._troubles(),
-                ]
-            )
-        assert len(expected) == len(leases), "\n".join(
-            [f"{len(expected)} leases should be there, and {len(leases)} are", *self._troubles()]
-        )
+        pairs = enumerate(zip(expected, leases, strict=False), 1)
+        wrong = [
+            f"lease {count} should be of message {should[0]!r} to {should[1]}, and was of {was[0]!r} to {was[1]}"
+            for count, (should, was) in pairs
+            if should != was
+        ]
+        if len(expected) != len(leases):
+            wrong.append(f"{len(expected)} leases should be there, and {len(leases)} are")
+        assert not wrong, "\n".join([wrong[0], *self._troubles()])
 
     def _troubles(self) -> list[str]:
         shown = [f"on the way: {trouble}" for trouble in self.troubles[:TROUBLES_SHOWN_MAX]]

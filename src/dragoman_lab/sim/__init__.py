@@ -1,8 +1,7 @@
 """A whole broker without sockets, threads or a real clock, driven from one seed: the same seed is the same run.
 
-Reading order: `machine/`: `loop` (time), `disk`, `net` with `legacy` and `risp` (what can fail), `life` (one run of a
-broker), `troubles` and `corruption` (injected failures); `peers/`: `client` and `worker` (what all peers have in common), `emqp`, `scale0`,
-`pingpong`, `ebus`, `rq` (each dialect's own), `rude`, `garbage` and `operator`; `checks/`: `tokens`, `ledger`, `facts`, `recount` and
-`replica` (what must hold); `plan` and `world` (all of it together), `report`; `steps` (a run as explicit steps, to reproduce a failure
-independently of later changes to the simulator).
+Reading order: `machine/`: `loop` (time), `disk`, `net` with `legacy` and `risp` (what can fail), `life` (one run of a broker), `failures`;
+`peers/`: `sim_peers` (what all peers have in common), `emqp`, `scale0`, `pingpong`, `ebus`, `rq` (each dialect's own), `sdk`, `rude` and
+`operator`; `checks/`: `ledger`, `facts` and `recount` (what must hold); `plan` and `world` (all of it together), `report`; `steps` (a run
+as explicit steps, to reproduce a failure independently of later changes to the simulator).
 """

@@ -1,7 +1,7 @@
 """Explicit steps: the actions of peers, operators, disks and clocks on a simulated broker, as a list.
 
-A seed means another run whenever the simulator changes; a list of steps always means the same. A step is a tuple, whose first item is the
-name of a method of `Scene` (without `on_`):
+A seed means another run whenever the simulator changes; a list of steps always means the same. A step is a tuple that begins with a
+name:
 
     ("connect", peer, listener, identity, socket_type, version)   with the ZMTP handshake; the last three may be left out
     ("open", peer, listener)                             a bare connection: no greeting, nothing is decoded
@@ -22,8 +22,7 @@ Each step happens in an instant of its own, and after each the simulator checks 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.core import operator
@@ -35,12 +34,10 @@ from dragoman.model.facts.decode import decode_block
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import BY_OPERATOR
-from dragoman.runtime.config import Config, Flags, load
-from dragoman_lab.sim.machine.corruption import waiting_records
-from dragoman_lab.sim.machine.life import Life
-from dragoman_lab.sim.machine.net import StillWire, Wire
+from dragoman.runtime.config import Flags, load
+from dragoman_lab.sim.machine.failures import waiting_records
+from dragoman_lab.sim.machine.net import StillWire, Wire, WirePeer
 from dragoman_lab.sim.machine.risp import BareEnd
-from dragoman_lab.sim.peers.operator import drive
 from dragoman_lab.sim.plan import DIRECTORY, Plan
 from dragoman_lab.sim.report import quiet_logs
 from dragoman_lab.sim.world import World
@@ -49,21 +46,20 @@ Step = tuple[Any, ...]
 SEGMENT_SIZE = 1 << 16
 
 
-@dataclass
-class StepPeer:
-    """The peer's side of one connection: it keeps what has left the broker for it."""
+# Steps that are actions of a peer's connection, and their methods of `Wire`.
+WIRE_STEPS = {"bytes": "send", "close": "close", "cut": "cut", "stall": "stall", "read": "read_again"}
 
-    name: str
-    is_rude: bool = False
-    received: list[list[bytes]] = field(default_factory=list)
-    is_lost: bool = False
-    wire: Wire | None = None
+
+class StepPeer(WirePeer):
+    """The peer's side of one connection: it stores what the broker has sent to it, and the steps decide what it does next."""
+
+    def __init__(self, name: str, is_rude: bool) -> None:
+        self.name, self.is_rude = name, is_rude
+        self.received: list[list[bytes]] = []
+        self.is_lost = False
 
     def on_left(self, wire: Wire, frames: list[bytes]) -> None:
         self.received.append(frames)
-
-    def on_message(self, wire: Wire, frames: list[bytes]) -> None:
-        """Ignored: the steps decide what it does next."""
 
     def on_lost(self, wire: Wire) -> None:
         self.is_lost = True
@@ -78,14 +74,17 @@ class Scene(World):
         self.start()
 
     def play(self, steps: Sequence[Step]) -> None:
-        for step in steps:
-            getattr(self, f"on_{step[0]}")(*step[1:])
+        for name, *details in steps:
+            if name in WIRE_STEPS:
+                getattr(self.peers[details[0]].open_wire, WIRE_STEPS[name])(*details[1:])
+            else:
+                getattr(self, f"on_{name}")(*details)
             self.on_wait(0)
             if self.life is not None:
                 self.check()
 
     def received(self, peer: str) -> list[list[bytes]]:
-        """Every message that has left the broker for a peer, over all its connections of this name."""
+        """Every message that the broker has sent to a peer, over all its connections of this name."""
         return self.peers[peer].received
 
     def facts(self, *names: str) -> list[dict[str, Any]]:
@@ -93,69 +92,27 @@ class Scene(World):
         facts = (fact for block in self.chronicle.blocks for fact in decode_block(block.records))
         return [fact for fact in facts if not names or fact["fact"] in names]
 
-    @property
-    def running(self) -> Life:
-        assert self.life is not None, "the broker does not run"
-        return self.life
-
-    # -- peers ----------------------------------------------------------------------------------------------------------
-
     def on_connect(
         self, peer: str, listener: str, identity: bytes = b"", socket_type: bytes = b"DEALER", version: int = 3
     ) -> None:
-        known = self.peers.setdefault(peer, StepPeer(peer))
-        known.is_lost = False
-        known.wire = StillWire(self, known, listener, identity, socket_type, version=version)
+        self._connect(peer, False, listener, identity, socket_type, version=version)
 
     def on_open(self, peer: str, listener: str) -> None:
-        known = self.peers.setdefault(peer, StepPeer(peer, is_rude=True))
-        known.is_lost = False
-        known.wire = StillWire(self, known, listener, b"", end=BareEnd())
+        self._connect(peer, True, listener, b"", end=BareEnd())
 
-    def _wire(self, peer: str) -> Wire:
-        wire = self.peers[peer].wire
-        assert wire is not None
-        return wire
+    def _connect(self, peer: str, is_rude: bool, *wire: Any, **options: Any) -> None:
+        known = self.peers.setdefault(peer, StepPeer(peer, is_rude))
+        known.is_lost = False
+        known.wire = StillWire(self, known, *wire, **options)
 
     def on_send(self, peer: str, *frames: bytes) -> None:
-        self._wire(peer).say(list(frames))
-
-    def on_bytes(self, peer: str, data: bytes) -> None:
-        self._wire(peer).send(data)
-
-    def on_close(self, peer: str) -> None:
-        self._wire(peer).close()
-
-    def on_cut(self, peer: str) -> None:
-        self._wire(peer).cut()
-
-    def on_stall(self, peer: str) -> None:
-        self._wire(peer).stall()
-
-    def on_read(self, peer: str) -> None:
-        self._wire(peer).read_again()
-
-    # -- time -----------------------------------------------------------------------------------------------------------
+        self.peers[peer].open_wire.say(list(frames))
 
     def on_wait(self, seconds: float) -> None:
-        until_ns = self.timeline.now_ns + round(seconds * SECOND_NS)
-        self.run_ready()
-        while (next_ns := self.timeline.next_ns()) is not None and next_ns <= until_ns:
-            self.timeline.take()()
-            self.run_ready()
-        self.timeline.now_ns = until_ns
-
-    def run_ready(self) -> None:
-        if self.life is not None:
-            self.life.loop.run_ready()
+        self.advance(self.timeline.now_ns + round(seconds * SECOND_NS))
 
     def on_clock(self, seconds: float) -> None:
         self.set_clock(round(seconds * SECOND_NS))
-
-    # -- the operator ---------------------------------------------------------------------------------------------------
-
-    def act(self, change: Callable[[Core], object]) -> None:
-        drive(self.running.broker.act(change), lambda: None)
 
     def on_pause(self, queue: bytes) -> None:
         self.act(lambda core: operator.set_paused(core, queue, True))
@@ -180,34 +137,17 @@ class Scene(World):
     def is_quarantined(self, body: bytes) -> bool:
         return self.message(self.running.core, body).state == QUARANTINED
 
-    # -- the broker and its disk ----------------------------------------------------------------------------------------
-
     def on_kill(self) -> None:
-        self.running.end()
-        self.life = None
-        self.disk.kill()
-        self.ledger.all_disturbed()
+        self.end()
 
     def on_power(self) -> None:
-        self.running.end()
-        self.life = None
-        self._was_power = True
-        self.disk.crash(self.chance)
-        self.ledger.all_disturbed()
+        self.end(is_power=True)
 
     def on_stop(self) -> None:
-        life = self.running
-        life.broker.drain()
+        self.running.broker.drain()
         self.on_wait(1)
-        life.broker.say_goodbye()
-        life.loop.run_ready()
-        life.broker.stop()
-        life.loop.run_ready()
-        life.end()
-        life.journal.close()
-        self.life = None
-        self.disk.kill()
-        self.ledger.all_disturbed()
+        self.shut_down(self.running)
+        self.end()
 
     def on_start(self) -> None:
         self.start()
@@ -218,10 +158,10 @@ class Scene(World):
 
     def on_damage(self, body: bytes) -> None:
         """Flip a bit of the body's first byte, for a waiting message in any segment."""
-        for number, place in waiting_records(self.running.core):
-            record = self.running.journal.read_record(place, number)
+        for number, ref in waiting_records(self.running.core):
+            record = self.running.journal.read_record(ref, number)
             if body in record:
-                segment_no, offset = split_place(self.running.journal.place_now(place))
+                segment_no, offset = split_place(self.running.journal.place_now(ref))
                 path = f"{DIRECTORY}/{segment_name(segment_no)}"
                 self.disk.flip(path, offset + record.index(body), 1)
                 self.corruption.numbers.add(number)
@@ -244,27 +184,7 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
     journal = JournalSettings(
         DIRECTORY, config.journal.durability, SEGMENT_SIZE, size_max=config.journal.size_max, zero_fill=False
     )
-    return bare_plan(config, journal)
-
-
-def bare_plan(config: Config, journal: JournalSettings) -> Plan:
-    """A plan without peers and failures."""
-    return Plan(
-        durability=journal.durability,
-        config=config,
-        journal=journal,
-        queues=(),
-        fills=(),
-        unfit_share=0.0,
-        seconds=0,
-        requests_max=0,
-        clients=(),
-        workers=(),
-        rude=0,
-        crashes=0,
-        troubles=0,
-        sync_ms=(1,),
-    )
+    return Plan(config, journal)
 
 
 def play(steps: Sequence[Step], settings: Mapping[str, Any] | None = None) -> Scene:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import copy
+import zlib
 from collections import Counter
+from collections.abc import Callable
 from random import Random
 
+from dragoman.core.core import Core
+from dragoman.core.settings import CoreSettings
+from dragoman.core.storage.snapshot import encode
 from dragoman.errors import JournalDamaged, JournalUnavailable
+from dragoman.journal.journal import Journal
+from dragoman.model.facts.records import carried_at
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EBUS, EMQP, REFUSAL_CODES
+from dragoman.runtime.recovery import recover
+from dragoman.runtime.settings import apply_core
 from dragoman_lab.sim.checks.facts import Chronicle
 from dragoman_lab.sim.checks.ledger import Ledger
 from dragoman_lab.sim.checks.recount import agree, check_bounds, check_memory, recount
-from dragoman_lab.sim.checks.replica import check_replica
-from dragoman_lab.sim.machine.corruption import Corruption
 from dragoman_lab.sim.machine.disk import PowerCut, SimDisk
+from dragoman_lab.sim.machine.failures import Corruption, plan_troubles
 from dragoman_lab.sim.machine.life import Life, WatchedJournal
 from dragoman_lab.sim.machine.loop import MS_NS, Timeline
-from dragoman_lab.sim.machine.troubles import plan_troubles
-from dragoman_lab.sim.peers.dialects import PEERS
-from dragoman_lab.sim.peers.garbage import GarbagePeer
-from dragoman_lab.sim.peers.operator import SimOperator
-from dragoman_lab.sim.peers.rude import Probe, RudePeer
-from dragoman_lab.sim.plan import Plan, plan_of, with_steps
+from dragoman_lab.sim.peers.operator import SimOperator, drive
+from dragoman_lab.sim.peers.rude import GarbagePeer, Probe, RudePeer
+from dragoman_lab.sim.plan import PEERS, Plan, plan_of, with_steps
 
 WALL_START_NS = 1_700_000_000 * SECOND_NS
 HEALING_S_MAX = 300
@@ -48,7 +54,7 @@ class World:
         self._last_life: Life | None = None  # of the broker that runs, or ran last
         self.life: Life | None = None
         self.is_healing = False
-        self.wall_jump_ns = 0
+        self.wall_start_ns, self.wall_jump_ns = WALL_START_NS, 0
         self.has_lost_time = False  # a boot may count hours as passed that did not
         self.boots = 0
         self.tally: Counter[str] = Counter()
@@ -72,7 +78,14 @@ class World:
         return self._numbers
 
     def wall_ns(self) -> int:
-        return WALL_START_NS + self.timeline.now_ns + self.wall_jump_ns
+        return self.wall_start_ns + self.timeline.now_ns + self.wall_jump_ns
+
+    def act_again(self, least_ms: int, most_ms: int, act: Callable[[], None]) -> Life | None:
+        """Schedule a peer's next action, until the world heals; return the broker if it runs."""
+        if self.is_healing:
+            return None
+        self.timeline.after(self.chance.randint(least_ms, most_ms) * MS_NS, act)
+        return self.life
 
     def set_clock(self, by_ns: int) -> None:
         """Set the wall clock forward or back."""
@@ -83,8 +96,6 @@ class World:
     def say(self, line: str) -> None:
         if self.verbose:
             print(f"{self.timeline.now_ns / SECOND_NS:9.3f}  {line}")
-
-    # -- the run --------------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
         self.say(f"{self.plan}")
@@ -118,10 +129,31 @@ class World:
             if self.life is not None and self.life.loop.is_sated:
                 self.life.loop.run_ready()
             self.timeline.take()()
+        self.run_ready()
+
+    def run_ready(self) -> None:
         if self.life is not None:
             self.life.loop.run_ready()
 
-    # -- start and stop of the broker -----------------------------------------------------------------------------------
+    def advance(self, until_ns: int, is_over: Callable[[], bool] = bool) -> None:
+        """Run every event up to an instant, one by one, or until `is_over`; for runs by explicit steps."""
+        self.run_ready()
+        while not is_over():
+            next_ns = self.timeline.next_ns()
+            if next_ns is None or next_ns > until_ns:
+                self.timeline.now_ns = max(until_ns, self.timeline.now_ns)
+                return
+            self.timeline.take()()
+            self.run_ready()
+
+    @property
+    def running(self) -> Life:
+        assert self.life is not None, "the broker does not run"
+        return self.life
+
+    def act(self, change: Callable[[Core], object]) -> None:
+        """Make an operator's change."""
+        drive(self.running.broker.act(change), lambda: None)
 
     def start(self) -> None:
         if self.life is not None:
@@ -133,15 +165,15 @@ class World:
             self.life = Life(self)
         except PowerCut:
             self.say("dies while it starts")
-            self._went_down()
+            self.crash()
         except JournalDamaged as refusal:
             self.say(f"refuses to start: {refusal}")
             self.corruption.restore(self, refusal)
-            self._went_down()
+            self.crash()
         except (JournalUnavailable, OSError) as trouble:
             self.say(f"cannot start: {trouble}")
             self._make_room()
-            self._went_down()
+            self.crash()
         else:
             self._last_life = self.life
             self.life.loop.pauses = self._pauses
@@ -160,22 +192,23 @@ class World:
         return True
 
     def crash(self) -> None:
-        """End the process or the machine: of unsynced data, any part may be left."""
-        assert self.life is not None
-        self.life.end()
-        self._went_down()
-
-    def _went_down(self) -> None:
-        self.life = None
+        """End the process or the machine, and start again a while later."""
         is_power = self.chance.random() < (0.8 if self.plan.durability == "disk" else 0.15)
-        self._was_power = self._was_power or is_power
         self.say("power is lost" if is_power else "killed")
+        self.end(is_power=is_power)
+        self.timeline.after(self.chance.randint(1, 1500) * MS_NS, self.start)
+
+    def end(self, *, is_power: bool = False) -> None:
+        """End the process, or by a power loss the machine: then any part of the unsynced data may be left."""
+        if self.life is not None:
+            self.life.end()
+        self.life = None
+        self._was_power = self._was_power or is_power
         if is_power:
             self.disk.crash(self.chance)
         else:
             self.disk.kill()
         self.ledger.all_disturbed()
-        self.timeline.after(self.chance.randint(1, 1500) * MS_NS, self.start)
 
     def stop_in_order(self) -> None:
         """SIGTERM: drain, notify the workers, exit."""
@@ -189,20 +222,21 @@ class World:
     def _stop(self, life: Life) -> None:
         if self.life is not life:
             return
+        try:
+            self.shut_down(life)
+        except JournalUnavailable as trouble:
+            self.say(f"the journal does not close: {trouble}")
+            self.clear_disk()
+        self.end()
+        self.timeline.after(self.chance.randint(1, 500) * MS_NS, self.start)
+
+    def shut_down(self, life: Life) -> None:
         life.broker.say_goodbye()
         life.loop.run_ready()
         life.broker.stop()
         life.loop.run_ready()
         life.end()
-        try:
-            life.journal.close()
-        except JournalUnavailable as trouble:
-            self.say(f"the journal does not close: {trouble}")
-            self.clear_disk()
-        self.life = None
-        self.disk.kill()
-        self.ledger.all_disturbed()
-        self.timeline.after(self.chance.randint(1, 500) * MS_NS, self.start)
+        life.journal.close()
 
     def on_recovered(self, journal: WatchedJournal) -> None:
         """Check what a crash left: a prefix of the facts, with everything in it that was promised."""
@@ -252,8 +286,6 @@ class World:
         self.disk.pause_ms = 0
         self.disk.fail_syncs(0)
         self.disk.fail_writes(0)
-
-    # -- checks ---------------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
         assert self.life is not None
@@ -347,3 +379,32 @@ class World:
             self.chronicle.check_keys()
         self._check_cut_off()
         assert set(self.life.broker.connections) == {wire.connection.session for wire in self.life.wires.values()}
+
+
+def check_replica(world: World, life: Life) -> None:
+    """Promise 4: the state replayed from disk has the same canonical encoding as the state in memory, byte for byte. Open a copy of the disk beside the running broker and compare the states. Record references change at a start, so the record's
+    checksum is compared instead of its reference: that also proves that every reference still leads to the right record."""
+    if world.plan.durability == "memory" or not life.is_settled or world.corruption.numbers:
+        return
+    disk = copy.deepcopy(world.disk)
+    disk.restore()
+    disk.kill()
+    disk.capacity = None
+    disk.fail_syncs(0)
+    disk.fail_writes(0)
+    journal = Journal.open(world.plan.journal, disk, now_ns=world.wall_ns())
+    settings = CoreSettings()
+    apply_core(world.plan.config, settings)
+    replica, _ = recover(journal, settings)
+    here, there = fingerprints(life.core, life.journal), fingerprints(replica, journal)
+    for mine, other in zip(here, there, strict=False):
+        assert mine == other, f"replay differs:\n  live     {mine.hex()}\n  replayed {other.hex()}"
+    assert len(here) == len(there)
+
+
+def fingerprints(core: Core, journal: Journal) -> list[bytes]:
+    def checksum(ref: int) -> int:
+        record = journal.read_record(ref)
+        return zlib.crc32(record[carried_at(record) :])
+
+    return encode(core.state, checksum)

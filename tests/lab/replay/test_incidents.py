@@ -186,7 +186,7 @@ def test_every_dialect_comes_out_on_both_sides(new_broker: NewBroker) -> None:
     assert "by hand" not in exported.text
     assert exported.play() == ""
     exported.edit('"w3", "answers"', '"w3", "rejects"')
-    assert "emqp has no word for it" in exported.play()
+    assert "emqp has no message for it" in exported.play()
 
 
 def test_options_that_only_some_dialects_have_are_encoded_again(new_broker: NewBroker) -> None:

@@ -101,7 +101,7 @@ def has_a_disk_that_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         (never_feeds_a_worker_that_reads_again, "in no idle line|beside a free worker|is not lost"),
         (
             tells_one_what_is_meant_for_another,
-            "never asked|meant for|was answered with|DELIVERED|CONSUM|not consume|not answered|for ever",
+            "never sent|meant for|was answered with|DELIVERED|CONSUM|not consume|not answered|for ever",
         ),
         pytest.param(never_ends_a_greeting, "still connected", marks=PLAIN_BUILD),
         (makes_thousands_of_facts_in_one_sweep, "units of work in one callback"),

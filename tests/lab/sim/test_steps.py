@@ -252,8 +252,8 @@ def test_of_two_ends_the_ledger_forgives_the_one_that_a_power_loss_took() -> Non
         ledger.sent(Request("c0~0001", "c0"))
         ledger.answered("c0", "c0~0001", b"done c0~0001")
         chronicle.by_token.setdefault("c0~0001", []).append(number)
-    chronicle.closed[1] = Life("c0~0001", "emqp", 1, [], 0, "done")
-    chronicle.open[2] = Life("c0~0001", "emqp", 1, [], 0)  # its end was not synced
+    chronicle.closed[1] = Life("done")
+    chronicle.open[2] = Life()  # its end was not synced
     ledger.forgive(chronicle)
     ledger.answered("c0", "c0~0001", b"done c0~0001")
     ledger.check_counts()

@@ -9,7 +9,7 @@ import pytest
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message
 from dragoman_lab.sim.machine.legacy import LegacyEnd
-from dragoman_lab.sim.peers.garbage import DOOMED, LISTENERS
+from dragoman_lab.sim.peers.rude import DOOMED, LISTENERS
 from dragoman_lab.sim.steps import Scene, Step, play
 
 VERSION = b"eMQP/1.0"

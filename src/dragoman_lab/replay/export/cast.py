@@ -1,10 +1,10 @@
-"""Names for the tables of an exported test: c1, c2 for clients, w1, w2 for workers, messages by their ids."""
+"""The tables of an exported test while they are written. Names: c1, c2 for clients, w1, w2 for workers, messages by their ids."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dragoman.dialects.ebus.stales import in_ms
 from dragoman.dialects.emqp.headers import one_answer, read_headers
@@ -14,32 +14,65 @@ from dragoman.model.peer import ANONYMOUS
 from dragoman.model.phrases import number_text
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DIALECT_NAMES, EBUS, EMQP, INTERNAL, PINGPONG, REPLY_WANTED, RQ
-from dragoman_lab.replay.export.history import Life, Worker
-from dragoman_lab.replay.tables import BY_SCHEDULE
+from dragoman_lab.replay.export.history import Fact, Life, Worker
+from dragoman_lab.replay.tables import BY_SCHEDULE, Row
 
 NAME_SIZE_MAX: Final = 64  # a longer id is not used as a name in the tables; the message still has it
 RQ_RETRIES_MAX: Final = 255  # one byte on the wire; a higher number came from the settings
 
+STEPS: Final = 10
+
 Entry = dict[str, Any]
 
 
-class Cast:
-    """The names of clients, workers and messages. `placed_ns`: when a message is accepted in the story, later than in the journal for a
-    very old one."""
+class PlacedRow(NamedTuple):
+    time_ns: int
+    position: int
+    row: Row
 
-    def __init__(self, lives: dict[int, Life], placed_ns: dict[int, int]) -> None:
+
+class Rows:
+    """The rows of a story while it is written; `start_ns` is second 0. A position orders rows of the same instant: a fact's is ten times its
+    lsn, so that rows without a fact can go before and after it; what existed before the first fact has negative ones."""
+
+    def __init__(self, start_ns: int) -> None:
+        self.start_ns = start_ns
+        self.placed: list[PlacedRow] = []
+
+    def add(self, time_ns: int, position: int, who: str, what: str, *details: Any) -> None:
+        at_s = round((time_ns - self.start_ns) / SECOND_NS, 6)
+        self.placed.append(PlacedRow(time_ns, position, (at_s, who, what, *details)))
+
+    def at(self, fact: Fact, who: str, what: str, *details: Any, step: int = 0) -> None:
+        self.add(fact["time_ns"], fact["lsn"] * STEPS + step, who, what, *details)
+
+    def story(self) -> list[Row]:
+        return [placed.row for placed in sorted(self.placed, key=lambda placed: placed[:2])]
+
+    def of(self, who: str, *whats: str) -> list[PlacedRow]:
+        """The rows of `who` with these verbs, in order."""
+        found = [placed for placed in self.placed if placed.row[1] == who and placed.row[2] in whats]
+        return sorted(found, key=lambda placed: placed[:2])
+
+    def position_at(self, time_ns: int) -> int:
+        """A position after everything that is placed up to an instant."""
+        return max((placed.position for placed in self.placed if placed.time_ns <= time_ns), default=0) + 1
+
+
+class Cast:
+    """The tables of clients, workers and messages; sets the names of lives."""
+
+    def __init__(self, lives: dict[int, Life]) -> None:
         self.clients: dict[str, Entry] = {}
         self.workers: dict[str, Entry] = {}
         self.messages: dict[str, Entry] = {}
-        self.message_names = names_of(lives)
         self._client_names: dict[tuple[int, bytes], str] = {}
-        self._worker_names: dict[int, str] = {}
-        for number, life in sorted(lives.items()):
-            entry = self._message(life, placed_ns[number])
-            self.messages[self.message_names[number]] = entry
+        set_names(lives.values())
+        for _, life in sorted(lives.items()):
+            self.messages[life.name] = self._message(life)
 
     def client_of(self, message: Message) -> str:
-        """The name of a message's client."""
+        """The name of a message's client, which is added if it is new."""
         if message.dialect == INTERNAL:
             return BY_SCHEDULE
         key = (message.dialect, message.address)
@@ -55,22 +88,18 @@ class Cast:
 
     def worker(self, worker: Worker) -> str:
         """The name of a worker, which is added if it is new."""
-        if worker.number not in self._worker_names:
-            name = self._worker_names[worker.number] = f"w{len(self._worker_names) + 1}"
-            entry: Entry = {"dialect": worker.dialect, "queues": queues_of(worker.joins[0])}
+        if not worker.name:
+            worker.name = f"w{len(self.workers) + 1}"
+            worker.entry = self.workers[worker.name] = {"dialect": worker.dialect, "queues": queues_of(worker.joins[0])}
             if worker.identity:
-                entry["identity"] = plain(worker.identity)
-            self.workers[name] = entry
-        return self._worker_names[worker.number]
+                worker.entry["identity"] = plain(worker.identity)
+        return worker.name
 
-    def name_of_worker(self, number: int) -> str:
-        return self._worker_names.get(number, "")
-
-    def _message(self, life: Life, placed_ns: int) -> Entry:
-        m, accepted_ns = life.message, life.accepted_ns
+    def _message(self, life: Life) -> Entry:
+        m, accepted_ns, placed_ns = life.message, life.accepted_ns, life.placed_ns
         entry: Entry = {"client": self.client_of(m), "queue": life.queue, "body": life.body}
         client_id = str(int.from_bytes(m.client_id, "big")) if m.dialect == RQ else plain(m.client_id)
-        if m.dialect not in (PINGPONG, INTERNAL) and client_id != self.message_names[m.number]:
+        if m.dialect not in (PINGPONG, INTERNAL) and client_id != life.name:
             entry["id"] = client_id
         remaining_s = max(m.expires_ns - placed_ns, 1) / SECOND_NS if m.expires_ns else 0
         if m.dialect == EBUS:
@@ -104,14 +133,14 @@ def of_schedule(m: Message, remaining_s: float) -> Entry:
     return {name: value for name, value in entry.items() if value != usual[name]}
 
 
-def names_of(lives: dict[int, Life]) -> dict[int, str]:
+def set_names(lives: Iterable[Life]) -> None:
     """A message's name: its client's id if that is readable and unique, else its number."""
-    ids = {number: readable_id(life.message) for number, life in lives.items()}
+    ids = {life.message.number: readable_id(life.message) for life in lives}
     counts = Counter(ids.values())
-    return {
-        number: name if name and counts[name] == 1 else f"{name} {number_text(number)}".strip()
-        for number, name in ids.items()
-    }
+    for life in lives:
+        number = life.message.number
+        name = ids[number]
+        life.name = name if name and counts[name] == 1 else f"{name} {number_text(number)}".strip()
 
 
 def readable_id(m: Message) -> str:
@@ -140,8 +169,8 @@ def can_come_back(m: Message) -> bool:
 
 def is_of_req(m: Message) -> bool:
     """Whether a REQ peer sent the message: it takes one answer, so of those its headers request only one is in the flags."""
-    asked = read_headers(m.headers).flags
-    return asked != m.flags and one_answer(asked) == m.flags
+    requested = read_headers(m.headers).flags
+    return requested != m.flags and one_answer(requested) == m.flags
 
 
 def moved_headers(headers: bytes, expires_s: float, delay_s: float) -> str | bytes:
@@ -152,12 +181,3 @@ def moved_headers(headers: bytes, expires_s: float, delay_s: float) -> str | byt
         name = item.partition(b":")[0].strip().lower()
         items.append(b"%s:%.6f" % (name, left[name]) if name in left else item)
     return plain(b",".join(items))
-
-
-def unplayable(lives: Iterable[Life]) -> dict[int, str]:
-    """Messages that no simulated client can send, and why."""
-    return {
-        life.message.number: "it came over a link from another rq controller"
-        for life in lives
-        if life.message.dialect == RQ and life.message.headers
-    }

@@ -10,9 +10,8 @@ from typing import Final
 
 from dragoman.model.units import SECOND_NS
 from dragoman.runtime.config import Config
-from dragoman_lab.replay.export.cast import Cast, queues_of
+from dragoman_lab.replay.export.cast import Cast, Rows, queues_of
 from dragoman_lab.replay.export.history import Fact, History, Life, Worker
-from dragoman_lab.replay.export.rows import Rows
 
 SWEEP_NS: Final = SECOND_NS // 10  # how often a broker checks its timers
 # Dialect → the shape of its workers that do not accept every kind of body, and the kinds that they accept.
@@ -24,35 +23,33 @@ class Guesses:
 
     def __init__(self, history: History, config: Config, cast: Cast, rows: Rows) -> None:
         self._history, self._config, self._cast, self._rows = history, config, cast, rows
-        self._held: dict[int, set[int]] = {}  # by worker
+        self._leased: dict[int, set[int]] = {}  # by worker
         self._waiting: dict[str, dict[int, str]] = {}  # queue → messages and their kinds
-        self._took: dict[int, set[str]] = {}  # by worker: kinds of bodies
+        self._kinds: dict[int, set[str]] = {}  # by worker: kinds of bodies
         self._passed: dict[int, set[str]] = {}  # and those that waited when it took another
         self._punctual: set[int] = set()  # workers whose timeouts were without EventMQ's grace
         self._last_acts: dict[int, int] = {}  # when a worker last sent something
-
-    # -- input ----------------------------------------------------------------------------------------------------------
 
     def waits(self, life: Life) -> None:
         self._waiting.setdefault(life.queue, {})[life.message.number] = life.body_kind
 
     def leased(self, life: Life, worker: Worker) -> None:
         number = life.message.number
-        self._took.setdefault(worker.number, set()).add(life.body_kind)
+        self._kinds.setdefault(worker.number, set()).add(life.body_kind)
         self._waiting.get(life.queue, {}).pop(number, None)
         for queue in queues_of(worker.joins[-1]):
             self._passed.setdefault(worker.number, set()).update(self._waiting.get(queue, {}).values())
-        self._held.setdefault(worker.number, set()).add(number)
+        self._leased.setdefault(worker.number, set()).add(number)
         if worker.dialect in ("ebus", "rq"):
-            entry = self._cast.workers[self._cast.worker(worker)]
-            entry["slots"] = max(entry.get("slots", 1), len(self._held[worker.number]))
+            self._cast.worker(worker)
+            worker.entry["slots"] = max(worker.entry.get("slots", 1), len(self._leased[worker.number]))
 
     def ended(self, life: Life) -> int:
         """Record the end of a lease or of a message; return the worker that had it, or 0."""
         number = life.message.number
         self._waiting.get(life.queue, {}).pop(number, None)
-        holder = next((worker for worker, held in self._held.items() if number in held), 0)
-        self._held.get(holder, set()).discard(number)
+        holder = next((worker for worker, leased in self._leased.items() if number in leased), 0)
+        self._leased.get(holder, set()).discard(number)
         return holder
 
     def timed_out(self, fact: Fact, life: Life, holder: int) -> None:
@@ -64,43 +61,41 @@ class Guesses:
         grace_ns = int(self._config.dialects["emqp"].timeout_grace_s * SECOND_NS)
         took_ns = fact["time_ns"] - leased_ns(life, fact)
         if bound_ns == 0 or took_ns >= bound_ns + grace_ns > bound_ns:
-            self._cast.workers[self._cast.worker(worker)]["shape"] = "original"
+            self._cast.worker(worker)
+            worker.entry["shape"] = "original"
         else:
             self._punctual.add(holder)
 
-    def speaks(self, worker: Worker, time_ns: int) -> None:
+    def acts(self, worker: Worker, time_ns: int) -> None:
         self._last_acts[worker.number] = time_ns
 
     def all_gone(self) -> None:
-        self._held.clear()
-
-    # -- results --------------------------------------------------------------------------------------------------------
+        self._leased.clear()
 
     def finish(self) -> None:
         for worker in self._history.workers.values():
-            name = self._cast.name_of_worker(worker.number)
-            if name:
-                self._shape(worker, name)
-                self._silence(worker, name)
-                self._parting(worker, name)
+            if worker.name:
+                self._shape(worker)
+                self._silence(worker)
+                self._parting(worker)
 
-    def _shape(self, worker: Worker, name: str) -> None:
+    def _shape(self, worker: Worker) -> None:
         shape, kinds = PICKY.get(worker.dialect, ("", set()))
-        took, passed = self._took.get(worker.number, set()), self._passed.get(worker.number, set())
+        took, passed = self._kinds.get(worker.number, set()), self._passed.get(worker.number, set())
         if shape and took <= kinds and passed - kinds and worker.number not in self._punctual:
-            self._cast.workers[name]["shape"] = shape
+            worker.entry["shape"] = shape
 
-    def _silence(self, worker: Worker, name: str) -> None:
+    def _silence(self, worker: Worker) -> None:
         if worker.left is None or worker.left["reason"] != "heartbeat_lost":
             return
         lost_ns, usual_ns = worker.left["time_ns"], self._silence_ns(worker)
         silent_ns = max(lost_ns - usual_ns - SWEEP_NS // 2, self._last_acts[worker.number])
         if worker.dialect == "scale0" and lost_ns - silent_ns < usual_ns:
             missed = self._config.dialects["scale0"].heartbeats_missed
-            self._cast.workers[name]["heartbeat_s"] = round((lost_ns - silent_ns) / SECOND_NS / missed, 3)
-        rooms = sum(silent_ns < took.time_ns < lost_ns for took in self._rows.of(name, "takes"))
-        place = self._rows.place_at(silent_ns)
-        self._rows.add(silent_ns, place, name, "falls silent", *([rooms] if rooms else []))
+            worker.entry["heartbeat_s"] = round((lost_ns - silent_ns) / SECOND_NS / missed, 3)
+        rooms = sum(silent_ns < took.time_ns < lost_ns for took in self._rows.of(worker.name, "takes"))
+        position = self._rows.position_at(silent_ns)
+        self._rows.add(silent_ns, position, worker.name, "falls silent", *([rooms] if rooms else []))
 
     def _silence_ns(self, worker: Worker) -> int:
         config = self._config
@@ -112,12 +107,14 @@ class Guesses:
         }
         return int(silences_s.get(worker.dialect, 0.0) * SECOND_NS)
 
-    def _parting(self, worker: Worker, name: str) -> None:
-        is_told = worker.left is not None and worker.left["reason"] == "worker_left"
-        if is_told or any(is_parting(fact, worker) for life in self._history.lives.values() for fact in life.facts):
-            last = self._rows.of(name, "joins", "serves", "takes", "holds")[-1]
-            place = last.place + 1 if last.place >= 0 else 0
-            self._rows.add(max(last.time_ns, self._rows.start_ns), place, name, "parts")
+    def _parting(self, worker: Worker) -> None:
+        has_announced = worker.left is not None and worker.left["reason"] == "worker_left"
+        if has_announced or any(
+            is_parting(fact, worker) for life in self._history.lives.values() for fact in life.facts
+        ):
+            last = self._rows.of(worker.name, "joins", "serves", "takes", "holds")[-1]
+            position = last.position + 1 if last.position >= 0 else 0
+            self._rows.add(max(last.time_ns, self._rows.start_ns), position, worker.name, "parts")
 
 
 def is_parting(fact: Fact, worker: Worker) -> bool:

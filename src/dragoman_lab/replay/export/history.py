@@ -1,16 +1,17 @@
 """Reads a journal for one slice: the messages that were open in it with all their facts, the workers, and the state of the queues.
 
 Messages that ended before the slice are dropped as soon as they end, so memory is bounded by what is open; and
-of a body only its kind and its size are kept, unless bodies are requested.
+of a body only its kind and its size are stored, unless bodies are requested.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from dragoman.errors import ExportTooLarge
+from dragoman.journal.format import Block
 from dragoman.limits import EXPORT_MESSAGES_MAX
 from dragoman.model.facts import layout
 from dragoman.model.facts.decode import decode
@@ -25,22 +26,6 @@ OF_ALL = (layout.STARTED, layout.QUEUE_NAMED, layout.WORKER_JOINED, layout.WORKE
 
 Fact = dict[str, Any]
 Progress = Callable[[int, int], None]
-
-
-class FactBlock(Protocol):
-    """The part of a journal's block that is used here."""
-
-    @property
-    def records(self) -> bytes: ...
-
-    @property
-    def first_lsn(self) -> int: ...
-
-    @property
-    def count(self) -> int: ...
-
-    @property
-    def time_ns(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -66,6 +51,9 @@ class Life:
     lsn: int
     is_new: bool  # accepted in the slice; else it was open when the slice begins
     facts: list[Fact] = field(default_factory=list)
+    name: str = ""  # in the tables
+    placed_ns: int = 0  # when it is accepted in the story: later than in the journal if that is very long ago
+    lines: list[str] = field(default_factory=lambda: ["accepted"])  # its history as text
 
 
 @dataclass
@@ -77,6 +65,8 @@ class Worker:
     identity: bytes
     joins: list[Fact] = field(default_factory=list)
     left: Fact | None = None
+    name: str = ""  # in the tables; empty: it is not in them
+    entry: dict[str, Any] = field(default_factory=dict)  # there
 
 
 class History:
@@ -92,7 +82,7 @@ class History:
         self.headless: set[int] = set()  # messages whose acceptance the journal no longer has
         self._number = read_number(wanted.key) if wanted.key else 0
 
-    def read(self, blocks: Iterable[FactBlock], last_lsn: int, progress: Progress) -> None:
+    def read(self, blocks: Iterable[Block], last_lsn: int, progress: Progress) -> None:
         for block in blocks:
             if block.time_ns >= self.wanted.to_ns:
                 break
@@ -102,7 +92,7 @@ class History:
             progress(block.first_lsn + block.count, max(last_lsn, block.first_lsn + block.count))
         self._check_count()
 
-    def block(self, block: FactBlock) -> None:
+    def block(self, block: Block) -> None:
         records, walk = block.records, RecordWalk(block.records)
         while walk.step():
             at, kind, lsn = walk.at, walk.kind, block.first_lsn + walk.facts
@@ -132,8 +122,8 @@ class History:
         is_new = time_ns >= self.wanted.from_ns and not is_carried
         body, message.body = message.body, b""
         kind = kind_of(body)
-        told = body if self.wanted.with_bodies or body in KEPT else (kind, len(body))
-        self.lives[message.number] = Life(message, kind, told, queue, accepted_ns, lsn, is_new)
+        shown = body if self.wanted.with_bodies or body in KEPT else (kind, len(body))
+        self.lives[message.number] = Life(message, kind, shown, queue, accepted_ns, lsn, is_new)
         if is_new:
             self.facts.append({"fact": "accepted", "message_no": message.number, "lsn": lsn, "time_ns": time_ns})
         if time_ns >= self.wanted.from_ns:

@@ -11,14 +11,13 @@ from typing import Any, Final
 
 from dragoman.errors import NotReplayable
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import DIALECT_NAMES, REPLY_WANTED
+from dragoman.model.words import DIALECT_NAMES, REPLY_WANTED, RQ
 from dragoman.runtime.config import Config
 from dragoman.runtime.search.instants import written
 from dragoman_lab.replay import replay
-from dragoman_lab.replay.export.cast import Cast, Entry, can_come_back, queues_of, unplayable
+from dragoman_lab.replay.export.cast import STEPS, Cast, Entry, Rows, can_come_back, queues_of
 from dragoman_lab.replay.export.guesses import Guesses, leased_ns
 from dragoman_lab.replay.export.history import Fact, History, Life, Worker, switch_word
-from dragoman_lab.replay.export.rows import STEPS, Rows
 from dragoman_lab.replay.play.player import STRANGER
 from dragoman_lab.replay.tables import BY_SCHEDULE, KEPT, Row
 from dragoman_lab.replay.telling import Told, differ, tell
@@ -37,6 +36,7 @@ SAYS: Final[dict[str, Cause]] = {
 }
 BY_CLIENT_DIALECTS: Final = ("emqp", "ebus")  # whose clients can send a cancel
 BEFORE_MAX_NS: Final = 600 * SECOND_NS  # a story may start this long before its beginning, to set up what was open
+RELAYED: Final = "it came over a link from another rq controller"  # no simulated client can send it
 BY_HAND_MAX: Final = 40  # a story that needs more no longer tests the broker's own order
 
 
@@ -55,18 +55,17 @@ class Script:
 
 
 class Writer:
-    """Makes one script."""
-
     def __init__(self, history: History, config: Config, settings: dict[str, Any]) -> None:
         self._history, self._config, self._settings = history, config, settings
         self._from_ns = history.wanted.from_ns
         first_ns = history.facts[0]["time_ns"] if history.facts else self._from_ns
         start_ns = max(self._from_ns, first_ns if not self._from_ns else 0) // 1000 * 1000
-        self._placed = {n: placed_ns(life, start_ns) for n, life in history.lives.items()}
-        self._cast = Cast(history.lives, self._placed)
+        for life in history.lives.values():
+            earliest_ns = max(life.accepted_ns, start_ns - BEFORE_MAX_NS)
+            life.placed_ns = life.accepted_ns if life.is_new else min(earliest_ns, start_ns)
+        self._cast = Cast(history.lives)
         self._rows = Rows(start_ns)
         self._guesses = Guesses(history, config, self._cast, self._rows)
-        self._lives: dict[str, list[str]] = {name: ["accepted"] for name in self._cast.messages}
         self._needed = needed_workers(history)
         self._away: set[str] = set()  # clients
         self._boot_took: Fact | None = None  # the last lease or acceptance of this boot
@@ -78,46 +77,40 @@ class Writer:
             self._fact(fact)
             self._before = fact
         self._guesses.finish()
-        names = self._cast.message_names
-        left_out = {names[number]: why for number, why in unplayable(self._history.lives.values()).items()}
-        lives = {name: life for name, life in self._lives.items() if name not in left_out}
+        played = dict(sorted(self._history.lives.items())).values()
+        left_out = {life.name: RELAYED for life in played if life.message.dialect == RQ and life.message.headers}
+        lives = {life.name: life.lines for life in played if life.name not in left_out}
         return Script(self._rows.start_ns, self._settings, self._cast, self._rows.story(), lives, left_out)
-
-    # -- state at the beginning -----------------------------------------------------------------------------------------
 
     def _open(self) -> None:
         begun = [life for life in self._history.lives.values() if not life.is_new]
         start_ns, holding = self._rows.start_ns, []
-        # Negative places: before any fact of the first instant.
-        places = iter(range(-(4 * len(begun) + len(self._history.workers) + len(self._history.switched) + 1), -1))
+        # Negative: before any fact of the first instant.
+        positions = iter(range(-(4 * len(begun) + len(self._history.workers) + len(self._history.switched) + 1), -1))
         for life in sorted(begun, key=lambda life: life.lsn):
-            self._accept(life, self._placed[life.message.number], next(places))
+            self._accept(life, life.placed_ns, next(positions))
         for worker in self._history.workers.values():
             if worker.joins[0]["time_ns"] < self._from_ns and worker.number in self._needed:
-                self._join(worker, start_ns, next(places))
+                self._join(worker, start_ns, next(positions))
         for queue, what in sorted(self._history.switched.items()):
-            self._rows.add(start_ns, next(places), "operator", what, queue)
+            self._rows.add(start_ns, next(positions), "operator", what, queue)
         for life in begun:
             past = past_of(life, self._from_ns, start_ns)
             if past.had:
-                name = self._cast.message_names[life.message.number]
                 # Nothing expires in quarantine: the message must be there before its expiry.
-                at_ns = self._placed[life.message.number] if "quarantined" in past.had else start_ns
-                self._rows.add(at_ns, next(places), name, "had", past.had)
+                at_ns = life.placed_ns if "quarantined" in past.had else start_ns
+                self._rows.add(at_ns, next(positions), life.name, "had", past.had)
             if past.leased is not None and past.leased["worker_no"] in self._history.workers:
                 holding.append((past.leased["lsn"], life, past))
         for _, life, past in sorted(holding, key=lambda one: one[0]):
             assert past.leased is not None
             holder = self._history.workers[past.leased["worker_no"]]
-            name = self._cast.message_names[life.message.number]
-            self._rows.add(start_ns, next(places), self._cast.worker(holder), "holds", name)
+            self._rows.add(start_ns, next(positions), self._cast.worker(holder), "holds", life.name)
             if past.is_delivered:
-                self._rows.add(start_ns, next(places), self._cast.worker(holder), "confirms", name)
+                self._rows.add(start_ns, next(positions), holder.name, "confirms", life.name)
             self._guesses.leased(life, holder)
         if begun:
             self._rows.add(start_ns, -1, "broker", "goes on")
-
-    # -- events ---------------------------------------------------------------------------------------------------------
 
     def _fact(self, fact: Fact) -> None:
         name = fact["fact"]
@@ -131,44 +124,42 @@ class Writer:
             if fact["queue"] and self._history.wanted.queue in ("", fact["queue"]):
                 self._rows.at(fact, "operator", switch_word(fact), fact["queue"])
         else:
-            life = self._history.lives[fact["message_no"]]
-            self._of_message(fact, life, self._cast.message_names[fact["message_no"]])
+            self._of_message(fact, self._history.lives[fact["message_no"]])
 
-    def _of_message(self, fact: Fact, life: Life, message: str) -> None:
+    def _of_message(self, fact: Fact, life: Life) -> None:
         name = fact["fact"]
         worker = self._history.workers.get(fact.get("worker_no", 0))
         if name == "accepted":
             self._boot_took = fact
             self._accept(life, fact["time_ns"], fact["lsn"] * STEPS)
             return
-        self._lives[message].append(tell(fact, self._cast.worker(worker) if worker is not None else ""))
+        life.lines.append(tell(fact, self._cast.worker(worker) if worker is not None else ""))
         if name == "leased" and worker is not None:
-            self._leased(fact, life, message, worker)
+            self._leased(fact, life, worker)
         elif name == "delivered" and worker is not None:
-            self._speaks(fact, worker, "confirms", message)
+            self._acts(fact, worker, "confirms", life.name)
         elif name == "requeued":
             self._guesses.waits(life)
-            self._rows.at(fact, "operator", "requeues", message)
+            self._rows.at(fact, "operator", "requeues", life.name)
         elif name in ("released", "quarantined", "closed"):
-            self._ended(fact, life, message)
+            self._ended(fact, life)
 
-    def _accept(self, life: Life, time_ns: int, place: int) -> None:
+    def _accept(self, life: Life, time_ns: int, position: int) -> None:
         client = self._cast.client_of(life.message)
         self._away.discard(client)
         self._guesses.waits(life)
-        name = self._cast.message_names[life.message.number]
-        self._rows.add(time_ns, place, client, "makes" if client == BY_SCHEDULE else "asks", name)
+        self._rows.add(time_ns, position, client, "makes" if client == BY_SCHEDULE else "asks", life.name)
 
-    def _leased(self, fact: Fact, life: Life, message: str, worker: Worker) -> None:
+    def _leased(self, fact: Fact, life: Life, worker: Worker) -> None:
         self._boot_took = fact
-        self._rows.at(fact, self._cast.worker(worker), "takes", message)
+        self._rows.at(fact, self._cast.worker(worker), "takes", life.name)
         self._guesses.leased(life, worker)
         before = self._before
         if before is not None and before.get("reason") == "returned" and before["time_ns"] == fact["time_ns"]:
             # It went to this worker at once because that had a free slot already.
             self._rows.at(before, self._cast.worker(worker), "has room", step=-2)
 
-    def _ended(self, fact: Fact, life: Life, message: str) -> None:
+    def _ended(self, fact: Fact, life: Life) -> None:
         """Add the rows for the end of a lease, and possibly of the message."""
         holder = self._guesses.ended(life)
         if fact["fact"] == "released":
@@ -179,24 +170,24 @@ class Writer:
             return
         what, who = found
         if who == "message":
-            self._rows.at(fact, message, what)
+            self._rows.at(fact, life.name, what)
             if what == "times out":
                 self._guesses.timed_out(fact, life, holder)
         elif who == "client":
-            self._rows.at(fact, self._cast.client_of(life.message), what, message)
+            self._rows.at(fact, self._cast.client_of(life.message), what, life.name)
         elif who == "operator":
-            self._rows.at(fact, "operator", what, message, fact["reason"])
+            self._rows.at(fact, "operator", what, life.name, fact["reason"])
         else:
-            self._worker_ended(fact, what, message, fact.get("worker_no", 0) if who == "worker" else holder)
+            self._worker_ended(fact, what, life.name, fact.get("worker_no", 0) if who == "worker" else holder)
 
     def _worker_ended(self, fact: Fact, what: str, message: str, number: int) -> None:
         worker = self._history.workers.get(number)
         if worker is None:
             self._rows.at(fact, STRANGER, what, message)
             return
-        self._speaks(fact, worker, what, message)
+        self._acts(fact, worker, what, message)
         if what == "fails" and worker.dialect == "pingpong":
-            self._cast.workers[self._cast.worker(worker)]["shape"] = "json"
+            worker.entry["shape"] = "json"
 
     def _scene(self, fact: Fact, life: Life, holder: int) -> Scene:
         worker = self._history.workers.get(holder or fact.get("worker_no", 0))
@@ -208,8 +199,8 @@ class Writer:
             worker_dialect=worker.dialect if worker is not None else "",
         )
 
-    def _speaks(self, fact: Fact, worker: Worker, what: str, message: str) -> None:
-        self._guesses.speaks(worker, fact["time_ns"])
+    def _acts(self, fact: Fact, worker: Worker, what: str, message: str) -> None:
+        self._guesses.acts(worker, fact["time_ns"])
         self._rows.at(fact, self._cast.worker(worker), what, message)
 
     def _presence(self, fact: Fact, life: Life) -> None:
@@ -226,8 +217,6 @@ class Writer:
             self._away.discard(client)
             self._rows.at(fact, client, "comes back", step=-3)
 
-    # -- workers and restarts -------------------------------------------------------------------------------------------
-
     def _joined(self, fact: Fact, worker: Worker) -> None:
         if worker.number not in self._needed:
             return
@@ -236,15 +225,16 @@ class Writer:
         else:
             self._rows.at(fact, self._cast.worker(worker), "serves", queues_of(fact))
 
-    def _join(self, worker: Worker, time_ns: int, place: int) -> None:
+    def _join(self, worker: Worker, time_ns: int, position: int) -> None:
         name = self._cast.worker(worker)
         known = [join for join in worker.joins if join["time_ns"] <= time_ns]
-        self._cast.workers[name]["queues"] = queues_of(known[-1] if known[1:] else worker.joins[0])
-        self._guesses.speaks(worker, time_ns)
-        self._rows.add(time_ns, place, name, "joins")
+        worker.entry["queues"] = queues_of(known[-1] if known[1:] else worker.joins[0])
+        self._guesses.acts(worker, time_ns)
+        self._rows.add(time_ns, position, name, "joins")
 
     def _left(self, fact: Fact) -> None:
-        name, reason = self._cast.name_of_worker(fact["worker_no"]), fact["reason"]
+        worker, reason = self._history.workers.get(fact["worker_no"]), fact["reason"]
+        name = worker.name if worker is not None else ""
         whats = {"connection_ended": "dies", "heartbeat_lost": "is lost", "protocol_fault": "misbehaves"}
         if not name or reason == "worker_left":
             return  # its announcement has a row of its own
@@ -322,13 +312,6 @@ def hidden_cause(fact: Fact, scene: Scene) -> Cause:
     return SAYS["returned"] if scene.worker_dialect == "rq" else SAYS["failed"]
 
 
-def placed_ns(life: Life, start_ns: int) -> int:
-    """When a message is accepted in the story: its real instant, or if that is very long ago, a while before the beginning."""
-    if life.is_new:
-        return life.accepted_ns
-    return min(max(life.accepted_ns, start_ns - BEFORE_MAX_NS), start_ns)
-
-
 @dataclass
 class Past:
     """What had happened to a message before the story: attempts that ended, and the open lease."""
@@ -389,11 +372,11 @@ def prove(script: Script) -> None:
     """
     told = play(script)
     while told.astray >= 0 and script.by_hand < BY_HAND_MAX:
-        place = told.astray + (script.story[told.astray][2] in ("asks", "makes"))
-        if script.story[place : place + 1] == [] or script.story[place][2] != "takes":
+        at = told.astray + (script.story[told.astray][2] in ("asks", "makes"))
+        if script.story[at : at + 1] == [] or script.story[at][2] != "takes":
             break
-        at_s, who, _, message = script.story[place]
-        script.story[place] = (at_s, who, "is given", message)
+        at_s, who, _, message = script.story[at]
+        script.story[at] = (at_s, who, "is given", message)
         script.by_hand += 1
         told = play(script)
     first = ""

@@ -1,27 +1,57 @@
-"""An independent reading of the facts, without the core's code: which fact may follow which, and what is open at the end."""
+"""An independent reading of the facts, without the core's code: which fact may follow which, and what is open at the end.
+
+Each request has a token in its body and its reply repeats it, in every dialect: so a reply identifies its request by itself, and so does a
+message among the facts.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any
 
 from dragoman.model.facts.decode import decode_block
-from dragoman_lab.sim.checks.tokens import token_in
 
+Fact = dict[str, Any]
 WAITING, LEASED, QUARANTINED = "waiting", "leased", "quarantined"
+TOKEN = re.compile(rb"(?<![a-z])[a-z]+[0-9]*~[0-9]{4}")
+MARK = b"~"
+BEFORE_MARK, BEHIND_MARK = 8, 5  # bytes of a token on either side
+
+
+def token(owner: str, count: int) -> str:
+    return f"{owner}~{count:04d}"
+
+
+def body_of(token: str, fill_size: int) -> bytes:
+    """A job that the original's eMQP workers can parse, and all other workers, too."""
+    return json.dumps(["run", {"token": token, "fill": "x" * fill_size}]).encode()
+
+
+def tokens_in(data: bytes) -> set[str]:
+    """The tokens in the data. Searches only around the mark: bodies are large, and most of their bytes are filling."""
+    found = set()
+    at = data.find(MARK)
+    while at >= 0:
+        match = TOKEN.search(data, max(at - BEFORE_MARK, 0), at + BEHIND_MARK)
+        if match is not None:
+            found.add(match[0].decode())
+        at = data.find(MARK, at + 1)
+    return found
+
+
+def token_in(data: bytes) -> str:
+    """The token in a body; empty for messages outside the ledger (a schedule's job, a rude peer's)."""
+    return min(tokens_in(data), default="")
 
 
 @dataclass(slots=True)
 class Life:
     """One message according to the facts."""
 
-    token: str
-    dialect: str
-    queue_no: int
-    flags: list[str]
-    schedule_no: int
     state: str = WAITING
     worker_no: int = 0
     attempt: int = 0
@@ -81,12 +111,12 @@ class Chronicle:
 
     def cut(self, next_lsn: int) -> Chronicle:
         """A copy without the facts from `next_lsn` on, which a crash has lost."""
-        kept = Chronicle(was_set_back=self.was_set_back)
+        shorter = Chronicle(was_set_back=self.was_set_back)
         for block in self.blocks:
             if block.first_lsn < next_lsn:
                 assert block.first_lsn + block.count <= next_lsn, "a block is kept whole or not at all"
-                kept.append(block.records, block.count, block.time_ns)
-        return kept
+                shorter.append(block.records, block.count, block.time_ns)
+        return shorter
 
     def _read(self, records: bytes, count: int) -> None:
         found = 0
@@ -108,7 +138,7 @@ class Chronicle:
                 f"{number} is leased to a worker that is gone"
             )
 
-    def _on_started(self, fact: dict[str, object]) -> None:
+    def _on_started(self, fact: Fact) -> None:
         assert fact["boot_no"] == self.boot_no + 1, "each boot has the next number"
         self.boot_no += 1
         self.workers.clear()
@@ -117,45 +147,37 @@ class Chronicle:
                 life.state = WAITING
                 self.broken.add(number)
 
-    def _on_worker_joined(self, fact: dict[str, object]) -> None:
-        self.workers.add(cast(int, fact["worker_no"]))
+    def _on_worker_joined(self, fact: Fact) -> None:
+        self.workers.add(fact["worker_no"])
 
-    def _on_worker_left(self, fact: dict[str, object]) -> None:
-        self.workers.discard(cast(int, fact["worker_no"]))
+    def _on_worker_left(self, fact: Fact) -> None:
+        self.workers.discard(fact["worker_no"])
 
-    def _on_accepted(self, fact: dict[str, object]) -> None:
-        number = cast(int, fact["message_no"])
+    def _on_accepted(self, fact: Fact) -> None:
+        number = fact["message_no"]
         assert number not in self.open, f"{number} is accepted twice"
         assert number not in self.closed, f"{number} is accepted after its end"
         assert fact["queue_no"] not in self.draining, f"{number} is accepted by a queue that drains"
-        token = token_in(cast(bytes, fact["body"]))
-        flags = cast(list[str], fact["flags"])
-        self.open[number] = Life(
-            token,
-            str(fact["dialect"]),
-            cast(int, fact["queue_no"]),
-            flags,
-            cast(int, fact["schedule_no"]),
-            accepted_ns=self._block_ns,
-        )
+        token = token_in(fact["body"])
+        self.open[number] = Life(accepted_ns=self._block_ns)
         if fact["dedupe"]:
-            self.keys.setdefault((cast(int, fact["queue_no"]), str(fact["dedupe"])), []).append(number)
+            self.keys.setdefault((fact["queue_no"], fact["dedupe"]), []).append(number)
         if token and not fact["schedule_no"]:
             self.by_token.setdefault(token, []).append(number)
 
-    def _on_leased(self, fact: dict[str, object]) -> None:
+    def _on_leased(self, fact: Fact) -> None:
         life = self._moved(fact, WAITING)
-        life.state, life.worker_no = LEASED, cast(int, fact["worker_no"])
+        life.state, life.worker_no = LEASED, fact["worker_no"]
         life.attempt += 1
         assert fact["attempt"] == life.attempt, "attempts are counted without gaps"
 
-    def _on_delivered(self, fact: dict[str, object]) -> None:
+    def _on_delivered(self, fact: Fact) -> None:
         life = self._moved(fact, LEASED)
         assert fact["worker_no"] == life.worker_no, "a delivery is confirmed by the holder"
 
-    def _on_released(self, fact: dict[str, object]) -> None:
+    def _on_released(self, fact: Fact) -> None:
         if fact["reason"] == "broker_started":
-            number = cast(int, fact["message_no"])
+            number = fact["message_no"]
             assert number in self.broken, f"a start released {number}, which was not leased"
             self.broken.remove(number)
             assert fact["worker_no"] == self.open[number].worker_no, "a lease is released by its holder"
@@ -164,22 +186,22 @@ class Chronicle:
         assert fact["worker_no"] == life.worker_no, "a lease is released by its holder"
         life.state = WAITING
 
-    def _on_quarantined(self, fact: dict[str, object]) -> None:
+    def _on_quarantined(self, fact: Fact) -> None:
         is_damaged = fact["reason"] == "damaged"
         life = self._moved(fact, WAITING if is_damaged else LEASED)
         life.state = QUARANTINED
         self._ended(life)
         if is_damaged:
-            self.damaged.add(cast(int, fact["message_no"]))
+            self.damaged.add(fact["message_no"])
 
-    def _on_requeued(self, fact: dict[str, object]) -> None:
+    def _on_requeued(self, fact: Fact) -> None:
         self._moved(fact, QUARANTINED, WAITING).state = WAITING
 
-    def _on_closed(self, fact: dict[str, object]) -> None:
-        number = cast(int, fact["message_no"])
+    def _on_closed(self, fact: Fact) -> None:
+        number = fact["message_no"]
         life = self._moved(fact, WAITING, LEASED, QUARANTINED)
         del self.open[number]
-        life.state, life.reason = str(fact["outcome"]), str(fact["reason"])
+        life.state, life.reason = fact["outcome"], fact["reason"]
         self._ended(life)
         self.closed[number] = life
 
@@ -194,23 +216,23 @@ class Chronicle:
             return True
         return life.ended_boot_no == boot_no and at_ns < life.ended_ns + kept_ns
 
-    def _on_paused(self, fact: dict[str, object]) -> None:
-        self.paused.add(cast(int, fact["queue_no"]))
-        self.draining.discard(cast(int, fact["queue_no"]))
+    def _on_paused(self, fact: Fact) -> None:
+        self.paused.add(fact["queue_no"])
+        self.draining.discard(fact["queue_no"])
 
-    def _on_resumed(self, fact: dict[str, object]) -> None:
-        self.paused.discard(cast(int, fact["queue_no"]))
+    def _on_resumed(self, fact: Fact) -> None:
+        self.paused.discard(fact["queue_no"])
         if "is_draining" in fact:
-            self.draining.add(cast(int, fact["queue_no"]))
+            self.draining.add(fact["queue_no"])
         else:
-            self.draining.discard(cast(int, fact["queue_no"]))
+            self.draining.discard(fact["queue_no"])
 
     def check_keys(self) -> None:
         for (_, key), numbers in self.keys.items():
             assert len(numbers) == 1, f"dedupe key {key} was accepted {len(numbers)} times"
 
-    def _on_fired(self, fact: dict[str, object]) -> None:
-        number, due_ns = cast(int, fact["schedule_no"]), cast(int, fact["due_ns"])
+    def _on_fired(self, fact: Fact) -> None:
+        number, due_ns = fact["schedule_no"], fact["due_ns"]
         if self.was_set_back and due_ns < self.last_fired.get(number, 0):
             # After the clock was set back, an instant that was due under the earlier clock is due once more when its time comes.
             self.fired = {(no, at) for no, at in self.fired if no != number or at < due_ns}
@@ -218,8 +240,8 @@ class Chronicle:
         self.fired.add((number, due_ns))
         self.last_fired[number] = due_ns
 
-    def _moved(self, fact: dict[str, object], *states: str) -> Life:
-        number = cast(int, fact["message_no"])
+    def _moved(self, fact: Fact, *states: str) -> Life:
+        number = fact["message_no"]
         life = self.open.get(number)
         assert life is not None, f"{fact['fact']} of {number}, which is not open"
         assert life.state in states, f"{fact['fact']} of {number}, which is {life.state}"

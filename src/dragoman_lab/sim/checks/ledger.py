@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from dragoman.model.facts.layout import BOOT_SHIFT
-from dragoman_lab.sim.checks.facts import Chronicle
-from dragoman_lab.sim.checks.tokens import token_in, tokens_in
+from dragoman_lab.sim.checks.facts import Chronicle, token_in, tokens_in
 
 ANSWERED_REASONS = ("answered", "answered_late")
 TIMED_OUT_VALUE = b"TimeoutError"  # an eMQP worker's reply that names no request
@@ -51,7 +50,6 @@ class Ledger:
     requests: dict[str, Request] = field(default_factory=dict)
     open_by_owner: dict[str, set[str]] = field(default_factory=dict)
     bodies: dict[str, bytes] = field(default_factory=dict)  # by token, where a worker must be given exactly these bytes
-    news: int = 0
 
     def sent(self, request: Request) -> None:
         known = self.requests.setdefault(request.token, request)
@@ -66,8 +64,6 @@ class Ledger:
     def all_disturbed(self) -> None:
         for owner in list(self.open_by_owner):
             self.disturbed(owner)
-
-    # -- output ---------------------------------------------------------------------------------------------------------
 
     def given(self, body: bytes, *, confirms: bool = False) -> str:
         """Record that a worker was given a job; `confirms`: it confirms delivery before the client is notified."""
@@ -88,7 +84,7 @@ class Ledger:
     def own(self, owner: str, token: str | None) -> Request:
         """The request that a reply is for; it must be one of the receiver's own."""
         request = self.requests.get(token or "")
-        assert request is not None, f"{owner} got an answer to something that it never asked"
+        assert request is not None, f"{owner} got an answer to a request that it never sent"
         assert request.owner == owner, f"{owner} got an answer meant for {request.owner}"
         return request
 
@@ -102,25 +98,22 @@ class Ledger:
         """Record a worker's reply and check that it answers this request."""
         request = self.own(owner, token)
         request.results += 1
-        said = tokens_in(value)
+        found = tokens_in(value)
         may_be_empty = TIMED_OUT_VALUE in value or request.may_be_forged
-        assert said == {request.token} or (not said and may_be_empty), f"{request.token} was answered with {value!r}"
+        assert found == {request.token} or (not found and may_be_empty), f"{request.token} was answered with {value!r}"
 
     def failed(self, owner: str, token: str | None, value: bytes) -> None:
         """Record a notice from the broker or the worker that an accepted request has no result."""
-        request = self.own(owner, token)
-        request.results += 1
-        request.is_failed = True
-        assert tokens_in(value) <= {request.token}, f"{request.token} failed with {value!r}"
+        self._ends_without(self.own(owner, token), value).results += 1
 
     def refused(self, owner: str, token: str | None, value: bytes) -> None:
         """Record a notice that no reply will come; in this dialect it is unknown whether the request was accepted."""
-        request = self.own(owner, token)
-        request.refusals += 1
-        request.is_failed = True
-        assert tokens_in(value) <= {request.token}, f"{request.token} was refused with {value!r}"
+        self._ends_without(self.own(owner, token), value).refusals += 1
 
-    # -- checks ---------------------------------------------------------------------------------------------------------
+    def _ends_without(self, request: Request, value: bytes) -> Request:
+        request.is_failed = True
+        assert tokens_in(value) <= {request.token}, f"{request.token} failed with {value!r}"
+        return request
 
     def check_counts(self) -> None:
         """Check that each reply and acknowledgement was sent at most once per request sent."""
@@ -181,4 +174,4 @@ class Ledger:
         if r.wants_ack and not (r.takes_one_answer and r.wants_reply):
             assert r.acks == 1, f"{r.token} waits for ever for its ACK: {r}"
         if r.wants_handover and (r.handings or (reason in ANSWERED_REASONS and not r.is_failed)):
-            assert r.handovers == 1, f"{r.token} was never told that a worker has it ({reason}): {r}"
+            assert r.handovers == 1, f"{r.token} was never notified that a worker has it ({reason}): {r}"

@@ -40,7 +40,7 @@ def count_queue(core: Core, queue: Queue, in_lines: dict[int, Message]) -> None:
         for line in lane.lines.values():
             waiting += count_line(line, in_lines)
     mine = [m for m in core.state.messages.values() if m.queue_no == queue.number]
-    assert queue.waiting == waiting, f"{queue.name!r} says {queue.waiting} wait, and {waiting} do"
+    assert queue.waiting == waiting, f"{queue.name!r} counts {queue.waiting} waiting messages, and {waiting} do"
     assert queue.leased == sum(m.state == LEASED for m in mine)
     assert queue.delayed == sum(m.where == IN_DELAYED for m in mine)
     assert queue.quarantined == sum(m.state == QUARANTINED for m in mine)
@@ -51,7 +51,7 @@ def count_queue(core: Core, queue: Queue, in_lines: dict[int, Message]) -> None:
 def count_line(line: Line, in_lines: dict[int, Message]) -> int:
     here = [*line.returned_live(), *(m for m in line.fresh if m.where == IN_FRESH and m.line is line)]
     for m in here:
-        assert m.number not in in_lines, f"{m.number} stands in two places"
+        assert m.number not in in_lines, f"{m.number} is in two lines"
         in_lines[m.number] = m
     live = len(here)
     assert line.stale == len(line.returned) + len(line.fresh) - live, "stale entries are counted"
@@ -60,7 +60,7 @@ def count_line(line: Line, in_lines: dict[int, Message]) -> int:
     assert tail.live == len(on_disk)
     rising = [abs(n) for n in tail.numbers]
     assert rising == sorted(set(rising)), "numbers rise along a tail"
-    assert line.size == live + len(on_disk), f"a line says it has {line.size}, and has {live} + {len(on_disk)}"
+    assert line.size == live + len(on_disk), f"a line counts {line.size}, and there are {live} + {len(on_disk)}"
     return line.size
 
 
@@ -74,7 +74,7 @@ def check_message(core: Core, number: int, m: Message, in_lines: dict[int, Messa
     elif m.state == LEASED:
         assert m.where == NOWHERE
         assert m.worker is not None
-        assert m.worker.work.held.get(number) is m, f"{number} is leased to a worker that does not hold it"
+        assert m.worker.work.held.get(number) is m, f"{number} is leased to a worker that does not have it"
     else:
         assert m.state == QUARANTINED, f"{number} is {name} and still among the open"
         assert m.worker is None
@@ -85,7 +85,7 @@ def check_worker(peer: Peer) -> None:
     assert peer.is_connected, "a worker whose connection ended is no worker"
     assert peer.work.timed_leases == sum(m.lease_until_ns != 0 for m in peer.work.held.values())
     for number, m in peer.work.held.items():
-        assert m.worker is peer, f"{number} is held by two"
+        assert m.worker is peer, f"{number} is leased to two"
         assert m.state == LEASED
 
 
@@ -97,7 +97,7 @@ def check_servings(queue: Queue) -> None:
     assert len(counting) == 1 or not any(serving.is_exclusive for serving in counting), (
         "an exclusive worker is not alone"
     )
-    assert counting or not waiting, "workers wait for nobody"
+    assert counting or not waiting, "workers wait although no other serves"
     assert queue.strict == sum(serving.peer.is_strict for serving in queue.servings)
     assert queue.chosen_by_load == sum(serving.peer.is_chosen_by_load for serving in queue.servings)
     ranks = [line.rank for line in queue.idle_lines]
@@ -141,8 +141,8 @@ def agree(core: Core, chronicle: Chronicle) -> None:
         for lane in queue.lanes:
             for line in lane.lines.values():
                 known |= {n: "waiting" for n in line.tail.numbers[line.tail.head :] if n > 0}
-    told = {number: life.state for number, life in chronicle.open.items()}
-    assert known == told, f"core and facts differ: {sorted(set(known.items()) ^ set(told.items()))[:6]}"
+    recorded = {number: life.state for number, life in chronicle.open.items()}
+    assert known == recorded, f"core and facts differ: {sorted(set(known.items()) ^ set(recorded.items()))[:6]}"
     assert {q.number for q in state.queues.values() if q.is_paused} == chronicle.paused
     assert {q.number for q in state.queues.values() if q.is_draining} == chronicle.draining
     assert state.accepted == len(chronicle.open) + len(chronicle.closed)
@@ -150,14 +150,14 @@ def agree(core: Core, chronicle: Chronicle) -> None:
 
 
 def check_memory(budget: MemoryBudget) -> None:
-    """Memory kept for peers is within the budget, except for what came between two checks of it."""
+    """Memory used for peers is within the budget, except for what came between two checks of it."""
     sizes = budget.sizes()
     used, most = sum(sizes.values()), budget.size_max + budget.size_max // MEMORY_SLACK_PART
-    assert used <= most, f"{used} bytes are kept, and the budget is {budget.size_max}: {sizes}"
+    assert used <= most, f"{used} bytes are used, and the budget is {budget.size_max}: {sizes}"
 
 
 def check_bounds(core: Core) -> None:
-    """Settled messages leave nothing behind that grows."""
+    """Settled messages leave nothing that grows."""
     state = core.state
     tails = sum(line.tail.live for q in state.queues.values() for lane in q.lanes for line in lane.lines.values())
     alive = len(state.messages) + tails

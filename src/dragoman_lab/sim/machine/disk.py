@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from dragoman.testing.disk import FakeDisk
 
@@ -54,10 +55,6 @@ class SimDisk(FakeDisk):
         if self.is_cut:
             raise PowerCut
 
-    def open(self, path: str, *, create: bool = False, write: bool = True) -> int:
-        self._use()
-        return super().open(path, create=create, write=write)
-
     def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
         self._use()
         self.moved_size += sum(map(len, parts))
@@ -69,26 +66,16 @@ class SimDisk(FakeDisk):
         self.moved_size += len(data)
         return data
 
-    def sync(self, fd: int) -> None:
-        self._use()
-        super().sync(fd)
 
-    def allocate(self, fd: int, offset: int, size: int) -> None:
-        self._use()
-        super().allocate(fd, offset, size)
+def _limited(name: str) -> Callable[..., Any]:
+    """A method of the disk that uses up an operation."""
 
-    def truncate(self, fd: int, size: int) -> None:
+    def use(self: SimDisk, *args: Any, **options: Any) -> Any:
         self._use()
-        super().truncate(fd, size)
+        return getattr(FakeDisk, name)(self, *args, **options)  # looked up now: a test may replace it
 
-    def rename(self, source: str, target: str) -> None:
-        self._use()
-        super().rename(source, target)
+    return use
 
-    def unlink(self, path: str) -> None:
-        self._use()
-        super().unlink(path)
 
-    def sync_directory(self, path: str) -> None:
-        self._use()
-        super().sync_directory(path)
+for _name in ("open", "sync", "allocate", "truncate", "rename", "unlink", "sync_directory"):
+    setattr(SimDisk, _name, _limited(_name))

@@ -52,9 +52,9 @@ class LegacyEnd:
     def receive(self, data: bytes) -> list[list[bytes]]:
         self._data += data
         if self._greeting_left:
-            taken = min(self._greeting_left, len(self._data))
-            self._data = self._data[taken:]
-            self._greeting_left -= taken
+            size = min(self._greeting_left, len(self._data))
+            self._data = self._data[size:]
+            self._greeting_left -= size
         if not self._greeting_left and self._has_identity:
             self.is_ready = True
         messages: list[list[bytes]] = []

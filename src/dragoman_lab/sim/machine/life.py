@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from random import Random
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from dragoman.core.settings import CoreSettings
 from dragoman.journal.journal import Journal
@@ -19,40 +18,12 @@ from dragoman_lab.sim.checks.recount import agree
 from dragoman_lab.sim.machine.loop import MS_NS, SimLoop, SimThread
 
 if TYPE_CHECKING:
-    from dragoman_lab.sim.machine.disk import SimDisk
-    from dragoman_lab.sim.machine.loop import Timeline
     from dragoman_lab.sim.machine.net import Wire
-    from dragoman_lab.sim.plan import Plan
+    from dragoman_lab.sim.world import World
 
 # Few, so that checkpoints of so small a state take many steps, and facts are written between them.
 CHECKPOINT_STEP_COUNT = 3
 PIECE_SIZE = 65_536  # written or read: counts as one unit of work
-
-
-def no_ns() -> int:
-    """Simulated callbacks take no time."""
-    return 0
-
-
-class Surroundings(Protocol):
-    """What a simulated broker and its connections need: time, randomness, disk, and the facts so far. A seed's world and the stage of a replay
-    both provide it."""
-
-    verbose: bool
-    chance: Random
-    plan: Plan
-    timeline: Timeline
-    disk: SimDisk
-    chronicle: Chronicle
-    life: Life | None
-
-    def wall_ns(self) -> int: ...
-
-    def next_number(self) -> int: ...
-
-    def say(self, line: str) -> None: ...
-
-    def on_recovered(self, journal: WatchedJournal) -> None: ...
 
 
 class WatchedJournal(Journal):
@@ -76,7 +47,7 @@ class WatchedJournal(Journal):
 class SimClock(Clock):
     """Wall time at boot, advanced by simulated time, as the real one."""
 
-    def __init__(self, world: Surroundings, not_before_ns: int) -> None:
+    def __init__(self, world: World, not_before_ns: int) -> None:
         self._world = world
         self._offset_ns = max(world.wall_ns(), not_before_ns) - world.timeline.now_ns
         self._apart_ns = self.wall_ns() - self.now_ns()
@@ -91,7 +62,7 @@ class SimClock(Clock):
 class Life:
     """Made when the broker starts; a crash may end it at any disk operation, also during the start."""
 
-    def __init__(self, world: Surroundings) -> None:
+    def __init__(self, world: World) -> None:
         self.world = world
         self.wires: dict[int, Wire] = {}
         self.loop = SimLoop(world.timeline)
@@ -101,7 +72,7 @@ class Life:
             self.loop.is_alive = False  # its scheduled callbacks must not run
             raise
 
-    def _start(self, world: Surroundings) -> None:
+    def _start(self, world: World) -> None:
         plan, chance = world.plan, world.chance
         self.journal = WatchedJournal.open(
             plan.journal, world.disk, now_ns=world.wall_ns(), new_broker_id=b"simulated broker"
@@ -118,8 +89,9 @@ class Life:
         thread = SimThread(self.loop, lambda: (chance.choice(plan.sync_ms) + world.disk.pause_ms) * MS_NS)
         commit_thread = thread if plan.durability == "disk" else None
         write_thread = None if plan.durability == "memory" else thread  # as `Outside.real`
+        # The watchdog's clocks stand still: simulated callbacks take no time.
         outside = Outside(
-            self.loop.face(), commit_thread, chance.randbytes(10), Watchdog(no_ns, no_ns), write_thread=write_thread
+            self.loop.face(), commit_thread, chance.randbytes(10), Watchdog(int, int), write_thread=write_thread
         )
         upkeep = Upkeep(self.core, self.journal, segments, thread.new_thread)
         upkeep.checkpoint_step = CHECKPOINT_STEP_COUNT

@@ -22,24 +22,35 @@ from dragoman_lab.sim.machine.loop import MS_NS
 from dragoman_lab.sim.machine.risp import RispEnd
 
 if TYPE_CHECKING:
-    from dragoman_lab.sim.machine.life import Surroundings
+    from dragoman_lab.sim.world import World
 
 SHOWN_SIZE = 60  # bytes of a frame that a verbose run prints
 STALL_HIGH = 100  # unread bytes of a peer before the broker's writing is paused
 
 
-class Far(Protocol):
-    """The peer at the other end of a wire."""
+class WirePeer:
+    """The peer at the other end of a wire. This one ignores everything."""
 
-    name: str
-    is_rude: bool
+    name = ""
+    is_rude = False  # it may break the protocol
+    wire: Wire | None = None  # its present connection
+
+    @property
+    def open_wire(self) -> Wire:
+        """Its connection, which it has."""
+        assert self.wire is not None, f"{self.name} is not connected"
+        return self.wire
 
     def on_left(self, wire: Wire, frames: list[bytes]) -> None:
-        """The message has left the broker; the peer may never read it."""
+        """The broker has sent a message; the peer may never read it."""
 
-    def on_message(self, wire: Wire, frames: list[bytes]) -> None: ...
+    def on_message(self, wire: Wire, frames: list[bytes]) -> None:
+        """The peer has received a message."""
 
-    def on_lost(self, wire: Wire) -> None: ...
+    def on_lost(self, wire: Wire) -> None:
+        """The connection has ended."""
+        if self.wire is wire:
+            self.wire = None
 
 
 class ZmtpEnd:
@@ -74,7 +85,7 @@ class End(Protocol):
     def encode(self, frames: list[bytes]) -> bytes: ...
 
 
-def version_of(world: Surroundings, listener: str, socket_type: bytes) -> int:
+def version_of(world: World, listener: str, socket_type: bytes) -> int:
     """A peer's ZMTP version: a share of peers is old, and where a dialect takes it some of those use 1.0, which cannot name a REQ socket."""
     share = world.plan.legacy_share
     if not share or world.chance.random() >= share:
@@ -88,8 +99,8 @@ class Wire:
 
     def __init__(
         self,
-        world: Surroundings,
-        far: Far,
+        world: World,
+        peer: WirePeer,
         listener: str,
         identity: bytes,
         socket_type: bytes = b"DEALER",
@@ -98,48 +109,43 @@ class Wire:
         version: int = 0,
     ) -> None:
         """`end`: None for that of the listener. `version` of ZMTP: 1, 2 or 3; 0: by the plan's share of old peers."""
-        self.world, self.far, self.listener, self.identity, self.socket_type = (
-            world,
-            far,
-            listener,
-            identity,
-            socket_type,
-        )
+        self.world, self.peer, self.listener = world, peer, listener
+        self.identity, self.socket_type = identity, socket_type
         self.number = world.next_number()
         self.is_up = True
         self.is_stalled = False
-        self.unread = 0
-        self._end: End
+        self.unread_size = 0
+        self.end: End
         if end is not None:
-            self._end = end
+            self.end = end
         elif wire_of(listener) == RISP:
-            self._end = RispEnd()
+            self.end = RispEnd()
         else:
             version = version or version_of(world, listener, socket_type)
-            self._end = (ZmtpEnd if version == 3 else partial(LegacyEnd, version))(socket_type, identity)
+            self.end = (ZmtpEnd if version == 3 else partial(LegacyEnd, version))(socket_type, identity)
         self._early: list[list[bytes]] = []
         self._closes_early = False
         self._coming: deque[bytes | None] = deque()  # on the way to the broker; None: the end
         self._arrived: deque[bytes | None] = deque()
         self._last_arrival_ns = 0
-        self._last_heard_ns = 0
-        self._kept_back: list[list[bytes]] = []  # messages that a stalled peer has not read
+        self._last_received_ns = 0
+        self._unread: list[list[bytes]] = []  # messages that a stalled peer has not read
         assert world.life is not None
         self.life = world.life
         self.transport = SimTransport(self)
         self.connection = Connection(self.life.broker, listener)
         self.life.wires[self.number] = self
         self.connection.connection_made(cast(asyncio.Transport, self.transport))
-        self.send(self._end.greeting())
+        self.send(self.end.greeting())
 
     # To the broker.
 
     def say(self, frames: list[bytes]) -> None:
         """Send a message, once the handshake is done."""
         if self.world.verbose:
-            self.world.say(f"{self.far.name} ({self.number}) says {shown(frames)}")
-        if self._end.is_ready:
-            self.send(self._end.encode(frames))
+            self.world.say(f"{self.peer.name} ({self.number}) sends {shown(frames)}")
+        if self.end.is_ready:
+            self.send(self.end.encode(frames))
         else:
             self._early.append(frames)
 
@@ -167,7 +173,7 @@ class Wire:
             self._coming.clear()
             self._coming.append(None)
             self.world.timeline.after(self.delay_ns(), self._arrive)
-            self.world.timeline.after(self.delay_ns(), lambda: self.far.on_lost(self))
+            self.world.timeline.after(self.delay_ns(), lambda: self.peer.on_lost(self))
 
     def _put(self, piece: bytes | None) -> None:
         self._coming.append(piece)
@@ -204,35 +210,35 @@ class Wire:
 
     def on_written(self, data: bytes) -> None:
         try:
-            messages = self._end.receive(data)
+            messages = self.end.receive(data)
         except PeerError:
-            assert self.far.is_rude, "the broker breaks ZMTP"
+            assert self.peer.is_rude, "the broker breaks ZMTP"
             return
-        out = self._end.take_outgoing()
+        out = self.end.take_outgoing()
         if out:
             self.send(out)
-        if self._end.is_ready and self._early:
+        if self.end.is_ready and self._early:
             early, self._early = self._early, []
             for frames in early:
-                self.send(self._end.encode(frames))
+                self.send(self.end.encode(frames))
             if self._closes_early:
                 self.close()
         for frames in messages:
             if self.world.verbose:
-                self.world.say(f"    {self.far.name} ({self.number}) receives {shown(frames)}")
-            self.far.on_left(self, frames)
+                self.world.say(f"    {self.peer.name} ({self.number}) receives {shown(frames)}")
+            self.peer.on_left(self, frames)
             if self.is_stalled:
-                self._kept_back.append(frames)
+                self._unread.append(frames)
             else:
-                self._hand_over(frames)
+                self._deliver(frames)
 
-    def _hand_over(self, frames: list[bytes]) -> None:
-        self._last_heard_ns = max(self._last_heard_ns, self.world.timeline.now_ns + self.delay_ns())
-        self.world.timeline.at(self._last_heard_ns, lambda: self._heard(frames))
+    def _deliver(self, frames: list[bytes]) -> None:
+        self._last_received_ns = max(self._last_received_ns, self.world.timeline.now_ns + self.delay_ns())
+        self.world.timeline.at(self._last_received_ns, lambda: self._receive(frames))
 
-    def _heard(self, frames: list[bytes]) -> None:
+    def _receive(self, frames: list[bytes]) -> None:
         if self.is_up:
-            self.far.on_message(self, frames)
+            self.peer.on_message(self, frames)
 
     def stall(self) -> None:
         """Read nothing for a while."""
@@ -241,16 +247,16 @@ class Wire:
     def read_again(self) -> None:
         if self.is_stalled:
             self.is_stalled = False
-            kept_back, self._kept_back = self._kept_back, []
-            for frames in kept_back:
-                self._hand_over(frames)
+            unread, self._unread = self._unread, []
+            for frames in unread:
+                self._deliver(frames)
             self.transport.drained()
 
     def broken_off(self) -> None:
         """The broker ended the connection, or died."""
         if self.is_up:
             self.is_up = False
-            self.world.timeline.after(self.delay_ns(), lambda: self.far.on_lost(self))
+            self.world.timeline.after(self.delay_ns(), lambda: self.peer.on_lost(self))
 
 
 class StillWire(Wire):
@@ -283,20 +289,20 @@ class SimTransport:
         wire = self.wire
         assert wire.life.loop.is_alive, "a dead broker writes nothing"
         if wire.is_stalled:
-            wire.unread += len(data)
-            if wire.unread > STALL_HIGH and not self._is_writing_paused:
+            wire.unread_size += len(data)
+            if wire.unread_size > STALL_HIGH and not self._is_writing_paused:
                 self._is_writing_paused = True
                 wire.connection.pause_writing()
         wire.on_written(data)
 
     def drained(self) -> None:
-        self.wire.unread = 0
+        self.wire.unread_size = 0
         if self._is_writing_paused and not self.is_ending and self.wire.life.loop.is_alive:
             self._is_writing_paused = False
             self.wire.connection.resume_writing()
 
     def get_write_buffer_size(self) -> int:
-        return self.wire.unread
+        return self.wire.unread_size
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Ignored: the simulator has its own, lower limit."""

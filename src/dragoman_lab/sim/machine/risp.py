@@ -6,21 +6,8 @@ of the flags. Operations to send are built from the pieces below, in any order a
 
 from __future__ import annotations
 
-(
-    CLEAR,
-    PING,
-    PONG,
-    REQUEST,
-    REPLY,
-    DELIVERED,
-    BROADCAST,
-    UNDELIVERED,
-    CONSUME,
-    CANCEL_QUEUE,
-    CLOSING,
-    EXCLUSIVE,
-    NOREPLY,
-) = (bytes([number]) for number in (1, 5, 6, 10, 11, 13, 14, 16, 20, 21, 22, 32, 33))
+CLEAR, PING, PONG, REQUEST, REPLY, DELIVERED, BROADCAST = (bytes([number]) for number in (1, 5, 6, 10, 11, 13, 14))
+UNDELIVERED, CONSUME, CANCEL_QUEUE, CLOSING, EXCLUSIVE, NOREPLY = (bytes([n]) for n in (16, 20, 21, 22, 32, 33))
 NAMES = {
     0: b"NOP", 1: b"CLEAR", 5: b"PING", 6: b"PONG", 10: b"REQUEST", 11: b"REPLY", 13: b"DELIVERED", 14: b"BROADCAST",
     16: b"UNDELIVERED", 20: b"CONSUME", 21: b"CANCEL_QUEUE", 22: b"CLOSING", 23: b"SERVER_FULL", 24: b"CONSUMING",
@@ -83,25 +70,23 @@ class BareEnd:
 
 
 class RispEnd(BareEnd):
-    """Decodes what it receives."""
-
     def __init__(self) -> None:
         self._data = b""
         self._gathered: dict[bytes, bytes] = {}
 
     def receive(self, data: bytes) -> list[list[bytes]]:
         self._data += data
-        said: list[list[bytes]] = []
-        while self._step(said):
+        operations: list[list[bytes]] = []
+        while self._step(operations):
             pass
-        return said
+        return operations
 
-    def _step(self, said: list[list[bytes]]) -> bool:
+    def _step(self, operations: list[list[bytes]]) -> bool:
         """Parse one command byte with its parameter, if it is complete."""
         if not self._data:
             return False
         command = self._data[0]
-        assert command in NAMES, f"the broker says {command}, which no peer knows"
+        assert command in NAMES, f"the broker sent {command}, which no peer knows"
         end = 1 + WIDTHS[command >> 5]
         value = self._data[1:end]
         if command >= FIRST_WITH_DATA:
@@ -116,7 +101,7 @@ class RispEnd(BareEnd):
         elif command == CLEAR[0]:
             self._gathered.clear()
         else:
-            said.append(self._operation(NAMES[command]))
+            operations.append(self._operation(NAMES[command]))
         return True
 
     def _operation(self, name: bytes) -> list[bytes]:

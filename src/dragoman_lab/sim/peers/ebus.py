@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dragoman.model.units import SECOND_NS
+from dragoman_lab.sim.checks.facts import token_in
 from dragoman_lab.sim.checks.ledger import Request
-from dragoman_lab.sim.checks.tokens import token_in
 from dragoman_lab.sim.machine.loop import MS_NS
 from dragoman_lab.sim.machine.net import Wire
-from dragoman_lab.sim.peers.client import SimClient
-from dragoman_lab.sim.peers.worker import SimWorker
+from dragoman_lab.sim.peers.sim_peers import SimClient, SimWorker
 
 FROM_CLIENT, FROM_WORKER = b"EBC01", b"EBW01"
 STALES_KEPT = 3  # an outcome is remembered for so many times its `stales ms`, if that is longer than the setting
@@ -44,14 +43,14 @@ class EbusClient(SimClient):
         self._boots[token] = self.world.boots
         word = b"REQ" if chance.random() < 0.7 else b"REQUEST"
         frames = self._frames(word, queue, rid, body, *([b"%d" % stales_ms] if stales_ms else []))
-        self.say_request(Request(token, self.name, runs_once=True, kept_ns=kept_ns), frames, is_repeatable=True)
+        self.send_request(Request(token, self.name, runs_once=True, kept_ns=kept_ns), frames, is_repeatable=True)
 
-    def say_request(self, request: Request, frames: list[bytes], *, is_repeatable: bool = False) -> None:
-        asked_on = self._asked_on.get(request.token, self.speaking)
-        self._asked_on[request.token] = self.speaking
-        if asked_on.identity != self.speaking.identity and not asked_on.transport.is_gone:
+    def send_request(self, request: Request, frames: list[bytes], *, is_repeatable: bool = False) -> None:
+        asked_on = self._asked_on.get(request.token, self.open_wire)
+        self._asked_on[request.token] = self.open_wire
+        if asked_on.identity != self.open_wire.identity and not asked_on.transport.is_gone:
             request.runs_once = False  # to the broker these are two clients
-        super().say_request(request, frames, is_repeatable=is_repeatable)
+        super().send_request(request, frames, is_repeatable=is_repeatable)
 
     def do_own(self) -> None:
         """Cancel something, or request the list of services or workers."""
@@ -60,17 +59,17 @@ class EbusClient(SimClient):
             rid = chance.choice(sorted(self._tokens)[-10:])
             word = [b"CANCEL", self._services[rid], rid] if chance.random() < 0.8 else [b"REJECT", rid, b"too late"]
             self.world.ledger.requests[self._tokens[rid]].may_miss_answer = True
-            self.speaking.say(self._frames(*word))
+            self.open_wire.say(self._frames(*word))
         else:
-            self.speaking.say(self._frames(chance.choice((b"SERVICES", b"WORKERS"))))
+            self.open_wire.say(self._frames(chance.choice((b"SERVICES", b"WORKERS"))))
 
     def show_life(self) -> None:
-        self.speaking.say(self._frames(self.world.chance.choice((b"PING", b"HEARTBEAT"))))
+        self.open_wire.say(self._frames(self.world.chance.choice((b"PING", b"HEARTBEAT"))))
 
     def connected(self) -> None:
         if self.kind == "newborn":  # the original sends unanswered requests again
-            for request, frames in self._said[-2:]:
-                self.say_request(request, frames)
+            for request, frames in self._repeatable[-2:]:
+                self.send_request(request, frames)
 
     def on_left(self, wire: Wire, frames: list[bytes]) -> None:
         is_bare = frames[0] != b""
@@ -113,20 +112,17 @@ class EbusWorker(SimWorker):
         wire.say([b"", FROM_WORKER, *frames] if self.shape == "framed" else [FROM_WORKER, *frames])
 
     def arrive(self) -> None:
-        self._say(self.speaking, b"READY", *([] if self.shape == "short" else [b"null"]), self._service)
+        self._say(self.open_wire, b"READY", *([] if self.shape == "short" else [b"null"]), self._service)
 
     def beat(self, wire: Wire) -> None:
         self._say(wire, b"HEARTBEAT")
 
-    def on_left(self, wire: Wire, frames: list[bytes]) -> None:
+    def job_in(self, frames: list[bytes]) -> bytes | None:
         words = frames if self.shape != "framed" else frames[1:]
         assert words[0] == FROM_CLIENT, frames
-        if words[1] == b"REQ":
-            self.world.ledger.given(words[3])
+        return words[3] if words[1] == b"REQ" else None
 
-    def on_message(self, wire: Wire, frames: list[bytes]) -> None:
-        if self.wire is not wire:
-            return
+    def receive(self, wire: Wire, frames: list[bytes]) -> None:
         words = frames if self.shape != "framed" else frames[1:]
         if words[1] == b"REQ":
             assert len(words) == 5, words

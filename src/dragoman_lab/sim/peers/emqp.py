@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 
 from dragoman.model.words import REFUSAL_CODES
+from dragoman_lab.sim.checks.facts import token_in, tokens_in
 from dragoman_lab.sim.checks.ledger import Request
-from dragoman_lab.sim.checks.tokens import token_in, tokens_in
 from dragoman_lab.sim.machine.loop import MS_NS
 from dragoman_lab.sim.machine.net import Wire
-from dragoman_lab.sim.peers.client import SimClient
-from dragoman_lab.sim.peers.worker import SimWorker
+from dragoman_lab.sim.peers.sim_peers import SimClient, SimWorker
 
 VERSION = b"eMQP/1.0"
 REFUSALS = frozenset(REFUSAL_CODES)
@@ -56,7 +55,7 @@ class EmqpClient(SimClient):
             is_deduped="dedupe:" in headers,
         )
         frames = [b"", VERSION, b"REQUEST", token.encode(), queue, headers.encode(), body]
-        self.say_request(request, frames, is_repeatable=self.kind == "dealer")
+        self.send_request(request, frames, is_repeatable=self.kind == "dealer")
 
     def do_own(self) -> None:
         """Add or remove a schedule. Its jobs carry no token: no client waits for them."""
@@ -72,10 +71,10 @@ class EmqpClient(SimClient):
         command = b"SCHEDULE" if chance.random() < 0.7 else b"UNSCHEDULE"
         rid = f"{self.name}-s{self._schedules:03d}".encode()
         queue = chance.choice(self.world.plan.queues)
-        self.speaking.say([b"", VERSION, command, rid, queue, headers.encode(), interval, body, cron])
+        self.open_wire.say([b"", VERSION, command, rid, queue, headers.encode(), interval, body, cron])
 
     def show_life(self) -> None:
-        self.speaking.say([b"", VERSION, b"HEARTBEAT", b"hb", b"1.0"])
+        self.open_wire.say([b"", VERSION, b"HEARTBEAT", b"hb", b"1.0"])
 
     def on_left(self, wire: Wire, frames: list[bytes]) -> None:
         assert frames[:2] == [b"", VERSION], frames
@@ -129,19 +128,16 @@ class EmqpWorker(SimWorker):
             "bytes": [queues, b"worker", b"bytes"],
             "document": [self.queues[0]],
         }
-        self.speaking.say([b"", VERSION, b"INFORM", self.speaking.identity, *shapes[self.shape]])
+        self.open_wire.say([b"", VERSION, b"INFORM", self.open_wire.identity, *shapes[self.shape]])
 
     def beat(self, wire: Wire) -> None:
         wire.say([b"", VERSION, b"HEARTBEAT", b"hb", b"1.0"])
 
-    def on_left(self, wire: Wire, frames: list[bytes]) -> None:
+    def job_in(self, frames: list[bytes]) -> bytes | None:
         assert frames[:2] == [b"", VERSION], frames
-        if frames[2] == b"REQUEST":
-            self.world.ledger.given(frames[6])
+        return frames[6] if frames[2] == b"REQUEST" else None
 
-    def on_message(self, wire: Wire, frames: list[bytes]) -> None:
-        if self.wire is not wire:
-            return
+    def receive(self, wire: Wire, frames: list[bytes]) -> None:
         command = frames[2]
         if command == b"ACK" and not self._is_known:
             assert len(frames) == 5
@@ -164,7 +160,7 @@ class EmqpWorker(SimWorker):
     def _on_request(self, wire: Wire, frames: list[bytes]) -> None:
         _, _, _, wire_id, queue, headers, body = frames
         self._credit -= 1
-        assert self._credit >= 0, f"{self.name} was given more than it said READY for"
+        assert self._credit >= 0, f"{self.name} was given more than it sent READY for"
         assert self.shape == "document" or queue in self.queues, "a queue it does not serve"
         assert b"reply-requested" in headers.split(b","), "every job must be answered, or it is never settled"
         if self.shape == "original":

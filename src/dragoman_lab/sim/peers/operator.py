@@ -11,7 +11,6 @@ from dragoman.core.core import Core
 from dragoman.dialects.scale0.configuration.notations import JSON, parse
 from dragoman.model.words import BY_OPERATOR, DROPPED
 from dragoman.runtime.config.kinds import Document
-from dragoman_lab.sim.machine.loop import MS_NS
 
 if TYPE_CHECKING:
     from dragoman_lab.sim.machine.life import Life
@@ -23,16 +22,13 @@ class SimOperator:
         self.world = world
 
     def act(self) -> None:
-        world, chance = self.world, self.world.chance
-        if world.is_healing:
+        life = self.world.act_again(100, 2500, self.act)
+        if life is None:
             return
-        world.timeline.after(chance.randint(100, 2500) * MS_NS, self.act)
-        if world.life is None:
-            return
-        if chance.random() < 0.1:
-            self._reload(world.life)
+        if self.world.chance.random() < 0.1:
+            self._reload(life)
         else:
-            self.do(world.life, self._something())
+            self.do(life, self._something())
 
     def _reload(self, life: Life) -> None:
         """Change the configuration document: every scale0 peer is notified, and those with the old one negotiate again."""
@@ -84,7 +80,7 @@ class SimOperator:
     def heal(self, life: Life) -> None:
         for queue in self.world.plan.queues:
             self.do(life, lambda core, queue=queue: operator.set_paused(core, queue, False))  # type: ignore[misc]
-        for queue in set(life.core.state.queues) - set(self.world.plan.queues):  # what rude peers left behind
+        for queue in set(life.core.state.queues) - set(self.world.plan.queues):  # what rude peers left
             self.do(life, lambda core, queue=queue: operator.purge(core, queue, 1000))  # type: ignore[misc]
         self.do(life, unschedule_all)
         self.do(life, drop_quarantine)
@@ -100,7 +96,7 @@ class SimOperator:
             lsn = self.world.chronicle.next_lsn - 1 + stuck + core.log.count
 
         def done() -> None:
-            assert life.kept_lsn() >= lsn, "an operator's change is said to be done before it is kept"
+            assert life.kept_lsn() >= lsn, "an operator's change is reported as done before it is kept"
 
         drive(life.broker.act(noted), done)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections import deque
 
+from dragoman_lab.sim.checks.facts import token_in
 from dragoman_lab.sim.checks.ledger import Request
-from dragoman_lab.sim.checks.tokens import token_in
 from dragoman_lab.sim.machine.net import Wire
-from dragoman_lab.sim.peers.client import SimClient
-from dragoman_lab.sim.peers.worker import SimWorker
+from dragoman_lab.sim.peers.sim_peers import SimClient, SimWorker
 
 QUEUE = b"pingpong"
 
@@ -19,10 +18,7 @@ class PingpongClient(SimClient):
 
     def prepare(self) -> None:
         self._asked: dict[int, deque[str]] = {}  # by connection
-
-    @property
-    def rewrites_bodies(self) -> bool:
-        return self.kind == "json"
+        self.rewrites_bodies = self.kind == "json"
 
     def connect(self) -> Wire:
         wire = Wire(self.world, self, "pingpong.client", b"", b"REQ" if self.is_req else b"DEALER")
@@ -30,13 +26,13 @@ class PingpongClient(SimClient):
         return wire
 
     def ask(self, token: str, queue: bytes, body: bytes) -> None:
-        self._asked[self.speaking.number].append(token)
+        self._asked[self.open_wire.number].append(token)
         request = Request(token, self.name, takes_one_answer=self.is_req)
         if self.kind == "json":
             order = body.removeprefix(b"\xff\xfe ")
-            self.say_request(request, [b'{"order":%s}' % order])
+            self.send_request(request, [b'{"order":%s}' % order])
         else:
-            self.say_request(request, [b"", body])
+            self.send_request(request, [b"", body])
 
     def on_left(self, wire: Wire, frames: list[bytes]) -> None:
         asked = self._asked[wire.number]
@@ -45,9 +41,9 @@ class PingpongClient(SimClient):
         ledger = self.world.ledger
         if self.kind == "json":
             assert len(frames) == 1, frames
-            said = json.loads(frames[0])
+            reply = json.loads(frames[0])
             if token_in(frames[0]) == "" and b"TimeoutError" not in frames[0]:
-                assert "msg" in said, said
+                assert "msg" in reply, reply
                 ledger.refused(self.name, token, frames[0])
             else:
                 ledger.answered(self.name, token, frames[0])
@@ -72,7 +68,7 @@ class PingpongWorker(SimWorker):
         return Wire(self.world, self, "pingpong.worker", identity)
 
     def arrive(self) -> None:
-        self._say(self.speaking, b"PING" if self.shape == "json" else b"READY")
+        self._say(self.open_wire, b"PING" if self.shape == "json" else b"READY")
 
     def _say(self, wire: Wire, word: bytes) -> None:
         wire.say([b'{"status":"%s"}' % word] if self.shape == "json" else [b"", word])
@@ -81,24 +77,19 @@ class PingpongWorker(SimWorker):
         if not self.jobs or self.shape == "package":
             self._say(wire, b"PING")
 
-    def on_left(self, wire: Wire, frames: list[bytes]) -> None:
-        self.world.ledger.given(frames[-1 if self.shape == "json" else 1])
+    def job_in(self, frames: list[bytes]) -> bytes | None:
+        return frames[-1 if self.shape == "json" else 1]
 
-    def on_message(self, wire: Wire, frames: list[bytes]) -> None:
-        if self.wire is not wire:
-            return
+    def receive(self, wire: Wire, frames: list[bytes]) -> None:
         if self.shape == "json" and len(frames) == 1:
-            self._on_json(wire, json.loads(frames[0]), frames[0])
+            if json.loads(frames[0])["status"] == "WORK":
+                self._work_token = json.loads(frames[0])["token"]
+                self._on_job(wire, frames[0])
         elif self.shape == "plain" and len(frames) == 2 and frames[1] not in (b"PONG", b"EXIT"):
             self._on_job(wire, frames[1])
         elif self.shape == "package" and len(frames) == 5:
             self._client_id = frames[2]
             self._on_job(wire, frames[1])
-
-    def _on_json(self, wire: Wire, said: dict[str, str], frame: bytes) -> None:
-        if said["status"] == "WORK":
-            self._work_token = said["token"]
-            self._on_job(wire, frame)
 
     def _on_job(self, wire: Wire, job: bytes) -> None:
         token = token_in(job)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from dragoman_lab.sim.checks.facts import token_in
 from dragoman_lab.sim.checks.ledger import Request
-from dragoman_lab.sim.checks.tokens import token_in
 from dragoman_lab.sim.machine import risp
 from dragoman_lab.sim.machine.loop import MS_NS
 from dragoman_lab.sim.machine.net import Wire
-from dragoman_lab.sim.peers.client import SimClient
-from dragoman_lab.sim.peers.worker import SimWorker
+from dragoman_lab.sim.peers.sim_peers import SimClient, SimWorker
 
 FINAL = (b"REPLY", b"UNDELIVERED")
 RANKS = (10, 20, 20, 20, 30)
@@ -28,7 +27,7 @@ class RqClient(SimClient):
 
     def ask(self, token: str, queue: bytes, body: bytes) -> None:
         chance = self.world.chance
-        live = self._live[self.speaking.number]
+        live = self._live[self.open_wire.number]
         number = 2**32 - 1 if self.kind == "wide" else 0
         while number in live:
             number += -1 if self.kind == "wide" else 1
@@ -43,14 +42,14 @@ class RqClient(SimClient):
         if chance.random() < 0.4:
             pieces.append(risp.timeout(chance.choice((1, 2, 5))))
         chance.shuffle(pieces)
-        self.say_request(request, [risp.CLEAR, *pieces, risp.REQUEST])
+        self.send_request(request, [risp.CLEAR, *pieces, risp.REQUEST])
 
     def do_own(self) -> None:
         queue = self.world.chance.choice(self.world.plan.queues)
-        self.speaking.say([risp.CLEAR, risp.queue(queue), risp.payload(b"news"), risp.BROADCAST])
+        self.open_wire.say([risp.CLEAR, risp.queue(queue), risp.payload(b"news"), risp.BROADCAST])
 
     def show_life(self) -> None:
-        self.speaking.say([risp.PING])
+        self.open_wire.say([risp.PING])
 
     def on_left(self, wire: Wire, frames: list[bytes]) -> None:
         name, ledger = frames[0], self.world.ledger
@@ -80,11 +79,12 @@ class RqClient(SimClient):
 class RqWorker(SimWorker):
     """A consumer. `shape`: plain, exclusive, spectator (broadcasts only)."""
 
+    confirms = True
     forgets_share = 1.0  # ids mean nothing on another connection
 
     def prepare(self) -> None:
         self._names: dict[bytes, bytes] = {}  # queue id → name
-        self._taken: dict[bytes, bytes] = {}  # unanswered ids → queue id
+        self._leased: dict[bytes, bytes] = {}  # unanswered ids → queue id
         self._noreply: set[bytes] = set()
         self._confirmed: set[bytes] = set()
 
@@ -92,22 +92,19 @@ class RqWorker(SimWorker):
         return Wire(self.world, self, "rq", b"")
 
     def arrive(self) -> None:
-        self._names, self._taken, self._noreply, self._confirmed = {}, {}, set(), set()
+        self._names, self._leased, self._noreply, self._confirmed = {}, {}, set(), set()
         is_spectator = self.shape == "spectator" and not self.is_healing
         for name in self.queues:
             rank = 0 if is_spectator else self.world.chance.choice(RANKS)
             pieces = [risp.queue(name), risp.most(self.slots), risp.priority(rank)]
             if self.shape == "exclusive" and not self.is_healing:
                 pieces.insert(0, risp.EXCLUSIVE)
-            self.speaking.say([risp.CLEAR, *pieces, risp.CONSUME])
+            self.open_wire.say([risp.CLEAR, *pieces, risp.CONSUME])
 
-    def on_left(self, wire: Wire, frames: list[bytes]) -> None:
-        if frames[0] == b"REQUEST":
-            self.world.ledger.given(frames[4], confirms=True)
+    def job_in(self, frames: list[bytes]) -> bytes | None:
+        return frames[4] if frames[0] == b"REQUEST" else None
 
-    def on_message(self, wire: Wire, frames: list[bytes]) -> None:
-        if self.wire is not wire:
-            return
+    def receive(self, wire: Wire, frames: list[bytes]) -> None:
         name, key, queue_id, queue, body = frames[:5]
         if name == b"CONSUMING":
             assert queue in self.queues, frames
@@ -115,10 +112,10 @@ class RqWorker(SimWorker):
             self._names[queue_id] = queue
         elif name == b"REQUEST":
             assert queue_id in self._names, "a queue it does not consume"
-            assert key not in self._taken, f"{self.name} was given id {key.decode()}, which it has not answered"
-            self._taken[key] = queue_id
-            held = sum(taken == queue_id for taken in self._taken.values())
-            assert held <= self.slots, f"{self.name} has {held} of a queue, and its MAX is {self.slots}"
+            assert key not in self._leased, f"{self.name} was given id {key.decode()}, which it has not answered"
+            self._leased[key] = queue_id
+            leased = list(self._leased.values()).count(queue_id)
+            assert leased <= self.slots, f"{self.name} has {leased} of a queue, and its MAX is {self.slots}"
             if b"NOREPLY" in frames[5:]:
                 self._noreply.add(key)
             elif self.world.chance.random() < 0.7:
@@ -134,7 +131,7 @@ class RqWorker(SimWorker):
         wire.say([risp.CLEAR, risp.request_id(int(key)), risp.DELIVERED])
 
     def _answered(self, key: bytes) -> None:
-        self._taken.pop(key, None)
+        self._leased.pop(key, None)
         self._noreply.discard(key)
         self._confirmed.discard(key)
 

@@ -6,11 +6,10 @@ import json
 from typing import TYPE_CHECKING
 
 from dragoman.model.units import SECOND_NS
+from dragoman_lab.sim.checks.facts import token_in
 from dragoman_lab.sim.checks.ledger import Request
-from dragoman_lab.sim.checks.tokens import token_in
 from dragoman_lab.sim.machine.net import Wire
-from dragoman_lab.sim.peers.client import SimClient
-from dragoman_lab.sim.peers.worker import SimWorker
+from dragoman_lab.sim.peers.sim_peers import SimClient, SimWorker
 
 if TYPE_CHECKING:
     from dragoman_lab.sim.world import World
@@ -23,7 +22,7 @@ def message(command: bytes, header: dict[str, object], *body: bytes, is_req: boo
     return [b"", *frames] if is_req else frames
 
 
-def heard(frames: list[bytes]) -> tuple[bytes, dict[str, object], bytes]:
+def split(frames: list[bytes]) -> tuple[bytes, dict[str, object], bytes]:
     """Command, header and body."""
     at = 0 if frames[0] else 1
     header = json.loads(frames[at + 1]) if len(frames) > at + 1 and frames[at + 1] else {}
@@ -54,18 +53,18 @@ class Scale0Client(SimClient):
         if self.world.chance.random() < 0.5:
             header["time"] = now_s(self.world)
         request = Request(token, self.name, takes_one_answer=self.is_req)
-        self.say_request(request, message(b"TASK", header, body, is_req=self.is_req))
+        self.send_request(request, message(b"TASK", header, body, is_req=self.is_req))
 
     def do_own(self) -> None:
         header: dict[str, object] = {"config_type": self.world.chance.choice(("JSON", "XML", "ZFL", "YAML"))}
-        self.speaking.say(message(b"CONNECT", header))
+        self.open_wire.say(message(b"CONNECT", header))
 
     def show_life(self) -> None:
-        self.speaking.say(message(b"PING", {"time": now_s(self.world)}))
+        self.open_wire.say(message(b"PING", {"time": now_s(self.world)}))
 
     def on_left(self, wire: Wire, frames: list[bytes]) -> None:
         assert (frames[0] == b"") == (wire.socket_type == b"REQ"), "an answer has the shape of its question"
-        command, header, body = heard(frames)
+        command, header, body = split(frames)
         ledger = self.world.ledger
         if command == b"TASKREPLY":
             ledger.answered(self.name, self._tokens.get(str(header["id"])), body)
@@ -92,9 +91,9 @@ class Scale0Worker(SimWorker):
     def arrive(self) -> None:
         self._credit, self._version = 0, None
         if self.world.chance.random() < 0.5:
-            self._connect_again(self.speaking)
+            self._connect_again(self.open_wire)
         else:
-            self._ping(self.speaking)
+            self._ping(self.open_wire)
 
     def _connect_again(self, wire: Wire) -> None:
         kind = self.world.chance.choice(("JSON", "XML", "ZFL"))
@@ -118,15 +117,12 @@ class Scale0Worker(SimWorker):
             return  # a REQ socket may send only after a reply
         self._ping(wire, is_busy=len(self.jobs) >= self.slots)
 
-    def on_left(self, wire: Wire, frames: list[bytes]) -> None:
-        command, _, body = heard(frames)
-        if command == b"TASK":
-            self.world.ledger.given(body)
+    def job_in(self, frames: list[bytes]) -> bytes | None:
+        command, _, body = split(frames)
+        return body if command == b"TASK" else None
 
-    def on_message(self, wire: Wire, frames: list[bytes]) -> None:
-        if self.wire is not wire:
-            return
-        command, header, body = heard(frames)
+    def receive(self, wire: Wire, frames: list[bytes]) -> None:
+        command, header, body = split(frames)
         if command == b"TASK":
             self._credit -= 1
             assert self._credit >= 0, f"{self.name} was given more tasks than it sent PINGs"

@@ -1,81 +1,44 @@
 """Clients and workers of any dialect, by its SDK endpoints: for dialects that have no simulated peers of their own.
 
-`kind` and `shape` are the dialect's name. A peer's messages are the calls of its endpoint, and the endpoint's reports.
+`kind` and `shape` are the dialect's name.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from typing import Any
+
 from dragoman.dialects.description import CLIENT, WORKER
 from dragoman.dialects.emqp.dialect import id_prefix_of
-from dragoman.dialects.endpoint import (
-    ANSWERED,
-    KEPT,
-    CallOptions,
-    ClientEndpoint,
-    Endpoint,
-    EndpointSetup,
-    MessageIds,
-    WorkerEndpoint,
-)
+from dragoman.dialects.endpoint import ANSWERED, KEPT, CallOptions, EndpointSetup, MessageIds
 from dragoman.dialects.registry import DIALECTS_BY_NAME
 from dragoman.model.units import SECOND_NS
+from dragoman_lab.sim.checks.facts import token_in
 from dragoman_lab.sim.checks.ledger import Request
-from dragoman_lab.sim.checks.tokens import token_in
 from dragoman_lab.sim.machine.net import Wire
-from dragoman_lab.sim.peers.client import SimClient
-from dragoman_lab.sim.peers.worker import SimWorker
-
-REPLY, READY, GOODBYE = b"reply", b"ready", b"goodbye"
+from dragoman_lab.sim.machine.risp import BareEnd
+from dragoman_lab.sim.peers.sim_peers import SimClient, SimWorker
 
 
-class SdkEnd:
-    """An endpoint as the protocol of a wire."""
+class SdkEnd(BareEnd):
+    """An endpoint as the protocol of a wire: it buffers output itself, and its peer has it decode what the broker sends."""
 
-    def __init__(self, endpoint: Endpoint, hello: bytes) -> None:
-        self._endpoint, self._hello = endpoint, hello
-        self.take_outgoing = endpoint.data_to_send
-
-    @property
-    def is_ready(self) -> bool:
-        return self._endpoint.is_ready
+    def __init__(self, endpoint: Any, hello: bytes) -> None:
+        self.endpoint, self._hello = endpoint, hello
 
     def greeting(self) -> bytes:
-        return self._endpoint.opening() + self._hello + self._endpoint.data_to_send()
+        return bytes(self.endpoint.opening() + self._hello + self.endpoint.data_to_send())
+
+    def received(self, wire: Wire, frames: list[bytes]) -> list[Any]:
+        """The endpoint's reports or jobs in the broker's bytes; sends what it answers at once."""
+        found: list[Any] = self.endpoint.receive(frames[0])
+        wire.send(self.endpoint.data_to_send())
+        return found
 
 
-class SdkClientEnd(SdkEnd):
-    """Messages to the broker: token, queue, body; from it: kind, token, value."""
-
-    def __init__(self, endpoint: ClientEndpoint, hello: bytes) -> None:
-        super().__init__(endpoint, hello)
-        self._client = endpoint
-
-    def encode(self, frames: list[bytes]) -> bytes:
-        self._client.request(frames[0], CallOptions(frames[1]), frames[2])
-        return self._client.data_to_send()
-
-    def receive(self, data: bytes) -> list[list[bytes]]:
-        return [[b"%d" % kind, token, value] for kind, token, value in self._client.receive(data)]
-
-
-class SdkWorkerEnd(SdkEnd):
-    """Messages to the broker: a command, id and value of a reply; from it: id, body."""
-
-    def __init__(self, endpoint: WorkerEndpoint, hello: bytes) -> None:
-        super().__init__(endpoint, hello)
-        self._worker = endpoint
-
-    def encode(self, frames: list[bytes]) -> bytes:
-        if frames[0] == REPLY:
-            self._worker.reply(frames[1], frames[2])
-        elif frames[0] == READY:
-            self._worker.ready(1)
-        else:
-            self._worker.goodbye()
-        return self._worker.data_to_send()
-
-    def receive(self, data: bytes) -> list[list[bytes]]:
-        return [[request_id, body] for request_id, _, body in self._worker.receive(data)]
+def end_of(wire: Wire) -> SdkEnd:
+    assert isinstance(wire.end, SdkEnd)
+    return wire.end
 
 
 def setup_of(name: str, number: int) -> EndpointSetup:
@@ -83,25 +46,25 @@ def setup_of(name: str, number: int) -> EndpointSetup:
 
 
 class SdkClient(SimClient):
-    """A client."""
-
     def connect(self) -> Wire:
         dialect = DIALECTS_BY_NAME[self.kind]
-        endpoint = dialect.endpoints().client(setup_of(self.name, self.count))
-        end = SdkClientEnd(endpoint, dialect.hello)
+        end = SdkEnd(dialect.endpoints().client(setup_of(self.name, self.count)), dialect.hello)
         return Wire(self.world, self, dialect.by_role[CLIENT].name, self.name.encode(), end=end)
 
     def ask(self, token: str, queue: bytes, body: bytes) -> None:
-        self.say_request(Request(token, self.name), [token.encode(), queue, body])
+        endpoint = end_of(self.open_wire).endpoint
+        endpoint.request(token.encode(), CallOptions(queue), body)
+        self.send_request(Request(token, self.name), [endpoint.data_to_send()])
 
     def on_left(self, wire: Wire, frames: list[bytes]) -> None:
-        kind, token, ledger = int(frames[0]), frames[1].decode(), self.world.ledger
-        if kind == KEPT:
-            ledger.acked(self.name, token)
-        elif kind == ANSWERED:
-            ledger.answered(self.name, token, frames[2])
-        else:
-            ledger.refused(self.name, token, frames[2])
+        ledger = self.world.ledger
+        for kind, token, value in end_of(wire).received(wire, frames):
+            if kind == KEPT:
+                ledger.acked(self.name, token.decode())
+            elif kind == ANSWERED:
+                ledger.answered(self.name, token.decode(), value)
+            else:
+                ledger.refused(self.name, token.decode(), value)
 
 
 class SdkWorker(SimWorker):
@@ -110,39 +73,48 @@ class SdkWorker(SimWorker):
     def prepare(self) -> None:
         self._dialect = DIALECTS_BY_NAME[self.shape]
         self.forgets_share = 0.5 if self._dialect.answers_survive else 1.0
-        self._endpoint: WorkerEndpoint | None = None
+        self._jobs: dict[
+            int, deque[list[Any]]
+        ] = {}  # by connection: of each piece of data that the peer has not read yet
 
     def connect(self) -> Wire:
         name = f"{self.name}.{self.lives}"
-        self._endpoint = self._dialect.endpoints().worker(setup_of(name, self.lives))
-        self._endpoint.serve([(10, queue) for queue in self.queues], 1 if self._dialect.one_job else self.slots)
-        end = SdkWorkerEnd(self._endpoint, self._dialect.hello)
+        endpoint = self._dialect.endpoints().worker(setup_of(name, self.lives))
+        endpoint.serve([(10, queue) for queue in self.queues], 1 if self._dialect.one_job else self.slots)
+        end = SdkEnd(endpoint, self._dialect.hello)
         return Wire(self.world, self, self._dialect.by_role[WORKER].name, name.encode(), end=end)
 
     def arrive(self) -> None:
-        """It has said what it serves."""
+        """It has sent which queues it serves."""
 
     def beat(self, wire: Wire) -> None:
-        assert self._endpoint is not None
-        self._endpoint.beat(self.world.timeline.now_ns / SECOND_NS)
-        wire.send(self._endpoint.data_to_send())
+        self._do(wire, "beat", self.world.timeline.now_ns / SECOND_NS)
+
+    def _do(self, wire: Wire, call: str, *args: Any) -> None:
+        """Call the endpoint, and send what it wrote."""
+        endpoint = end_of(wire).endpoint
+        getattr(endpoint, call)(*args)
+        wire.send(endpoint.data_to_send())
 
     def on_left(self, wire: Wire, frames: list[bytes]) -> None:
-        self.world.ledger.given(frames[1])
+        jobs = end_of(wire).received(wire, frames)
+        for _, _, body in jobs:
+            self.world.ledger.given(body)
+        self._jobs.setdefault(wire.number, deque()).append(jobs)
 
-    def on_message(self, wire: Wire, frames: list[bytes]) -> None:
-        if self.wire is wire:
-            self.take_job(wire, frames[0], token_in(frames[1]))
+    def receive(self, wire: Wire, frames: list[bytes]) -> None:
+        for request_id, _, body in self._jobs[wire.number].popleft():
+            self.take_job(wire, request_id, token_in(body))
 
     def reply(self, wire: Wire, key: bytes, token: str, how: str) -> None:
-        wire.say([REPLY, key, b"done " + token.encode()])
+        self._do(wire, "reply", key, b"done " + token.encode())
 
     def freed(self) -> None:
         if self.wire is not None:
-            self.wire.say([READY])
+            self._do(self.wire, "ready", 1)
 
     def part(self, wire: Wire) -> None:
-        wire.say([GOODBYE])
+        self._do(wire, "goodbye")
 
     def give_up(self, wire: Wire, key: bytes) -> None:
         wire.cut()
