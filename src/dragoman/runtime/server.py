@@ -18,7 +18,7 @@ import uvloop
 from dragoman.core.settings import CoreSettings
 from dragoman.errors import ListenerTaken, NoListener
 from dragoman.runtime.admin.socket import AdminServer
-from dragoman.runtime.admin.tap import TapBoard
+from dragoman.runtime.admin.tap import Taps
 from dragoman.runtime.admission import room_for_connections
 from dragoman.runtime.broker import Broker
 from dragoman.runtime.children.followers import Indexing, Sealing, is_index_wanted, is_lake_wanted
@@ -71,7 +71,7 @@ class Server:
         self.home = home
         self.version = VERSION
         self.listeners: dict[str, str] = {}
-        self.taps = TapBoard()
+        self.taps = Taps()
         self.sealing: Sealing | None = None
         self.indexing: Indexing | None = None
         self.tracing: Tracing | None = None
