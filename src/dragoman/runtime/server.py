@@ -21,14 +21,14 @@ from dragoman.runtime.admin.socket import AdminServer
 from dragoman.runtime.admin.tap import Taps
 from dragoman.runtime.admission import room_for_connections
 from dragoman.runtime.broker import Broker
-from dragoman.runtime.children.followers import Indexing, Sealing, is_index_wanted, is_lake_wanted
+from dragoman.runtime.children.followers import Indexing, JournalFollower, Sealing, is_index_wanted, is_lake_wanted
 from dragoman.runtime.children.webpage import Webpage, bind_patiently
 from dragoman.runtime.clock import Clock
 from dragoman.runtime.config import Config, reloadable_changes
 from dragoman.runtime.config.listeners import HTTP
 from dragoman.runtime.connection import Connection
-from dragoman.runtime.links.rq_links import RqLinks
-from dragoman.runtime.links.scale0_watch import Scale0File, Scale0Fleet
+from dragoman.runtime.links import scale0_watch
+from dragoman.runtime.links.rq_links import keep_link
 from dragoman.runtime.process import logs
 from dragoman.runtime.process.home import Home
 from dragoman.runtime.process.machine import bind, map_large_blocks
@@ -40,7 +40,6 @@ from dragoman.version import VERSION, build_flavour
 if TYPE_CHECKING:
     from dragoman.core.core import Core
     from dragoman.journal import Journal
-    from dragoman.runtime.children.tracing import Tracing
 
 log = structlog.get_logger("dragoman")
 
@@ -72,9 +71,7 @@ class Server:
         self.version = VERSION
         self.listeners: dict[str, str] = {}
         self.taps = Taps()
-        self.sealing: Sealing | None = None
-        self.indexing: Indexing | None = None
-        self.tracing: Tracing | None = None
+        self.followers: dict[str, JournalFollower] = {}  # by their keys in `dragoman status`
         self.webpage: Webpage | None = None
         self.has_failed = False
         self._load_config = reload
@@ -96,37 +93,31 @@ class Server:
         self.broker.admission.connections_max = room_for_connections(self.config.limits.connections_max)
         self.broker.on_stop = self.request_stop
         admin = AdminServer(self)
-        links = RqLinks(self.broker)
-        fleet = Scale0Fleet(self.broker)
-        file = Scale0File(lambda: self.config, self._on_hangup)
         if is_lake_wanted(self.config):
-            self.sealing = Sealing(self.config, self.home, journal, self.broker.upkeep)
+            self.followers["lake"] = Sealing(self.config, self.home, journal, self.broker.upkeep)
         if is_index_wanted(self.config):
-            self.indexing = Indexing(self.home, journal)
+            self.followers["index"] = Indexing(self.home, journal)
+        tasks: list[asyncio.Future[None]] = []
         try:
             await self._listen()
             await admin.start(self.home.admin_socket)
             self._handle_signals()
             tame_garbage_collector()
             self.broker.start()
-            links.start()
-            fleet.start()
-            file.start()
-            if self.sealing is not None:
-                self.sealing.start()
-            if self.indexing is not None:
-                self.indexing.start()
-            if self.tracing is not None:
-                self.tracing.start()
+            upstreams = self.config.dialects["rq"].upstreams
+            tasks += [asyncio.ensure_future(keep_link(self.broker, address)) for address in upstreams]
+            tasks.append(asyncio.ensure_future(scale0_watch.watch_brokers(self.broker)))
+            tasks.append(asyncio.ensure_future(scale0_watch.watch_file(lambda: self.config, self._on_hangup)))
+            for follower in self.followers.values():
+                follower.start()
             if self.webpage is not None:
                 self.webpage.start()
             self.home.announce(self.listeners)
             self._greet(time.monotonic() - began_s)
             notify("READY=1")
             await self._stopping.wait()
-            links.stop()
-            fleet.stop()
-            file.stop()
+            for task in tasks:
+                task.cancel()
             notify("STOPPING=1")
             if not self.has_failed:
                 await self._drain()
@@ -138,21 +129,19 @@ class Server:
                 server.close()
             self.broker.stop()
             journal.close()
-            if self.sealing is not None:
-                await self.sealing.stop()
-            if self.indexing is not None:
-                await self.indexing.stop()
-            if self.tracing is not None:
-                await self.tracing.stop()
+            for follower in reversed(self.followers.values()):
+                await follower.stop()
         log.info("stopped")
 
     def _prepare_tracing(self, journal: Journal, core: Core) -> None:
         if not self.config.otel.endpoint:
             return
-        from dragoman.runtime.children.tracing import Tracing, is_tracing_possible  # most brokers do not need it
+        if self.config.journal.durability == "memory":
+            log.warning("no traces are exported: with durability memory there are no facts to read them from")
+            return
+        from dragoman.runtime.children.tracing import Tracing  # most brokers do not need it
 
-        if is_tracing_possible(self.config):
-            self.tracing = Tracing(self.config, self.home, journal, core)
+        self.followers["otel"] = Tracing(self.config, self.home, journal, core)
 
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()

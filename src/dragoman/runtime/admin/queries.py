@@ -50,9 +50,7 @@ def status(server: Server) -> object:
             "trouble": str(journal.trouble) if journal.trouble is not None else "",
         },
         "loop": broker.watchdog.view(),
-        "index": server.indexing.view() if server.indexing is not None else None,
-        "lake": server.sealing.view() if server.sealing is not None else None,
-        "otel": server.tracing.view() if server.tracing is not None else None,
+        **{key: server.followers[key].view() if key in server.followers else None for key in ("index", "lake", "otel")},
         "web": server.webpage.view() if server.webpage is not None else None,
         "counters": views.counters(server.core),
     }
@@ -178,9 +176,9 @@ def stuck(server: Server) -> object:
 
 
 def _lake_findings(server: Server) -> list[dict[str, object]]:
-    if server.sealing is None:
+    if "lake" not in server.followers:
         return []
-    lake = server.sealing.view()
+    lake = server.followers["lake"].view()
     if lake["trouble"]:
         line = f"the lake is not written: {lake['trouble']} ({lake['behind']} facts to come)"
     elif lake["behind"] > LAKE_BEHIND_MAX:

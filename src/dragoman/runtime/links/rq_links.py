@@ -37,54 +37,35 @@ class LinkConnection(Connection):
         self.has_ended.set()
 
 
-class RqLinks:
-    """One task per controller in `rq.upstreams`, until the broker stops."""
+async def keep_link(broker: Broker, address: str) -> None:
+    """Keep a connection to the controller at `address`, one of `rq.upstreams`, until this is cancelled."""
+    is_down = False
+    while True:
+        connection, problem = await _connect(broker, address)
+        if connection is not None:
+            is_down = False
+            await connection.has_ended.wait()
+            problem = connection.problem
+            if connection.is_replaced_at_once:
+                log.info("link to another controller is made anew", controller=address, reason=problem)
+                continue
+        if not is_down:  # log each outage once
+            log.warning("link to another controller is down", controller=address, problem=problem)
+        is_down = True
+        await asyncio.sleep(broker.config.dialects["rq"].upstream_retry_s)
 
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self._tasks: list[asyncio.Task[None]] = []
 
-    def start(self) -> None:
-        for place in self.broker.config.dialects["rq"].upstreams:
-            self._tasks.append(asyncio.ensure_future(self._keep(place)))
-
-    def stop(self) -> None:
-        """Open no new connections; open ones drain and close with all others."""
-        for task in self._tasks:
-            task.cancel()
-
-    async def _keep(self, place: str) -> None:
-        is_down = False
-        while True:
-            connection, problem = await self._connect(place)
-            if connection is not None:
-                is_down = False
-                if await self._is_replaced_at_once(connection, place):
-                    continue
-                problem = connection.problem
-            if not is_down:  # log each outage once
-                log.warning("link to another controller is down", controller=place, problem=problem)
-            is_down = True
-            await asyncio.sleep(self.broker.config.dialects["rq"].upstream_retry_s)
-
-    async def _connect(self, place: str) -> tuple[LinkConnection | None, str]:
-        """A connection to a controller, or why there is none."""
-        host, _, port = place.rpartition(":")
-        loop = asyncio.get_running_loop()
-        try:
-            _, connection = await asyncio.wait_for(
-                loop.create_connection(lambda: LinkConnection(self.broker), host.strip("[]"), int(port)), CONNECT_S
-            )
-        except TimeoutError:
-            return None, f"no connection within {CONNECT_S:g} s"
-        except OSError as error:
-            return None, error.strerror or str(error)
-        log.info("link to another controller is up", controller=place)
-        return connection, ""
-
-    async def _is_replaced_at_once(self, connection: LinkConnection, place: str) -> bool:
-        """Wait for the end of a link. Return whether nothing is wrong, so that the next one is opened at once."""
-        await connection.has_ended.wait()
-        if connection.is_replaced_at_once:
-            log.info("link to another controller is made anew", controller=place, reason=connection.problem)
-        return connection.is_replaced_at_once
+async def _connect(broker: Broker, address: str) -> tuple[LinkConnection | None, str]:
+    """A connection to a controller, or why there is none."""
+    host, _, port = address.rpartition(":")
+    connecting = asyncio.get_running_loop().create_connection(
+        lambda: LinkConnection(broker), host.strip("[]"), int(port)
+    )
+    try:
+        _, connection = await asyncio.wait_for(connecting, CONNECT_S)
+    except TimeoutError:
+        return None, f"no connection within {CONNECT_S:g} s"
+    except OSError as error:
+        return None, error.strerror or str(error)
+    log.info("link to another controller is up", controller=address)
+    return connection, ""

@@ -29,96 +29,63 @@ ANSWER_S = 2.0
 REST_S = 1.0  # between checks for other brokers while there are none
 READ_SIZE = 65536
 
-# A file's path, mtime in ns and size.
-Mark = tuple[str, int, int]
-
 log = structlog.get_logger("dragoman")
 
 
-class Scale0File:
-    """The configuration file, checked once per second. `changed` is called when the file has changed and stayed the same for one more check."""
-
-    def __init__(self, config: Callable[[], Config], changed: Callable[[], object]) -> None:
-        self._config = config
-        self._changed = changed
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        self._task = asyncio.ensure_future(self._look_on())
-
-    def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-
-    async def _look_on(self) -> None:
-        known = before = self._mark()
-        while True:
-            await asyncio.sleep(FILE_LOOK_S)
-            seen = self._mark()
-            if seen is not None and seen == before and seen != known:  # a file being written keeps changing
-                self._changed()
-                known = self._mark()
-            before = seen
-
-    def _mark(self) -> Mark | None:
-        """Identifies a version of the file; None while there is no file."""
-        path = self._config().dialects["scale0"].config_file.path
-        if not path:
-            return None
-        try:
-            found = Path(path).expanduser().stat()
-        except OSError:
-            return None
-        return path, found.st_mtime_ns, found.st_size
+async def watch_file(config: Callable[[], Config], on_change: Callable[[], object]) -> None:
+    """Check the configuration file once per second. `on_change` is called when it has changed and stayed the same for one more check."""
+    known = before = _file_version(config())
+    while True:
+        await asyncio.sleep(FILE_LOOK_S)
+        seen = _file_version(config())
+        if seen is not None and seen == before and seen != known:  # a file being written keeps changing
+            on_change()
+            known = _file_version(config())
+        before = seen
 
 
-class Scale0Fleet:
-    """The other brokers: one task for all of them, until the broker stops."""
-
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        self._task = asyncio.ensure_future(self._look_on())
-
-    def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-
-    async def _look_on(self) -> None:
-        scale0 = self.broker.dialects.scale0
-        while True:
-            look_s = self.broker.config.dialects["scale0"].look_s
-            fellows = [fellow.address for fellow in scale0.documents.fellows] if look_s else []
-            found = await asyncio.gather(*(look(address) for address in fellows))
-            for address, load in zip(fellows, found, strict=True):
-                self._tell(address, load)
-            await asyncio.sleep(look_s if fellows else REST_S)
-
-    def _tell(self, address: str, load: float | None) -> None:
-        scale0 = self.broker.dialects.scale0
-        was_live = any(fellow.is_live for fellow in scale0.documents.fellows if fellow.address == address)
-        if was_live != (load is not None):
-            log.info("another scale0 broker", broker=address, is_live=not was_live)
-        scale0.heard_of(address, load is not None, -1.0 if load is None else load)
+def _file_version(config: Config) -> tuple[str, int, int] | None:
+    """The file's path, mtime in ns and size; None while there is no file."""
+    path = config.dialects["scale0"].config_file.path
+    if not path:
+        return None
+    try:
+        found = Path(path).expanduser().stat()
+    except OSError:
+        return None
+    return path, found.st_mtime_ns, found.st_size
 
 
-async def look(address: str) -> float | None:
+async def watch_brokers(broker: Broker) -> None:
+    """Ask the other brokers again and again whether they are live, and for their load."""
+    scale0 = broker.dialects.scale0
+    while True:
+        look_s = broker.config.dialects["scale0"].look_s
+        addresses = [fellow.address for fellow in scale0.documents.fellows] if look_s else []
+        loads = await asyncio.gather(*(load_of(address) for address in addresses))
+        for address, load in zip(addresses, loads, strict=True):
+            was_live = any(fellow.is_live for fellow in scale0.documents.fellows if fellow.address == address)
+            if was_live != (load is not None):
+                log.info("another scale0 broker", broker=address, is_live=not was_live)
+            scale0.heard_of(address, load is not None, -1.0 if load is None else load)
+        await asyncio.sleep(look_s if addresses else REST_S)
+
+
+async def load_of(address: str) -> float | None:
     """The load of the broker at `address`; negative if it does not report one, None if it does not answer or does not accept clients."""
     try:
         async with asyncio.timeout(ANSWER_S):
-            place = urlsplit(address)
-            reader, writer = await asyncio.open_connection(place.hostname, place.port)
+            url = urlsplit(address)
+            reader, writer = await asyncio.open_connection(url.hostname, url.port)
             try:
-                return await _ask(reader, writer)
+                return await _request_load(reader, writer)
             finally:
                 writer.close()
     except (OSError, ValueError, PeerError):
         return None
 
 
-async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> float | None:
+async def _request_load(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> float | None:
     endpoint = Scale0ClientEndpoint(b"", 2 * TREE_SIZE_MAX)
     writer.write(endpoint.opening())
     while not endpoint.is_over:
