@@ -24,7 +24,7 @@ from dragoman.model.facts.record_filter import ANY, ENDED, OPEN, Filter, find_li
 from dragoman.model.identities import identities_of
 from dragoman.model.phrases import read_number
 from dragoman.model.words import DIALECT_NAMES, STATE_NAMES, shown
-from dragoman.runtime.search.lives import Gathering, Life
+from dragoman.runtime.search.lives import FactCollector, Life
 from dragoman.runtime.search.message_rows import Row, RowFilter
 from dragoman.runtime.search.naming import Naming
 from dragoman.runtime.search.trace import look_through, no_progress
@@ -100,8 +100,8 @@ class Finder:
         self._segments, self._question, self._naming = segments, question, naming
         self._wanted = question.filter()
         self._since_ns = since_of(segments, question.from_ns)
-        self._telling, self._told_from = affordable(segments)
-        self._told = 0
+        self._history_segments, self._complete_from = affordable(segments)
+        self._built_count = 0
         self._rows = RowFilter(question.from_ns, question.to_ns, self._wanted, self._since)
         self.answer = Answer(searched_from_ns=question.from_ns)
 
@@ -114,14 +114,14 @@ class Finder:
                 self._cut(first_lsn_of(lowest), created_ns_of(lowest))
                 break
             with suppress(FileNotFoundError):  # deleted during the search
-                if not self._list(self._scan(at), self._telling_with(at)):
+                if not self._list(self._scan(at), self._history_segments_with(at)):
                     break
             read += self._segments[at].file.size
             lowest = self._segments[at] if self._segments[at].file.header is not None else lowest
             progress(read, total)
         else:
             self.answer.searched_from_ns = max(self._question.from_ns, min(self._since_ns, default=0))
-        if self._told_from > 0:
+        if self._complete_from > 0:
             self.answer.notes.append(
                 "much of the journal has no index and was not read for names, and for how these messages began and ended: "
                 "`dragoman journal index` makes them"
@@ -174,7 +174,7 @@ class Finder:
         for block in blocks:
             note_numbers(block.records, queue_nos, worker_nos)
         self._naming.learn(
-            self._telling,
+            self._history_segments,
             queue_nos if self._wanted.has_queue else set(),
             worker_nos - {0} if self._wanted.has_peer else set(),
         )
@@ -185,17 +185,17 @@ class Finder:
             names = {self._question.peer, *map(shown, identities), *(identity.hex() for identity in identities)}
             self._wanted.worker_nos |= self._naming.worker_nos(names)
 
-    def _telling_with(self, at: int) -> list[SegmentView]:
+    def _history_segments_with(self, at: int) -> list[SegmentView]:
         """The segments from which histories are built, including the one the messages were found in."""
-        return [one for one in self._segments if one in self._telling or one is self._segments[at]]
+        return [one for one in self._segments if one in self._history_segments or one is self._segments[at]]
 
-    def _list(self, seen: list[tuple[int, int]], telling: list[SegmentView]) -> bool:
+    def _list(self, seen: list[tuple[int, int]], segments: list[SegmentView]) -> bool:
         """Build the histories of found messages until the page is full; False when the search must end."""
         for start in range(0, len(seen), limits.FIND_TOLD_STEP):
             step = seen[start : start + limits.FIND_TOLD_STEP]
             missing = self._question.limit - len(self.answer.rows)
             for part in (step[:missing], step[missing:]):  # most found messages become rows
-                lives = self._tell(part, telling)
+                lives = self._histories(part, segments)
                 for lsn, number in part:
                     row = self._rows.row(lives[number], lsn) if number in lives else None
                     if row is not None:
@@ -203,32 +203,32 @@ class Finder:
                         if len(self.answer.rows) == self._question.limit:
                             self._cut(lsn, self._time_of(lives[number], lsn))
                             return False
-                    elif self._told >= limits.FIND_TOLD_MAX and (lsn, number) == part[-1]:
+                    elif self._built_count >= limits.FIND_TOLD_MAX and (lsn, number) == part[-1]:
                         self._cut(lsn, self._time_of(lives.get(number), lsn))
                         return False
         return True
 
-    def _tell(self, part: list[tuple[int, int]], telling: list[SegmentView]) -> dict[int, Life]:
+    def _histories(self, part: list[tuple[int, int]], segments: list[SegmentView]) -> dict[int, Life]:
         if not part:
             return {}
-        self._told += len(part)
-        gathering = Gathering("")
-        gathering.numbers.update(number for _, number in part)
-        return {life.number: life for life in look_through(telling, gathering)}
+        self._built_count += len(part)
+        collector = FactCollector("")
+        collector.numbers.update(number for _, number in part)
+        return {life.number: life for life in look_through(segments, collector)}
 
     def _put(self, row: Row) -> None:
         if not row.queue and not self._naming.queue(row.queue_no):
-            self._naming.learn_kept(self._segments)
+            self._naming.learn_from_checkpoint(self._segments)
         row.queue = row.queue or self._naming.queue(row.queue_no)
         row.worker_name = row.worker_name or self._naming.worker(row.worker_no)
-        if row.state == "open" and row.lsn < self._told_from:
+        if row.state == "open" and row.lsn < self._complete_from:
             row.state = "unknown"
         self.answer.rows.append(row)
 
     def _since(self, lsn: int) -> int:
         """The time from which on messages were searched together with the fact of this lsn."""
-        places = [at for at, view in enumerate(self._segments) if first_lsn_of(view) <= lsn]
-        return self._since_ns[places[-1]] if places else 0
+        positions = [at for at, view in enumerate(self._segments) if first_lsn_of(view) <= lsn]
+        return self._since_ns[positions[-1]] if positions else 0
 
     def _time_of(self, life: Life | None, lsn: int) -> int:
         facts = life.facts if life is not None else []
@@ -257,16 +257,16 @@ def since_of(segments: list[SegmentView], from_ns: int) -> list[int]:
 def affordable(segments: list[SegmentView]) -> tuple[list[SegmentView], int]:
     """The segments from which histories are built: those with an index, and as many others as may be read whole, newest first; and
     the lsn from which on none is left out, 0 if none is left out at all."""
-    left, told_from = limits.FIND_SIZE_MAX, 0
-    kept: list[SegmentView] = []
+    left, complete_from = limits.FIND_SIZE_MAX, 0
+    chosen: list[SegmentView] = []
     for view in reversed(segments):
         cost = view.file.size if view.index is None else view.file.size - view.index.covered.end
         if cost <= left or view is segments[-1]:
             left -= cost
-            kept.append(view)
-        elif told_from == 0:
-            told_from = first_lsn_of(segments[segments.index(view) + 1])
-    return kept[::-1], told_from
+            chosen.append(view)
+        elif complete_from == 0:
+            complete_from = first_lsn_of(segments[segments.index(view) + 1])
+    return chosen[::-1], complete_from
 
 
 def first_lsn_of(view: SegmentView) -> int:

@@ -6,7 +6,7 @@ What one segment alone could not decide is decided here, by the same `Filter`, f
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from dragoman.model.facts.record_filter import OPEN, Filter
@@ -35,21 +35,9 @@ class Row:
     lsn: int  # of the fact at which it is listed
 
     def view(self) -> dict[str, Any]:
-        return {
-            "number": self.number,
-            "id": number_text(self.number),
-            "client_id": self.client_id,
-            "queue": self.queue,
-            "dialect": self.dialect,
-            "client": self.client,
-            "worker": f"w{number_text(self.worker_no)}" if self.worker_no else "",
-            "worker_name": self.worker_name,
-            "accepted_ns": self.accepted_ns,
-            "ended_ns": self.ended_ns,
-            "state": self.state,
-            "reason": self.reason,
-            "lsn": self.lsn,
-        }
+        view = asdict(self) | {"id": number_text(self.number)}
+        view["worker"] = f"w{number_text(self.worker_no)}" if self.worker_no else ""
+        return {key: value for key, value in view.items() if key not in ("queue_no", "worker_no")}
 
 
 class RowFilter:
@@ -91,7 +79,7 @@ def number_of(words: list[str], word: str) -> int:
 def row_of(life: Life, lsn: int) -> Row:
     begin: Fact = next((fact for fact in life.facts if fact["fact"] in BEGINNINGS), {})
     end = life.end
-    last = end if end is not None else holding(life)
+    last = end if end is not None else current_lease(life)
     return Row(
         number=life.number,
         client_id=life.client_id,
@@ -109,7 +97,7 @@ def row_of(life: Life, lsn: int) -> Row:
     )
 
 
-def holding(life: Life) -> Fact:
+def current_lease(life: Life) -> Fact:
     """The current lease, if it is leased."""
     leases = [fact for fact in life.facts if fact["fact"] == "leased"]
     return leases[-1] if life.is_leased and leases else {}
