@@ -80,8 +80,6 @@ class MemoryBudget:
         settings.messages_size_max = size - size // 8
         broker.core.settling.leftovers.size_max = min(limits.ANSWERS_HELD_SIZE_MAX, size // 16)
 
-    # -- counting ---------------------------------------------------------------------------------------------------------
-
     def sizes(self) -> dict[str, int]:
         """Bytes by kind."""
         broker = self._broker
@@ -133,8 +131,6 @@ class MemoryBudget:
             total += size
         self.outboxes_size = total + broker.outboxes.held_size() + broker.batch_size
 
-    # -- what is too much ---------------------------------------------------------------------------------------------------
-
     def _end_slow_readers(self) -> None:
         """Close connections that do not read, those with most pending output first, until the rest is within the share."""
         broker = self._broker
@@ -173,8 +169,6 @@ class MemoryBudget:
         self.unfinished_dropped += 1
         if (connection := self._broker.connections.get(session)) is not None:
             self._broker.on_fault(connection, fault)
-
-    # -- senders ------------------------------------------------------------------------------------------------------------
 
     def each_second(self) -> None:
         for session in self._broker.connections:

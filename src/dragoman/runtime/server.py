@@ -33,7 +33,7 @@ from dragoman.runtime.process import logs
 from dragoman.runtime.process.home import Home
 from dragoman.runtime.process.machine import bind, map_large_blocks
 from dragoman.runtime.recovery import begin_boot, open_journal, recover
-from dragoman.runtime.settings import apply_core, journal_settings
+from dragoman.runtime.settings import apply_settings, journal_settings
 from dragoman.runtime.upkeep import Upkeep
 from dragoman.version import VERSION, build_flavour
 
@@ -83,7 +83,7 @@ class Server:
         began_s = time.monotonic()
         journal = open_journal(journal_settings(self.config, str(self.home.journal)))
         settings = CoreSettings()
-        apply_core(self.config, settings)
+        apply_settings(self.config, settings)
         core, checkpoint_segments = recover(journal, settings)
         clock = Clock(core.now_ns)
         self._prepare_tracing(journal, core)

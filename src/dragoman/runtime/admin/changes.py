@@ -20,15 +20,7 @@ from dragoman.model.message import IN_DELAYED, Message
 from dragoman.model.peer import Peer
 from dragoman.model.words import BY_OPERATOR, DROPPED, PURGED, TAKEN
 from dragoman.runtime.admin import operation as admin
-from dragoman.runtime.admin.operation import (
-    Name,
-    Progress,
-    Server,
-    act,
-    check,
-    known_queue,
-    operation,
-)
+from dragoman.runtime.admin.operation import Name, Progress, Server, act, check, known_queue, operation
 
 PROGRESS_INTERVAL_S: Final = 0.1
 T = TypeVar("T")
@@ -180,9 +172,9 @@ async def purge(server: Server, progress: Progress, *, queue: Name, delayed: boo
     # Limited to the number that waited at the beginning: a busy client must not keep the purge running forever.
     while done < total:
         step = min(ADMIN_STEP_COUNT, total - done)
-        count = await act(server, partial(_purge_waiting, purged.name, step))
+        count = await act(server, partial(operator.purge, name=purged.name, most=step))
         if count == 0 and delayed:
-            count = await act(server, partial(_purge_delayed, purged.number, step))
+            count = await act(server, partial(_purge_delayed, queue_no=purged.number, most=step))
         if count == 0:
             break
         done += count
@@ -190,11 +182,7 @@ async def purge(server: Server, progress: Progress, *, queue: Name, delayed: boo
     return {"queue": queue, "purged": done}
 
 
-def _purge_waiting(name: bytes, most: int, core: Core) -> int:
-    return operator.purge(core, name, most)
-
-
-def _purge_delayed(queue_no: int, most: int, core: Core) -> int:
+def _purge_delayed(core: Core, queue_no: int, most: int) -> int:
     delayed = views.delayed_messages(core, queue_no, most)
     for m in delayed:
         check(core.cancel(m, PURGED))

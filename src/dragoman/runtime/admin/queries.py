@@ -144,11 +144,7 @@ def explain(server: Server, *, of: Name) -> object:
     if queue is not None:
         return {"of": of, "kind": "queue", "lines": explain_queue(core, queue)}
     peer = lookup.find_worker(core, key) if kind != "queue" else None
-    return {
-        "of": of,
-        "kind": "worker",
-        "lines": explain_worker(core, admin.found(peer, kind or "open message", key)),
-    }
+    return {"of": of, "kind": "worker", "lines": explain_worker(core, admin.found(peer, kind or "open message", key))}
 
 
 @operation

@@ -12,20 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from dragoman import limits
 from dragoman.errors import BadSearch
 from dragoman.journal.format import SEGMENT_MOVED, Block
 from dragoman.journal.segment_views import SegmentView, segment_views
 from dragoman.model.facts.record_filter import ANY, ENDED, OPEN, Filter, find_listed, note_numbers
-from dragoman.model.identities import identities_of
-from dragoman.model.phrases import read_number
+from dragoman.model.identities import client_of, identities_of
+from dragoman.model.phrases import number_text, read_number
 from dragoman.model.words import DIALECT_NAMES, STATE_NAMES, shown
-from dragoman.runtime.search.lives import FactCollector, Life
-from dragoman.runtime.search.message_rows import Row, RowFilter
+from dragoman.runtime.search.lives import BEGINNINGS, Fact, FactCollector, Life
 from dragoman.runtime.search.naming import Naming
 from dragoman.runtime.search.trace import look_through, no_progress
 
@@ -75,6 +74,30 @@ class Question:
 
 
 @dataclass(slots=True)
+class Row:
+    """Summary of one message. `state` is `open`, or how it ended; `unknown` if not everything that may contain its end was read."""
+
+    number: int
+    client_id: str
+    queue_no: int
+    queue: str
+    dialect: str
+    client: str  # its identity; empty: it gave none, or its acceptance is no longer stored
+    worker_no: int  # the worker that settled it, or holds it now; 0: none
+    worker_name: str
+    accepted_ns: int
+    ended_ns: int
+    state: str
+    reason: str
+    lsn: int  # of the fact at which it is listed
+
+    def view(self) -> dict[str, Any]:
+        view = asdict(self) | {"id": number_text(self.number)}
+        view["worker"] = f"w{number_text(self.worker_no)}" if self.worker_no else ""
+        return {key: value for key, value in view.items() if key not in ("queue_no", "worker_no")}
+
+
+@dataclass(slots=True)
 class Answer:
     """Rows, newest first. Everything from `searched_from_ns` on was searched; `next_lsn`: the `before_lsn` of the next page, 0 when there is
     nothing further back."""
@@ -102,7 +125,6 @@ class Finder:
         self._since_ns = since_of(segments, question.from_ns)
         self._history_segments, self._complete_from = affordable(segments)
         self._built_count = 0
-        self._rows = RowFilter(question.from_ns, question.to_ns, self._wanted, self._since)
         self.answer = Answer(searched_from_ns=question.from_ns)
 
     def find(self, progress: Progress) -> Answer:
@@ -197,7 +219,7 @@ class Finder:
             for part in (step[:missing], step[missing:]):  # most found messages become rows
                 lives = self._histories(part, segments)
                 for lsn, number in part:
-                    row = self._rows.row(lives[number], lsn) if number in lives else None
+                    row = self._row(lives[number], lsn) if number in lives else None
                     if row is not None:
                         self._put(row)
                         if len(self.answer.rows) == self._question.limit:
@@ -215,6 +237,31 @@ class Finder:
         collector = FactCollector("")
         collector.numbers.update(number for _, number in part)
         return {life.number: life for life in look_through(segments, collector)}
+
+    def _row(self, life: Life, lsn: int) -> Row | None:
+        """The row; None if the message does not match, or is listed at another fact. What one segment alone could not decide is decided here, by the
+        same `Filter`, from all facts of the message."""
+        row = row_of(life, lsn)
+        state = OPEN if row.state == "open" else number_of(STATE_NAMES, row.state)
+        if not self._wanted.has_origin(row.queue_no, number_of(DIALECT_NAMES, row.dialect)):
+            return None
+        if not self._wanted.has_state(state):
+            return None
+        listed = [fact["lsn"] for fact in life.facts if self._lists(fact)]
+        return row if listed and max(listed) == lsn else None
+
+    def _lists(self, fact: Fact) -> bool:
+        if not self._question.from_ns <= fact["time_ns"] < self._question.to_ns:
+            return False
+        wanted = self._wanted
+        if fact["fact"] == "accepted":
+            return wanted.lists_accepted(not wanted.identities.isdisjoint(identities_of(client_of(fact["address"]))))
+        if fact["fact"] == "leased":
+            return wanted.lists_leased(fact["worker_no"])
+        if fact["fact"] == "closed":
+            since_ns = self._since(fact["lsn"])
+            return wanted.lists_closed(fact["worker_no"], fact.get("holder_no", 0), fact["accepted_ns"], since_ns)
+        return False
 
     def _put(self, row: Row) -> None:
         if not row.queue and not self._naming.queue(row.queue_no):
@@ -281,3 +328,39 @@ def begun_ns_of(view: SegmentView) -> int:
 
 def created_ns_of(view: SegmentView) -> int:
     return view.file.header.created_ns if view.file.header is not None else 0
+
+
+def number_of(words: list[str], word: str) -> int:
+    """The index of a word in the list; one past the end if it is not in it."""
+    return words.index(word) if word in words else len(words)
+
+
+def row_of(life: Life, lsn: int) -> Row:
+    begin: Fact = next((fact for fact in life.facts if fact["fact"] in BEGINNINGS), {})
+    end = life.end
+    last = end if end is not None else current_lease(life)
+    return Row(
+        number=life.number,
+        client_id=life.client_id,
+        queue_no=life.queue_no,
+        queue=life.queue,
+        dialect=begin.get("dialect") or (end["dialect"] if end is not None else ""),
+        client=client_of(begin.get("address", "")),
+        worker_no=last.get("worker_no", 0),
+        worker_name=last.get("worker", ""),
+        accepted_ns=end["accepted_ns"] if end is not None else accepted_ns_of(begin),
+        ended_ns=end["time_ns"] if end is not None else 0,
+        state=end["outcome"] if end is not None else "open",
+        reason=end["reason"] if end is not None else "",
+        lsn=lsn,
+    )
+
+
+def current_lease(life: Life) -> Fact:
+    """The current lease, if it is leased."""
+    leases = [fact for fact in life.facts if fact["fact"] == "leased"]
+    return leases[-1] if life.is_leased and leases else {}
+
+
+def accepted_ns_of(begin: Fact) -> int:
+    return int(begin["accepted_ns"] if "accepted_ns" in begin else begin.get("time_ns") or 0)

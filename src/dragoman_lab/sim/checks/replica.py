@@ -12,7 +12,7 @@ from dragoman.core.storage.snapshot import encode
 from dragoman.journal.journal import Journal
 from dragoman.model.facts.records import carried_at
 from dragoman.runtime.recovery import recover
-from dragoman.runtime.settings import apply_core
+from dragoman.runtime.settings import apply_settings
 
 if TYPE_CHECKING:
     from dragoman_lab.sim.machine.life import Life
@@ -32,7 +32,7 @@ def check_replica(world: World, life: Life) -> None:
     disk.fail_writes(0)
     journal = Journal.open(world.plan.journal, disk, now_ns=world.wall_ns())
     settings = CoreSettings()
-    apply_core(world.plan.config, settings)
+    apply_settings(world.plan.config, settings)
     replica, _ = recover(journal, settings)
     here, there = fingerprints(life.core, life.journal), fingerprints(replica, journal)
     for mine, other in zip(here, there, strict=False):
