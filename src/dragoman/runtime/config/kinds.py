@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
@@ -23,6 +23,7 @@ from dragoman.dialects.scale0.configuration import documents
 from dragoman.dialects.scale0.configuration.tree import Node
 from dragoman.errors import BadDocument
 
+T = TypeVar("T")
 UNITS: Final = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 HOST: Final = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
 BINARY_UNITS: Final = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
@@ -38,9 +39,10 @@ class Kind:
     is_secret: bool = False  # never shown
 
 
-def check(is_valid: object) -> None:
+def checked(value: T, is_valid: object) -> T:
     if not is_valid:
         raise ValueError
+    return value
 
 
 def write_text(text: str) -> str:
@@ -54,8 +56,7 @@ def _write_secret(value: object) -> str:
 
 def _text(expected: str, is_valid: Callable[[str], object], *, is_secret: bool = False) -> Kind:
     def read(value: object, is_text: bool) -> object:
-        check(isinstance(value, str) and is_valid(value))
-        return value
+        return checked(value, isinstance(value, str) and is_valid(value))
 
     return Kind(expected, read, _write_secret if is_secret else write_text, is_secret)
 
@@ -82,8 +83,7 @@ def web_address() -> Kind:
     """A URL to which the broker sends requests; user name and password are not allowed in it."""
 
     def is_valid(value: str) -> bool:
-        check(re.fullmatch(r"[!-~]*", value))  # a non-ASCII host name is written as xn--…
-        parts = urlsplit(value)
+        parts = urlsplit(checked(value, re.fullmatch(r"[!-~]*", value)))  # a non-ASCII host name is written as xn--…
         has_port = parts.port is None or parts.port > 0  # reading `port` raises if it is not a number
         has_host = parts.scheme in ("http", "https") and parts.hostname and has_port
         return bool(not value or has_host) and not (parts.username is not None or parts.query or parts.fragment)
@@ -104,8 +104,7 @@ def timezone() -> Kind:
 def integer(least: int, most: int | None = None) -> Kind:
     def read(value: object, is_text: bool) -> object:
         number = int(value.replace("_", "")) if is_text and isinstance(value, str) else value
-        check(type(number) is int and number >= least and (most is None or number <= most))
-        return number
+        return checked(number, type(number) is int and number >= least and (most is None or number <= most))
 
     expected = f"a whole number of at least {least}" if most is None else f"a whole number from {least} to {most}"
     return Kind(expected, read, lambda number: f"{number:_}")
@@ -142,8 +141,7 @@ def size(least: int = 1, *, or_zero: bool = False) -> Kind:
             if match is None:
                 raise ValueError
             value = int(match[1].replace("_", "")) * (UNITS | BINARY_UNITS)[match[2]]
-        check(type(value) is int and (value >= least or (or_zero and value == 0)))
-        return value
+        return checked(value, type(value) is int and (value >= least or (or_zero and value == 0)))
 
     example = '0, or a size such as "1GiB"' if or_zero else 'a size such as "64MiB" or a number of bytes'
     return Kind(f"{example}, at least {size_text(least)}", read, _write_size)
@@ -166,8 +164,7 @@ def switch() -> Kind:
     def read(value: object, is_text: bool) -> object:
         if is_text and isinstance(value, str):
             value = {"true": True, "false": False}[value.lower()]
-        check(isinstance(value, bool))
-        return value
+        return checked(value, isinstance(value, bool))
 
     return Kind("true or false", read, lambda value: "true" if value else "false")
 
@@ -177,10 +174,8 @@ def mode(least: int) -> Kind:
 
     def read(value: object, is_text: bool) -> object:
         if isinstance(value, str):
-            check(re.fullmatch(r"(0o?)?[0-7]{3}", value))
-            value = int(value, 8)
-        check(type(value) is int and 0 <= value <= 0o777 and value & least == least)
-        return value
+            value = int(checked(value, re.fullmatch(r"(0o?)?[0-7]{3}", value)), 8)
+        return checked(value, type(value) is int and 0 <= value <= 0o777 and value & least == least)
 
     expected = f'permissions in octal such as "0640", at least "{least:04o}"'
     return Kind(expected, read, lambda value: write_text(f"{value:04o}"))
@@ -213,34 +208,22 @@ def list_in(text: str) -> object:
 
 def names() -> Kind:
     """Host names without ports."""
-
-    def read_item(item: str) -> str:
-        check(HOST.fullmatch(item))
-        return item.lower()
-
-    return a_list('a list of host names such as ["broker.example"]', read_item)
+    expected = 'a list of host names such as ["broker.example"]'
+    return a_list(expected, lambda item: checked(item.lower(), HOST.fullmatch(item)))
 
 
 def zmtp_listeners() -> Kind:
     """ZMTP listeners by name, or all of a dialect as `DIALECT.*`."""
     known = {name for name, listener in LISTENERS_BY_NAME.items() if listener.wire == ZMTP}
     known |= {name.partition(".")[0] + ".*" for name in known}
-
-    def read_item(item: str) -> str:
-        check(item in known)
-        return item
-
-    return a_list('a list of listeners such as ["scale0.*", "pingpong.worker"]', read_item)
+    expected = 'a list of listeners such as ["scale0.*", "pingpong.worker"]'
+    return a_list(expected, lambda item: checked(item, item in known))
 
 
 def networks() -> Kind:
     """IP addresses and networks."""
-
-    def read_item(item: str) -> str:
-        ip_network(item)
-        return item
-
-    return a_list('a list of addresses and networks such as ["127.0.0.0/8", "10.1.2.3"]', read_item)
+    expected = 'a list of addresses and networks such as ["127.0.0.0/8", "10.1.2.3"]'
+    return a_list(expected, lambda item: checked(item, ip_network(item)))
 
 
 def addresses(port: int) -> Kind:
@@ -250,8 +233,7 @@ def addresses(port: int) -> Kind:
         host, colon, digits = item.rpartition(":")
         if not colon or item.endswith("]"):  # an IPv6 host is in brackets
             host, digits = item, str(port)
-        check(HOST.fullmatch(host) and digits.isdecimal() and 0 < int(digits) < 65536)
-        return f"{host}:{digits}"
+        return checked(f"{host}:{digits}", HOST.fullmatch(host) and digits.isdecimal() and 0 < int(digits) < 65536)
 
     return a_list(f'a list such as ["a.example:{port}", "b.example"]', read_item)
 
@@ -264,9 +246,8 @@ def secret_headers() -> Kind:
             raise ValueError
         pairs = [item.partition("=") for item in value.split(",") if item.strip()]
         found = tuple((name.strip(), text.strip()) for name, _, text in pairs)
-        check(all(re.fullmatch(r"[A-Za-z0-9_-]+", name) for name, _ in found))
-        check(all(equals and text.isascii() and text.isprintable() for _, equals, text in pairs))
-        return found
+        has_names = all(re.fullmatch(r"[A-Za-z0-9_-]+", name) for name, _ in found)
+        return checked(found, has_names and all(eq and text.isascii() and text.isprintable() for _, eq, text in pairs))
 
     return Kind('a secret text such as "api-key=…, tenant=…"', read, _write_secret, is_secret=True)
 

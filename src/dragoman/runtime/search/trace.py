@@ -46,32 +46,17 @@ def find_lives(
     segments = segment_views(directory)
     ids = stored_ids(segments)
     lives = look_through(segments, FactCollector(key, ids), progress, notes)
-    lives = with_lake(segments, key, ids, lives, lake, notes)
+    is_incomplete = not lives or not all(life.is_whole for life in lives)
+    root = (lake() if callable(lake) else lake) if is_incomplete and is_trimmed(segments) else ""
+    if root:
+        try:
+            lives = look_further(segments, key, ids, lives, root)
+        except DragomanError as error:
+            if notes is not None:
+                notes.append(f"the lake could not be asked for what the journal no longer keeps: {error}")
     if not lives and not ids.key and digits_in(key) and notes is not None:
         notes.append(KEYLESS)
     return lives
-
-
-def with_lake(
-    segments: list[SegmentView],
-    key: str,
-    ids: WireIds,
-    lives: list[Life],
-    lake: str | Callable[[], str],
-    notes: list[str] | None,
-) -> list[Life]:
-    """`lives`, completed and extended from the lake if the journal does not have everything."""
-    if not is_trimmed(segments) or (lives and all(life.is_whole for life in lives)):
-        return lives
-    root = lake() if callable(lake) else lake
-    if not root:
-        return lives
-    try:
-        return look_further(segments, key, ids, lives, root)
-    except DragomanError as error:
-        if notes is not None:
-            notes.append(f"the lake could not be asked for what the journal no longer keeps: {error}")
-        return lives
 
 
 def look_through(
