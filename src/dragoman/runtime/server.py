@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -21,12 +22,11 @@ from dragoman.runtime.admin.socket import AdminServer
 from dragoman.runtime.admin.tap import Taps
 from dragoman.runtime.admission import room_for_connections
 from dragoman.runtime.broker import Broker
-from dragoman.runtime.children.followers import Indexing, JournalFollower, Sealing, is_index_wanted, is_lake_wanted
+from dragoman.runtime.children.followers import Indexing, JournalFollower, Sealing, is_lake_wanted
 from dragoman.runtime.children.webpage import Webpage, bind_patiently
 from dragoman.runtime.clock import Clock
 from dragoman.runtime.config import Config, reloadable_changes
 from dragoman.runtime.config.listeners import HTTP
-from dragoman.runtime.connection import Connection
 from dragoman.runtime.links import scale0_watch
 from dragoman.runtime.links.rq_links import keep_link
 from dragoman.runtime.process import logs
@@ -95,7 +95,7 @@ class Server:
         admin = AdminServer(self)
         if is_lake_wanted(self.config):
             self.followers["lake"] = Sealing(self.config, self.home, journal, self.broker.upkeep)
-        if is_index_wanted(self.config):
+        if self.config.journal.index == "auto" and self.config.journal.durability != "memory":
             self.followers["index"] = Indexing(self.home, journal)
         tasks: list[asyncio.Future[None]] = []
         try:
@@ -164,15 +164,13 @@ class Server:
                 self.webpage = Webpage(self.config, self.home, sock)
                 self.listeners[HTTP] = self.webpage.address
                 continue
-            server = await loop.create_server(self._factory(listener.name), sock=sock, backlog=BACKLOG)
+            new_connection = partial(self.taps.connection, self.broker, listener.name)
+            server = await loop.create_server(new_connection, sock=sock, backlog=BACKLOG)
             self._servers.append(server)
             host, port = sock.getsockname()[:2]
             self.listeners[listener.name] = f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
         if not self._servers:
             raise NoListener
-
-    def _factory(self, name: str) -> Callable[[], Connection]:
-        return lambda: self.taps.connection(self.broker, name)
 
     def _greet(self, seconds: float) -> None:
         waiting = sum(queue.waiting + queue.delayed for queue in self.core.state.queues.values())
@@ -228,9 +226,10 @@ class Server:
         self.broker.admission.connections_max = room_for_connections(changes.effective.limits.connections_max)
         self.journal.settings = journal_settings(changes.effective, str(self.home.journal))
         logs.configure(changes.effective)
-        log.info("reloaded", applied=list(changes.applied), needs_restart=list(changes.needs_restart))
+        result = {"applied": list(changes.applied), "needs_restart": list(changes.needs_restart)}
+        log.info("reloaded", **result)
         notify("READY=1")
-        return {"applied": list(changes.applied), "needs_restart": list(changes.needs_restart)}
+        return result
 
     async def _drain(self) -> None:
         broker = self.broker

@@ -66,11 +66,10 @@ class Operation:
         """Whether it sends events until its client ends it."""
         return "send" in self.parameters
 
-    async def run(self, server: Server, send: Progress | SendEvent, given: msgspec.Struct) -> object:
-        values = {"server": server, "send": send, "progress": send, "which": given}
-        result = self.function(
-            **{name: values[name] if name in values else getattr(given, name.rstrip("_")) for name in self.parameters}
-        )
+    async def run(self, server: Server, given: msgspec.Struct, send: Progress | SendEvent) -> object:
+        values: dict[str, Any] = {"server": server, "send": send, "progress": send, "which": given}
+        values |= {name: getattr(given, name.rstrip("_")) for name in self.parameters if name not in values}
+        result = self.function(**{name: values[name] for name in self.parameters})
         return await result if inspect.isawaitable(result) else result
 
 

@@ -13,7 +13,9 @@ parsed, is too long or fails unexpectedly is answered with an error; the broker 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +26,7 @@ from dragoman.errors import DragomanError
 from dragoman.limits import ADMIN_CONNECTIONS_MAX, ADMIN_REQUEST_SIZE_MAX, ADMIN_STREAM_SIZE_MAX, ERROR_TEXT_SIZE_MAX
 from dragoman.printable import cut, error_text
 from dragoman.runtime.admin import changes, queries, tap
-from dragoman.runtime.admin.operation import Operation, Server
+from dragoman.runtime.admin.operation import Operation, SendEvent, Server
 from dragoman.runtime.admin.unix_path import bind_private
 
 VERSION: Final = 1
@@ -34,6 +36,7 @@ OPERATIONS: Final = {
     for found in vars(module).values()
     if isinstance(found, Operation)
 }
+RunStream = Callable[[SendEvent], Coroutine[Any, Any, object]]
 
 log = structlog.get_logger("dragoman.admin")
 
@@ -123,9 +126,10 @@ class AdminServer:
         try:
             given = msgspec.convert(request.args, operation.arguments)
             if operation.is_stream:
-                result = await self._stream(operation, given, request.id, reader, writer)
+                run = partial(operation.run, self._process, given)
+                result = await self._stream(run, request.id, reader, writer)
             else:
-                result = await operation.run(self._process, progress, given)
+                result = await operation.run(self._process, given, progress)
             return _line({"id": request.id, "ok": True, "result": result})
         except msgspec.ValidationError as error:
             return _refusal(request.id, "BAD_ARGUMENT", str(error))
@@ -139,12 +143,7 @@ class AdminServer:
             return _refusal(request.id, "INTERNAL", f"{type(error).__name__}: {error_text(error)}")
 
     async def _stream(
-        self,
-        operation: Operation,
-        given: msgspec.Struct,
-        request_id: int | str,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
+        self, run: RunStream, request_id: int | str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> object:
         """Send events until the operation ends, or the client sends anything or disconnects. Events that it is too slow for are dropped and
         counted."""
@@ -160,7 +159,7 @@ class AdminServer:
                 lost = 0
             writer.write(_line({"id": request_id, "event": event}))
 
-        work = asyncio.ensure_future(operation.run(self._process, send, given))
+        work = asyncio.ensure_future(run(send))
         gone = asyncio.ensure_future(reader.read(1))
         try:
             await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)

@@ -158,10 +158,6 @@ class Sealing(JournalFollower):
         return {"root": self.root, "sealed_lsn": self.sealed_lsn, "behind": backlog, **super().view()}
 
 
-def is_index_wanted(config: Config) -> bool:
-    return config.journal.index == "auto" and config.journal.durability != "memory"
-
-
 class Indexing(JournalFollower):
     """Its child creates the journal's indexes, so that any message is found fast."""
 

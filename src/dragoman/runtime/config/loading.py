@@ -102,17 +102,16 @@ def _check_together(config: Config) -> None:
 def _check_reachable(config: Config, listener: Listener) -> None:
     """Check a listener that other machines can reach. The web page can change things, so its clients need a token, with or without
     `security.insecure`."""
+    is_page = listener.name == HTTP
+    if (config.web.token or config.web.read_token) if is_page else config.security.insecure:
+        return
+    problem = f"{listener.address} can be reached from other machines"
+    if is_page:
+        problem += "; bind to 127.0.0.1, or set web.token"
+    else:
+        problem += " and nobody is asked who they are; bind to 127.0.0.1, or allow it with security.insecure = true"
     key = f"listen.{listener.name}"
-    if listener.name == HTTP:
-        if not (config.web.token or config.web.read_token):
-            problem = f"{listener.address} can be reached from other machines; bind to 127.0.0.1, or set web.token"
-            raise BindNotLoopback(key, _source(config, key), problem)
-    elif not config.security.insecure:
-        problem = (
-            f"{listener.address} can be reached from other machines and nobody is asked who they are; "
-            "bind to 127.0.0.1, or allow it with security.insecure = true"
-        )
-        raise BindNotLoopback(key, _source(config, key), problem)
+    raise BindNotLoopback(key, _source(config, key), problem)
 
 
 def _invalid(config: Config, problem: str, *keys: str) -> ConfigError:
