@@ -27,8 +27,7 @@ from dragoman.runtime.children.webpage import Webpage, bind_patiently
 from dragoman.runtime.clock import Clock
 from dragoman.runtime.config import Config, reloadable_changes
 from dragoman.runtime.config.listeners import HTTP
-from dragoman.runtime.links import scale0_watch
-from dragoman.runtime.links.rq_links import keep_link
+from dragoman.runtime.links import keep_rq_link, watch_scale0_brokers, watch_scale0_file
 from dragoman.runtime.process import logs
 from dragoman.runtime.process.home import Home
 from dragoman.runtime.process.machine import bind, map_large_blocks
@@ -105,9 +104,9 @@ class Server:
             tame_garbage_collector()
             self.broker.start()
             upstreams = self.config.dialects["rq"].upstreams
-            tasks += [asyncio.ensure_future(keep_link(self.broker, address)) for address in upstreams]
-            tasks.append(asyncio.ensure_future(scale0_watch.watch_brokers(self.broker)))
-            tasks.append(asyncio.ensure_future(scale0_watch.watch_file(lambda: self.config, self._on_hangup)))
+            tasks += [asyncio.ensure_future(keep_rq_link(self.broker, address)) for address in upstreams]
+            tasks.append(asyncio.ensure_future(watch_scale0_brokers(self.broker)))
+            tasks.append(asyncio.ensure_future(watch_scale0_file(lambda: self.config, self._on_hangup)))
             for follower in self.followers.values():
                 follower.start()
             if self.webpage is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from dragoman.core.queries.explain import LEFT_TEXTS
 from dragoman.journal.segment_views import segment_views
@@ -12,9 +12,8 @@ from dragoman.model.facts.index import NUMBER_MAX, number_key
 from dragoman.model.facts.record_match import find_matches
 from dragoman.model.phrases import duration, instant, read_number
 from dragoman.model.words import REASON_NAMES
+from dragoman.runtime.search.lives import Fact
 from dragoman.runtime.search.search import START_KEY, blocks_with
-
-Fact = dict[str, Any]
 
 WORKER_PREFIX: Final = "w"
 

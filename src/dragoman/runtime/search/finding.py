@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from dragoman import limits
 from dragoman.errors import BadSearch
-from dragoman.journal.format import SEGMENT_MOVED, Block
+from dragoman.journal.format import SEGMENT_MOVED, Block, SegmentHeader
 from dragoman.journal.segment_views import SegmentView, segment_views
 from dragoman.model.facts.record_filter import ANY, ENDED, OPEN, Filter, find_listed, note_numbers
 from dragoman.model.identities import client_of, identities_of
@@ -29,6 +29,7 @@ from dragoman.runtime.search.naming import Naming
 from dragoman.runtime.search.trace import look_through, no_progress
 
 FOREVER: Final = 2**63 - 1
+NO_HEADER: Final = SegmentHeader(0, 0, 0, 0, 0, 0, 0, 0, b"")  # of a segment without a readable header
 ENDS: Final = ("done", "rejected", "expired", "cancelled")
 STATES: Final = {"": ANY, "open": OPEN, "ended": ENDED} | {name: STATE_NAMES.index(name) for name in ENDS}
 CHUNK_SIZE: Final = 8 * 1024 * 1024  # bytes of records in memory at a time
@@ -133,7 +134,7 @@ class Finder:
         lowest: SegmentView | None = None  # the oldest segment read so far
         for at in wanted:
             if read >= limits.FIND_SIZE_MAX and lowest is not None:
-                self._cut(first_lsn_of(lowest), created_ns_of(lowest))
+                self._cut(header_of(lowest).first_lsn, header_of(lowest).created_ns)
                 break
             with suppress(FileNotFoundError):  # deleted during the search
                 if not self._list(self._scan(at), self._history_segments_with(at)):
@@ -153,11 +154,11 @@ class Finder:
     def _in_question(self) -> list[int]:
         """The segments that may contain matches, newest first."""
         found = []
-        ends = [created_ns_of(after) for after in self._segments[1:]]
+        ends = [header_of(after).created_ns for after in self._segments[1:]]
         for at, (view, end_ns) in enumerate(zip(self._segments, [*ends, FOREVER], strict=True)):
             if end_ns < self._question.from_ns or begun_ns_of(view) >= self._question.to_ns:
                 continue
-            if first_lsn_of(view) < self._question.before_lsn:
+            if header_of(view).first_lsn < self._question.before_lsn:
                 found.append(at)
         return found[::-1]
 
@@ -274,7 +275,7 @@ class Finder:
 
     def _since(self, lsn: int) -> int:
         """The time from which on messages were searched together with the fact of this lsn."""
-        positions = [at for at, view in enumerate(self._segments) if first_lsn_of(view) <= lsn]
+        positions = [at for at, view in enumerate(self._segments) if header_of(view).first_lsn <= lsn]
         return self._since_ns[positions[-1]] if positions else 0
 
     def _time_of(self, life: Life | None, lsn: int) -> int:
@@ -296,7 +297,7 @@ def since_of(segments: list[SegmentView], from_ns: int) -> list[int]:
             first = None
             with suppress(FileNotFoundError):
                 first = next(iter(view.blocks()), None)
-            since_ns = first.time_ns if first is not None else created_ns_of(view)
+            since_ns = first.time_ns if first is not None else header_of(view).created_ns
         found.append(max(since_ns, from_ns))
     return found
 
@@ -312,22 +313,18 @@ def affordable(segments: list[SegmentView]) -> tuple[list[SegmentView], int]:
             left -= cost
             chosen.append(view)
         elif complete_from == 0:
-            complete_from = first_lsn_of(segments[segments.index(view) + 1])
+            complete_from = header_of(segments[segments.index(view) + 1]).first_lsn
     return chosen[::-1], complete_from
 
 
-def first_lsn_of(view: SegmentView) -> int:
-    return view.file.header.first_lsn if view.file.header is not None else 0
+def header_of(view: SegmentView) -> SegmentHeader:
+    return view.file.header or NO_HEADER
 
 
 def begun_ns_of(view: SegmentView) -> int:
     """A lower bound of its blocks' times: 0 for a segment with moved blocks, which may be much older than the segment."""
-    header = view.file.header
-    return header.created_ns if header is not None and not header.flags & SEGMENT_MOVED else 0
-
-
-def created_ns_of(view: SegmentView) -> int:
-    return view.file.header.created_ns if view.file.header is not None else 0
+    header = header_of(view)
+    return 0 if header.flags & SEGMENT_MOVED else header.created_ns
 
 
 def number_of(words: list[str], word: str) -> int:
@@ -348,7 +345,7 @@ def row_of(life: Life, lsn: int) -> Row:
         client=client_of(begin.get("address", "")),
         worker_no=last.get("worker_no", 0),
         worker_name=last.get("worker", ""),
-        accepted_ns=end["accepted_ns"] if end is not None else accepted_ns_of(begin),
+        accepted_ns=end["accepted_ns"] if end is not None else begin.get("accepted_ns", begin.get("time_ns", 0)),
         ended_ns=end["time_ns"] if end is not None else 0,
         state=end["outcome"] if end is not None else "open",
         reason=end["reason"] if end is not None else "",
@@ -360,7 +357,3 @@ def current_lease(life: Life) -> Fact:
     """The current lease, if it is leased."""
     leases = [fact for fact in life.facts if fact["fact"] == "leased"]
     return leases[-1] if life.is_leased and leases else {}
-
-
-def accepted_ns_of(begin: Fact) -> int:
-    return int(begin["accepted_ns"] if "accepted_ns" in begin else begin.get("time_ns") or 0)

@@ -94,15 +94,10 @@ def stored_ids(segments: list[SegmentView]) -> WireIds:
                 break
             if not ids.key:
                 for block in blocks_with(view, {START_KEY}):
-                    read_start(block.records, ids)
+                    walk = RecordWalk(block.records)
+                    while walk.step():
+                        if walk.kind == KEYED:
+                            ids.set_key(keyed_key(block.records, walk.at), record_number(block.records, walk.at))
         if ids.key:
             break
     return ids
-
-
-def read_start(records: bytes, ids: WireIds) -> None:
-    """Read the key from a block with a start of the broker."""
-    walk = RecordWalk(records)
-    while walk.step():
-        if walk.kind == KEYED:
-            ids.set_key(keyed_key(records, walk.at), record_number(records, walk.at))

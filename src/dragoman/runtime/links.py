@@ -1,7 +1,8 @@
-"""Watches two things for Scale0: the configuration file, and the other brokers named in it.
+"""Connections that the broker opens itself, and a file that it watches, each by a task that runs until the broker stops.
 
+- rq: one connection to each of `rq.upstreams`, reopened whenever it ends. The protocol is in dialects/rq/link.
 - `scale0.config_file`: when it is edited, it is read again and sent to every peer, without a signal.
-- The other brokers, every `scale0.look_s`: as a client that requests the configuration and disconnects. A broker that does not answer is
+- The other Scale0 brokers, every `scale0.look_s`: as a client that requests the configuration and disconnects. A broker that does not answer is
   not recommended to any peer; one that is a dragoman sends its load with its CONFIG.
 """
 
@@ -15,15 +16,19 @@ from urllib.parse import urlsplit
 
 import structlog
 
+from dragoman.dialects.rq.description import LINK
+from dragoman.dialects.rq.link import RqLink
 from dragoman.dialects.scale0.endpoints import Scale0ClientEndpoint
 from dragoman.dialects.scale0.negotiated_session import AGREED
 from dragoman.errors import PeerError
 from dragoman.limits import TREE_SIZE_MAX
+from dragoman.runtime.connection import Connection
 
 if TYPE_CHECKING:
     from dragoman.runtime.broker import Broker
     from dragoman.runtime.config import Config
 
+CONNECT_S = 10.0
 FILE_LOOK_S = 1.0
 ANSWER_S = 2.0
 REST_S = 1.0  # between checks for other brokers while there are none
@@ -32,7 +37,58 @@ READ_SIZE = 65536
 log = structlog.get_logger("dragoman")
 
 
-async def watch_file(config: Callable[[], Config], on_change: Callable[[], object]) -> None:
+class LinkConnection(Connection):
+    """A connection that sets an event when it has ended."""
+
+    def __init__(self, broker: Broker) -> None:
+        super().__init__(broker, LINK)
+        self.has_ended = asyncio.Event()
+        self.problem = "the connection ended"
+        self.is_replaced_at_once = False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        link = self.session
+        if isinstance(link, RqLink) and link.is_winding_down:
+            self.problem, self.is_replaced_at_once = link.problem, link.is_replaced_at_once
+        super().connection_lost(exc)
+        self.has_ended.set()
+
+
+async def keep_rq_link(broker: Broker, address: str) -> None:
+    """Keep a connection to the controller at `address`, one of `rq.upstreams`, until this is cancelled."""
+    is_down = False
+    while True:
+        connection, problem = await _connect(broker, address)
+        if connection is not None:
+            is_down = False
+            await connection.has_ended.wait()
+            problem = connection.problem
+            if connection.is_replaced_at_once:
+                log.info("link to another controller is made anew", controller=address, reason=problem)
+                continue
+        if not is_down:  # log each outage once
+            log.warning("link to another controller is down", controller=address, problem=problem)
+        is_down = True
+        await asyncio.sleep(broker.config.dialects["rq"].upstream_retry_s)
+
+
+async def _connect(broker: Broker, address: str) -> tuple[LinkConnection | None, str]:
+    """A connection to a controller, or why there is none."""
+    host, _, port = address.rpartition(":")
+    connecting = asyncio.get_running_loop().create_connection(
+        lambda: LinkConnection(broker), host.strip("[]"), int(port)
+    )
+    try:
+        _, connection = await asyncio.wait_for(connecting, CONNECT_S)
+    except TimeoutError:
+        return None, f"no connection within {CONNECT_S:g} s"
+    except OSError as error:
+        return None, error.strerror or str(error)
+    log.info("link to another controller is up", controller=address)
+    return connection, ""
+
+
+async def watch_scale0_file(config: Callable[[], Config], on_change: Callable[[], object]) -> None:
     """Check the configuration file once per second. `on_change` is called when it has changed and stayed the same for one more check."""
     known = before = _file_version(config())
     while True:
@@ -56,7 +112,7 @@ def _file_version(config: Config) -> tuple[str, int, int] | None:
     return path, found.st_mtime_ns, found.st_size
 
 
-async def watch_brokers(broker: Broker) -> None:
+async def watch_scale0_brokers(broker: Broker) -> None:
     """Ask the other brokers again and again whether they are live, and for their load."""
     scale0 = broker.dialects.scale0
     while True:
