@@ -241,10 +241,9 @@ def addresses(port: int) -> Kind:
 def secret_headers() -> Kind:
     """HTTP headers as `NAME=VALUE, …`; never shown, because they contain keys of other services."""
 
-    def read(value: object, is_text: bool) -> tuple[tuple[str, str], ...]:
-        if not isinstance(value, str):
-            raise ValueError
-        pairs = [item.partition("=") for item in value.split(",") if item.strip()]
+    def read(value: Any, is_text: bool) -> tuple[tuple[str, str], ...]:
+        items = checked(value, isinstance(value, str)).split(",")
+        pairs = [item.partition("=") for item in items if item.strip()]
         found = tuple((name.strip(), text.strip()) for name, _, text in pairs)
         has_names = all(re.fullmatch(r"[A-Za-z0-9_-]+", name) for name, _ in found)
         return checked(found, has_names and all(eq and text.isascii() and text.isprintable() for _, eq, text in pairs))
@@ -253,10 +252,8 @@ def secret_headers() -> Kind:
 
 
 def directory() -> Kind:
-    def read(value: object, is_text: bool) -> Path:
-        if not isinstance(value, str | Path) or not str(value):
-            raise ValueError
-        return Path(value).expanduser()
+    def read(value: Any, is_text: bool) -> Path:
+        return Path(checked(value, isinstance(value, str | Path) and str(value))).expanduser()
 
     return Kind("a directory", read, lambda path: write_text(str(path)))
 

@@ -345,7 +345,7 @@ def row_of(life: Life, lsn: int) -> Row:
         client=client_of(begin.get("address", "")),
         worker_no=last.get("worker_no", 0),
         worker_name=last.get("worker", ""),
-        accepted_ns=end["accepted_ns"] if end is not None else begin.get("accepted_ns", begin.get("time_ns", 0)),
+        accepted_ns=(end or {"accepted_ns": begin.get("time_ns", 0)} | begin)["accepted_ns"],
         ended_ns=end["time_ns"] if end is not None else 0,
         state=end["outcome"] if end is not None else "open",
         reason=end["reason"] if end is not None else "",

@@ -20,7 +20,6 @@ from dragoman.model.wire_ids import WireIds
 WORKERS_REMEMBERED_MAX: Final = 100_000
 
 JOURNAL: Final = "journal"
-LAKE: Final = "lake"
 
 ACCEPTED: Final = "accepted"
 BEGINNINGS: Final = (ACCEPTED, "carried")
