@@ -139,8 +139,7 @@ def value_of(config: Config, key: str) -> Any:
     section, _, name = key.partition(".")
     if section == "listen":
         return config.listen[name]
-    found = section_of(config, section)
-    return getattr(found, name) if name else found
+    return getattr(section_of(config, section), name) if name else section_of(config, section)
 
 
 @dataclass(frozen=True, slots=True)
