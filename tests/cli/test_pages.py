@@ -15,7 +15,7 @@ from dragoman.journal.tools import facts_page
 from dragoman.model.facts import layout
 from dragoman.model.facts.layout import FACT_NAMES
 from dragoman.model.words import DIALECT_NAMES, FLAG_NAMES, REASON_NAMES, REFUSAL_CODES, STATE_NAMES
-from dragoman.runtime.admin.operations import OPERATIONS
+from dragoman.runtime.admin.socket import OPERATIONS
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -85,6 +85,6 @@ def test_the_page_of_facts_has_every_word() -> None:
 def test_the_page_of_the_admin_socket_has_every_operation_with_its_arguments() -> None:
     page = (DOCS / "reference/admin.md").read_text(encoding="utf-8")
     rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `")}
-    for name, kind in OPERATIONS.items():
-        for argument in kind.__struct_fields__:
+    for name, operation in OPERATIONS.items():
+        for argument in operation.arguments.__struct_fields__:
             assert f"`{argument}`" in rows[name], (name, argument)

@@ -19,7 +19,7 @@ from dragoman.runtime.broker import Broker
 from dragoman.runtime.config import Config
 from dragoman.runtime.outside import Outside
 from dragoman.runtime.recovery import begin_boot, recover
-from dragoman.runtime.settings import apply_core
+from dragoman.runtime.settings import apply_settings
 from dragoman.runtime.upkeep import Upkeep
 from dragoman.testing.disk import FakeDisk
 from dragoman_lab.sim.machine.life import SimClock
@@ -53,7 +53,7 @@ class Stage:
             JournalSettings(DIRECTORY, "os", SEGMENT_SIZE, zero_fill=False), self.disk, now_ns=now_ns
         )
         settings = CoreSettings()
-        apply_core(CONFIG, settings)
+        apply_settings(CONFIG, settings)
         self.core, segments = recover(self.journal, settings)
         clock = SimClock(self, self.core.now_ns)
         begin_boot(self.core, self.journal, clock.now_ns(), bytes(16))

@@ -21,7 +21,7 @@ from dragoman.model.message import Message, in_own_shape
 from dragoman.model.phrases import number_text
 from dragoman.model.words import EBUS, TAKEN
 from dragoman.runtime.recovery import begin_boot, recover
-from dragoman.runtime.search.naming import kept_ids
+from dragoman.runtime.search.naming import stored_ids
 from dragoman.runtime.search.trace import KEYLESS, find_lives
 
 
@@ -74,7 +74,7 @@ def test_the_key_outlives_the_segments_it_was_written_to(tmp_path: Path) -> None
     boot = Boot(tmp_path)
     boot.checkpoint_and_trim()
     key = boot.close()
-    assert kept_ids(segment_views(str(tmp_path / "journal"))).key == key
+    assert stored_ids(segment_views(str(tmp_path / "journal"))).key == key
     again = Boot(tmp_path)
     again.checkpoint_and_trim()
     assert again.close() == key

@@ -10,19 +10,13 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from dragoman import limits
 from dragoman.dialects.registry import LISTENERS_BY_NAME
-from dragoman.limits import (
-    ADDRESS_PREFIX_V6,
-    ADMIN_CONNECTIONS_MAX,
-    LISTENER_SHARE_MIN,
-    LISTENER_SHARES_PERCENT,
-    OPEN_SEGMENTS_MAX,
-)
 from dragoman.runtime.config.listeners import HTTP
 
 if TYPE_CHECKING:
@@ -35,7 +29,7 @@ ADDRESS_FULL: Final = 2
 NO_ADDRESS: Final = ""
 # File descriptors that connections must not use, so that the journal can always open its next segment: segments open for reading, those
 # being written, admin connections, listeners, and a few of the interpreter's own.
-RESERVED_DESCRIPTORS: Final = OPEN_SEGMENTS_MAX + ADMIN_CONNECTIONS_MAX + 64
+RESERVED_DESCRIPTORS: Final = limits.OPEN_SEGMENTS_MAX + limits.ADMIN_CONNECTIONS_MAX + 64
 
 log = structlog.get_logger("dragoman")
 
@@ -46,7 +40,7 @@ class Admission:
     def __init__(self, drop: Callable[[Connection], None]) -> None:
         self.connections_max = 0
         self._address_max = 0
-        self._exempt: tuple[str, ...] = ()
+        self._exempt: list[IPv4Network | IPv6Network] = []
         self._drop = drop  # closes a connection to make space for another one
         self._addresses: dict[Connection, str] = {}  # of every counted connection
         self._by_listener: dict[str, int] = {}
@@ -57,7 +51,7 @@ class Admission:
     def apply(self, config: Config) -> None:
         self.connections_max = config.limits.connections_max
         self._address_max = config.limits.address_connections_max
-        self._exempt = config.limits.exempt_addresses
+        self._exempt = [ip_network(network) for network in config.limits.exempt_addresses]
         for name, listener in config.listen.items():
             if name != HTTP and not listener.is_off:
                 self._by_listener.setdefault(name, 0)
@@ -111,7 +105,9 @@ class Admission:
     def share(self) -> int:
         """Connections that each listener may have regardless of the others."""
         listeners = max(len(self._by_listener), 1)
-        wanted = max(self.connections_max * LISTENER_SHARES_PERCENT // 100 // listeners, LISTENER_SHARE_MIN)
+        wanted = max(
+            self.connections_max * limits.LISTENER_SHARES_PERCENT // 100 // listeners, limits.LISTENER_SHARE_MIN
+        )
         return min(wanted, self.connections_max // (2 * listeners))
 
     def _has_capacity(self, listener: str) -> bool:
@@ -143,14 +139,12 @@ class Admission:
         address = ip_address(host.partition("%")[0])
         if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
             address = address.ipv4_mapped
-        if any(is_in(address, network) for network in self._exempt):
+        if any(address in network for network in self._exempt):
             return NO_ADDRESS
         # A host with one IPv6 address usually controls the whole network around it.
-        return str(address) if address.version == 4 else str(ip_network((address, ADDRESS_PREFIX_V6), strict=False))
-
-
-def is_in(address: IPv4Address | IPv6Address, network: str) -> bool:
-    return address in ip_network(network)
+        return (
+            str(address) if address.version == 4 else str(ip_network((address, limits.ADDRESS_PREFIX_V6), strict=False))
+        )
 
 
 def room_for_connections(wanted: int) -> int:

@@ -39,7 +39,7 @@ from dragoman.runtime.connection import Connection
 from dragoman.runtime.fault_log import FaultLog
 from dragoman.runtime.memory import MemoryBudget
 from dragoman.runtime.outside import Outside
-from dragoman.runtime.settings import apply_core, apply_dialects, legacy_listeners
+from dragoman.runtime.settings import apply_dialects, apply_settings, legacy_listeners
 from dragoman.runtime.upkeep import Upkeep
 
 SWEEP_S = 0.1
@@ -101,7 +101,7 @@ class Broker:
         self.outboxes.output_step_size = min(
             OUTPUT_STEP_SIZE, config.limits.out_buffer_max // 2, self.memory.size_max // 64
         )
-        apply_core(config, self.core.settings)
+        apply_settings(config, self.core.settings)
         apply_dialects(config, self.dialects)
 
     # -- the tick -------------------------------------------------------------------------------------------------------

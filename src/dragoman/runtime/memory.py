@@ -17,24 +17,13 @@ Sizes are counters updated at each change. Only outboxes, whose size the sockets
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import structlog
 
+from dragoman import limits
 from dragoman.errors import MessageStalled, UnfinishedTooMuch
-from dragoman.limits import (
-    ANSWERS_HELD_SIZE_MAX,
-    DEAF_NS,
-    MEMORY_SHARE_MAX,
-    MESSAGE_SIZE,
-    PAUSED_NS_MAX,
-    PAUSED_SHOWN_MAX,
-    PROCESS_SIZE,
-    SENDER_SIZE_MIN,
-    TRIM_INTERVAL_NS,
-    UNSYNCED_SIZE_SOON,
-    UNUSED_SIZE_MAX,
-)
 from dragoman.runtime.process import machine
 from dragoman.runtime.unfinished import UnfinishedLine
 
@@ -71,26 +60,24 @@ class MemoryBudget:
     def apply(self) -> None:
         """Apply settings, at start and at a reload."""
         broker = self._broker
-        limits = broker.config.limits
-        size = self.size_max = limits.memory_max or default_size()
+        config = broker.config.limits
+        size = self.size_max = config.memory_max or default_size()
         self._step_size = size // 64
-        self.uncommitted_max = min(limits.uncommitted_max, size // 8)
-        self.message_size_max = min(limits.message_size_max, size // 8)
+        self.uncommitted_max = min(config.uncommitted_max, size // 8)
+        self.message_size_max = min(config.message_size_max, size // 8)
         # Sync before the unsynced size reaches the limit that pauses clients.
-        broker.journal.unsynced_size_soon = min(UNSYNCED_SIZE_SOON, self.uncommitted_max // 4)
+        broker.journal.unsynced_size_soon = min(limits.UNSYNCED_SIZE_SOON, self.uncommitted_max // 4)
         outboxes, settings = broker.outboxes, broker.core.settings
         outboxes.message_size_max = self.message_size_max
         outboxes.unfinished_max = size // 8
         self.unfinished.apply(size // 8, self.message_size_max)
         outboxes.news.size_max = size // 8
-        outboxes.news.subscriber_size_max = min(limits.out_buffer_max // 2, size // 8)
+        outboxes.news.subscriber_size_max = min(config.out_buffer_max // 2, size // 8)
         settings.bodies_max = size // 4
         settings.large_bodies_max = size // 8
-        settings.objects_max = size // 8 // MESSAGE_SIZE
+        settings.objects_max = size // 8 // limits.MESSAGE_SIZE
         settings.messages_size_max = size - size // 8
-        broker.core.settling.undelivered.size_max = min(ANSWERS_HELD_SIZE_MAX, size // 16)
-
-    # -- counting ---------------------------------------------------------------------------------------------------------
+        broker.core.settling.undelivered.size_max = min(limits.ANSWERS_HELD_SIZE_MAX, size // 16)
 
     def sizes(self) -> dict[str, int]:
         """Bytes by kind."""
@@ -124,7 +111,7 @@ class MemoryBudget:
                 if (connection := broker.connections.get(session)) is not None:
                     broker.on_overflow(connection)
         if self.outboxes_size > self.size_max // 8:
-            self._end_deaf()
+            self._end_slow_readers()
         used = sum(self.sizes().values())
         if used > self.size_max * 3 // 4:
             self._pause(used)
@@ -143,20 +130,18 @@ class MemoryBudget:
             total += size
         self.outboxes_size = total + broker.outboxes.held_size() + broker.batch_size
 
-    # -- what is too much ---------------------------------------------------------------------------------------------------
-
-    def _end_deaf(self) -> None:
+    def _end_slow_readers(self) -> None:
         """Close connections that do not read, those with most pending output first, until the rest is within the share."""
         broker = self._broker
-        deaf_ns = broker.clock.now_ns() - DEAF_NS
+        before_ns = broker.clock.now_ns() - limits.DEAF_NS
         # At twice the share there is no time to distinguish slow readers from those that do not read at all.
         is_urgent = self.outboxes_size > self.size_max // 4
-        deaf = [
+        slow = [
             (connection.unsent_seen, connection)
             for connection in broker.connections.values()
-            if connection.unsent_seen > 0 and (is_urgent or connection.unsent_since_ns < deaf_ns)
+            if connection.unsent_seen > 0 and (is_urgent or connection.unsent_since_ns < before_ns)
         ]
-        for size, connection in sorted(deaf, key=_size, reverse=True):
+        for size, connection in sorted(slow, key=itemgetter(0), reverse=True):
             if self.outboxes_size <= self.size_max // 8:
                 return
             self.outboxes_size -= size
@@ -184,8 +169,6 @@ class MemoryBudget:
         if (connection := self._broker.connections.get(session)) is not None:
             self._broker.on_fault(connection, fault)
 
-    # -- senders ------------------------------------------------------------------------------------------------------------
-
     def each_second(self) -> None:
         for session in self._broker.connections:
             session.received_before = session.received_mark
@@ -196,10 +179,10 @@ class MemoryBudget:
 
     def _return_free_memory(self, resident: int) -> None:
         """The C library keeps memory that large messages freed between small ones: after many of them, several times what is used."""
-        unused = resident - PROCESS_SIZE - sum(self.sizes().values())
-        step = min(self.size_max // 4, UNUSED_SIZE_MAX)
+        unused = resident - limits.PROCESS_SIZE - sum(self.sizes().values())
+        step = min(self.size_max // 4, limits.UNUSED_SIZE_MAX)
         has_grown = resident - self._trimmed_resident > step and resident > self.size_max // 2
-        if unused > step and (has_grown or self._looked_ns - self._trimmed_ns > TRIM_INTERVAL_NS):
+        if unused > step and (has_grown or self._looked_ns - self._trimmed_ns > limits.TRIM_INTERVAL_NS):
             machine.return_free_memory()
             self._trimmed_ns = self._looked_ns
             self._trimmed_resident = machine.resident_size()
@@ -210,13 +193,13 @@ class MemoryBudget:
         total = 0
         for session, connection in self._broker.connections.items():
             size = session.received_size - session.received_before
-            if size >= SENDER_SIZE_MIN and not connection.is_sender_paused and not session.holds_work():
+            if size >= limits.SENDER_SIZE_MIN and not connection.is_sender_paused and not session.holds_work():
                 senders.append((size, connection))
                 total += size
         enough = total if used > self.size_max * 13 // 16 else total // 2
         if senders and not self.paused:
             log.warning("memory is short: senders are paused", code="MEMORY_SHORT", used=used, memory_max=self.size_max)
-        for size, connection in sorted(senders, key=_size, reverse=True):
+        for size, connection in sorted(senders, key=itemgetter(0), reverse=True):
             if enough <= 0:
                 return
             enough -= size
@@ -227,7 +210,7 @@ class MemoryBudget:
     def _resume(self, used: int) -> None:
         """Resume senders: once there is space, the tenth that has been paused longest, and in any case those paused for PAUSED_NS_MAX."""
         count = len(self.paused) // 10 + 1 if used < self.size_max * 5 // 8 else 0
-        long_ago_ns = self._broker.clock.now_ns() - PAUSED_NS_MAX
+        long_ago_ns = self._broker.clock.now_ns() - limits.PAUSED_NS_MAX
         for connection, since_ns in list(self.paused.items()):
             if count <= 0 and since_ns > long_ago_ns:
                 break
@@ -259,7 +242,7 @@ class MemoryBudget:
             "used": sum(sizes.values()),
             **sizes,
             "paused": len(paused),
-            "paused_peers": names[:PAUSED_SHOWN_MAX],
+            "paused_peers": names[: limits.PAUSED_SHOWN_MAX],
             "news_dropped": self._broker.outboxes.news.dropped,
             "outboxes_dropped": self.outboxes_dropped,
             "unfinished_dropped": self.unfinished_dropped,
@@ -268,8 +251,4 @@ class MemoryBudget:
 
 def default_size() -> int:
     """A quarter of the memory this process may use, and at most MEMORY_SHARE_MAX."""
-    return min(machine.memory_size() // 4 or MEMORY_SHARE_MAX, MEMORY_SHARE_MAX)
-
-
-def _size(pair: tuple[int, Connection]) -> int:
-    return pair[0]
+    return min(machine.memory_size() // 4 or limits.MEMORY_SHARE_MAX, limits.MEMORY_SHARE_MAX)

@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import structlog
@@ -18,29 +19,26 @@ import uvloop
 from dragoman.core.settings import CoreSettings
 from dragoman.errors import ListenerTaken, NoListener
 from dragoman.runtime.admin.socket import AdminServer
-from dragoman.runtime.admin.tap import TapBoard
+from dragoman.runtime.admin.tap import Taps
 from dragoman.runtime.admission import room_for_connections
 from dragoman.runtime.broker import Broker
-from dragoman.runtime.children.followers import Indexing, Sealing, is_index_wanted, is_lake_wanted
+from dragoman.runtime.children.followers import Indexing, JournalFollower, Sealing, is_lake_wanted
 from dragoman.runtime.children.webpage import Webpage, bind_patiently
 from dragoman.runtime.clock import Clock
 from dragoman.runtime.config import Config, reloadable_changes
 from dragoman.runtime.config.listeners import HTTP
-from dragoman.runtime.connection import Connection
-from dragoman.runtime.links.rq_links import RqLinks
-from dragoman.runtime.links.scale0_watch import Scale0File, Scale0Fleet
+from dragoman.runtime.links import keep_rq_link, watch_scale0_brokers, watch_scale0_file
 from dragoman.runtime.process import logs
 from dragoman.runtime.process.home import Home
 from dragoman.runtime.process.machine import bind, map_large_blocks
 from dragoman.runtime.recovery import begin_boot, open_journal, recover
-from dragoman.runtime.settings import apply_core, journal_settings
+from dragoman.runtime.settings import apply_settings, journal_settings
 from dragoman.runtime.upkeep import Upkeep
 from dragoman.version import VERSION, build_flavour
 
 if TYPE_CHECKING:
     from dragoman.core.core import Core
     from dragoman.journal.journal import Journal
-    from dragoman.runtime.children.tracing import Tracing
 
 log = structlog.get_logger("dragoman")
 
@@ -71,10 +69,8 @@ class Server:
         self.home = home
         self.version = VERSION
         self.listeners: dict[str, str] = {}
-        self.taps = TapBoard()
-        self.sealing: Sealing | None = None
-        self.indexing: Indexing | None = None
-        self.tracing: Tracing | None = None
+        self.taps = Taps()
+        self.followers: dict[str, JournalFollower] = {}  # by their keys in `dragoman status`
         self.webpage: Webpage | None = None
         self.has_failed = False
         self._load_config = reload
@@ -86,7 +82,7 @@ class Server:
         began_s = time.monotonic()
         journal = open_journal(journal_settings(self.config, str(self.home.journal)))
         settings = CoreSettings()
-        apply_core(self.config, settings)
+        apply_settings(self.config, settings)
         core, checkpoint_segments = recover(journal, settings)
         clock = Clock(core.now_ns)
         self._prepare_tracing(journal, core)
@@ -96,37 +92,31 @@ class Server:
         self.broker.admission.connections_max = room_for_connections(self.config.limits.connections_max)
         self.broker.on_stop = self.request_stop
         admin = AdminServer(self)
-        links = RqLinks(self.broker)
-        fleet = Scale0Fleet(self.broker)
-        file = Scale0File(lambda: self.config, self._on_hangup)
         if is_lake_wanted(self.config):
-            self.sealing = Sealing(self.config, self.home, journal, self.broker.upkeep)
-        if is_index_wanted(self.config):
-            self.indexing = Indexing(self.home, journal)
+            self.followers["lake"] = Sealing(self.config, self.home, journal, self.broker.upkeep)
+        if self.config.journal.index == "auto" and self.config.journal.durability != "memory":
+            self.followers["index"] = Indexing(self.home, journal)
+        tasks: list[asyncio.Future[None]] = []
         try:
             await self._listen()
             await admin.start(self.home.admin_socket)
             self._handle_signals()
             tame_garbage_collector()
             self.broker.start()
-            links.start()
-            fleet.start()
-            file.start()
-            if self.sealing is not None:
-                self.sealing.start()
-            if self.indexing is not None:
-                self.indexing.start()
-            if self.tracing is not None:
-                self.tracing.start()
+            upstreams = self.config.dialects["rq"].upstreams
+            tasks += [asyncio.ensure_future(keep_rq_link(self.broker, address)) for address in upstreams]
+            tasks.append(asyncio.ensure_future(watch_scale0_brokers(self.broker)))
+            tasks.append(asyncio.ensure_future(watch_scale0_file(lambda: self.config, self._on_hangup)))
+            for follower in self.followers.values():
+                follower.start()
             if self.webpage is not None:
                 self.webpage.start()
             self.home.announce(self.listeners)
             self._greet(time.monotonic() - began_s)
             notify("READY=1")
             await self._stopping.wait()
-            links.stop()
-            fleet.stop()
-            file.stop()
+            for task in tasks:
+                task.cancel()
             notify("STOPPING=1")
             if not self.has_failed:
                 await self._drain()
@@ -138,21 +128,19 @@ class Server:
                 server.close()
             self.broker.stop()
             journal.close()
-            if self.sealing is not None:
-                await self.sealing.stop()
-            if self.indexing is not None:
-                await self.indexing.stop()
-            if self.tracing is not None:
-                await self.tracing.stop()
+            for follower in reversed(self.followers.values()):
+                await follower.stop()
         log.info("stopped")
 
     def _prepare_tracing(self, journal: Journal, core: Core) -> None:
         if not self.config.otel.endpoint:
             return
-        from dragoman.runtime.children.tracing import Tracing, is_tracing_possible  # most brokers do not need it
+        if self.config.journal.durability == "memory":
+            log.warning("no traces are exported: with durability memory there are no facts to read them from")
+            return
+        from dragoman.runtime.children.tracing import Tracing  # most brokers do not need it
 
-        if is_tracing_possible(self.config):
-            self.tracing = Tracing(self.config, self.home, journal, core)
+        self.followers["otel"] = Tracing(self.config, self.home, journal, core)
 
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
@@ -175,17 +163,13 @@ class Server:
                 self.webpage = Webpage(self.config, self.home, sock)
                 self.listeners[HTTP] = self.webpage.address
                 continue
-            server = await loop.create_server(
-                cast(Callable[[], asyncio.Protocol], self._factory(listener.name)), sock=sock, backlog=BACKLOG
-            )
+            new_connection = cast(type[asyncio.Protocol], partial(self.taps.connection, self.broker, listener.name))
+            server = await loop.create_server(new_connection, sock=sock, backlog=BACKLOG)
             self._servers.append(server)
             host, port = sock.getsockname()[:2]
             self.listeners[listener.name] = f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
         if not self._servers:
             raise NoListener
-
-    def _factory(self, name: str) -> Callable[[], Connection]:
-        return lambda: self.taps.connection(self.broker, name)
 
     def _greet(self, seconds: float) -> None:
         waiting = sum(queue.waiting + queue.delayed for queue in self.core.state.queues.values())
@@ -241,9 +225,10 @@ class Server:
         self.broker.admission.connections_max = room_for_connections(changes.effective.limits.connections_max)
         self.journal.settings = journal_settings(changes.effective, str(self.home.journal))
         logs.configure(changes.effective)
-        log.info("reloaded", applied=list(changes.applied), needs_restart=list(changes.needs_restart))
+        result = {"applied": list(changes.applied), "needs_restart": list(changes.needs_restart)}
+        log.info("reloaded", **result)
         notify("READY=1")
-        return {"applied": list(changes.applied), "needs_restart": list(changes.needs_restart)}
+        return result
 
     async def _drain(self) -> None:
         broker = self.broker

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.core.settings import CoreSettings
 from dragoman.dialects.registry import Dialects
 from dragoman.journal.settings import JournalSettings
 from dragoman.runtime.config import Config
@@ -23,19 +22,15 @@ def values_for(config: Config, owner: type) -> dict[str, Any]:
     }
 
 
-def apply(config: Config, settings: object) -> None:
+def apply_settings(config: Config, settings: object) -> None:
     """Assign them in place. Also used at a reload: the owner reads `settings` at each decision."""
     for attribute, value in values_for(config, type(settings)).items():
         setattr(settings, attribute, value)
 
 
-def apply_core(config: Config, settings: CoreSettings) -> None:
-    apply(config, settings)
-
-
 def apply_dialects(config: Config, dialects: Dialects) -> None:
     for dialect in dialects.all:
-        apply(config, getattr(dialect, "settings", None))
+        apply_settings(config, getattr(dialect, "settings", None))
         dialect.reconfigured()
 
 

@@ -2,14 +2,13 @@
 
     total size of unfinished messages
     within the share    every connection is read
-    above it            a connection that has sent 64 KiB enters the line, in order of arrival. Connections in line are let on, that is
-                        read, if the whole rest of their message fits into the share plus one message of the maximum size. A connection that
-                        is let on stays so until its message is complete
+    above it            a connection that has sent 64 KiB enters the line, in order of arrival. Space is reserved for those in line whose
+                        whole rest fits into the share plus one message of the maximum size: they are read until their message is complete
                         a connection that sends less is *tried*: read outside the line, a limited number at a time, until it sends 64 KiB
 
-Only a message whose announced rest fits is let on. So it can be completed, completion frees memory, and no connection must be closed because
-several messages are large. A connection that is let on and does not send 64 KiB within 0.1 s (UNFINISHED_SLOW_NS) is tried instead. A tried
-connection costs at most one read, because after 64 KiB it enters the line at once.
+A message that has its space can be completed, completion frees memory, and so no connection must be closed because several messages are large. A
+connection that has space and does not send 64 KiB within 0.1 s (UNFINISHED_SLOW_NS) is tried instead. A tried connection costs at most one
+read, because after 64 KiB it enters the line at once.
 
 A connection is closed here for three reasons only:
 - it sent no byte for 1 s (UNFINISHED_STILL_NS) of being read while the total is above the share: those silent longest are closed first, until
@@ -40,7 +39,17 @@ class Turn:
     """One unfinished message."""
 
     __slots__ = (
-        "connection", "idle_ns", "is_let_on", "is_new", "mark_size", "number", "read_since_ns", "seen_size", "session", "still_ns", "waits_since_ns",
+        "connection",
+        "has_space",
+        "idle_ns",
+        "is_recent",
+        "mark_size",
+        "number",
+        "paused_since_ns",
+        "read_since_ns",
+        "seen_size",
+        "session",
+        "silent_ns",
     )  # fmt: skip
 
     def __init__(self, session: Session, connection: Connection | None, now_ns: int) -> None:
@@ -49,11 +58,11 @@ class Turn:
         self.connection = connection  # None: a link that the broker opened itself, which is always read
         self.seen_size = self.mark_size = session.unfinished_size
         self.idle_ns = 0  # time of being read without receiving UNFINISHED_STEP_SIZE
-        self.still_ns = 0  # and without receiving one byte
+        self.silent_ns = 0  # and without receiving one byte
         self.read_since_ns = now_ns
-        self.waits_since_ns = 0  # 0: it is being read
-        self.is_let_on = False
-        self.is_new = False  # it began, or received 64 KiB, just now
+        self.paused_since_ns = 0  # 0: it is being read
+        self.has_space = False  # reserved for the rest of its message
+        self.is_recent = False  # it began, or received 64 KiB, just now
 
     @property
     def is_slow(self) -> bool:
@@ -67,22 +76,22 @@ class Turn:
     def is_always_read(self) -> bool:
         return self.connection is None or self.session.holds_work()
 
-    def has_brought(self) -> bool:
+    def has_progressed(self) -> bool:
         """Whether 64 KiB were received since this was last true, or another message has begun."""
         size = self.session.unfinished_size
         if self.mark_size <= size < self.mark_size + limits.UNFINISHED_STEP_SIZE:
             return False
         self.mark_size = size
-        self.idle_ns = self.still_ns = 0
+        self.idle_ns = self.silent_ns = 0
         return True
 
     def watch(self, now_ns: int, looked_ns: int) -> None:
         """Update the idle times with what was received since the last look, or since it is read."""
         since_ns = max(self.read_since_ns, looked_ns, self.connection.unpaused_ns if self.connection is not None else 0)
         elapsed_ns = min(now_ns - since_ns, limits.UNFINISHED_LOOK_NS_MAX)
-        if not self.has_brought():
+        if not self.has_progressed():
             self.idle_ns += elapsed_ns
-            self.still_ns = self.still_ns + elapsed_ns if self.session.unfinished_size == self.seen_size else 0
+            self.silent_ns = self.silent_ns + elapsed_ns if self.session.unfinished_size == self.seen_size else 0
         self.seen_size = self.session.unfinished_size
 
 
@@ -99,7 +108,7 @@ class UnfinishedLine:
         self._line: dict[int, Turn] = {}  # by connection number, in order of arrival
         self._tried: dict[int, Turn] = {}  # connections that have not sent 64 KiB lately
         self._read: dict[int, Turn] = {}  # those of both that are being read
-        self._room = 0  # bytes not needed by those that were let on
+        self._free_size = 0  # bytes not reserved
         self._looked_ns = 0
         broker.outboxes.on_unfinished_over = self._on_over
 
@@ -113,9 +122,7 @@ class UnfinishedLine:
     def waiting(self) -> list[Connection]:
         """Connections that are not read until there is space for their message."""
         turns = [*self._line.values(), *self._tried.values()]
-        return [turn.connection for turn in turns if turn.waits_since_ns and turn.connection is not None]
-
-    # -- when it is time to look ------------------------------------------------------------------------------------------
+        return [turn.connection for turn in turns if turn.paused_since_ns and turn.connection is not None]
 
     def _on_over(self, session: Session) -> None:
         """An unfinished message has grown while the total is above the share."""
@@ -128,11 +135,11 @@ class UnfinishedLine:
             self._looked_ns = self._broker.clock.now_ns()
             self.look()
         elif session.connection_no in self._tried:
-            self._heard(self._tried[session.connection_no])
+            self._on_input(self._tried[session.connection_no])
         elif session.connection_no not in self._line:
             self._join(session)
         while outboxes.unfinished_size > self._hard_max and (self._line or self._tried):
-            self._drop(self._least_wanted())
+            self._drop(self._first_to_close())
 
     def check(self) -> None:
         """Called every tick: look if a message was completed or ended, which frees space."""
@@ -146,15 +153,13 @@ class UnfinishedLine:
         now_ns = self._broker.clock.now_ns()
         self._watch(now_ns)
         self._looked_ns = now_ns
-        self._bring_up_to_date()
+        self._update()
         if outboxes.unfinished_size > outboxes.unfinished_max:
-            self._end_still()
+            self._end_silent()
         if outboxes.unfinished_size > outboxes.unfinished_max:
-            self._share_out(now_ns)
+            self._assign_space(now_ns)
         else:
-            self._let_all()
-
-    # -- what it finds ------------------------------------------------------------------------------------------------------
+            self._resume_all()
 
     def _watch(self, now_ns: int) -> None:
         """Find slow connections. One that was tried without success is tried again after the others."""
@@ -166,78 +171,71 @@ class UnfinishedLine:
                 self._line.pop(number, None)
                 self._tried.pop(number, None)
                 self._tried[number] = turn
-                turn.is_let_on = False
+                turn.has_space = False
 
-    def _bring_up_to_date(self) -> None:
+    def _update(self) -> None:
         unfinished = self._broker.outboxes.unfinished
         for session in [session for session in unfinished.values() if not session.is_cut_short]:
             session.forget_spent()
         for turns in (self._line, self._tried):
             for number in [number for number in turns if number not in unfinished]:
-                self._go_on(turns[number])
+                self._resume(turns[number])
                 self._forget(number)
         for number, session in unfinished.items():
             if number not in self._line and number not in self._tried:
                 turn = self._read[number] = self._turn_of(session)
-                (self._line if turn.is_new else self._tried)[number] = turn
+                (self._line if turn.is_recent else self._tried)[number] = turn
 
-    def _end_still(self) -> None:
+    def _end_silent(self) -> None:
         outboxes = self._broker.outboxes
-        still = [turn for turn in self._tried.values() if turn.still_ns >= limits.UNFINISHED_STILL_NS]
-        still.sort(key=lambda turn: (-turn.still_ns, -turn.session.unfinished_size))
-        for turn in still[: limits.UNFINISHED_ENDED_MAX]:
+        silent = [turn for turn in self._tried.values() if turn.silent_ns >= limits.UNFINISHED_STILL_NS]
+        silent.sort(key=lambda turn: (-turn.silent_ns, -turn.session.unfinished_size))
+        for turn in silent[: limits.UNFINISHED_ENDED_MAX]:
             if outboxes.unfinished_size <= outboxes.unfinished_max:
                 return
             self._drop(turn)
 
-    def _share_out(self, now_ns: int) -> None:
+    def _assign_space(self, now_ns: int) -> None:
         before, self._read = self._read, {}
-        self._room = self._size_max - self._broker.outboxes.unfinished_size
+        self._free_size = self._size_max - self._broker.outboxes.unfinished_size
         for turn in before.values():
-            if turn.is_let_on:
-                self._room -= turn.need
-            if turn.is_let_on or turn.is_always_read():
+            if turn.has_space:
+                self._free_size -= turn.need
+            if turn.has_space or turn.is_always_read():
                 self._read[turn.number] = turn
-        self._let_on_in_order(now_ns)
-        if self._line and not any(turn.is_let_on for turn in self._read.values()):
-            self._let_on(
-                min(self._line.values(), key=lambda turn: turn.need)
-            )  # no message fits: take the one that needs least
+        self._reserve_in_order(now_ns)
+        if self._line and not any(turn.has_space for turn in self._read.values()):
+            # No message fits: choose the one that needs least.
+            self._reserve(min(self._line.values(), key=lambda turn: turn.need))
         for turn in [turn for turn in self._tried.values() if turn.number not in self._read][: self._tried_max]:
-            self._go_on(turn)
+            self._resume(turn)
         for number, turn in before.items():
             if number not in self._read and (number in self._line or number in self._tried):
-                self._wait(turn)
+                self._pause(turn)
 
-    def _let_on_in_order(self, now_ns: int) -> None:
-        """Let on what fits. Stop at a connection that has waited so long that the space is kept for it."""
+    def _reserve_in_order(self, now_ns: int) -> None:
+        """Reserve space for what fits. Stop at a connection that has waited so long that the space is left for it."""
         for turn in [turn for turn in self._line.values() if turn.number not in self._read]:
             if len(self._read) >= limits.UNFINISHED_LET_ON_MAX:
                 return
-            if (
-                turn.need > self._room
-                and turn.waits_since_ns
-                and now_ns - turn.waits_since_ns >= limits.UNFINISHED_WAIT_NS
-            ):
+            waited_ns = now_ns - turn.paused_since_ns if turn.paused_since_ns else 0
+            if turn.need > self._free_size and waited_ns >= limits.UNFINISHED_WAIT_NS:
                 self._end_slow_for(turn)
-                if turn.need > self._room:
+                if turn.need > self._free_size:
                     return
-            if turn.need <= self._room:
-                self._let_on(turn)
+            if turn.need <= self._free_size:
+                self._reserve(turn)
 
     def _end_slow_for(self, waiting: Turn) -> None:
-        slow = [
-            turn
-            for turn in self._tried.values()
-            if turn.idle_ns >= limits.UNFINISHED_STILL_NS and not turn.is_always_read()
-        ]
-        for turn in sorted(slow, key=lambda turn: -turn.idle_ns)[: limits.UNFINISHED_ENDED_MAX]:
-            if waiting.need <= self._room:
+        slow = [turn for turn in self._tried.values() if turn.idle_ns >= limits.UNFINISHED_STILL_NS]
+        slow = sorted((turn for turn in slow if not turn.is_always_read()), key=lambda turn: -turn.idle_ns)
+        for turn in slow[: limits.UNFINISHED_ENDED_MAX]:
+            if waiting.need <= self._free_size:
                 return
-            self._room += turn.session.unfinished_size
+            self._free_size += turn.session.unfinished_size
             self._drop(turn)
 
-    def _least_wanted(self) -> Turn:
+    def _first_to_close(self) -> Turn:
         """The connection to close when there is no space left at all."""
         for turn in self._tried.values():
             if turn.is_slow:
@@ -251,38 +249,36 @@ class UnfinishedLine:
                     return turn
         return workers[-1] if workers else next(iter((self._tried or self._line).values()))
 
-    def _let_all(self) -> None:
+    def _resume_all(self) -> None:
         for turn in [*self._line.values(), *self._tried.values()]:
-            self._go_on(turn)
+            self._resume(turn)
         self._line, self._tried, self._read = {}, {}, {}
         self.is_crowded = False
 
-    # -- one of them ----------------------------------------------------------------------------------------------------
-
     def _turn_of(self, session: Session) -> Turn:
         turn = Turn(session, self._broker.connections.get(session), self._broker.clock.now_ns())
-        turn.is_new = self._broker.core.now_ns - session.progress_ns < limits.UNFINISHED_SLOW_NS
+        turn.is_recent = self._broker.core.now_ns - session.progress_ns < limits.UNFINISHED_SLOW_NS
         return turn
 
     def _join(self, session: Session) -> None:
-        """Add a new message: it is let on if it fits."""
+        """Add a new message: it is read if it fits."""
         turn = self._turn_of(session)
         self._line[turn.number] = self._read[turn.number] = turn
         if not turn.is_always_read():
-            self._let_on_or_wait(turn)
+            self._reserve_or_pause(turn)
 
-    def _heard(self, turn: Turn) -> None:
+    def _on_input(self, turn: Turn) -> None:
         """Handle input from a tried connection."""
-        if not turn.is_always_read() and turn.has_brought():
+        if not turn.is_always_read() and turn.has_progressed():
             del self._tried[turn.number]
             self._line[turn.number] = turn
-            self._let_on_or_wait(turn)
+            self._reserve_or_pause(turn)
 
-    def _let_on_or_wait(self, turn: Turn) -> None:
-        if turn.need <= self._room and len(self._read) <= limits.UNFINISHED_LET_ON_MAX:
-            self._let_on(turn)
+    def _reserve_or_pause(self, turn: Turn) -> None:
+        if turn.need <= self._free_size and len(self._read) <= limits.UNFINISHED_LET_ON_MAX:
+            self._reserve(turn)
         else:
-            self._wait(turn)
+            self._pause(turn)
 
     def _drop(self, turn: Turn) -> None:
         self._forget(turn.number)
@@ -292,24 +288,24 @@ class UnfinishedLine:
         for turns in (self._line, self._tried, self._read):
             turns.pop(number, None)
 
-    def _let_on(self, turn: Turn) -> None:
-        self._room -= turn.need
-        turn.is_let_on = True
-        self._go_on(turn)
+    def _reserve(self, turn: Turn) -> None:
+        self._free_size -= turn.need
+        turn.has_space = True
+        self._resume(turn)
 
-    def _go_on(self, turn: Turn) -> None:
+    def _resume(self, turn: Turn) -> None:
         self._read[turn.number] = turn
-        if turn.waits_since_ns and turn.connection is not None:
+        if turn.paused_since_ns and turn.connection is not None:
             turn.read_since_ns = self._broker.clock.now_ns()
-            turn.session.progress_ns += turn.read_since_ns - turn.waits_since_ns
-            turn.waits_since_ns = 0
+            turn.session.progress_ns += turn.read_since_ns - turn.paused_since_ns
+            turn.paused_since_ns = 0
             turn.connection.waits_its_turn = False
             self._broker.balance(turn.connection)
 
-    def _wait(self, turn: Turn) -> None:
+    def _pause(self, turn: Turn) -> None:
         self._read.pop(turn.number, None)
-        turn.is_let_on = False
-        if not turn.waits_since_ns and turn.connection is not None:
-            turn.waits_since_ns = self._broker.clock.now_ns()
+        turn.has_space = False
+        if not turn.paused_since_ns and turn.connection is not None:
+            turn.paused_since_ns = self._broker.clock.now_ns()
             turn.connection.waits_its_turn = True
             self._broker.balance(turn.connection)

@@ -17,7 +17,7 @@ from dragoman.model.facts.records import carried_at
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EBUS, EMQP, REFUSAL_CODES
 from dragoman.runtime.recovery import recover
-from dragoman.runtime.settings import apply_core
+from dragoman.runtime.settings import apply_settings
 from dragoman_lab.sim.checks.facts import Chronicle
 from dragoman_lab.sim.checks.ledger import Ledger
 from dragoman_lab.sim.checks.recount import agree, check_bounds, check_memory, recount
@@ -394,7 +394,7 @@ def check_replica(world: World, life: Life) -> None:
     disk.fail_writes(0)
     journal = Journal.open(world.plan.journal, disk, now_ns=world.wall_ns())
     settings = CoreSettings()
-    apply_core(world.plan.config, settings)
+    apply_settings(world.plan.config, settings)
     replica, _ = recover(journal, settings)
     here, there = fingerprints(life.core, life.journal), fingerprints(replica, journal)
     for mine, other in zip(here, there, strict=False):

@@ -17,7 +17,7 @@ from dragoman.journal.recovery.scan import list_segments
 from dragoman.journal.tools.salvage import Salvage, salvage
 from dragoman.journal.tools.verify import verify
 from dragoman.runtime.recovery import recover
-from dragoman.runtime.settings import apply_core
+from dragoman.runtime.settings import apply_settings
 from dragoman.testing.disk import FakeDisk
 from dragoman_lab.sim.world import World
 from tests.journal.small_journals import DIRECTORY, append_numbers, opened, read_numbers, record, replayed_numbers
@@ -153,7 +153,7 @@ def test_a_broker_starts_on_what_is_saved_of_a_real_load(seed: int) -> None:
 def started(world: World, disk: FakeDisk) -> list[bytes]:
     """What a core makes of the saved journal: its state, without the places."""
     settings = CoreSettings()
-    apply_core(world.plan.config, settings)
+    apply_settings(world.plan.config, settings)
     journal = Journal.open(replace(world.plan.journal, directory=SAVED), disk, now_ns=world.wall_ns())
     core, _ = recover(journal, settings)
     disk.kill()

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from dragoman.runtime.admin.tap import Sight, TapBoard, TappedConnection
+from dragoman.runtime.admin.tap import TapEvent, TappedConnection, Taps
 from dragoman.runtime.clock import Clock
 from dragoman.runtime.connection import Connection
 from dragoman.runtime.watchdog import Watchdog
@@ -47,8 +47,8 @@ class FakeBroker:
         self.clock = Clock()
         self.watchdog = Watchdog()
         self.connections: dict[Any, Connection] = {}
-        self.board = TapBoard()
-        self.seen: list[Sight] = []
+        self.board = Taps()
+        self.seen: list[TapEvent] = []
 
     def admit(self, connection: Connection) -> Any:
         session = self.broker.dialects.session(connection.listener)
@@ -184,7 +184,7 @@ def test_a_slow_peer_is_watched_on_after_it_reads_again(fake_broker: FakeBroker)
 
 
 def test_two_watchers_see_the_same(fake_broker: FakeBroker) -> None:
-    other: list[Sight] = []
+    other: list[TapEvent] = []
     fake_broker.watch()
     fake_broker.board.watch(cast(Any, fake_broker), other.append)
     connection, _, _ = fake_broker.connect("pingpong.worker")

@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -19,9 +19,10 @@ from dragoman.journal.settings import JournalSettings
 from dragoman.limits import ADMIN_CONNECTIONS_MAX, ADMIN_REQUEST_SIZE_MAX, ADMIN_STEP_COUNT
 from dragoman.model.message import Message
 from dragoman.model.words import EMQP
-from dragoman.runtime.admin import face as operations_face
+from dragoman.runtime.admin import operation
 from dragoman.runtime.admin.socket import AdminServer
 from dragoman.runtime.config import Config
+from dragoman.runtime.server import Server
 from dragoman.runtime.watchdog import Watchdog
 from tests.cli.broker import BrokerProcess
 
@@ -149,7 +150,7 @@ class Acting:
         return result
 
 
-class Face:
+class FakeServer:
     """Just enough of a broker process for its admin socket."""
 
     def __init__(self, keeps: bool = True) -> None:
@@ -168,9 +169,9 @@ class Face:
         return {"applied": [], "needs_restart": []}
 
 
-async def converse(face: Face, path: Path, *requests: dict[str, Any]) -> list[Any]:
+async def converse(broker: FakeServer, path: Path, *requests: dict[str, Any]) -> list[Any]:
     """All lines the requests are answered with."""
-    server = AdminServer(face)
+    server = AdminServer(cast(Server, broker))
     await server.start(path)
     try:
         reader, writer = await asyncio.open_unix_connection(str(path))
@@ -190,19 +191,19 @@ async def converse(face: Face, path: Path, *requests: dict[str, Any]) -> list[An
 
 def test_a_fault_of_our_own_is_answered_as_internal_and_the_next_request_works(tmp_path: Path) -> None:
     requests: list[dict[str, Any]] = [{"op": "stop"}, {"op": "counters"}]
-    first, second = asyncio.run(converse(Face(), tmp_path / "admin.sock", *requests))
+    first, second = asyncio.run(converse(FakeServer(), tmp_path / "admin.sock", *requests))
     assert first["error"]["code"] == "INTERNAL"
     assert second["ok"] is True
     assert not (tmp_path / "admin.sock").exists()
 
 
 def test_a_purge_goes_in_steps_and_tells_how_far_it_is(tmp_path: Path) -> None:
-    face = Face()
+    broker = FakeServer()
     total = 2 * ADMIN_STEP_COUNT + 10
     for number in range(total):
-        assert face.core.submit(Message(EMQP, b"mail", b"%d" % number, b"")) == 0
+        assert broker.core.submit(Message(EMQP, b"mail", b"%d" % number, b"")) == 0
     request = {"id": 7, "op": "purge", "args": {"queue": "mail"}}
-    answers = asyncio.run(converse(face, tmp_path / "admin.sock", request))
+    answers = asyncio.run(converse(broker, tmp_path / "admin.sock", request))
     steps = [answer["progress"]["done"] for answer in answers[:-1]]
     assert steps == [ADMIN_STEP_COUNT, 2 * ADMIN_STEP_COUNT, total]
     assert answers[-1] == {"id": 7, "ok": True, "result": {"queue": "mail", "purged": total}}
@@ -211,17 +212,17 @@ def test_a_purge_goes_in_steps_and_tells_how_far_it_is(tmp_path: Path) -> None:
 def test_a_change_the_journal_cannot_keep_does_not_hang_the_asker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operations_face, "ACT_PATIENCE_S", 0.05)
-    face = Face(keeps=False)
-    face.core.submit(Message(EMQP, b"mail", b"1", b""))
-    [answer] = asyncio.run(converse(face, tmp_path / "admin.sock", {"op": "pause", "args": {"queue": "mail"}}))
+    monkeypatch.setattr(operation, "ACT_PATIENCE_S", 0.05)
+    broker = FakeServer(keeps=False)
+    broker.core.submit(Message(EMQP, b"mail", b"1", b""))
+    [answer] = asyncio.run(converse(broker, tmp_path / "admin.sock", {"op": "pause", "args": {"queue": "mail"}}))
     assert answer["error"]["code"] == "NOT_YET_KEPT"
 
 
 def test_a_backup_of_a_broker_that_keeps_nothing_is_refused(tmp_path: Path) -> None:
-    face = Face()
-    face.config = Config(journal=type(face.config.journal)(durability="memory"))
+    broker = FakeServer()
+    broker.config = Config(journal=type(broker.config.journal)(durability="memory"))
     [answer] = asyncio.run(
-        converse(face, tmp_path / "admin.sock", {"op": "backup", "args": {"target": str(tmp_path / "copy")}})
+        converse(broker, tmp_path / "admin.sock", {"op": "backup", "args": {"target": str(tmp_path / "copy")}})
     )
     assert answer["error"]["code"] == "NOTHING_KEPT"

@@ -12,7 +12,7 @@ import uvloop
 from dragoman.journal.journal import Journal
 from dragoman.journal.settings import JournalSettings
 from dragoman.runtime.children.child import LINE_SIZE_MAX, Child
-from dragoman.runtime.children.followers import Follower
+from dragoman.runtime.children.followers import JournalFollower
 
 SPEAKER = "tests.runtime.children.speaker"
 FINISH_S = 60.0
@@ -55,7 +55,7 @@ def test_an_overlong_line_is_not_the_last_one_read(stream: str, size: int) -> No
     async def scene() -> None:
         parent.child.start()
         await until(lambda: "after" in parent.lines)
-        assert parent.child.lives == 1
+        assert parent.child.starts == 1
         assert await parent.child.stop("", FINISH_S)
 
     play(scene)
@@ -102,15 +102,36 @@ def test_a_child_that_ends_unasked_is_logged_with_its_exit_code_and_one_that_was
     assert asked.troubles == []
 
 
+class Follower(JournalFollower):
+    report_word = "here"
+    trouble_event = "it does not speak"
+
+    def __init__(self, journal: Journal, finish_s: float, introduction: str, *orders: str) -> None:
+        super().__init__("speaker", SPEAKER, orders, journal)
+        self.finish_s = finish_s  # type: ignore[misc]  # each test has its own
+        self.introduction = introduction
+        self.has_reported = False
+        self.has_finished = True
+
+    async def introduce(self) -> None:
+        await self.child.send(self.introduction)
+
+    def on_report(self, rest: str) -> None:
+        self.has_reported = True
+
+    def on_unfinished(self) -> None:
+        self.has_finished = False
+
+
 def test_a_process_started_a_moment_before_the_stop_is_introduced_before_the_last_line(tmp_path: Path) -> None:
     journal = Journal.open(JournalSettings(str(tmp_path / "journal"), "os"), now_ns=1, new_broker_id=bytes(16))
-    parent = Parent(f"into:{tmp_path / 'heard'}")
-    follower = Follower(parent.child, journal, lambda: parent.child.tell("this is so"))
+    follower = Follower(journal, FINISH_S, "this is so", f"into:{tmp_path / 'heard'}")
 
     async def scene() -> None:
         follower.start()
-        await until(lambda: parent.child.pid)
-        assert await follower.stop(FINISH_S)
+        await until(lambda: follower.child.pid)
+        await follower.stop()
+        assert follower.has_finished
 
     play(scene)
     journal.close()
@@ -120,13 +141,13 @@ def test_a_process_started_a_moment_before_the_stop_is_introduced_before_the_las
 
 def test_a_process_that_does_not_listen_does_not_hold_the_stop_up(tmp_path: Path) -> None:
     journal = Journal.open(JournalSettings(str(tmp_path / "journal"), "os"), now_ns=1, new_broker_id=bytes(16))
-    parent = Parent("out:here", "deaf:")
-    follower = Follower(parent.child, journal, lambda: parent.child.tell("much to know " * 100_000))
+    follower = Follower(journal, 0.5, "much to know " * 100_000, "out:here", "deaf:")
 
     async def scene() -> None:
         follower.start()
-        await until(lambda: parent.lines)
-        assert not await follower.stop(0.5), "it had to be killed"
+        await until(lambda: follower.has_reported)
+        await follower.stop()
+        assert not follower.has_finished, "it had to be killed"
 
     play(scene)
     journal.close()

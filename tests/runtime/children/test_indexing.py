@@ -13,9 +13,10 @@ import pytest
 from dragoman.cli.root import run
 from dragoman.client.app import App
 from dragoman.journal.segment_views import segment_views
-from dragoman.runtime.search.trace import find_lives, trace
+from dragoman.runtime.search.trace import find_lives
 from tests.runtime.conftest import NewBroker
 from tests.runtime.daemon import Daemon
+from tests.runtime.search.histories import trace
 from tests.waiting import wait_for
 
 INDEXED_S = 100.0  # the indexer runs when nobody else wants to

@@ -18,7 +18,7 @@ from dragoman.journal.settings import JournalSettings
 from dragoman.runtime.config import Config, Flags, load
 from dragoman.runtime.config.sections import all_settings
 from dragoman.runtime.config.targets import Target, coded, encoded, nanoseconds, unchanged, whole_seconds
-from dragoman.runtime.settings import apply, journal_settings
+from dragoman.runtime.settings import apply_settings, journal_settings
 
 DEFAULTS: list[object] = [
     CoreSettings(),
@@ -59,7 +59,7 @@ def test_every_target_is_of_a_known_settings_object() -> None:
 @pytest.mark.parametrize("settings", DEFAULTS[:-1], ids=named)
 def test_the_default_settings_change_no_attribute(settings: object) -> None:
     applied = type(settings)()
-    apply(Config(), applied)
+    apply_settings(Config(), applied)
     assert attributes(applied) == attributes(settings)
     assert [type(value) for value in attributes(applied).values()] == [
         type(value) for value in attributes(settings).values()
@@ -92,7 +92,7 @@ def test_values_come_in_the_unit_of_their_attribute() -> None:
     config = load(flags=Flags(settings=given))
     core, emqp, ebus, pingpong, rq = CoreSettings(), EmqpSettings(), EbusSettings(), PingpongSettings(), RqSettings()
     for settings in (core, emqp, ebus, pingpong, rq):
-        apply(config, settings)
+        apply_settings(config, settings)
     assert (core.timeout_ns, core.catch_up) == (1_500_000_000, CATCH_UP_ALL)
     assert (pingpong.form, pingpong.queue) == (FORM_NAMES.index("json"), b"jobs")
     assert (emqp.external_scheduler, ebus.is_json) == (True, True)

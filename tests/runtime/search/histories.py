@@ -14,8 +14,9 @@ from dragoman.model import words
 from dragoman.model.facts import layout, records
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message, fact_id
-from dragoman.runtime.search.lives import Gathering, Life
-from dragoman.runtime.search.trace import look_through
+from dragoman.runtime.search.lives import FactCollector, Life
+from dragoman.runtime.search.naming import stored_ids
+from dragoman.runtime.search.trace import Progress, look_through, no_progress
 from dragoman.testing.disk import FakeDisk
 
 DIRECTORY = "/data/journal"
@@ -165,9 +166,17 @@ class History:
         if not with_indexes:
             for view in segments:
                 view.index = None
-        return look_through(segments, Gathering(key))
+        return look_through(segments, FactCollector(key))
 
     def covered(self) -> tuple[int, int]:
         """Segments with an index that is trusted, and segments in all."""
         segments = segment_views(DIRECTORY, self.disk)
         return sum(view.index is not None for view in segments), len(segments)
+
+
+def trace(directory: str, key: str, progress: Progress = no_progress) -> list[Life]:
+    """Like `find_lives`, from the journal only and without its indexes: reads every block."""
+    segments = segment_views(directory)
+    for view in segments:
+        view.index = None
+    return look_through(segments, FactCollector(key, stored_ids(segments)), progress)

@@ -14,10 +14,10 @@ from dragoman.journal.tools.indexer import Indexer
 from dragoman.model.facts.decode import decode_block
 from dragoman.model.message import fact_id
 from dragoman.model.phrases import number_text
-from dragoman.runtime.search.trace import find_lives, trace
+from dragoman.runtime.search.trace import find_lives
 from dragoman_lab.generate.plan import Plan
 from dragoman_lab.generate.world import World
-from tests.runtime.search.histories import History
+from tests.runtime.search.histories import History, trace
 
 PLAN = Plan(facts=12_000, seed=11, days=3)
 STEPS, KEYS = 120, 30

@@ -11,7 +11,8 @@ from dragoman.model.facts import layout, records
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message, fact_id
 from dragoman.model.phrases import number_text
-from dragoman.runtime.search.trace import Life, end_line, trace
+from dragoman.runtime.search.trace import Life, end_line
+from tests.runtime.search.histories import trace
 
 START_NS = 1_700_000_000_000_000_000
 

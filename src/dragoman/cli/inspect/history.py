@@ -85,9 +85,9 @@ def name_queues(data: Path, lives: list[Life]) -> None:
         return
     from dragoman.cli.admin_client import queue_names
     from dragoman.journal.segment_views import segment_views
-    from dragoman.runtime.search.naming import kept_queue_names
+    from dragoman.runtime.search.naming import checkpoint_queue_names
 
-    names = queue_names(data) or kept_queue_names(segment_views(str(data / JOURNAL)))
+    names = queue_names(data) or checkpoint_queue_names(segment_views(str(data / JOURNAL)))
     for life in nameless:
         life.queue = names.get(life.queue_no, f"queue {life.queue_no}")
 

@@ -49,39 +49,30 @@ def items_of(data: bytes) -> tuple[list[Item], bytes]:
     items: list[Item] = []
     at = 0
     while at < len(data):
-        command = data[at]
-        size = value_size(data, at)
-        if size is None:
+        command, start = data[at], at + 1
+        size = number_size(command)
+        number = int.from_bytes(data[start : start + size], "big")
+        value: int | bytes | None = number if size else None
+        if command >= words.TINY_TEXTS:
+            start, size = start + size, number
+            value = data[start : start + size]
+        if start + size > len(data):
             break
-        head, length = size
-        if at + head + length > len(data):
-            break
-        if command < words.BYTES:
-            items.append(Item(command, None, at + 1, 0))
-        elif command < words.TINY_TEXTS:
-            items.append(Item(command, int.from_bytes(data[at + 1 : at + 1 + length], "big"), at + 1, length))
-        else:
-            items.append(Item(command, data[at + head : at + head + length], at + head, length))
-        at += head + length
+        items.append(Item(command, value, start, size))
+        at = start + size
     return items, data[at:]
 
 
-def value_size(data: bytes, at: int) -> tuple[int, int] | None:
-    """(bytes before the value, bytes of the value) of the command at `at`; None when its length is not complete."""
-    command = data[at]
+def number_size(command: int) -> int:
+    """Bytes of the command's number, which is the length of a text."""
     if command < words.BYTES:
-        return 1, 0
-    if command < words.TINY_TEXTS:
-        return 1, 1 if command < words.SHORTS else 2 if command < words.LONGS else 4
-    length_size = 1 if command < words.SHORT_TEXTS else 2 if command < words.LONG_TEXTS else 4
-    if at + 1 + length_size > len(data):
-        return None
-    return 1 + length_size, int.from_bytes(data[at + 1 : at + 1 + length_size], "big")
+        return 0
+    is_text = command >= words.TINY_TEXTS
+    if command < (words.SHORT_TEXTS if is_text else words.SHORTS):
+        return 1
+    return 2 if command < (words.LONG_TEXTS if is_text else words.LONGS) else 4
 
 
 def text_of(data: bytes) -> str:
     items, rest = items_of(data)
-    words_ = [str(item) for item in items]
-    if rest:
-        words_.append(f"…{len(rest)} bytes of one cut short")
-    return " ".join(words_)
+    return " ".join([*map(str, items), *([f"…{len(rest)} bytes of one cut short"] if rest else [])])

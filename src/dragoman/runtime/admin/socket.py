@@ -13,7 +13,9 @@ parsed, is too long or fails unexpectedly is answered with an error; the broker 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,10 +25,18 @@ import structlog
 from dragoman.errors import DragomanError
 from dragoman.limits import ADMIN_CONNECTIONS_MAX, ADMIN_REQUEST_SIZE_MAX, ADMIN_STREAM_SIZE_MAX, ERROR_TEXT_SIZE_MAX
 from dragoman.printable import cut, error_text
-from dragoman.runtime.admin.operations import OPERATIONS, BrokerFace, OperationRefused, Stream
+from dragoman.runtime.admin import changes, queries, tap
+from dragoman.runtime.admin.operation import Operation, SendEvent, Server
 from dragoman.runtime.admin.unix_path import bind_private
 
 VERSION: Final = 1
+OPERATIONS: Final = {
+    found.name: found
+    for module in (queries, changes, tap)
+    for found in vars(module).values()
+    if isinstance(found, Operation)
+}
+RunStream = Callable[[SendEvent], Coroutine[Any, Any, object]]
 
 log = structlog.get_logger("dragoman.admin")
 
@@ -43,8 +53,8 @@ class Request(msgspec.Struct):
 class AdminServer:
     """Serves the operations of one broker."""
 
-    def __init__(self, face: BrokerFace) -> None:
-        self._face = face
+    def __init__(self, server: Server) -> None:
+        self._process = server
         self._server: asyncio.Server | None = None
         self._path: Path | None = None
         self._open: set[asyncio.Task[None]] = set()
@@ -92,35 +102,37 @@ class AdminServer:
             if not line:
                 return
             if line.strip():
-                answer = self._answer(line, reader, writer)
-                writer.write(await self._face.broker.watchdog.watched(answer, _operation_of(line)))
+                writer.write(await self._answer_line(line, reader, writer))
                 await writer.drain()
 
-    async def _answer(self, line: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    async def _answer_line(self, line: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         try:
             request = _decoder.decode(line)
         except (msgspec.DecodeError, RecursionError) as error:
             return _refusal(0, "BAD_REQUEST", f"not a request: {error}")
+        name = f"admin {request.op}" if request.op in OPERATIONS else "admin request"
+        return await self._process.broker.watchdog.watched(self._answer(request, reader, writer), name)
+
+    async def _answer(self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         if request.v != VERSION:
             return _refusal(request.id, "BAD_VERSION", f"version {VERSION} is spoken here, not {request.v}")
-        kind = OPERATIONS.get(request.op)
-        if kind is None:
+        operation = OPERATIONS.get(request.op)
+        if operation is None:
             return _refusal(request.id, "UNKNOWN_OPERATION", f"there is no operation {request.op!r}")
 
-        def tell(done: int, total: int) -> None:
+        def progress(done: int, total: int) -> None:
             writer.write(_line({"id": request.id, "progress": {"done": done, "total": total}}))
 
         try:
-            operation = msgspec.convert(request.args, kind)
-            if isinstance(operation, Stream):
-                result = await self._stream(operation, request.id, reader, writer)
+            given = msgspec.convert(request.args, operation.arguments)
+            if operation.is_stream:
+                run = partial(operation.run, self._process, given)
+                result = await self._stream(run, request.id, reader, writer)
             else:
-                result = await operation.run(self._face, tell)
+                result = await operation.run(self._process, given, progress)
             return _line({"id": request.id, "ok": True, "result": result})
         except msgspec.ValidationError as error:
             return _refusal(request.id, "BAD_ARGUMENT", str(error))
-        except OperationRefused as refused:
-            return _refusal(request.id, refused.code, str(refused))
         except DragomanError as error:
             return _refusal(request.id, error.code, str(error))
         except OSError as error:
@@ -131,13 +143,13 @@ class AdminServer:
             return _refusal(request.id, "INTERNAL", f"{type(error).__name__}: {error_text(error)}")
 
     async def _stream(
-        self, operation: Stream, request_id: int | str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, run: RunStream, request_id: int | str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> object:
         """Send events until the operation ends, or the client sends anything or disconnects. Events that it is too slow for are dropped and
         counted."""
         lost = 0
 
-        def say(event: dict[str, object]) -> None:
+        def send(event: dict[str, object]) -> None:
             nonlocal lost
             if writer.transport.get_write_buffer_size() > ADMIN_STREAM_SIZE_MAX:
                 lost += 1
@@ -147,7 +159,7 @@ class AdminServer:
                 lost = 0
             writer.write(_line({"id": request_id, "event": event}))
 
-        work = asyncio.ensure_future(operation.stream(self._face, say))
+        work = asyncio.ensure_future(run(send))
         gone = asyncio.ensure_future(reader.read(1))
         try:
             await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -158,20 +170,6 @@ class AdminServer:
             await asyncio.gather(work, gone, return_exceptions=True)
 
 
-def _operation_of(line: bytes) -> str:
-    """For the watchdog: the operation of a request, if it can be determined."""
-    try:
-        op = _op_decoder.decode(line).op
-    except (msgspec.DecodeError, RecursionError):
-        op = ""
-    return f"admin {op}" if op in OPERATIONS else "admin request"
-
-
-class _Op(msgspec.Struct):
-    op: str
-
-
-_op_decoder = msgspec.json.Decoder(_Op)
 _decoder = msgspec.json.Decoder(Request)
 
 

@@ -7,13 +7,20 @@ while there is a watcher, a proxy transport in front of the real one copies what
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
+import msgspec
+
+from dragoman.dialects.description import RISP, TEXT
+from dragoman.dialects.registry import wire_of
 from dragoman.dialects.session import Session, ZmtpSession, discard
 from dragoman.errors import PeerError
 from dragoman.limits import COMMAND_SIZE_MAX, MESSAGE_SIZE_MAX
+from dragoman.runtime.admin.operation import SendEvent, Server, found, operation
+from dragoman.runtime.admin.risp_text import items_of
 from dragoman.runtime.connection import Connection
 from dragoman.wire.zmtp.connection import V1, V3_0, ZmtpConnection
 from dragoman.wire.zmtp.greeting import GREETING_SIZE_V2, GREETING_SIZE_V3, SIGNATURE_SIZE
@@ -23,12 +30,14 @@ if TYPE_CHECKING:
     from dragoman.runtime.broker import Broker
 
 OPENED: Final = "opened"
-SAID: Final = "said"
+MESSAGE: Final = "said"
 ENDED: Final = "ended"
+SWEEP_S: Final = 0.1
+Size = Annotated[int, msgspec.Meta(ge=0)]
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class TapEvent:
     """One event at a listener. `frames` of a raw TCP dialect are one run of bytes."""
 
     kind: str
@@ -41,15 +50,15 @@ class Sight:
     frames: list[bytes]
 
 
-Watcher = Callable[[Sight], None]
+Watcher = Callable[[TapEvent], None]
 
 
-class TapBoard:
-    """The watchers of one broker and, while there are any, an `Eye` per connection."""
+class Taps:
+    """The watchers of one broker and, while there are any, a `ConnectionTap` per connection."""
 
     def __init__(self) -> None:
         self._watchers: list[Watcher] = []
-        self._eyes: dict[Session, Eye] = {}
+        self._connection_taps: dict[Session, ConnectionTap] = {}
 
     def connection(self, broker: Broker, listener: str) -> Connection:
         """A new connection at a listener: a tapped one only if there is a watcher."""
@@ -64,15 +73,15 @@ class TapBoard:
                     if session.sink == connection.transport.write:
                         session.sink = proxy.write
                     connection.transport = cast(asyncio.Transport, proxy)
-                    self.look_at(session, proxy, is_new=False)
-        for eye in self._eyes.values():
-            eye.introduce(watcher)
+                    self.tap_session(session, proxy, is_new=False)
+        for tap in self._connection_taps.values():
+            tap.introduce(watcher)
 
     def unwatch(self, broker: Broker, watcher: Watcher) -> None:
         self._watchers.remove(watcher)
         if self._watchers:
             return
-        self._eyes.clear()
+        self._connection_taps.clear()
         for session, connection in list(broker.connections.items()):
             session.tap = None
             proxy = connection.transport
@@ -81,69 +90,69 @@ class TapBoard:
                     session.sink = proxy.transport.write
                 connection.transport = proxy.transport
 
-    def look_at(self, session: Session, proxy: TappedTransport, *, is_new: bool) -> None:
-        eye = Eye(self, session, is_new)
-        self._eyes[session] = eye
-        session.tap = eye.heard
-        proxy.look = eye.wrote
+    def tap_session(self, session: Session, proxy: TappedTransport, *, is_new: bool) -> None:
+        tap = ConnectionTap(self, session, is_new)
+        self._connection_taps[session] = tap
+        session.tap = tap.received
+        proxy.on_write = tap.sent
 
-    def tell(self, sight: Sight) -> None:
+    def send(self, event: TapEvent) -> None:
         for watcher in self._watchers:
-            watcher(sight)
+            watcher(event)
 
     def ended(self, session: Session) -> None:
-        eye = self._eyes.pop(session, None)
-        if eye is not None:
-            self.tell(eye.sight(ENDED, True, []))
+        tap = self._connection_taps.pop(session, None)
+        if tap is not None:
+            self.send(tap.event(ENDED, True, []))
 
     def sweep(self, broker: Broker) -> None:
         """Report new connections that have sent nothing, and the end of those that are older than the first watcher."""
-        for eye in self._eyes.values():
-            eye.look_up()
-        for session in [session for session in self._eyes if session not in broker.connections]:
+        for tap in self._connection_taps.values():
+            tap.introduce_once()
+        for session in [session for session in self._connection_taps if session not in broker.connections]:
             self.ended(session)
 
 
 class TappedConnection(Connection):
     """A connection made while there is a watcher."""
 
-    def __init__(self, broker: Broker, listener: str, board: TapBoard) -> None:
+    def __init__(self, broker: Broker, listener: str, taps: Taps) -> None:
         super().__init__(broker, listener)
-        self._board = board
+        self._taps = taps
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         proxy = TappedTransport(cast(asyncio.Transport, transport))
         super().connection_made(cast(asyncio.Transport, proxy))
         if self.session is not None:
-            self._board.look_at(self.session, proxy, is_new=True)
+            self._taps.tap_session(self.session, proxy, is_new=True)
 
     def connection_lost(self, exc: Exception | None) -> None:
         session = self.session
         super().connection_lost(exc)
         if session is not None:
-            self._board.ended(session)
+            self._taps.ended(session)
 
 
 class TappedTransport:
-    """Proxy of a transport: passes written data to `look` first; everything else goes to the real transport."""
+    """Proxy of a transport: passes written data to `on_write` first; everything else goes to the real transport."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self.transport = transport
-        self.look: Callable[[bytes], None] = discard
+        self.on_write: Callable[[bytes], None] = discard
 
     def write(self, data: bytes) -> None:
-        self.look(data)
+        self.on_write(data)
         self.transport.write(data)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.transport, name)
 
 
-class Eye:
+class ConnectionTap:
     """One watched connection."""
 
-    def __init__(self, board: TapBoard, session: Session, is_new: bool) -> None:
-        self._board = board
+    def __init__(self, taps: Taps, session: Session, is_new: bool) -> None:
+        self._taps = taps
         self._session = session
         self._is_introduced = False
         self._reader = SentReader(session.zmtp, is_new) if isinstance(session, ZmtpSession) else None
@@ -151,31 +160,31 @@ class Eye:
     def introduce(self, watcher: Watcher) -> None:
         if self._session.address:
             self._is_introduced = True
-            watcher(self.sight(OPENED, True, []))
+            watcher(self.event(OPENED, True, []))
 
-    def heard(self, is_ours: bool, frames: list[bytes]) -> None:
-        self.look_up()
+    def received(self, is_ours: bool, frames: list[bytes]) -> None:
+        self.introduce_once()
         session = self._session
         if isinstance(session, ZmtpSession):
             frames = unfolded(session.zmtp, frames)
-        self._board.tell(self.sight(SAID, True, frames))
+        self._taps.send(self.event(MESSAGE, True, frames))
 
-    def wrote(self, data: bytes) -> None:
-        self.look_up()
+    def sent(self, data: bytes) -> None:
+        self.introduce_once()
         for frames in self._reader.read(data) if self._reader is not None else [[data]]:
-            self._board.tell(self.sight(SAID, False, frames))
+            self._taps.send(self.event(MESSAGE, False, frames))
 
-    def look_up(self) -> None:
+    def introduce_once(self) -> None:
         if not self._is_introduced and self._session.address:
             self._is_introduced = True
-            self._board.tell(self.sight(OPENED, True, []))
+            self._taps.send(self.event(OPENED, True, []))
 
-    def sight(self, kind: str, to_broker: bool, frames: list[bytes]) -> Sight:
+    def event(self, kind: str, to_broker: bool, frames: list[bytes]) -> TapEvent:
         session = self._session
         types = ("", "")
         if isinstance(session, ZmtpSession):
             types = (session.zmtp.peer_socket_type.decode("ascii", "replace"), session.zmtp.socket_type.decode())
-        return Sight(
+        return TapEvent(
             kind, session.listener, session.connection_no, session.remote, session.identity, to_broker, types, frames
         )
 
@@ -229,3 +238,68 @@ def unfolded(zmtp: ZmtpConnection, frames: list[bytes]) -> list[bytes]:
     reader.feed(frames[0] + b"\x00\x00")  # a last empty frame makes it a message
     reader.walk(messages)
     return [*messages[0][:-1], *frames[1:]]
+
+
+@operation
+async def tap(
+    server: Server,
+    send: SendEvent,
+    *,
+    listeners: tuple[str, ...] = (),
+    peer: str = "",
+    command: str = "",
+    size_max: Size = 0,
+) -> object:
+    """All traffic of the given listeners (none given: all), optionally of one peer or one command. `size_max` truncates frames."""
+    for name in listeners:
+        found(server.listeners.get(name), "open listener", name)
+    began_s = time.monotonic()
+
+    def watch(event: TapEvent) -> None:
+        if listeners and event.listener not in listeners:
+            return
+        if peer and not event.peer.startswith(peer) and event.identity != peer.encode():
+            return
+        if not command or (event.kind == MESSAGE and contains_command(event, command)):
+            send({"t": round(time.monotonic() - began_s, 6), **event_view(event, size_max)})
+
+    server.taps.watch(server.broker, watch)
+    try:
+        send({"kind": "watching", "t": 0.0})
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            server.taps.sweep(server.broker)
+    finally:
+        server.taps.unwatch(server.broker, watch)
+
+
+def contains_command(event: TapEvent, word: str) -> bool:
+    """Whether a message contains this command: as a frame of its own, as a string in a JSON frame, as an RQ command, or as a word of a text."""
+    if wire_of(event.listener) == RISP:
+        return any(item.name == word.upper() for item in items_of(event.frames[0])[0])
+    wanted = word.encode()
+    if wire_of(event.listener) == TEXT:
+        return wanted.upper() in event.frames[0].upper().split()
+    quoted = b'"%s"' % wanted
+    return any(
+        frame == wanted or frame == wanted.upper() or (frame[:1] == b"{" and quoted in frame) for frame in event.frames
+    )
+
+
+def event_view(event: TapEvent, size_max: int) -> dict[str, object]:
+    """An event as JSON: bytes in hex."""
+    view: dict[str, object] = {
+        "kind": event.kind,
+        "listener": event.listener,
+        "connection": event.connection_no,
+        "peer": event.peer,
+        "to": "broker" if event.to_broker else "peer",
+    }
+    if event.identity:
+        view["identity"] = event.identity.hex()
+    if event.kind == MESSAGE:
+        view["sizes"] = [len(frame) for frame in event.frames]
+        view["frames"] = [(frame[:size_max] if size_max else frame).hex() for frame in event.frames]
+    elif event.socket_types[0]:
+        view["socket_types"] = list(event.socket_types)
+    return view

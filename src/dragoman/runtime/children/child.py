@@ -13,11 +13,10 @@ from contextlib import suppress
 from typing import Any, Final
 
 import structlog
-from structlog.typing import FilteringBoundLogger
 
 RETRY_S: Final = 1.0
 RETRY_S_MAX: Final = 60.0
-GOOD_LIFE_S: Final = 60.0  # after a run of this length the pause starts at RETRY_S again
+GOOD_RUN_S: Final = 60.0  # after a run of this length the pause starts at RETRY_S again
 LINE_SIZE_MAX: Final = 2**20  # children send short lines; the beginning of a longer one is lost
 SHOWN_SIZE_MAX: Final = 200  # characters logged of a line that cannot be parsed
 
@@ -25,7 +24,7 @@ log = structlog.get_logger("dragoman.child")
 
 
 class Child:
-    """Runs one process of a dragoman module at a time, until `stop`. `hear` is called with each line on its stdout; `fail` with the reason when the
+    """Runs one process of a dragoman module at a time, until `stop`. `on_line` is called with each line on its stdout; `on_end` with the reason when the
     process has ended or does not start."""
 
     def __init__(
@@ -33,20 +32,20 @@ class Child:
         name: str,
         module: str,
         arguments: Sequence[str],
-        hear: Callable[[str], None],
-        fail: Callable[[str], None],
+        on_line: Callable[[str], None],
+        on_end: Callable[[str], None],
         pass_fds: Sequence[int] = (),
     ) -> None:
         self.name = name
         self._command = [sys.executable, "-m", module, *arguments]
-        self._hear, self._fail = hear, fail
+        self._on_line, self._on_end = on_line, on_end
         self._pass_fds = tuple(pass_fds)
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
-        self.lives = 0
+        self.starts = 0
 
     def start(self) -> None:
-        self._task = asyncio.ensure_future(self._keep())
+        self._task = asyncio.ensure_future(self._run_forever())
 
     @property
     def pid(self) -> int:
@@ -54,7 +53,7 @@ class Child:
         process = self._process
         return process.pid if process is not None and process.returncode is None else 0
 
-    async def tell(self, line: str) -> None:
+    async def send(self, line: str) -> None:
         process = self._process
         if process is None or process.stdin is None or process.stdin.is_closing():
             return
@@ -75,7 +74,7 @@ class Child:
         try:
             async with asyncio.timeout(finish_s):
                 if last_line:
-                    await self.tell(last_line)
+                    await self.send(last_line)
                 process.stdin.close()
                 await process.wait()
         except TimeoutError:
@@ -84,24 +83,24 @@ class Child:
             return False
         return True
 
-    async def _keep(self) -> None:
+    async def _run_forever(self) -> None:
         loop = asyncio.get_running_loop()
         pause_s = RETRY_S
         while True:
             began_s = loop.time()
             try:
-                exit_code = await self._live()
+                exit_code = await self._run_once()
             except OSError as error:
-                self._fail(f"the {self.name} does not start: {error}")
+                self._on_end(f"the {self.name} does not start: {error}")
             else:
-                self._fail(f"the {self.name} ended with exit code {exit_code}")
-            if loop.time() - began_s > GOOD_LIFE_S:
+                self._on_end(f"the {self.name} ended with exit code {exit_code}")
+            if loop.time() - began_s > GOOD_RUN_S:
                 pause_s = RETRY_S
             log.warning(f"the {self.name} ended and is started again", pause_s=pause_s)
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, RETRY_S_MAX)
 
-    async def _live(self) -> int:
+    async def _run_once(self) -> int:
         """Run one process from start to end. Return its exit code."""
         process = await asyncio.create_subprocess_exec(
             *self._command,
@@ -110,19 +109,19 @@ class Child:
             limit=LINE_SIZE_MAX,
         )  # fmt: skip
         self._process = process
-        self.lives += 1
-        listener = asyncio.ensure_future(self._hear_faults(process))
+        self.starts += 1
+        logging = asyncio.ensure_future(self._log_errors(process))
         try:
             async for line in self._lines(process.stdout):
                 try:
-                    self._hear(line)
+                    self._on_line(line)
                 except (ValueError, IndexError):
                     log.warning(f"the {self.name} is not understood", line=line[:SHOWN_SIZE_MAX])
             return await process.wait()
         finally:
-            listener.cancel()
+            logging.cancel()
 
-    async def _hear_faults(self, process: asyncio.subprocess.Process) -> None:
+    async def _log_errors(self, process: asyncio.subprocess.Process) -> None:
         """Log the process's stderr: unexpected errors, such as a traceback."""
         async for line in self._lines(process.stderr):
             log.warning(f"the {self.name} complains", line=line.rstrip())
@@ -146,25 +145,3 @@ async def end(task: asyncio.Task[Any]) -> None:
     await asyncio.wait([task])
     if not task.cancelled() and task.exception() is not None:
         log.error("a task beside the broker has failed", exc_info=task.exception())
-
-
-class Trouble:
-    """Why a child does not do its work: logged once, and shown in `dragoman status` as long as it lasts. `sentence`: the log line."""
-
-    def __init__(self, log: FilteringBoundLogger, sentence: str) -> None:
-        self._log, self._sentence = log, sentence
-        self.words = ""
-
-    def hear(self, rest: str) -> None:
-        """Handle the child's report, a code and a text, which it repeats while the trouble lasts."""
-        code, _, words = rest.partition(" ")
-        if self.words != words:
-            self._log.error(self._sentence, code=code, trouble=words)
-        self.words = words
-
-    def fail(self, words: str) -> None:
-        """The child has ended. Keeps the child's own report, if there is one, because it is more specific."""
-        self.words = self.words or words
-
-    def end(self) -> None:
-        self.words = ""

@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 import structlog
 
 from dragoman.errors import DataDirectoryUnusable
 from dragoman.model.words import shown
 from dragoman.otel.cursor import CURSOR_NAME, Cursor, read_cursor, write_cursor
-from dragoman.runtime.children.child import Trouble
-from dragoman.runtime.children.followers import JournalReading
+from dragoman.runtime.children.followers import JournalFollower, as_json
 
 if TYPE_CHECKING:
     from dragoman.core.core import Core
@@ -30,56 +28,40 @@ NAMES_AT_ONCE: Final = 500  # lines per write
 log = structlog.get_logger("dragoman.otel")
 
 
-def is_tracing_possible(config: Config) -> bool:
-    if config.journal.durability == "memory":
-        log.warning("no traces are exported: with durability memory there are no facts to read them from")
-        return False
-    return True
-
-
-class Tracing(JournalReading):
+class Tracing(JournalFollower):
     """Created before the boot's first fact, with which a new exporter begins."""
 
-    report_word = "exported"
+    report_word, trouble_event = "exported", "traces cannot be exported"
     finish_s = 15.0  # longer than the exporter's timeout for connecting and an answer (otel/collector)
 
     def __init__(self, config: Config, home: Home, journal: Journal, core: Core) -> None:
         otel = config.otel
-        self._journal, self._core = journal, core
+        self._core = core
         self._headers = dict(otel.headers)
         self.endpoint = otel.endpoint
-        cursor = place_cursor(home, journal)
+        cursor = start_cursor(home, journal)
         self.exported_lsn, self.missed_facts, self.refused_spans = cursor.lsn, cursor.missed, cursor.refused
         self.spans = 0
-        options = {
-            "data": str(home.path),
-            "endpoint": otel.endpoint,
-            "service_name": otel.service_name,
-            "sample_ratio": otel.sample_ratio,
-            "interval_s": otel.interval_s,
-            "spans_max": otel.spans_max,
-            "open_max": otel.open_max,
-            "compression": otel.compression,
-        }
-        trouble = Trouble(log, "traces cannot be exported")
-        super().__init__("exporter of traces", "dragoman.otel.process", options, journal, trouble)
+        names = ("endpoint", "service_name", "sample_ratio", "interval_s", "spans_max", "open_max", "compression")
+        options = {"data": str(home.path)} | {name: getattr(otel, name) for name in names}
+        super().__init__("exporter of traces", "dragoman.otel.process", [as_json(options)], journal)
 
     def start(self) -> None:
         super().start()
         log.info("traces are exported", endpoint=self.endpoint)
 
-    def report(self, rest: str) -> None:
+    def on_report(self, rest: str) -> None:
         numbers = [int(number) for number in rest.split()]
         self.exported_lsn, self.spans, self.missed_facts, self.refused_spans = numbers
 
-    def lags(self) -> None:
+    def on_unfinished(self) -> None:
         log.warning("the collector lags behind; the next start goes on there", exported_lsn=self.exported_lsn)
 
     def view(self) -> dict[str, Any]:
         return {
             "endpoint": self.endpoint,
             "exported_lsn": self.exported_lsn,
-            "behind": max(self._journal.synced_lsn - self.exported_lsn, 0),
+            "behind": max(self.journal.synced_lsn - self.exported_lsn, 0),
             "spans": self.spans,
             "missed_facts": self.missed_facts,
             "refused_spans": self.refused_spans,
@@ -88,18 +70,18 @@ class Tracing(JournalReading):
 
     async def introduce(self) -> None:
         lines = list(self._names())
-        await self.child.tell(f"headers {_json(self._headers)}")
+        await self.child.send(f"headers {as_json(self._headers)}")
         for start in range(0, len(lines), NAMES_AT_ONCE):
-            await self.child.tell("\n".join(lines[start : start + NAMES_AT_ONCE]))
+            await self.child.send("\n".join(lines[start : start + NAMES_AT_ONCE]))
 
     def _names(self) -> Iterator[str]:
         for number, queue in self._core.state.queues_by_no.items():
-            yield f"queue {number} {_json(shown(queue.name))}"
+            yield f"queue {number} {as_json(shown(queue.name))}"
         for number, peer in self._core.workers.items():
-            yield f"worker {number} {_json(shown(peer.identity) or peer.remote)}"  # as in the `worker_joined` fact
+            yield f"worker {number} {as_json(shown(peer.identity) or peer.remote)}"  # as in the `worker_joined` fact
 
 
-def place_cursor(home: Home, journal: Journal) -> Cursor:
+def start_cursor(home: Home, journal: Journal) -> Cursor:
     """Where the exporter continues. A new one begins with this boot; so does one whose journal was restored to an earlier state."""
     broker, last_lsn = journal.broker_id.hex(), journal.next_lsn - 1
     try:
@@ -110,7 +92,3 @@ def place_cursor(home: Home, journal: Journal) -> Cursor:
     except OSError as error:
         raise DataDirectoryUnusable(f"{home.path} (its {CURSOR_NAME})", error) from error
     return cursor
-
-
-def _json(value: object) -> str:
-    return msgspec.json.encode(value).decode()

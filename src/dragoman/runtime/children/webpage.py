@@ -17,10 +17,10 @@ import secrets
 import socket
 from typing import Any, Final
 
-import msgspec
 import structlog
 
 from dragoman.runtime.children.child import Child
+from dragoman.runtime.children.followers import as_json
 from dragoman.runtime.config import Config, Listener
 from dragoman.runtime.process.home import Home
 from dragoman.runtime.process.machine import bind
@@ -66,9 +66,9 @@ class Webpage:
         }
         arguments = [str(home.path), str(sock.fileno())]
         self._child = Child(
-            "web page", "dragoman.web.process", arguments, self._hear, self._fail, pass_fds=(sock.fileno(),)
+            "web page", "dragoman.web.process", arguments, self._on_line, self._on_end, pass_fds=(sock.fileno(),)
         )
-        self._tellers: set[asyncio.Task[None]] = set()
+        self._sending: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
         self._child.start()
@@ -81,17 +81,16 @@ class Webpage:
         """For `dragoman status`."""
         return {"address": self.address, "pid": self._child.pid, "trouble": self.trouble}
 
-    def _fail(self, trouble: str) -> None:
-        self.trouble = self.trouble or trouble  # the child's own report is more specific
+    def _on_end(self, reason: str) -> None:
+        self.trouble = self.trouble or reason  # the child's own report is more specific
 
-    def _hear(self, line: str) -> None:
+    def _on_line(self, line: str) -> None:
         word, _, rest = line.partition(" ")
         if word == "hello":
             self.trouble = ""
-            told = msgspec.json.encode(self._settings).decode()
-            teller = asyncio.ensure_future(self._child.tell(f"settings {told}"))
-            self._tellers.add(teller)
-            teller.add_done_callback(self._tellers.discard)
+            sending = asyncio.ensure_future(self._child.send(f"settings {as_json(self._settings)}"))
+            self._sending.add(sending)
+            sending.add_done_callback(self._sending.discard)
         elif word == "trouble":
             log.error("the web page cannot be served", trouble=rest)
             self.trouble = rest

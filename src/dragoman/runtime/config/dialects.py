@@ -12,7 +12,7 @@ from dragoman.dialects.registry import DESCRIPTIONS
 from dragoman.dialects.setting import DOCUMENT, PLACES, SIZE, DialectSetting
 from dragoman.runtime.config import kinds
 from dragoman.runtime.config.kinds import Document, Kind
-from dragoman.runtime.config.targets import Target, coded, encoded, nanoseconds, unchanged
+from dragoman.runtime.config.targets import Setting, Target, coded, encoded, nanoseconds, unchanged
 
 
 def declarations(description: DialectDescription) -> list[DialectSetting]:
@@ -30,7 +30,8 @@ def section_of(description: DialectDescription) -> type:
     fields = []
     for declared in declarations(description):
         target, kind = _target_and_kind(declared, defaults)
-        fields.append((declared.name, Any, kinds.setting(target, kind, declared.about, reloadable=declared.reloadable)))
+        setting = Setting(declared.about, kind, target.default, target, declared.reloadable)
+        fields.append((declared.name, Any, setting.field()))
     section = dataclasses.make_dataclass(f"{description.name}Config", fields, frozen=True, slots=True)
     section.__doc__ = description.settings_about
     return section
@@ -44,7 +45,7 @@ def _target_and_kind(declared: DialectSetting, defaults: object) -> tuple[Target
     if declared.kind == DOCUMENT:
         return Target(type(defaults), attribute, Document("", default), attrgetter("tree")), kinds.document()
     if declared.kind == PLACES:
-        return unchanged(defaults, attribute), kinds.places(declared.least)
+        return unchanged(defaults, attribute), kinds.addresses(declared.least)
     if declared.kind == SIZE:
         return unchanged(defaults, attribute), kinds.size(declared.least)
     if attribute.endswith("_ns"):

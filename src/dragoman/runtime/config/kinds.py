@@ -6,7 +6,6 @@ error there. Only sizes and addresses are text in a file, too.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import tomllib
@@ -14,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
@@ -23,8 +22,8 @@ from dragoman.dialects.registry import LISTENERS_BY_NAME
 from dragoman.dialects.scale0.configuration import documents, notations
 from dragoman.dialects.scale0.configuration.tree import Node
 from dragoman.errors import BadDocument
-from dragoman.runtime.config.targets import Target
 
+T = TypeVar("T")
 UNITS: Final = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 HOST: Final = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
 BINARY_UNITS: Final = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
@@ -32,82 +31,120 @@ BINARY_UNITS: Final = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How one setting is parsed (raises `ValueError` if invalid) and written."""
+    """How one setting is parsed (raises `ValueError` if invalid) and written. `read` gets the value, and whether it is text by its source."""
 
     expected: str
-    read: Callable[[object, bool], Any]
+    read: Callable[[Any, bool], Any]
     write: Callable[[Any], str]
     is_secret: bool = False  # never shown
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting as its section declares it."""
-
-    kind: Kind
-    about: str
-    reloadable: bool
-    target: Target | None  # None: the runtime reads it from the section
+def checked(value: T, is_valid: object) -> T:
+    if not is_valid:
+        raise ValueError
+    return value
 
 
-def setting(default: object, kind: Kind, about: str, *, reloadable: bool = False) -> Any:
-    """Declare a field of a section. `default`: its value, or the target that has it. Returns `Any`, so that the field's own annotation is its
-    type."""
-    target = default if isinstance(default, Target) else None
-    declared = Setting(kind, about, reloadable, target)
-    return dataclasses.field(default=default if target is None else target.default, metadata={"setting": declared})
+def write_text(text: str) -> str:
+    """Return `text` as a TOML basic string (JSON's escapes are a subset of TOML's)."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _write_secret(value: object) -> str:
+    return write_text("(set, not shown)" if value else "")
+
+
+def _text(expected: str, is_valid: Callable[[str], object], *, is_secret: bool = False) -> Kind:
+    def read(value: object, is_text: bool) -> object:
+        return checked(value, isinstance(value, str) and is_valid(value))
+
+    return Kind(expected, read, _write_secret if is_secret else write_text, is_secret)
+
+
+def name() -> Kind:
+    return _text("a name, not empty", lambda value: value and value.isprintable())
+
+
+def text() -> Kind:
+    return _text("a text", str.isprintable)
+
+
+def one_of(*words: str) -> Kind:
+    return _text("one of " + ", ".join(f'"{word}"' for word in words), words.__contains__)
+
+
+def secret(least: int) -> Kind:
+    """A text of at least `least` characters, or empty for none. It is never shown, neither as a setting nor in an error."""
+    expected = f"a secret text of at least {least} characters, or an empty one"
+    return _text(expected, lambda value: not value or (len(value) >= least and value.isprintable()), is_secret=True)
+
+
+def web_address() -> Kind:
+    """A URL to which the broker sends requests; user name and password are not allowed in it."""
+
+    def is_valid(value: str) -> bool:
+        parts = urlsplit(checked(value, re.fullmatch(r"[!-~]*", value)))  # a non-ASCII host name is written as xn--…
+        has_port = parts.port is None or parts.port > 0  # reading `port` raises if it is not a number
+        has_host = parts.scheme in ("http", "https") and parts.hostname and has_port
+        return bool(not value or has_host) and not (parts.username is not None or parts.query or parts.fragment)
+
+    return _text('an address such as "http://127.0.0.1:4318", or an empty text', is_valid)
+
+
+def timezone() -> Kind:
+    def is_valid(value: str) -> bool:
+        try:
+            return bool(value and ZoneInfo(value))
+        except OSError:  # a directory of the zone database, such as "Europe"
+            return False
+
+    return _text('a time zone such as "UTC" or "Europe/Prague"', is_valid)
 
 
 def integer(least: int, most: int | None = None) -> Kind:
-    bounds = f"a whole number of at least {least}" if most is None else f"a whole number from {least} to {most}"
-
-    def read(value: object, is_text: bool) -> int:
+    def read(value: object, is_text: bool) -> object:
         number = int(value.replace("_", "")) if is_text and isinstance(value, str) else value
-        if type(number) is not int or number < least or (most is not None and number > most):
-            raise ValueError
-        return number
+        return checked(number, type(number) is int and number >= least and (most is None or number <= most))
 
-    return Kind(bounds, read, lambda number: f"{number:_}")
+    expected = f"a whole number of at least {least}" if most is None else f"a whole number from {least} to {most}"
+    return Kind(expected, read, lambda number: f"{number:_}")
 
 
-def seconds(least: float = 0.0, *, more_than_zero: bool = False) -> Kind:
+def _number(expected: str, is_valid: Callable[[float], bool], write: Callable[[Any], str]) -> Kind:
     def read(value: object, is_text: bool) -> float:
         number = float(value) if is_text and isinstance(value, str) else value
-        if isinstance(number, bool) or not isinstance(number, int | float):
-            raise ValueError
-        if not least <= number < 10**10 or (more_than_zero and number == 0):
+        if isinstance(number, bool) or not isinstance(number, int | float) or not is_valid(number):
             raise ValueError
         return float(number)
 
-    text = "a number of seconds greater than 0" if more_than_zero else f"a number of seconds, at least {least:g}"
-    return Kind(text, read, lambda number: f"{number:g}" if number < 10**6 else repr(number))
+    return Kind(expected, read, write)
 
 
-def size(least: int = 1) -> Kind:
-    def read(value: object, is_text: bool) -> int:
+def seconds(least: float = 0.0, *, more_than_zero: bool = False) -> Kind:
+    return _number(
+        "a number of seconds greater than 0" if more_than_zero else f"a number of seconds, at least {least:g}",
+        lambda number: least <= number < 10**10 and not (more_than_zero and number == 0),
+        lambda number: f"{number:g}" if number < 10**6 else repr(number),
+    )
+
+
+def ratio() -> Kind:
+    return _number("a number from 0 to 1", lambda number: 0 <= number <= 1, lambda number: f"{number:g}")
+
+
+def size(least: int = 1, *, or_zero: bool = False) -> Kind:
+    """A number of bytes. `or_zero`: 0 lets the program choose."""
+
+    def read(value: object, is_text: bool) -> object:
         if isinstance(value, str):
             match = re.fullmatch(r"(\d[\d_]*)\s*([A-Za-z]*)", value.strip())
             if match is None:
                 raise ValueError
             value = int(match[1].replace("_", "")) * (UNITS | BINARY_UNITS)[match[2]]
-        if type(value) is not int or value < least:
-            raise ValueError
-        return value
+        return checked(value, type(value) is int and (value >= least or (or_zero and value == 0)))
 
-    return Kind(f'a size such as "64MiB" or a number of bytes, at least {size_text(least)}', read, _write_size)
-
-
-def size_or_zero(least: int) -> Kind:
-    """A size, or 0 to let the program choose."""
-    plain = size(0)
-
-    def read(value: object, is_text: bool) -> int:
-        found: int = plain.read(value, is_text)
-        if 0 < found < least:
-            raise ValueError
-        return found
-
-    return Kind(f'0, or a size such as "1GiB", at least {size_text(least)}', read, _write_size)
+    example = '0, or a size such as "1GiB"' if or_zero else 'a size such as "64MiB" or a number of bytes'
+    return Kind(f"{example}, at least {size_text(least)}", read, _write_size)
 
 
 def size_text(size_bytes: int) -> str:
@@ -119,26 +156,15 @@ def size_text(size_bytes: int) -> str:
 
 
 def _write_size(size_bytes: int) -> str:
-    text = size_text(size_bytes)
-    return text if text.isdigit() else f'"{text}"'
-
-
-def one_of(*words: str) -> Kind:
-    def read(value: object, is_text: bool) -> str:
-        if value not in words:
-            raise ValueError
-        return str(value)
-
-    return Kind("one of " + ", ".join(f'"{word}"' for word in words), read, write_text)
+    written = size_text(size_bytes)
+    return written if written.isdigit() else f'"{written}"'
 
 
 def switch() -> Kind:
-    def read(value: object, is_text: bool) -> bool:
+    def read(value: object, is_text: bool) -> object:
         if is_text and isinstance(value, str):
             value = {"true": True, "false": False}[value.lower()]
-        if not isinstance(value, bool):
-            raise ValueError
-        return value
+        return checked(value, isinstance(value, bool))
 
     return Kind("true or false", read, lambda value: "true" if value else "false")
 
@@ -146,51 +172,13 @@ def switch() -> Kind:
 def mode(least: int) -> Kind:
     """File permissions in octal; the bits of `least` are required."""
 
-    def read(value: object, is_text: bool) -> int:
-        number = value
+    def read(value: object, is_text: bool) -> object:
         if isinstance(value, str):
-            number = int(value, 8) if re.fullmatch(r"(0o?)?[0-7]{3}", value) else -1
-        if type(number) is not int or not 0 <= number <= 0o777 or number & least != least:
-            raise ValueError
-        return number
+            value = int(checked(value, re.fullmatch(r"(0o?)?[0-7]{3}", value)), 8)
+        return checked(value, type(value) is int and 0 <= value <= 0o777 and value & least == least)
 
-    return Kind(
-        f'permissions in octal such as "0640", at least "{least:04o}"', read, lambda value: write_text(f"{value:04o}")
-    )
-
-
-def name() -> Kind:
-    def read(value: object, is_text: bool) -> str:
-        if not isinstance(value, str) or not value or not value.isprintable():
-            raise ValueError
-        return value
-
-    return Kind("a name, not empty", read, write_text)
-
-
-def text() -> Kind:
-    def read(value: object, is_text: bool) -> str:
-        if not isinstance(value, str) or not (value.isprintable() or not value):
-            raise ValueError
-        return value
-
-    return Kind("a text", read, write_text)
-
-
-def secret(least: int) -> Kind:
-    """A text of at least `least` characters, or empty for none. It is never shown, neither as a setting nor in an error."""
-
-    def read(value: object, is_text: bool) -> str:
-        if not isinstance(value, str) or (value and (len(value) < least or not value.isprintable())):
-            raise ValueError
-        return value
-
-    return Kind(
-        f"a secret text of at least {least} characters, or an empty one",
-        read,
-        lambda value: write_text("(set, not shown)" if value else ""),
-        is_secret=True,
-    )
+    expected = f'permissions in octal such as "0640", at least "{least:04o}"'
+    return Kind(expected, read, lambda value: write_text(f"{value:04o}"))
 
 
 def a_list(expected: str, read_item: Callable[[str], str]) -> Kind:
@@ -203,7 +191,7 @@ def a_list(expected: str, read_item: Callable[[str], str]) -> Kind:
             raise ValueError
         return tuple(read_item(item.strip()) for item in items if item.strip())
 
-    return Kind(expected, read, lambda found: "[" + ", ".join(map(write_text, found)) + "]")
+    return Kind(expected, read, lambda items: "[" + ", ".join(map(write_text, items)) + "]")
 
 
 def list_in(text: str) -> object:
@@ -220,132 +208,52 @@ def list_in(text: str) -> object:
 
 def names() -> Kind:
     """Host names without ports."""
-
-    def read_item(item: str) -> str:
-        if not HOST.fullmatch(item):
-            raise ValueError
-        return item.lower()
-
-    return a_list('a list of host names such as ["broker.example"]', read_item)
+    expected = 'a list of host names such as ["broker.example"]'
+    return a_list(expected, lambda item: checked(item.lower(), HOST.fullmatch(item)))
 
 
 def zmtp_listeners() -> Kind:
     """ZMTP listeners by name, or all of a dialect as `DIALECT.*`."""
     known = {name for name, listener in LISTENERS_BY_NAME.items() if listener.wire == ZMTP}
     known |= {name.partition(".")[0] + ".*" for name in known}
-
-    def read_item(item: str) -> str:
-        if item not in known:
-            raise ValueError
-        return item
-
-    return a_list('a list of listeners such as ["scale0.*", "pingpong.worker"]', read_item)
+    expected = 'a list of listeners such as ["scale0.*", "pingpong.worker"]'
+    return a_list(expected, lambda item: checked(item, item in known))
 
 
 def networks() -> Kind:
-    """IP addresses and networks; in the environment or a flag, commas separate them."""
-
-    def read(value: object, is_text: bool) -> tuple[str, ...]:
-        items = value
-        if is_text and isinstance(value, str):
-            items = json.loads(value) if value.strip().startswith("[") else value.split(",")
-        if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-            raise ValueError
-        found = tuple(item.strip() for item in items if item.strip())
-        for item in found:
-            ip_network(item)
-        return found
-
-    return Kind(
-        'a list of addresses and networks such as ["127.0.0.0/8", "10.1.2.3"]',
-        read,
-        lambda found: "[" + ", ".join(write_text(item) for item in found) + "]",
-    )
+    """IP addresses and networks."""
+    expected = 'a list of addresses and networks such as ["127.0.0.0/8", "10.1.2.3"]'
+    return a_list(expected, lambda item: checked(item, ip_network(item)))
 
 
-def ratio() -> Kind:
-    def read(value: object, is_text: bool) -> float:
-        number = float(value) if is_text and isinstance(value, str) else value
-        if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 1:
-            raise ValueError
-        return float(number)
+def addresses(port: int) -> Kind:
+    """Addresses of other programs, `host` or `host:port`; an empty list means none."""
 
-    return Kind("a number from 0 to 1", read, lambda number: f"{number:g}")
+    def read_item(item: str) -> str:
+        host, colon, digits = item.rpartition(":")
+        if not colon or item.endswith("]"):  # an IPv6 host is in brackets
+            host, digits = item, str(port)
+        return checked(f"{host}:{digits}", HOST.fullmatch(host) and digits.isdecimal() and 0 < int(digits) < 65536)
 
-
-def web_address() -> Kind:
-    """A URL to which the broker sends requests; user name and password are not allowed in it."""
-
-    def read(value: object, is_text: bool) -> str:
-        if not isinstance(value, str) or not re.fullmatch(
-            r"[!-~]*", value
-        ):  # a non-ASCII host name is written as xn--…
-            raise ValueError
-        parts = urlsplit(value)
-        has_port = parts.port is None or parts.port > 0  # reading `port` raises if it is not a number
-        if value and not (parts.scheme in ("http", "https") and parts.hostname and has_port):
-            raise ValueError
-        if parts.username is not None or parts.query or parts.fragment:
-            raise ValueError
-        return value
-
-    return Kind('an address such as "http://127.0.0.1:4318", or an empty text', read, write_text)
+    return a_list(f'a list such as ["a.example:{port}", "b.example"]', read_item)
 
 
 def secret_headers() -> Kind:
     """HTTP headers as `NAME=VALUE, …`; never shown, because they contain keys of other services."""
 
-    def read(value: object, is_text: bool) -> tuple[tuple[str, str], ...]:
-        if not isinstance(value, str):
-            raise ValueError
-        pairs = [item.partition("=") for item in value.split(",") if item.strip()]
+    def read(value: Any, is_text: bool) -> tuple[tuple[str, str], ...]:
+        items = checked(value, isinstance(value, str)).split(",")
+        pairs = [item.partition("=") for item in items if item.strip()]
         found = tuple((name.strip(), text.strip()) for name, _, text in pairs)
-        if not all(re.fullmatch(r"[A-Za-z0-9_-]+", name) for name, _ in found):
-            raise ValueError
-        if not all(equals and text.isascii() and text.isprintable() for _, equals, text in pairs):
-            raise ValueError
-        return found
+        has_names = all(re.fullmatch(r"[A-Za-z0-9_-]+", name) for name, _ in found)
+        return checked(found, has_names and all(eq and text.isascii() and text.isprintable() for _, eq, text in pairs))
 
-    return Kind(
-        'a secret text such as "api-key=…, tenant=…"',
-        read,
-        lambda found: write_text("(set, not shown)" if found else ""),
-        is_secret=True,
-    )
-
-
-def places(port: int) -> Kind:
-    """Addresses of other programs, `host` or `host:port`; an empty list means none."""
-    return a_list(f'a list such as ["a.example:{port}", "b.example"]', lambda item: place(item, port))
-
-
-def place(text: str, port: int) -> str:
-    """`host:port`, with the default port if it is left out; an IPv6 host is in brackets."""
-    host, colon, digits = text.rpartition(":")
-    if not colon or text.endswith("]"):
-        host, digits = text, str(port)
-    if not HOST.fullmatch(host) or not digits.isdecimal() or not 0 < int(digits) < 65536:
-        raise ValueError
-    return f"{host}:{digits}"
-
-
-def timezone() -> Kind:
-    def read(value: object, is_text: bool) -> str:
-        if not isinstance(value, str) or not value:
-            raise ValueError
-        try:
-            return ZoneInfo(value).key
-        except OSError as error:  # a directory of the zone database, such as "Europe"
-            raise ValueError from error
-
-    return Kind('a time zone such as "UTC" or "Europe/Prague"', read, write_text)
+    return Kind('a secret text such as "api-key=…, tenant=…"', read, _write_secret, is_secret=True)
 
 
 def directory() -> Kind:
-    def read(value: object, is_text: bool) -> Path:
-        if not isinstance(value, str | Path) or not str(value):
-            raise ValueError
-        return Path(value).expanduser()
+    def read(value: Any, is_text: bool) -> Path:
+        return Path(checked(value, isinstance(value, str | Path) and str(value))).expanduser()
 
     return Kind("a directory", read, lambda path: write_text(str(path)))
 
@@ -377,11 +285,5 @@ def document() -> Kind:
             raise BadDocument(error.line, error.problem, str(path)) from error
         return Document(str(value), tree)
 
-    return Kind(
-        "a file that ends in .json, .xml or .zpl, or an empty text", read, lambda document: write_text(document.path)
-    )
-
-
-def write_text(text: str) -> str:
-    """Return `text` as a TOML basic string (JSON's escapes are a subset of TOML's)."""
-    return json.dumps(text, ensure_ascii=False)
+    expected = "a file that ends in .json, .xml or .zpl, or an empty text"
+    return Kind(expected, read, lambda document: write_text(document.path))

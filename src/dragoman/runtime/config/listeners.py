@@ -16,6 +16,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from dragoman.dialects.registry import LISTENERS_BY_NAME
+from dragoman.runtime.config.kinds import Kind
 
 LISTENERS: Final = {
     name: (f"tcp://127.0.0.1:{listener.port}", listener.about)
@@ -72,3 +73,11 @@ def parse_listener(name: str, address: object, *, is_explicit: bool) -> Listener
 
 def default_listeners() -> dict[str, Listener]:
     return {name: parse_listener(name, address, is_explicit=False) for name, (address, _) in ALL_LISTENERS.items()}
+
+
+def listener_kind(name: str) -> Kind:
+    return Kind(
+        EXPECTED_ADDRESS,
+        lambda value, _: parse_listener(name, value, is_explicit=True),
+        lambda listener: listener.address,
+    )

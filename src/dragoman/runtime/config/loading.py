@@ -10,15 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import BindNotLoopback, ConfigError
+from dragoman.runtime.config import listeners
 from dragoman.runtime.config.dialects import DESCRIBED, declarations
-from dragoman.runtime.config.listeners import (
-    ALL_LISTENERS,
-    EXPECTED_ADDRESS,
-    HTTP,
-    Listener,
-    default_listeners,
-    parse_listener,
-)
+from dragoman.runtime.config.kinds import Kind
+from dragoman.runtime.config.listeners import HTTP, Listener
 from dragoman.runtime.config.sections import SECTIONS, Config, all_settings
 from dragoman.runtime.config.sources import Flags, Given, from_environment, from_file, from_flags, known_keys
 
@@ -35,19 +30,19 @@ def load(
     given |= from_environment(environ)
     given |= from_flags(flags)
     config = _build(given)
-    _judge(config)
+    _check_together(config)
     return config
 
 
 def _build(given: Mapping[str, Given]) -> Config:
     declared = all_settings()
-    listeners = default_listeners()
+    listen = listeners.default_listeners()
     values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     data = Config().data
     for key, what in given.items():
         section, _, name = key.partition(".")
-        if section == "listen" and name in ALL_LISTENERS:
-            listeners[name] = _read_listener(name, what)
+        if section == "listen" and name in listeners.ALL_LISTENERS:
+            listen[name] = _read(key, listeners.listener_kind(name), what)
         elif key == "data":
             data = _read(key, declared[key].kind, what)
         elif key in declared:
@@ -56,23 +51,15 @@ def _build(given: Mapping[str, Given]) -> Config:
             raise ConfigError(key, what.source, _unknown(key))
     sections: dict[str, Any] = {section: SECTIONS[section](**values[section]) for section in SECTIONS}
     sources = {key: what.source for key, what in given.items()}
-    return with_sections(Config(data=data, listen=listeners, sources=sources), sections)
+    return with_sections(Config(data=data, listen=listen, sources=sources), sections)
 
 
-def _read(key: str, kind: Any, what: Given) -> Any:
+def _read(key: str, kind: Kind, what: Given) -> Any:
     try:
         return kind.read(what.value, what.is_text)
     except (ValueError, KeyError) as error:
         got = "" if kind.is_secret else f", got {_shown(what.value)}"
         raise ConfigError(key, what.source, f"expected {kind.expected}{got}") from error
-
-
-def _read_listener(name: str, what: Given) -> Listener:
-    try:
-        return parse_listener(name, what.value, is_explicit=True)
-    except ValueError as error:
-        problem = f"expected {EXPECTED_ADDRESS}, got {_shown(what.value)}"
-        raise ConfigError(f"listen.{name}", what.source, problem) from error
 
 
 def _shown(value: object) -> str:
@@ -89,50 +76,46 @@ def _unknown(key: str) -> str:
     return f"there is no such setting; did you mean {near[0]}?" if near else "there is no such setting"
 
 
-def _judge(config: Config) -> None:
+def _check_together(config: Config) -> None:
     """Check conditions that involve more than one value."""
-    _at_least(config, "queues.backoff_max_s", "queues.backoff_initial_s")
+    least, longest = config.queues.backoff_initial_s, config.queues.backoff_max_s
+    if longest < least:
+        problem = f"expected at least queues.backoff_initial_s ({least}), got {longest}"
+        raise _invalid(config, problem, "queues.backoff_max_s", "queues.backoff_initial_s")
     if config.journal.size_max < 2 * config.journal.segment_size:
         problem = "expected room for two files of journal.segment_size: the one being written and the spare one"
-        raise ConfigError("journal.size_max", _source(config, "journal.size_max", "journal.segment_size"), problem)
+        raise _invalid(config, problem, "journal.size_max", "journal.segment_size")
     for dialect, description in DESCRIBED.items():
         for declared in declarations(description):
             if declared.more_than:
-                _more_than(config, f"{dialect}.{declared.name}", f"{dialect}.{declared.more_than}")
-    _judge_web(config)
-    if not config.security.insecure:
-        for listener in config.listen.values():
-            if not listener.is_off and not listener.is_loopback and listener.name != HTTP:
-                key = f"listen.{listener.name}"
-                problem = (
-                    f"{listener.address} can be reached from other machines and nobody is asked who they are; "
-                    "bind to 127.0.0.1, or allow it with security.insecure = true"
-                )
-                raise BindNotLoopback(key, _source(config, key), problem)
+                key, other_key = f"{dialect}.{declared.name}", f"{dialect}.{declared.more_than}"
+                value, other = value_of(config, key), value_of(config, other_key)
+                if value <= other:
+                    raise _invalid(config, f"expected more than {other_key} ({other:g}), got {value:g}", key, other_key)
+    if config.web.token and config.web.token == config.web.read_token:
+        raise _invalid(config, "expected another text than web.token", "web.read_token")
+    for listener in config.listen.values():
+        if not listener.is_off and not listener.is_loopback:
+            _check_reachable(config, listener)
 
 
-def _judge_web(config: Config) -> None:
-    """Check the web page: it can change things, so clients on other machines need a token, with or without `security.insecure`."""
-    listener, web = config.listen[HTTP], config.web
-    if not listener.is_off and not listener.is_loopback and not (web.token or web.read_token):
-        key = f"listen.{HTTP}"
-        problem = f"{listener.address} can be reached from other machines; bind to 127.0.0.1, or set web.token"
-        raise BindNotLoopback(key, _source(config, key), problem)
-    if web.token and web.token == web.read_token:
-        raise ConfigError("web.read_token", _source(config, "web.read_token"), "expected another text than web.token")
+def _check_reachable(config: Config, listener: Listener) -> None:
+    """Check a listener that other machines can reach. The web page can change things, so its clients need a token, with or without
+    `security.insecure`."""
+    is_page = listener.name == HTTP
+    if (config.web.token or config.web.read_token) if is_page else config.security.insecure:
+        return
+    problem = f"{listener.address} can be reached from other machines"
+    if is_page:
+        problem += "; bind to 127.0.0.1, or set web.token"
+    else:
+        problem += " and nobody is asked who they are; bind to 127.0.0.1, or allow it with security.insecure = true"
+    key = f"listen.{listener.name}"
+    raise BindNotLoopback(key, _source(config, key), problem)
 
 
-def _at_least(config: Config, key: str, floor_key: str) -> None:
-    value, floor = value_of(config, key), value_of(config, floor_key)
-    if value < floor:
-        raise ConfigError(key, _source(config, key, floor_key), f"expected at least {floor_key} ({floor}), got {value}")
-
-
-def _more_than(config: Config, key: str, other_key: str) -> None:
-    value, other = value_of(config, key), value_of(config, other_key)
-    if value <= other:
-        problem = f"expected more than {other_key} ({other:g}), got {value:g}"
-        raise ConfigError(key, _source(config, key, other_key), problem)
+def _invalid(config: Config, problem: str, *keys: str) -> ConfigError:
+    return ConfigError(keys[0], _source(config, *keys), problem)
 
 
 def _source(config: Config, *keys: str) -> str:
@@ -156,8 +139,7 @@ def value_of(config: Config, key: str) -> Any:
     section, _, name = key.partition(".")
     if section == "listen":
         return config.listen[name]
-    held = section_of(config, section)
-    return getattr(held, name) if name else held
+    return getattr(section_of(config, section), name) if name else section_of(config, section)
 
 
 @dataclass(frozen=True, slots=True)

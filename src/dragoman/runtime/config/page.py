@@ -77,8 +77,8 @@ def _comment(text: str) -> list[str]:
 
 
 def _assignment(config: Config, key: str, name: str, value: str) -> str:
-    is_told = key in config.sources and key not in secret_keys()
-    return f"{name} = {value}" if is_told else f"# {name} = {value}"
+    is_given = key in config.sources and key not in secret_keys()
+    return f"{name} = {value}" if is_given else f"# {name} = {value}"
 
 
 def render_markdown() -> str:

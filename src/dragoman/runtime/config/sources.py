@@ -68,15 +68,13 @@ def from_file(path: Path) -> dict[str, Given]:
         raise ConfigError("config", str(path), f"the file cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError("config", str(path), f"the file is not valid TOML: {error}") from error
-    return {
-        key: Given(value, f"{path}:{_line_of(text, key)}", is_text=False) for key, value in _flatten(table, "", path)
-    }
+    return {key: Given(value, f"{path}:{_line_of(text, key)}", is_text=False) for key, value in _flatten(table, "")}
 
 
-def _flatten(table: dict[str, object], prefix: str, path: Path) -> Iterator[tuple[str, object]]:
+def _flatten(table: dict[str, object], prefix: str) -> Iterator[tuple[str, object]]:
     for name, value in table.items():
         if isinstance(value, dict):
-            yield from _flatten(value, f"{prefix}{name}.", path)
+            yield from _flatten(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
 

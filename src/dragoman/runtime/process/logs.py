@@ -24,10 +24,6 @@ class LineLogger:
     log = debug = info = warning = error = critical = msg
 
 
-def new_logger(*_: object) -> LineLogger:
-    return LineLogger()
-
-
 def json_line(logger: object, method: str, event: structlog.typing.EventDict) -> str:
     return printable_json(json.dumps(event))
 
@@ -76,6 +72,6 @@ def configure(config: Config) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[config.log.level.upper()]),
-        logger_factory=new_logger,
+        logger_factory=lambda *_: LineLogger(),
         cache_logger_on_first_use=False,
     )

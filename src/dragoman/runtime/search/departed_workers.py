@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from dragoman.core.queries.explain import LEFT_TEXTS
 from dragoman.journal.segment_views import segment_views
@@ -12,9 +12,8 @@ from dragoman.model.facts.index import NUMBER_MAX, number_key
 from dragoman.model.facts.record_filter import find_matches
 from dragoman.model.phrases import duration, instant, read_number
 from dragoman.model.words import REASON_NAMES
+from dragoman.runtime.search.lives import Fact
 from dragoman.runtime.search.search import START_KEY, blocks_with
-
-Fact = dict[str, Any]
 
 WORKER_PREFIX: Final = "w"
 
@@ -29,8 +28,8 @@ def absentee_lines(directory: str, key: str, now_ns: int) -> list[str]:
         return [went_line(end, now_ns), "what it served is older than what is kept"] if end is not None else []
     served = ", ".join(f"`{queue}`" for _, queue in joined["queues"]) or "no queue"
     name = joined["identity"] or "a worker without a name"
-    told = f"{name} ({joined['dialect']}, from {joined['remote']}) joined {instant(joined['time_ns'], now_ns)} and served {served}"
-    return [went_line(end, now_ns), told]
+    session = f"{name} ({joined['dialect']}, from {joined['remote']}) joined {instant(joined['time_ns'], now_ns)} and served {served}"
+    return [went_line(end, now_ns), session]
 
 
 def went_line(end: Fact | None, now_ns: int) -> str:
@@ -41,11 +40,9 @@ def went_line(end: Fact | None, now_ns: int) -> str:
     when = f"{instant(end['time_ns'], now_ns)}, {duration(max(now_ns - end['time_ns'], 0))} ago"
     if end["fact"] == "started":
         return f"was connected until the broker started anew {when}"
-    return f"left {when} ({reason_text(end['reason'])})"
-
-
-def reason_text(reason: str) -> str:
-    return LEFT_TEXTS.get(REASON_NAMES.index(reason), reason) if reason in REASON_NAMES else reason
+    reason = end["reason"]
+    text = LEFT_TEXTS.get(REASON_NAMES.index(reason), reason) if reason in REASON_NAMES else reason
+    return f"left {when} ({text})"
 
 
 def session_of(directory: str, number: int) -> tuple[Fact | None, Fact | None]:

@@ -12,24 +12,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from dragoman import limits
 from dragoman.errors import BadSearch
-from dragoman.journal.format import SEGMENT_MOVED, Block
+from dragoman.journal.format import SEGMENT_MOVED, Block, SegmentHeader
 from dragoman.journal.segment_views import SegmentView, segment_views
 from dragoman.model.facts.record_filter import ANY, ENDED, OPEN, Filter, find_listed, note_numbers
-from dragoman.model.peer import identities_of
-from dragoman.model.phrases import read_number
+from dragoman.model.peer import client_of, identities_of
+from dragoman.model.phrases import number_text, read_number
 from dragoman.model.words import DIALECT_NAMES, STATE_NAMES, shown
-from dragoman.runtime.search.lives import Gathering, Life
-from dragoman.runtime.search.message_rows import Row, RowFilter
+from dragoman.runtime.search.lives import BEGINNINGS, Fact, FactCollector, Life
 from dragoman.runtime.search.naming import Naming
 from dragoman.runtime.search.trace import look_through, no_progress
 
 FOREVER: Final = 2**63 - 1
+NO_HEADER: Final = SegmentHeader(0, 0, 0, 0, 0, 0, 0, 0, b"")  # of a segment without a readable header
 ENDS: Final = ("done", "rejected", "expired", "cancelled")
 STATES: Final = {"": ANY, "open": OPEN, "ended": ENDED} | {name: STATE_NAMES.index(name) for name in ENDS}
 CHUNK_SIZE: Final = 8 * 1024 * 1024  # bytes of records in memory at a time
@@ -75,6 +75,30 @@ class Question:
 
 
 @dataclass(slots=True)
+class Row:
+    """Summary of one message. `state` is `open`, or how it ended; `unknown` if not everything that may contain its end was read."""
+
+    number: int
+    client_id: str
+    queue_no: int
+    queue: str
+    dialect: str
+    client: str  # its identity; empty: it gave none, or its acceptance is no longer stored
+    worker_no: int  # the worker that settled it, or holds it now; 0: none
+    worker_name: str
+    accepted_ns: int
+    ended_ns: int
+    state: str
+    reason: str
+    lsn: int  # of the fact at which it is listed
+
+    def view(self) -> dict[str, Any]:
+        view = asdict(self) | {"id": number_text(self.number)}
+        view["worker"] = f"w{number_text(self.worker_no)}" if self.worker_no else ""
+        return {key: value for key, value in view.items() if key not in ("queue_no", "worker_no")}
+
+
+@dataclass(slots=True)
 class Answer:
     """Rows, newest first. Everything from `searched_from_ns` on was searched; `next_lsn`: the `before_lsn` of the next page, 0 when there is
     nothing further back."""
@@ -100,9 +124,8 @@ class Finder:
         self._segments, self._question, self._naming = segments, question, naming
         self._wanted = question.filter()
         self._since_ns = since_of(segments, question.from_ns)
-        self._telling, self._told_from = affordable(segments)
-        self._told = 0
-        self._rows = RowFilter(question.from_ns, question.to_ns, self._wanted, self._since)
+        self._history_segments, self._complete_from = affordable(segments)
+        self._built_count = 0
         self.answer = Answer(searched_from_ns=question.from_ns)
 
     def find(self, progress: Progress) -> Answer:
@@ -111,17 +134,17 @@ class Finder:
         lowest: SegmentView | None = None  # the oldest segment read so far
         for at in wanted:
             if read >= limits.FIND_SIZE_MAX and lowest is not None:
-                self._cut(first_lsn_of(lowest), created_ns_of(lowest))
+                self._cut(header_of(lowest).first_lsn, header_of(lowest).created_ns)
                 break
             with suppress(FileNotFoundError):  # deleted during the search
-                if not self._list(self._scan(at), self._telling_with(at)):
+                if not self._list(self._scan(at), self._history_segments_with(at)):
                     break
             read += self._segments[at].file.size
             lowest = self._segments[at] if self._segments[at].file.header is not None else lowest
             progress(read, total)
         else:
             self.answer.searched_from_ns = max(self._question.from_ns, min(self._since_ns, default=0))
-        if self._told_from > 0:
+        if self._complete_from > 0:
             self.answer.notes.append(
                 "much of the journal has no index and was not read for names, and for how these messages began and ended: "
                 "`dragoman journal index` makes them"
@@ -131,11 +154,11 @@ class Finder:
     def _in_question(self) -> list[int]:
         """The segments that may contain matches, newest first."""
         found = []
-        ends = [created_ns_of(after) for after in self._segments[1:]]
+        ends = [header_of(after).created_ns for after in self._segments[1:]]
         for at, (view, end_ns) in enumerate(zip(self._segments, [*ends, FOREVER], strict=True)):
             if end_ns < self._question.from_ns or begun_ns_of(view) >= self._question.to_ns:
                 continue
-            if first_lsn_of(view) < self._question.before_lsn:
+            if header_of(view).first_lsn < self._question.before_lsn:
                 found.append(at)
         return found[::-1]
 
@@ -174,7 +197,7 @@ class Finder:
         for block in blocks:
             note_numbers(block.records, queue_nos, worker_nos)
         self._naming.learn(
-            self._telling,
+            self._history_segments,
             queue_nos if self._wanted.has_queue else set(),
             worker_nos - {0} if self._wanted.has_peer else set(),
         )
@@ -185,50 +208,75 @@ class Finder:
             names = {self._question.peer, *map(shown, identities), *(identity.hex() for identity in identities)}
             self._wanted.worker_nos |= self._naming.worker_nos(names)
 
-    def _telling_with(self, at: int) -> list[SegmentView]:
+    def _history_segments_with(self, at: int) -> list[SegmentView]:
         """The segments from which histories are built, including the one the messages were found in."""
-        return [one for one in self._segments if one in self._telling or one is self._segments[at]]
+        return [one for one in self._segments if one in self._history_segments or one is self._segments[at]]
 
-    def _list(self, seen: list[tuple[int, int]], telling: list[SegmentView]) -> bool:
+    def _list(self, seen: list[tuple[int, int]], segments: list[SegmentView]) -> bool:
         """Build the histories of found messages until the page is full; False when the search must end."""
         for start in range(0, len(seen), limits.FIND_TOLD_STEP):
             step = seen[start : start + limits.FIND_TOLD_STEP]
             missing = self._question.limit - len(self.answer.rows)
             for part in (step[:missing], step[missing:]):  # most found messages become rows
-                lives = self._tell(part, telling)
+                lives = self._histories(part, segments)
                 for lsn, number in part:
-                    row = self._rows.row(lives[number], lsn) if number in lives else None
+                    row = self._row(lives[number], lsn) if number in lives else None
                     if row is not None:
                         self._put(row)
                         if len(self.answer.rows) == self._question.limit:
                             self._cut(lsn, self._time_of(lives[number], lsn))
                             return False
-                    elif self._told >= limits.FIND_TOLD_MAX and (lsn, number) == part[-1]:
+                    elif self._built_count >= limits.FIND_TOLD_MAX and (lsn, number) == part[-1]:
                         self._cut(lsn, self._time_of(lives.get(number), lsn))
                         return False
         return True
 
-    def _tell(self, part: list[tuple[int, int]], telling: list[SegmentView]) -> dict[int, Life]:
+    def _histories(self, part: list[tuple[int, int]], segments: list[SegmentView]) -> dict[int, Life]:
         if not part:
             return {}
-        self._told += len(part)
-        gathering = Gathering("")
-        gathering.numbers.update(number for _, number in part)
-        return {life.number: life for life in look_through(telling, gathering)}
+        self._built_count += len(part)
+        collector = FactCollector("")
+        collector.numbers.update(number for _, number in part)
+        return {life.number: life for life in look_through(segments, collector)}
+
+    def _row(self, life: Life, lsn: int) -> Row | None:
+        """The row; None if the message does not match, or is listed at another fact. What one segment alone could not decide is decided here, by the
+        same `Filter`, from all facts of the message."""
+        row = row_of(life, lsn)
+        state = OPEN if row.state == "open" else number_of(STATE_NAMES, row.state)
+        if not self._wanted.has_origin(row.queue_no, number_of(DIALECT_NAMES, row.dialect)):
+            return None
+        if not self._wanted.has_state(state):
+            return None
+        listed = [fact["lsn"] for fact in life.facts if self._lists(fact)]
+        return row if listed and max(listed) == lsn else None
+
+    def _lists(self, fact: Fact) -> bool:
+        if not self._question.from_ns <= fact["time_ns"] < self._question.to_ns:
+            return False
+        wanted = self._wanted
+        if fact["fact"] == "accepted":
+            return wanted.lists_accepted(not wanted.identities.isdisjoint(identities_of(client_of(fact["address"]))))
+        if fact["fact"] == "leased":
+            return wanted.lists_leased(fact["worker_no"])
+        if fact["fact"] == "closed":
+            since_ns = self._since(fact["lsn"])
+            return wanted.lists_closed(fact["worker_no"], fact.get("holder_no", 0), fact["accepted_ns"], since_ns)
+        return False
 
     def _put(self, row: Row) -> None:
         if not row.queue and not self._naming.queue(row.queue_no):
-            self._naming.learn_kept(self._segments)
+            self._naming.learn_from_checkpoint(self._segments)
         row.queue = row.queue or self._naming.queue(row.queue_no)
         row.worker_name = row.worker_name or self._naming.worker(row.worker_no)
-        if row.state == "open" and row.lsn < self._told_from:
+        if row.state == "open" and row.lsn < self._complete_from:
             row.state = "unknown"
         self.answer.rows.append(row)
 
     def _since(self, lsn: int) -> int:
         """The time from which on messages were searched together with the fact of this lsn."""
-        places = [at for at, view in enumerate(self._segments) if first_lsn_of(view) <= lsn]
-        return self._since_ns[places[-1]] if places else 0
+        positions = [at for at, view in enumerate(self._segments) if header_of(view).first_lsn <= lsn]
+        return self._since_ns[positions[-1]] if positions else 0
 
     def _time_of(self, life: Life | None, lsn: int) -> int:
         facts = life.facts if life is not None else []
@@ -249,7 +297,7 @@ def since_of(segments: list[SegmentView], from_ns: int) -> list[int]:
             first = None
             with suppress(FileNotFoundError):
                 first = next(iter(view.blocks()), None)
-            since_ns = first.time_ns if first is not None else created_ns_of(view)
+            since_ns = first.time_ns if first is not None else header_of(view).created_ns
         found.append(max(since_ns, from_ns))
     return found
 
@@ -257,27 +305,55 @@ def since_of(segments: list[SegmentView], from_ns: int) -> list[int]:
 def affordable(segments: list[SegmentView]) -> tuple[list[SegmentView], int]:
     """The segments from which histories are built: those with an index, and as many others as may be read whole, newest first; and
     the lsn from which on none is left out, 0 if none is left out at all."""
-    left, told_from = limits.FIND_SIZE_MAX, 0
-    kept: list[SegmentView] = []
+    left, complete_from = limits.FIND_SIZE_MAX, 0
+    chosen: list[SegmentView] = []
     for view in reversed(segments):
         cost = view.file.size if view.index is None else view.file.size - view.index.covered.end
         if cost <= left or view is segments[-1]:
             left -= cost
-            kept.append(view)
-        elif told_from == 0:
-            told_from = first_lsn_of(segments[segments.index(view) + 1])
-    return kept[::-1], told_from
+            chosen.append(view)
+        elif complete_from == 0:
+            complete_from = header_of(segments[segments.index(view) + 1]).first_lsn
+    return chosen[::-1], complete_from
 
 
-def first_lsn_of(view: SegmentView) -> int:
-    return view.file.header.first_lsn if view.file.header is not None else 0
+def header_of(view: SegmentView) -> SegmentHeader:
+    return view.file.header or NO_HEADER
 
 
 def begun_ns_of(view: SegmentView) -> int:
     """A lower bound of its blocks' times: 0 for a segment with moved blocks, which may be much older than the segment."""
-    header = view.file.header
-    return header.created_ns if header is not None and not header.flags & SEGMENT_MOVED else 0
+    header = header_of(view)
+    return 0 if header.flags & SEGMENT_MOVED else header.created_ns
 
 
-def created_ns_of(view: SegmentView) -> int:
-    return view.file.header.created_ns if view.file.header is not None else 0
+def number_of(words: list[str], word: str) -> int:
+    """The index of a word in the list; one past the end if it is not in it."""
+    return words.index(word) if word in words else len(words)
+
+
+def row_of(life: Life, lsn: int) -> Row:
+    begin: Fact = next((fact for fact in life.facts if fact["fact"] in BEGINNINGS), {})
+    end = life.end
+    last = end if end is not None else current_lease(life)
+    return Row(
+        number=life.number,
+        client_id=life.client_id,
+        queue_no=life.queue_no,
+        queue=life.queue,
+        dialect=begin.get("dialect") or (end["dialect"] if end is not None else ""),
+        client=client_of(begin.get("address", "")),
+        worker_no=last.get("worker_no", 0),
+        worker_name=last.get("worker", ""),
+        accepted_ns=(end or {"accepted_ns": begin.get("time_ns", 0)} | begin)["accepted_ns"],
+        ended_ns=end["time_ns"] if end is not None else 0,
+        state=end["outcome"] if end is not None else "open",
+        reason=end["reason"] if end is not None else "",
+        lsn=lsn,
+    )
+
+
+def current_lease(life: Life) -> Fact:
+    """The current lease, if it is leased."""
+    leases = [fact for fact in life.facts if fact["fact"] == "leased"]
+    return leases[-1] if life.is_leased and leases else {}

@@ -20,7 +20,6 @@ from dragoman.model.wire_ids import WireIds
 WORKERS_REMEMBERED_MAX: Final = 100_000
 
 JOURNAL: Final = "journal"
-LAKE: Final = "lake"
 
 ACCEPTED: Final = "accepted"
 BEGINNINGS: Final = (ACCEPTED, "carried")
@@ -62,14 +61,13 @@ class Names:
         self._queues: dict[int, tuple[int, str]] = {}
         self._workers: dict[int, tuple[int, str]] = {}
 
-    def hear(self, fact: Fact) -> None:
+    def add(self, fact: Fact) -> None:
         if fact["fact"] == "queue_named":
-            self._queues[fact["queue_no"]] = max(
-                (fact["lsn"], fact["queue"]), self._queues.get(fact["queue_no"], (0, ""))
-            )
+            known = self._queues.get(fact["queue_no"], (0, ""))
+            self._queues[fact["queue_no"]] = max((fact["lsn"], fact["queue"]), known)
         elif fact["fact"] == "worker_joined":
-            told = (fact["lsn"], fact["identity"] or fact["remote"])
-            self._workers[fact["worker_no"]] = max(told, self._workers.get(fact["worker_no"], (0, "")))
+            known = self._workers.get(fact["worker_no"], (0, ""))
+            self._workers[fact["worker_no"]] = max((fact["lsn"], fact["identity"] or fact["remote"]), known)
             if len(self._workers) > WORKERS_REMEMBERED_MAX:
                 del self._workers[next(iter(self._workers))]
 
@@ -80,7 +78,7 @@ class Names:
                 fact["worker"] = self._workers.get(fact["worker_no"], (0, ""))[1]
 
 
-class Gathering:
+class FactCollector:
     """Takes blocks in order and collects the facts of the messages that match a key."""
 
     def __init__(self, key: str, ids: WireIds | None = None) -> None:
@@ -101,13 +99,13 @@ class Gathering:
             fact["lsn"] = first_lsn + ordinal
             fact["time_ns"] = time_ns
             fact["source"] = JOURNAL
-            self.hear(fact)
+            self.add(fact)
 
-    def hear(self, fact: Fact) -> None:
+    def add(self, fact: Fact) -> None:
         """Add a fact of one of these messages, or of no message."""
         name = fact["fact"]
         if name in ("queue_named", "worker_joined"):
-            self.names.hear(fact)
+            self.names.add(fact)
             return
         if name == "late" and fact["wire_id"] not in self.wire_ids:
             return
@@ -117,25 +115,25 @@ class Gathering:
 
     def lives(self) -> list[Life]:
         """The histories, oldest first; names are filled in later."""
-        kept = {fact["lsn"] for fact in self.facts if fact["source"] == JOURNAL and fact["fact"] != "carried"}
-        told = [fact for fact in self.facts if fact["source"] == JOURNAL or fact["lsn"] not in kept]
-        teller = _Teller()
-        for fact in sorted(told, key=lambda fact: int(fact["lsn"])):
-            teller.take(fact)
+        in_journal = {fact["lsn"] for fact in self.facts if fact["source"] == JOURNAL and fact["fact"] != "carried"}
+        facts = [fact for fact in self.facts if fact["source"] == JOURNAL or fact["lsn"] not in in_journal]
+        builder = _HistoryBuilder()
+        for fact in sorted(facts, key=lambda fact: int(fact["lsn"])):
+            builder.add(fact)
         if self.ids.key:
-            for life in teller.lives.values():
+            for life in builder.lives.values():
                 life.worker_id = self.ids.digits(life.number).decode()
-        return [life for _, life in sorted(teller.lives.items())]
+        return [life for _, life in sorted(builder.lives.items())]
 
 
-class _Teller:
+class _HistoryBuilder:
     """Builds histories from facts in order."""
 
     def __init__(self) -> None:
         self.lives: dict[int, Life] = {}
         self._wire_ids: dict[str, int] = {}
 
-    def take(self, fact: Fact) -> None:
+    def add(self, fact: Fact) -> None:
         name = fact["fact"]
         if name == "started":
             for life in self.lives.values():
@@ -147,11 +145,11 @@ class _Teller:
         elif name == "late":
             number = self._wire_ids.get(fact["wire_id"])
             if number is not None:
-                self._tell(number, fact)
+                self._append(number, fact)
         else:
-            self._tell(fact["message_no"], fact)
+            self._append(fact["message_no"], fact)
 
-    def _tell(self, number: int, fact: Fact) -> None:
+    def _append(self, number: int, fact: Fact) -> None:
         life = self.lives.setdefault(number, Life(number))
         name = fact["fact"]
         if name == "carried" and life.is_begun:

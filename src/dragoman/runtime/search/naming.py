@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
-from dragoman import limits
 from dragoman.core.storage.checkpoint import queue_names, read_key
 from dragoman.errors import JournalDamaged
 from dragoman.journal.format import Block
@@ -26,7 +25,7 @@ class Naming:
         self._queues: dict[int, str] = dict(queues or {})
         self._workers: dict[int, list[str]] = {number: list(names) for number, names in (workers or {}).items()}
         self._missed: set[int] = set()  # searched for, and found in no fact
-        self._has_kept = False  # whether the newest checkpoint was read
+        self._has_read_checkpoint = False  # whether the newest checkpoint was read
 
     def learn(self, segments: list[SegmentView], queue_nos: set[int], worker_nos: set[int]) -> None:
         """Search for numbers that have no name yet, in the newest segments first."""
@@ -36,18 +35,18 @@ class Naming:
             if not missing:
                 return
             with suppress(FileNotFoundError):  # deleted during the search: the other segments are still read
-                for block in naming_blocks(view, missing):
-                    self._hear(block)
+                for block in blocks_with(view, number_keys(missing)):
+                    self._add(block)
             missing -= self._queues.keys() | self._workers.keys()
         if not missing.isdisjoint(queue_nos):
-            self.learn_kept(segments)
+            self.learn_from_checkpoint(segments)
         self._missed |= missing
 
-    def learn_kept(self, segments: list[SegmentView]) -> None:
+    def learn_from_checkpoint(self, segments: list[SegmentView]) -> None:
         """Read the names of queues that are no longer in any fact from the newest checkpoint, once."""
-        if not self._has_kept:
-            self._has_kept = True
-            self._queues = kept_queue_names(segments) | self._queues
+        if not self._has_read_checkpoint:
+            self._has_read_checkpoint = True
+            self._queues = checkpoint_queue_names(segments) | self._queues
 
     def queue(self, number: int) -> str:
         return self._queues.get(number, "")
@@ -62,7 +61,7 @@ class Naming:
     def worker_nos(self, names: set[str]) -> set[int]:
         return {number for number, known in self._workers.items() if not names.isdisjoint(known)}
 
-    def _hear(self, block: Block) -> None:
+    def _add(self, block: Block) -> None:
         for fact in name_facts(block):
             if fact["fact"] == "queue_named":
                 self._queues.setdefault(fact["queue_no"], fact["queue"])
@@ -71,7 +70,7 @@ class Naming:
                 self._workers.setdefault(fact["worker_no"], [name for name in names if name])
 
 
-def kept_queue_names(segments: list[SegmentView]) -> dict[int, str]:
+def checkpoint_queue_names(segments: list[SegmentView]) -> dict[int, str]:
     """The names in the newest checkpoint: the facts with them may be deleted. A queue's number and name never change."""
     names: dict[int, bytes] = {}
     for view in reversed(segments):
@@ -84,33 +83,21 @@ def kept_queue_names(segments: list[SegmentView]) -> dict[int, str]:
     return {number: shown(name) for number, name in names.items()}
 
 
-def kept_ids(segments: list[SegmentView]) -> WireIds:
+def stored_ids(segments: list[SegmentView]) -> WireIds:
     """The key with which the broker derives ids from numbers: it is in every checkpoint, and next to every start of the broker."""
     ids = WireIds()
     for view in reversed(segments):
-        with suppress(
-            FileNotFoundError, JournalDamaged
-        ):  # deleted during the search, or damaged: other segments have it, too
+        # Deleted during the search, or damaged: other segments have it, too.
+        with suppress(FileNotFoundError, JournalDamaged):
             for records in view.checkpoint():
                 read_key(records, ids)
                 break
             if not ids.key:
                 for block in blocks_with(view, {START_KEY}):
-                    read_start(block.records, ids)
+                    walk = RecordWalk(block.records)
+                    while walk.step():
+                        if walk.kind == KEYED:
+                            ids.set_key(keyed_key(block.records, walk.at), record_number(block.records, walk.at))
         if ids.key:
             break
     return ids
-
-
-def read_start(records: bytes, ids: WireIds) -> None:
-    """Read the key from a block with a start of the broker."""
-    walk = RecordWalk(records)
-    while walk.step():
-        if walk.kind == KEYED:
-            ids.set_key(keyed_key(records, walk.at), record_number(records, walk.at))
-
-
-def naming_blocks(view: SegmentView, numbers: set[int]) -> Iterable[Block]:
-    """The blocks of a segment that may contain these names; all blocks if there are too many keys for the index."""
-    keys = number_keys(numbers)
-    return view.blocks() if len(keys) > limits.INDEX_KEYS_MAX else blocks_with(view, keys)

@@ -78,18 +78,25 @@ class Search:
         return [blocks[offset] for offset in sorted(blocks)]
 
 
+def indexed_blocks(view: SegmentView, keys: set[int]) -> list[Block] | None:
+    """The indexed blocks of a segment that may contain one of these keys, in order; None when the whole segment must be read."""
+    if view.index is None or len(keys) > limits.INDEX_KEYS_MAX:
+        return None
+    try:
+        blocks = view.fetch(view.find(keys))
+    except IndexUntrue:
+        return None
+    return [blocks[offset] for offset in sorted(blocks)]
+
+
 def blocks_with(view: SegmentView, keys: set[int]) -> Iterator[Block]:
     """Every block of a segment that contains one of these keys, and maybe more, in order."""
-    try:
-        picked = view.fetch(view.find(keys)) if view.index is not None else None
-    except IndexUntrue:
-        picked = None
-    if picked is None:
+    indexed = indexed_blocks(view, keys)
+    if indexed is None:
         yield from view.blocks()
-        return
-    for offset in sorted(picked):
-        yield picked[offset]
-    yield from view.rest()
+    else:
+        yield from indexed
+        yield from view.rest()
 
 
 def number_keys(numbers: set[int]) -> set[int]:
@@ -100,18 +107,11 @@ def find_names(views: list[SegmentView], lives: list[Life], names: Names) -> Non
     """Add the names of these messages' queues and workers from segments that were read in part."""
     wanted = {fact.get("worker_no", 0) for life in lives for fact in life.facts} | {life.queue_no for life in lives}
     keys = number_keys(wanted - {0})
-    if not keys:
-        return
-    for view in views:
-        try:
-            if len(keys) > limits.INDEX_KEYS_MAX:
-                raise IndexUntrue
-            blocks: Iterable[Block] = view.fetch(view.find(keys)).values()
-        except IndexUntrue:
-            blocks = view.blocks()
-        for block in blocks:
+    for view in views if keys else ():
+        indexed = indexed_blocks(view, keys)
+        for block in view.blocks() if indexed is None else indexed:
             for fact in name_facts(block):
-                names.hear(fact)
+                names.add(fact)
 
 
 def name_facts(block: Block) -> Iterator[Fact]:

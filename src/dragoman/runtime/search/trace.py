@@ -16,11 +16,11 @@ from dragoman.errors import DragomanError, JournalDamaged
 from dragoman.journal.segment_views import SegmentView, segment_views
 from dragoman.model.phrases import duration, instant, number_text
 from dragoman.model.wire_ids import WireIds, digits_in
-from dragoman.runtime.search.lives import Gathering, Life
-from dragoman.runtime.search.naming import kept_ids
+from dragoman.runtime.search.lives import FactCollector, Life
+from dragoman.runtime.search.naming import stored_ids
 from dragoman.runtime.search.search import Search, find_names
 
-__all__ = ["Life", "end_line", "find_lives", "trace"]
+__all__ = ["Life", "end_line", "find_lives"]
 
 # Note for an id that only the key can resolve; the lake has no key.
 KEYLESS: Final = "an id that the broker gave to workers is read with the key in its journal, and this one has none: ask by the number"
@@ -44,48 +44,36 @@ def find_lives(
     `lake`: the root of the lake that has what the journal no longer has, or a function that returns it, called only if needed; empty: no
     lake. Each part of the lake or the journal that could not be read adds a sentence to `notes`."""
     segments = segment_views(directory)
-    ids = kept_ids(segments)
-    lives = look_through(segments, Gathering(key, ids), progress, notes)
-    lives = with_lake(segments, key, ids, lives, lake, notes)
+    ids = stored_ids(segments)
+    lives = look_through(segments, FactCollector(key, ids), progress, notes)
+    is_incomplete = not lives or not all(life.is_whole for life in lives)
+    root = (lake() if callable(lake) else lake) if is_incomplete and is_trimmed(segments) else ""
+    if root:
+        try:
+            lives = look_further(segments, key, ids, lives, root)
+        except DragomanError as error:
+            if notes is not None:
+                notes.append(f"the lake could not be asked for what the journal no longer keeps: {error}")
     if not lives and not ids.key and digits_in(key) and notes is not None:
         notes.append(KEYLESS)
     return lives
 
 
-def with_lake(
-    segments: list[SegmentView],
-    key: str,
-    ids: WireIds,
-    lives: list[Life],
-    lake: str | Callable[[], str],
-    notes: list[str] | None,
-) -> list[Life]:
-    """`lives`, completed and extended from the lake if the journal does not have everything."""
-    if not is_trimmed(segments) or (lives and all(life.is_whole for life in lives)):
-        return lives
-    root = lake() if callable(lake) else lake
-    if not root:
-        return lives
-    try:
-        return look_further(segments, key, ids, lives, root)
-    except DragomanError as error:
-        if notes is not None:
-            notes.append(f"the lake could not be asked for what the journal no longer keeps: {error}")
-        return lives
-
-
 def look_through(
-    segments: list[SegmentView], gathering: Gathering, progress: Progress = no_progress, notes: list[str] | None = None
+    segments: list[SegmentView],
+    collector: FactCollector,
+    progress: Progress = no_progress,
+    notes: list[str] | None = None,
 ) -> list[Life]:
     """The histories in a journal, added to what was gathered before. With `notes`, damage adds a sentence there and the other segments
     are read; without, it is raised."""
-    search = Search(gathering.client_id, gathering.numbers)
+    search = Search(collector.client_id, collector.numbers)
     total, done = sum(view.file.size for view in segments), 0
     for view in segments:
-        search.know(gathering.numbers, gathering.wire_ids)
+        search.know(collector.numbers, collector.wire_ids)
         try:
             for block in search.blocks(view):
-                gathering.block(block.records, block.first_lsn, block.time_ns)
+                collector.block(block.records, block.first_lsn, block.time_ns)
         except FileNotFoundError:
             pass  # deleted during the search
         except JournalDamaged as damage:
@@ -96,11 +84,11 @@ def look_through(
             )
         done += view.file.size
         progress(done, total)
-    lives = gathering.lives()
+    lives = collector.lives()
     with suppress(FileNotFoundError):
-        find_names(search.picked, lives, gathering.names)
+        find_names(search.picked, lives, collector.names)
     for life in lives:
-        gathering.names.put_in(life)
+        collector.names.put_in(life)
     return lives
 
 
@@ -115,22 +103,14 @@ def look_further(segments: list[SegmentView], key: str, ids: WireIds, lives: lis
     """The histories including the lake's facts, which may lead to more facts in the journal."""
     from dragoman.lake.lookup import facts_of
 
-    gathering = Gathering(key, ids)
-    gathering.numbers.update(life.number for life in lives)
+    collector = FactCollector(key, ids)
+    collector.numbers.update(life.number for life in lives)
     # A search by client id reads every file of the lake: do it only if the journal does not have the message's acceptance.
-    client_id = b"" if lives and all(life.is_begun for life in lives) else gathering.client_id
+    client_id = b"" if lives and all(life.is_begun for life in lives) else collector.client_id
     broker_id = next((view.file.header.broker_id for view in segments if view.file.header is not None), None)
-    for fact in facts_of(lake, broker_id, client_id, gathering.numbers):
-        gathering.hear(fact)
-    return look_through(segments, gathering)
-
-
-def trace(directory: str, key: str, progress: Progress = no_progress) -> list[Life]:
-    """Like `find_lives`, from the journal only and without its indexes: reads every block."""
-    segments = segment_views(directory)
-    for view in segments:
-        view.index = None
-    return look_through(segments, Gathering(key, kept_ids(segments)), progress)
+    for fact in facts_of(lake, broker_id, client_id, collector.numbers):
+        collector.add(fact)
+    return look_through(segments, collector)
 
 
 def end_line(life: Life) -> str:

@@ -10,7 +10,7 @@ from dragoman.runtime.broker import Broker
 from dragoman.runtime.clock import Clock
 from dragoman.runtime.outside import Outside
 from dragoman.runtime.recovery import begin_boot, recover
-from dragoman.runtime.settings import apply_core
+from dragoman.runtime.settings import apply_settings
 from dragoman.runtime.upkeep import Upkeep
 from dragoman.runtime.watchdog import Watchdog
 from dragoman_lab.sim.checks.facts import Chronicle
@@ -79,7 +79,7 @@ class Life:
         )
         world.on_recovered(self.journal)
         settings = CoreSettings()
-        apply_core(plan.config, settings)
+        apply_settings(plan.config, settings)
         settings.load_step_size = plan.load_step_size
         self.core, segments = recover(self.journal, settings)
         agree(self.core, world.chronicle)

@@ -1,1 +1,0 @@
-"""Connections that the broker opens itself, and files that it watches."""
