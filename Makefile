@@ -29,14 +29,15 @@ ONCE := alone or browser or eventmq or slow or spark
 # Minutes each: `make longest` runs them, `make test` runs a shorter version of each.
 LONGEST := soak
 # Most tests wait for a process or a clock: four at a time take a third of the time, also on two cores.
-# EventMQ's own programs go by the second and run one at a time; Spark's tests share a session, and two of these fill two cores.
+# EventMQ's own programs go by the second and run one at a time, beside the browser's; Spark's tests share a session, and two of these fill two cores.
 SPREAD := --numprocesses 4 --dist worksteal --ignore tests/spark
 # A test of Spark may take longer than the limit after which every thread's stack is printed.
 SESSIONS := --numprocesses 2 --dist worksteal -o faulthandler_timeout=0
 # The broker itself: what `make quick` runs.
 QUICK := $(addprefix tests/,model wire dialects core journal runtime)
-# What plain Python runs again: the compiled packages and what drives them hardest. The rest is interpreted in both builds.
-PURE := $(QUICK) $(addprefix tests/,client crossings fuzz lab otel/test_tracer.py test_layout.py)
+# What plain Python runs again, with the examples of `make quick`: the compiled modules and what drives them hardest. The rest is interpreted in both builds.
+PURE := $(QUICK) $(addprefix tests/,fuzz lab otel/test_tracer.py test_layout.py)
+FEWER := DRAGOMAN_TEST_EXAMPLES=15 $(PY) -m pytest --hypothesis-profile quick
 # pytest ends with 5 where ARGS picks no test of a run: the other run may have some.
 NONE := [ $$? -eq 5 ]
 
@@ -67,7 +68,7 @@ pipeline: $(BROKER) $(SPARK) ## take what ./data/journal and ./data/lake hold in
 	@$(VENV)/bin/dragoman pipeline run --data '$(DATA)' --report '$(DATA)/report.html' $(ARGS)
 
 quick: setup ## test the broker itself on the installed build, a minute or two: no Spark, browser, EventMQ, nothing slow
-	DRAGOMAN_TEST_EXAMPLES=15 $(PY) -m pytest $(SPREAD) --numprocesses 3 --hypothesis-profile quick -m 'not ($(ONCE) or $(LONGEST) or long)' $(QUICK) $(ARGS)
+	$(FEWER) $(SPREAD) --numprocesses 3 -m 'not ($(ONCE) or $(LONGEST) or long)' $(QUICK) $(ARGS)
 
 test: test-installed test-pure ## run the whole suite on the installed build, then the compiled packages' tests on plain Python
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
@@ -78,14 +79,13 @@ test-installed: setup $(SPARK) $(JUDGES)
 	@$(PY) -c 'from dragoman.version import version_line; print("testing", version_line())'
 	$(PY) -m pytest $(SPREAD) -m 'not (alone or browser or eventmq or $(LONGEST))' $(ARGS) || $(NONE)
 	$(PY) -m pytest --ignore tests/spark -m alone $(ARGS) || $(NONE)
-	$(PY) -m pytest --ignore tests/spark -m browser $(ARGS) || $(NONE)
-	$(PY) -m pytest --ignore tests/spark -m eventmq $(ARGS) || $(NONE)
+	$(PY) -m pytest --ignore tests/spark --numprocesses 2 --dist loadgroup -m 'browser or eventmq' $(ARGS) || $(NONE)
 	$(PY) -m pytest $(SESSIONS) -m 'spark and not $(LONGEST)' tests/spark $(ARGS) || $(NONE)
 
 test-pure: setup $(SPARK) $(JUDGES)
 	@if $(PY) -c 'import sys; from dragoman.version import build_flavour as f; sys.exit(f() != "compiled")'; then \
 		echo "testing plain Python (without: $(ONCE))"; \
-		PYTHONPATH='$(CURDIR)/src' $(PY) -m pytest $(SPREAD) -m 'not ($(ONCE) or $(LONGEST))' $(PURE) $(ARGS) || $(NONE); \
+		PYTHONPATH='$(CURDIR)/src' $(FEWER) $(SPREAD) -m 'not ($(ONCE) or $(LONGEST) or long)' $(PURE) $(ARGS) || $(NONE); \
 	else echo "the installed build is plain Python already: no second run"; fi
 
 check: setup $(SPARK) ## ruff, mypy --strict, import-linter, retired words

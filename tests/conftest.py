@@ -32,6 +32,14 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, lambda number, frame: None)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of one of these kinds run one after the other, in one process of `--dist loadgroup`."""
+    for item in items:
+        for kind in ("browser", "eventmq"):
+            if item.get_closest_marker(kind):
+                item.add_marker(pytest.mark.xdist_group(kind))
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("browser"):
         missing = [program for program in ("chromium", "chromedriver") if shutil.which(program) is None]
