@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from dragoman.dialects.description import RISP
 from dragoman.dialects.registry import DIALECTS_BY_NAME, wire_of
@@ -19,7 +19,7 @@ from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message
 from dragoman_lab.sim.machine.legacy import LegacyEnd
 from dragoman_lab.sim.machine.loop import MS_NS
-from dragoman_lab.sim.machine.risp import RispEnd
+from dragoman_lab.sim.machine.risp import BareEnd, RispEnd
 
 if TYPE_CHECKING:
     from dragoman_lab.sim.world import World
@@ -70,19 +70,9 @@ class ZmtpEnd:
         return encode_message(frames)
 
 
-class End(Protocol):
-    """A protocol on the peer's side: bytes from and to the broker, messages from and to the peer."""
-
-    @property
-    def is_ready(self) -> bool: ...
-
-    def greeting(self) -> bytes: ...
-
-    def receive(self, data: bytes) -> list[list[bytes]]: ...
-
-    def take_outgoing(self) -> bytes: ...
-
-    def encode(self, frames: list[bytes]) -> bytes: ...
+End = (
+    ZmtpEnd | LegacyEnd | BareEnd
+)  # a protocol on the peer's side: bytes from and to the broker, messages from and to the peer
 
 
 def version_of(world: World, listener: str, socket_type: bytes) -> int:
