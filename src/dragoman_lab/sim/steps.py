@@ -39,8 +39,7 @@ from dragoman_lab.sim.machine.failures import waiting_records
 from dragoman_lab.sim.machine.net import StillWire, Wire, WirePeer
 from dragoman_lab.sim.machine.risp import BareEnd
 from dragoman_lab.sim.plan import DIRECTORY, Plan
-from dragoman_lab.sim.report import quiet_logs
-from dragoman_lab.sim.world import World
+from dragoman_lab.sim.world import World, quiet_logs
 
 Step = tuple[Any, ...]
 SEGMENT_SIZE = 1 << 16
