@@ -44,7 +44,6 @@ def arrow_schema(broker_id: bytes) -> pa.Schema:
 
 
 def to_table(columns: FactColumns, broker_no: int, table_schema: pa.Schema) -> pa.Table:
-    """All rows of `columns` as one table."""
     rows = columns.rows
     arrays = []
     for field in table_schema:

@@ -89,7 +89,6 @@ class Scene(World):
         return self.peers[peer].received
 
     def facts(self, *names: str) -> list[dict[str, Any]]:
-        """All facts so far, or those with some names."""
         facts = (fact for block in self.chronicle.blocks for fact in decode_block(block.records))
         return [fact for fact in facts if not names or fact["fact"] in names]
 

@@ -94,7 +94,6 @@ class World:
         return self.life
 
     def set_clock(self, by_ns: int) -> None:
-        """Set the wall clock forward or back."""
         self.wall_jump_ns += by_ns
         self.has_lost_time = self.has_lost_time or by_ns > 100 * SECOND_NS
         self.chronicle.was_set_back = self.chronicle.was_set_back or by_ns < 0
@@ -158,7 +157,6 @@ class World:
         return self.life
 
     def act(self, change: Callable[[Core], object]) -> None:
-        """Make an operator's change."""
         drive(self.running.broker.act(change), lambda: None)
 
     def start(self) -> None:
@@ -328,7 +326,6 @@ class World:
             )
 
     def heal(self) -> None:
-        """End all failures from now on."""
         self.say("healing")
         self.is_healing = True
         self.disk.restore()

@@ -37,7 +37,6 @@ class WirePeer:
 
     @property
     def open_wire(self) -> Wire:
-        """Its connection, which it has."""
         assert self.wire is not None, f"{self.name} is not connected"
         return self.wire
 
@@ -48,7 +47,6 @@ class WirePeer:
         """The peer has received a message."""
 
     def on_lost(self, wire: Wire) -> None:
-        """The connection has ended."""
         if self.wire is wire:
             self.wire = None
 
@@ -131,7 +129,6 @@ class Wire:
     # To the broker.
 
     def say(self, frames: list[bytes]) -> None:
-        """Send a message, once the handshake is done."""
         if self.world.verbose:
             self.world.say(f"{self.peer.name} ({self.number}) sends {shown(frames)}")
         if self.end.is_ready:
@@ -171,7 +168,6 @@ class Wire:
         self.world.timeline.at(self._last_arrival_ns, self._arrive)
 
     def delay_ns(self) -> int:
-        """The delay of data that is sent now."""
         chance = self.world.chance
         return chance.choice((1, 1, 1, 2, 5, chance.randint(1, 80))) * MS_NS
 

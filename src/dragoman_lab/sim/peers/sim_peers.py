@@ -69,7 +69,6 @@ class SimClient(SimPeer):
         """Send a message that requests nothing."""
 
     def act(self) -> None:
-        """Do one action, and schedule the next."""
         world, chance = self.world, self.world.chance
         if world.is_healing or len(world.ledger.requests) >= world.plan.requests_max:
             return
@@ -178,7 +177,6 @@ class SimWorker(SimPeer):
         """Announce that it leaves, if the dialect has a command for it."""
 
     def give_up(self, wire: Wire, key: bytes) -> None:
-        """Never reply to a job."""
         self.freed()
 
     def reply_as_stranger(self, wire: Wire, key: bytes, token: str) -> None:
