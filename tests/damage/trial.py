@@ -34,7 +34,7 @@ from dragoman.model.facts.fields import accepted_body
 from dragoman.model.facts.layout import ACCEPTED, CARRIED, CHECKPOINT
 from dragoman.model.facts.records import carried_at
 from dragoman.testing.disk import FakeDisk
-from dragoman_lab.sim.report import quiet_logs
+from dragoman_lab.sim.world import quiet_logs
 from tests.damage.harm import Harm, harm
 from tests.damage.specimens import Specimen
 from tests.damage.stage import DIRECTORY, TOKEN, Stage, open_messages

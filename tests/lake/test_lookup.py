@@ -25,7 +25,7 @@ from dragoman.model.facts.decode import decode_block
 from dragoman.model.facts.records import FactLog
 from dragoman.runtime.search.lives import Life
 from dragoman.runtime.search.trace import find_lives
-from dragoman_lab.generate.plan import Plan
+from dragoman_lab.generate.broker import Plan
 from dragoman_lab.generate.world import World
 from tests.runtime.conftest import NewBroker, new_broker
 from tests.runtime.search.histories import trace

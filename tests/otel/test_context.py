@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.otel.context import Context, context_of, find_context
+from dragoman.otel.spans import Context, context_of, find_context
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 FOUND = Context(bytes.fromhex(TRACE), bytes.fromhex(SPAN), True)

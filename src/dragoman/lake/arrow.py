@@ -44,14 +44,13 @@ def arrow_schema(broker_id: bytes) -> pa.Schema:
 
 
 def to_table(columns: FactColumns, broker_no: int, table_schema: pa.Schema) -> pa.Table:
-    """All rows of `columns` as one table."""
     rows = columns.rows
     arrays = []
     for field in table_schema:
         if field.name == "broker_id":
             arrays.append(pa.repeat(pa.scalar(broker_no, pa.int64()), rows))
         else:
-            arrays.append(_MAKERS[field.name](columns, rows))
+            arrays.append(MAKERS[field.name](columns, rows))
     return pa.Table.from_arrays(arrays, schema=table_schema)
 
 
@@ -110,42 +109,31 @@ def _varying(out: BytesWriter, sizes: BytesWriter, target: pa.DataType, rows: in
     return pa.Array.from_buffers(target, rows, [validity, offsets.buffers()[1], pa.py_buffer(out.getvalue())])
 
 
-_INT8, _INT16, _INT32, _INT64 = pa.int8(), pa.int16(), pa.int32(), pa.int64()
-_AT = ARROW_TYPES["timestamp"]
-_MAKERS: Final[dict[str, Maker]] = {
-    "lsn": _fixed("lsn", _INT64, None, _INT64),
-    "kind": _fixed("kind", pa.uint8(), None, _INT8),
-    "at": _instant("time_ns", _AT, is_required=True),
-    "message_no": _fixed("message_no", _INT64, 0, _INT64),
-    "worker_no": _fixed("worker_no", _INT64, 0, _INT64),
-    "holder_no": _fixed("holder_no", _INT64, 0, _INT64),
-    "queue_no": _fixed("queue_no", _INT32, 0, _INT32),
-    "schedule_no": _fixed("schedule_no", _INT64, 0, _INT64),
-    "attempt": _fixed("attempt", _INT32, NO_INT, _INT32),
-    "client_dialect": _fixed("client_dialect", pa.uint8(), NO_BYTE, _INT8),
-    "worker_dialect": _fixed("worker_dialect", pa.uint8(), NO_BYTE, _INT8),
-    "outcome": _fixed("outcome", pa.uint8(), NO_BYTE, _INT8),
-    "reason": _fixed("reason", pa.uint8(), NO_BYTE, _INT8),
-    "is_death": _fixed("is_death", pa.uint8(), NO_BYTE, pa.bool_()),
-    "retries_left": _fixed("retries_left", _INT32, NO_INT, _INT32),
-    "priority": _fixed("priority", pa.uint8(), NO_BYTE, _INT8),
-    "flags": _fixed("flags", _INT16, NO_INT, _INT16),
-    "timeout_us": _instant("timeout_ns", _INT64),
-    "expires_at": _instant("expires_ns", _AT),
-    "due_at": _instant("due_ns", _AT),
-    "accepted_at": _instant("accepted_ns", _AT),
-    "first_leased_at": _instant("first_leased_ns", _AT),
-    "leased_at": _instant("leased_ns", _AT),
-    "delivered_at": _instant("delivered_ns", _AT),
-    "body_size": _fixed("body_size", _INT32, NO_INT, _INT32),
-    "reply_size": _fixed("reply_size", _INT32, NO_INT, _INT32),
-    "body_hash": _fixed("body_hash", _INT64, NO_LONG, _INT64),
-    "body": _body,
-    "client_id": _text("client_id", "client_id_size", pa.string()),
-    "count": _fixed("count", _INT64, NO_LONG, _INT64),
-    "text": _text("text", "text_size", pa.string()),
-}  # fmt: skip
-assert [c.name for c in schema.COLUMNS if c.name != "broker_id" and c.name not in _MAKERS] == []
+# How numbers are collected: their width, and the number that means "absent"; of the ids that end in `_no` and of instants that is 0.
+_NUMBERS: Final[dict[str, tuple[pa.DataType, int]]] = {
+    "byte": (pa.uint8(), NO_BYTE),
+    "boolean": (pa.uint8(), NO_BYTE),
+    "short": (pa.int16(), NO_INT),
+    "int": (pa.int32(), NO_INT),
+    "long": (pa.int64(), NO_LONG),
+}
+
+
+def _maker(column: schema.Column) -> Maker:
+    name, target = column.name, ARROW_TYPES[column.type]
+    if name == "body":
+        return _body
+    if column.type == "string":
+        return _text(name, f"{name}_size", target)
+    if name == "at":
+        return _instant("time_ns", target, is_required=True)
+    if column.type == "timestamp" or name == "timeout_us":
+        return _instant(f"{name[:-3]}_ns", target)
+    width, absent = _NUMBERS[column.type]
+    return _fixed(name, width, None if column.is_required else 0 if name.endswith("_no") else absent, target)
+
+
+MAKERS: Final = {column.name: _maker(column) for column in schema.COLUMNS if column.name != "broker_id"}
 
 
 class FileMaker:

@@ -45,7 +45,6 @@ class Compactor:
         return sum(stored.part.rows for stored in self._waiting)
 
     def add(self, written: Written, now_s: float) -> None:
-        """Add a new part of `incoming`."""
         self._waiting.append(Stored(written.part, INCOMING, written.size, now_s))
 
     def step(self, now_s: float, is_all: bool = False) -> Tidied | None:

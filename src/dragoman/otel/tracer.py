@@ -14,8 +14,7 @@ from typing import Final
 from dragoman.journal.format import Block
 from dragoman.model.facts.decode import decode
 from dragoman.model.facts.sampling import SAMPLES, find_traced, is_sampled
-from dragoman.otel.context import Context, context_of
-from dragoman.otel.spans import UNSENT_REASONS, Fact, Ids, Span, SpanMaker, Subject
+from dragoman.otel.spans import UNSENT_REASONS, Context, Fact, Ids, Span, SpanMaker, Subject, context_of
 
 # Workers remembered by name; the oldest are dropped first.
 WORKERS_MAX: Final = 100_000

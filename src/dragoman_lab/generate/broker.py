@@ -1,4 +1,4 @@
-"""One broker without a process: the core, its clock, the messages given to its peers, the agenda of events, and seeded randomness.
+"""The parameters of a generated run; and one broker without a process: the core, its clock, the messages given to its peers, the agenda of events, and seeded randomness.
 
 Exponential and normal values come from tables of their quantiles, ten times as fast as drawing them.
 """
@@ -9,6 +9,9 @@ import heapq
 import math
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from hashlib import blake2b
 from statistics import NormalDist
 from typing import Any, Final, TypeVar
 
@@ -19,15 +22,47 @@ from dragoman.model.message import Message
 from dragoman.model.peer import ANONYMOUS
 from dragoman.model.quiet_peer import QuietPeer
 from dragoman.model.units import SECOND_NS
-from dragoman_lab.generate.plan import Plan
 
 Act = Callable[[Any], object]
 T = TypeVar("T")
 
+DAY_NS: Final = 86_400 * SECOND_NS
+# A plain message has three facts; some have more, and workers, schedules and restarts have their own. `World.keep_pace` corrects it.
+FACTS_PER_MESSAGE: Final = 3.3
 BITS: Final = 12
 COUNT: Final = 1 << BITS
 EXPONENTIALS: Final = [-math.log(1 - (i + 0.5) / COUNT) for i in range(COUNT)]
 NORMALS: Final = [NormalDist().inv_cdf((i + 0.5) / COUNT) for i in range(COUNT)]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One broker's run. `open_share`: the share of its messages that go to a queue without workers."""
+
+    facts: int = 100_000
+    seed: int = 1
+    days: float = 14
+    start: date = date(2026, 3, 2)
+    queues: int = 12
+    open_share: float = 0.002
+    broker: int = 0  # which of several brokers
+
+    @property
+    def start_ns(self) -> int:
+        return int(datetime(self.start.year, self.start.month, self.start.day, tzinfo=UTC).timestamp()) * SECOND_NS
+
+    @property
+    def span_ns(self) -> int:
+        return int(self.days * DAY_NS)
+
+    @property
+    def messages(self) -> float:
+        """The approximate number of messages for that many facts."""
+        return self.facts / FACTS_PER_MESSAGE
+
+    @property
+    def broker_id(self) -> bytes:
+        return blake2b(f"generated {self.seed} {self.broker}".encode(), digest_size=16).digest()
 
 
 class Chance:

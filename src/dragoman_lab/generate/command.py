@@ -14,7 +14,7 @@ from dragoman.cli.show import print_json, print_pairs, progress_bar
 from dragoman.model.phrases import size
 
 if TYPE_CHECKING:
-    from dragoman_lab.generate.plan import Plan
+    from dragoman_lab.generate.broker import Plan
 
 
 @click.command(context_settings={"show_default": True})
@@ -58,8 +58,8 @@ def generate(
     There are at least as many facts as asked for; the last block is not cut. No broker is needed, and none is touched.
     """
     from dragoman.lake.layout import HISTORY, INCOMING
+    from dragoman_lab.generate.broker import Plan
     from dragoman_lab.generate.lake import fill, last_day, plans_of
-    from dragoman_lab.generate.plan import Plan
 
     plan = Plan(facts, seed, days, start.date(), queues, open_share)
     begun_s = time.perf_counter()

@@ -14,7 +14,7 @@ from dragoman.journal.settings import JournalSettings
 from dragoman.lake.layout import HISTORY, Tier, broker_name, date_of
 from dragoman.lake.store import Lake
 from dragoman.lake.writer import LakeWriter
-from dragoman_lab.generate.plan import DAY_NS, Plan
+from dragoman_lab.generate.broker import DAY_NS, Plan
 from dragoman_lab.generate.world import World
 
 HISTORY_ROWS_MIN: Final = (

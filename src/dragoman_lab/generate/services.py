@@ -9,8 +9,7 @@ from typing import Final
 
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import EBUS, EMQP, PINGPONG, RQ, SCALE0
-from dragoman_lab.generate.broker import Chance
-from dragoman_lab.generate.plan import DAY_NS, Plan
+from dragoman_lab.generate.broker import DAY_NS, Chance, Plan
 
 SLOT_S: Final = 300
 SLOT_NS: Final = SLOT_S * SECOND_NS

@@ -8,10 +8,9 @@ from dragoman.core.operator import purge, requeue, set_paused
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DROPPED, EMQP, GUARANTEED, KEPT_WANTED, NO_HASTE, TAKEN
-from dragoman_lab.generate.broker import GeneratedBroker
+from dragoman_lab.generate.broker import DAY_NS, GeneratedBroker
 from dragoman_lab.generate.clients import Clients, Stream
 from dragoman_lab.generate.crew import Crew, Work
-from dragoman_lab.generate.plan import DAY_NS
 from dragoman_lab.generate.services import LONG_JOBS, UNSERVED
 
 TOPICS: Final = (b"orders.paid", b"orders.shipped", b"stock.low", b"users.joined", b"config.changed")

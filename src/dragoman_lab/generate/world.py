@@ -9,10 +9,9 @@ from typing import Final
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import BROKER_STARTED
 from dragoman.version import VERSION
-from dragoman_lab.generate.broker import GeneratedBroker
+from dragoman_lab.generate.broker import FACTS_PER_MESSAGE, GeneratedBroker, Plan
 from dragoman_lab.generate.clients import Clients, MessageMaker
 from dragoman_lab.generate.crew import Crew, Work
-from dragoman_lab.generate.plan import FACTS_PER_MESSAGE, Plan
 from dragoman_lab.generate.services import RateCurve, services_of, staffed
 from dragoman_lab.generate.troubles import Troubles
 

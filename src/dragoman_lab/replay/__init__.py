@@ -20,7 +20,7 @@ from dragoman_lab.replay.play.player import Player
 from dragoman_lab.replay.play.stage import Stage
 from dragoman_lab.replay.tables import Row, Table
 from dragoman_lab.replay.telling import Told
-from dragoman_lab.sim.report import quiet_logs
+from dragoman_lab.sim.world import quiet_logs
 
 __all__ = ["Told", "replay"]
 

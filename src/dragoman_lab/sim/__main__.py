@@ -8,7 +8,7 @@ import time
 from collections import Counter
 
 from dragoman.version import version_line
-from dragoman_lab.sim.report import run_seed
+from dragoman_lab.sim.world import run_seed
 
 
 def main() -> int:

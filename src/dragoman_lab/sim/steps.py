@@ -22,7 +22,7 @@ Each step happens in an instant of its own, and after each the simulator checks 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dragoman.core import operator
@@ -39,8 +39,7 @@ from dragoman_lab.sim.machine.failures import waiting_records
 from dragoman_lab.sim.machine.net import StillWire, Wire, WirePeer
 from dragoman_lab.sim.machine.risp import BareEnd
 from dragoman_lab.sim.plan import DIRECTORY, Plan
-from dragoman_lab.sim.report import quiet_logs
-from dragoman_lab.sim.world import World
+from dragoman_lab.sim.world import World, quiet_logs
 
 Step = tuple[Any, ...]
 SEGMENT_SIZE = 1 << 16
@@ -77,6 +76,8 @@ class Scene(World):
         for name, *details in steps:
             if name in WIRE_STEPS:
                 getattr(self.peers[details[0]].open_wire, WIRE_STEPS[name])(*details[1:])
+            elif name in WORLD_STEPS:
+                WORLD_STEPS[name](self, *details)
             else:
                 getattr(self, f"on_{name}")(*details)
             self.on_wait(0)
@@ -88,7 +89,6 @@ class Scene(World):
         return self.peers[peer].received
 
     def facts(self, *names: str) -> list[dict[str, Any]]:
-        """All facts so far, or those with some names."""
         facts = (fact for block in self.chronicle.blocks for fact in decode_block(block.records))
         return [fact for fact in facts if not names or fact["fact"] in names]
 
@@ -111,21 +111,6 @@ class Scene(World):
     def on_wait(self, seconds: float) -> None:
         self.advance(self.timeline.now_ns + round(seconds * SECOND_NS))
 
-    def on_clock(self, seconds: float) -> None:
-        self.set_clock(round(seconds * SECOND_NS))
-
-    def on_pause(self, queue: bytes) -> None:
-        self.act(lambda core: operator.set_paused(core, queue, True))
-
-    def on_resume(self, queue: bytes) -> None:
-        self.act(lambda core: operator.set_paused(core, queue, False))
-
-    def on_requeue(self, body: bytes) -> None:
-        self.act(lambda core: operator.requeue(core, self.message(core, body)))
-
-    def on_cancel(self, body: bytes) -> None:
-        self.act(lambda core: core.cancel(self.message(core, body), BY_OPERATOR))
-
     def message(self, core: Core, body: bytes) -> Message:
         """The open message with these bytes in its body."""
         for number in self.chronicle.open:
@@ -137,12 +122,6 @@ class Scene(World):
     def is_quarantined(self, body: bytes) -> bool:
         return self.message(self.running.core, body).state == QUARANTINED
 
-    def on_kill(self) -> None:
-        self.end()
-
-    def on_power(self) -> None:
-        self.end(is_power=True)
-
     def on_stop(self) -> None:
         self.running.broker.drain()
         self.on_wait(1)
@@ -152,9 +131,6 @@ class Scene(World):
     def on_start(self) -> None:
         self.start()
         assert self.life is not None, "the broker does not start"
-
-    def on_full(self, left: int) -> None:
-        self.disk.capacity = self.disk.used() + left
 
     def on_damage(self, body: bytes) -> None:
         """Flip a bit of the body's first byte, for a waiting message in any segment."""
@@ -168,14 +144,21 @@ class Scene(World):
                 return
         raise AssertionError(f"no waiting message has {body!r} in its body")
 
-    def on_slow(self, pause_ms: int) -> None:
-        self.disk.pause_ms = pause_ms
 
-    def on_fail_syncs(self, count: int) -> None:
-        self.disk.fail_syncs(count)
-
-    def on_clear(self) -> None:
-        self.clear_disk()
+# Steps that are one action of the world, its operator or its disk.
+WORLD_STEPS: dict[str, Callable[..., object]] = {
+    "clock": lambda scene, seconds: scene.set_clock(round(seconds * SECOND_NS)),
+    "pause": lambda scene, queue: scene.act(lambda core: operator.set_paused(core, queue, True)),
+    "resume": lambda scene, queue: scene.act(lambda core: operator.set_paused(core, queue, False)),
+    "requeue": lambda scene, body: scene.act(lambda core: operator.requeue(core, scene.message(core, body))),
+    "cancel": lambda scene, body: scene.act(lambda core: core.cancel(scene.message(core, body), BY_OPERATOR)),
+    "kill": lambda scene: scene.end(),
+    "power": lambda scene: scene.end(is_power=True),
+    "full": lambda scene, left: setattr(scene.disk, "capacity", scene.disk.used() + left),
+    "slow": lambda scene, pause_ms: setattr(scene.disk, "pause_ms", pause_ms),
+    "fail_syncs": lambda scene, count: scene.disk.fail_syncs(count),
+    "clear": lambda scene: scene.clear_disk(),
+}
 
 
 def plan_of(settings: Mapping[str, Any]) -> Plan:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import copy
+import logging
+import traceback
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from random import Random
+
+import structlog
 
 from dragoman.core.core import Core
 from dragoman.core.settings import CoreSettings
@@ -88,7 +94,6 @@ class World:
         return self.life
 
     def set_clock(self, by_ns: int) -> None:
-        """Set the wall clock forward or back."""
         self.wall_jump_ns += by_ns
         self.has_lost_time = self.has_lost_time or by_ns > 100 * SECOND_NS
         self.chronicle.was_set_back = self.chronicle.was_set_back or by_ns < 0
@@ -152,7 +157,6 @@ class World:
         return self.life
 
     def act(self, change: Callable[[Core], object]) -> None:
-        """Make an operator's change."""
         drive(self.running.broker.act(change), lambda: None)
 
     def start(self) -> None:
@@ -322,7 +326,6 @@ class World:
             )
 
     def heal(self) -> None:
-        """End all failures from now on."""
         self.say("healing")
         self.is_healing = True
         self.disk.restore()
@@ -408,3 +411,45 @@ def fingerprints(core: Core, journal: Journal) -> list[bytes]:
         return zlib.crc32(record[carried_at(record) :])
 
     return encode(core.state, checksum)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One seed's result. `failure` is empty if every promise held."""
+
+    seed: int
+    digest: str
+    facts: int
+    requests: int
+    boots: int
+    tally: Counter[str]  # facts by name and reason
+    failure: str = ""
+
+    @property
+    def replay(self) -> str:
+        return f"python -m dragoman_lab.sim --seed {self.seed} --verbose"
+
+
+def run_seed(seed: int, *, verbose: bool = False) -> Verdict:
+    world = World(seed, verbose)
+    failure = ""
+    with quiet_logs():
+        try:
+            world.run()
+        except Exception:
+            failure = traceback.format_exc()
+    facts = world.chronicle.next_lsn - 1
+    return Verdict(seed, world.chronicle.digest(), facts, len(world.ledger.requests), world.boots, world.tally, failure)
+
+
+@contextmanager
+def quiet_logs() -> Iterator[None]:
+    """Silence the logs: a broker that crashes a hundred times logs too much."""
+    before = structlog.get_config()
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL), cache_logger_on_first_use=False
+    )
+    try:
+        yield
+    finally:
+        structlog.configure(**before)

@@ -28,7 +28,7 @@ from dragoman.errors import NotInDialect
 from dragoman.limits import PLAIN_UNFINISHED_SIZE_MAX
 from dragoman.model.words import DIALECT_NAMES
 from dragoman.testing.broker import RunningBroker, running_worker
-from dragoman_lab.sim.report import run_seed
+from dragoman_lab.sim.world import run_seed
 from tests.client import errands
 from tests.runtime.daemon import Daemon
 from tests.web.conftest import daemon_with_page

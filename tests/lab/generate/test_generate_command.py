@@ -12,8 +12,8 @@ from dragoman.cli.root import run
 from dragoman.journal.tools.verify import verify
 from dragoman.lake import schema
 from dragoman.lake.layout import INCOMING, parse
+from dragoman_lab.generate.broker import Plan
 from dragoman_lab.generate.lake import fill
-from dragoman_lab.generate.plan import Plan
 
 
 def files(root: Path, tier: str) -> list[Path]:

@@ -16,7 +16,7 @@ from dragoman.core.storage.replay import Replay
 from dragoman.model.facts.decode import decode_block
 from dragoman.model.facts.layout import FACT_NAMES
 from dragoman.model.units import SECOND_NS
-from dragoman_lab.generate.plan import DAY_NS, Plan
+from dragoman_lab.generate.broker import DAY_NS, Plan
 from dragoman_lab.generate.services import UNSERVED, services_of
 from dragoman_lab.generate.world import World
 from dragoman_lab.sim.checks.facts import Chronicle

@@ -13,6 +13,7 @@ import pytest
 
 from dragoman.cli.root import run
 from dragoman.errors import BadInstant, ExportTooLarge
+from dragoman.journal.format import Block
 from dragoman.limits import EXPORT_MESSAGES_MAX
 from dragoman.model.facts.layout import QUEUE_NAMED, STARTED, WORKER_JOINED
 from dragoman.model.facts.records import FactLog
@@ -23,7 +24,6 @@ from dragoman.runtime.search.instants import in_ns, read_instant
 from dragoman_lab.replay.export.history import History, Wanted
 from dragoman_lab.replay.export.page import literal
 from dragoman_lab.replay.export.script import Writer, prove
-from dragoman_lab.sim.checks.facts import Block
 from tests.lab.replay.conftest import NewBroker
 from tests.lab.replay.exporting import Exported
 from tests.waiting import wait_for
@@ -177,7 +177,7 @@ def test_a_message_whose_first_attempts_are_older_than_the_journal_is_put_there_
     message.attempt = 3
     log.closed(message, 9, EMQP, 5, 3, ANSWERED, 9)
     history = History(Wanted(0, 10_000 * second_ns), {})
-    history.read([Block(log.take(), 1, 5, 5_000 * second_ns)], 5, lambda done, total: None)
+    history.read([Block(0, 1, 5, 5_000 * second_ns, log.take())], 5, lambda done, total: None)
     script = Writer(history, Config(), {}).write()
     assert (0.0, "old one", "had", {"attempts": 2, "retries_left": 5}) in script.story
     assert script.lives == {"old one": ["accepted", "leased 3 to w1", "closed 3: done, answered, by w1"]}
@@ -194,13 +194,13 @@ def crowd(time_ns: int) -> Block:
         message.number, message.queue_no = number, 1
         log.accepted(message)
     count = log.count
-    return Block(log.take(), 1, count, time_ns)
+    return Block(0, 1, count, time_ns, log.take())
 
 
 def began(time_ns: int) -> Block:
     log = FactLog()
     log.numbered(STARTED, 3, 0, b"0.1.0")
-    return Block(log.take(), EXPORT_MESSAGES_MAX + 3, 1, time_ns)
+    return Block(0, EXPORT_MESSAGES_MAX + 3, 1, time_ns, log.take())
 
 
 def unread() -> Iterator[Block]:

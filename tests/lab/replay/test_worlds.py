@@ -12,8 +12,7 @@ from dragoman_lab.replay.command import unusual
 from dragoman_lab.replay.export.history import History, Wanted
 from dragoman_lab.replay.export.page import write_page
 from dragoman_lab.replay.export.script import Script, Writer, play, prove
-from dragoman_lab.sim.report import quiet_logs
-from dragoman_lab.sim.world import World
+from dragoman_lab.sim.world import World, quiet_logs
 
 SEEDS = (2, 3, 5, 8, 9, 11, 12, 16, 18, 19, 22, 23)
 # Worlds are wild: whole seconds without a word, disks that stand still, clocks that jump. A real journal has less of it.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman_lab.sim.report import quiet_logs
-from dragoman_lab.sim.world import World
+from dragoman_lab.sim.world import World, quiet_logs
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from dragoman_lab.sim.report import Verdict, run_seed
+from dragoman_lab.sim.world import Verdict, run_seed
 
 SEEDS_PER_PART = 100
 # What hundreds of seeds must have met, or the simulator has grown too tame.
@@ -53,7 +53,7 @@ def test_the_same_seed_is_the_same_run() -> None:
 
 
 def test_a_seed_is_the_same_run_in_another_process() -> None:
-    script = "from dragoman_lab.sim.report import run_seed; print(run_seed(7020).digest)"
+    script = "from dragoman_lab.sim.world import run_seed; print(run_seed(7020).digest)"
     digests = {
         subprocess.run(
             [sys.executable, "-c", script],

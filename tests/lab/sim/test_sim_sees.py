@@ -17,7 +17,7 @@ from dragoman.runtime.committer import Committer
 from dragoman.runtime.connection import Connection
 from dragoman.testing.disk import FakeDisk
 from dragoman.version import build_flavour
-from dragoman_lab.sim.report import run_seed
+from dragoman_lab.sim.world import run_seed
 
 SEEDS = range(1, 160)
 PLAIN_BUILD = pytest.mark.skipif(build_flavour() == "compiled", reason="a compiled method cannot be replaced")

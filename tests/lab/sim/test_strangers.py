@@ -9,7 +9,7 @@ import pytest
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message
 from dragoman_lab.sim.machine.legacy import LegacyEnd
-from dragoman_lab.sim.peers.rude import DOOMED, LISTENERS
+from dragoman_lab.sim.peers.rude import DOOMED_RISP, DOOMED_ZMTP, LISTENERS
 from dragoman_lab.sim.steps import Scene, Step, play
 
 VERSION = b"eMQP/1.0"
@@ -73,7 +73,7 @@ def test_what_cannot_be_a_peer_is_cut_off_and_others_are_served(listener: str) -
     for seed in range(12):
         chance = Random(seed)
         scene = play([], {"limits.handshake_s": 2})
-        for number, kind in enumerate(DOOMED[listener == "rq"]):
+        for number, kind in enumerate((DOOMED_RISP if listener == "rq" else DOOMED_ZMTP).values()):
             data = kind(chance)
             scene.play([("open", f"none{number}", listener), ("bytes", f"none{number}", data)])
         served(scene)

@@ -15,7 +15,7 @@ from dragoman.model.facts.decode import decode_block
 from dragoman.model.message import fact_id
 from dragoman.model.phrases import number_text
 from dragoman.runtime.search.trace import find_lives
-from dragoman_lab.generate.plan import Plan
+from dragoman_lab.generate.broker import Plan
 from dragoman_lab.generate.world import World
 from tests.runtime.search.histories import History, trace
 

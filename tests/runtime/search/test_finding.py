@@ -31,7 +31,7 @@ from dragoman.model.phrases import number_text
 from dragoman.runtime.search.finding import FOREVER, Answer, Finder, Question, find_messages
 from dragoman.runtime.search.naming import Naming
 from dragoman.runtime.search.trace import no_progress
-from dragoman_lab.generate.plan import Plan
+from dragoman_lab.generate.broker import Plan
 from dragoman_lab.generate.world import World
 
 pytestmark = pytest.mark.long

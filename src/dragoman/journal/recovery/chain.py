@@ -194,7 +194,6 @@ class ChainWalk:
                 self.damage = Damage(file, last_end, next_block_no, next_lsn, reason)
 
     def _begin(self, file: SegmentFile) -> int:
-        """The offset in a segment at which to start."""
         if self._after is not None:
             segment_no, offset = fmt.split_place(self._after.place)
             if segment_no == file.segment_no:

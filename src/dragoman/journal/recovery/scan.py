@@ -144,7 +144,6 @@ class BlockOffsets:
         self.is_all = False  # the segment is complete: no block will be added
 
     def read_on(self, disk: DiskFace, fd: int, seed: int) -> None:
-        """Add the blocks after the known ones."""
         at: int | None = self.end
         while at is not None:
             walk = SegmentWalk(disk, fd, seed, at)
@@ -168,7 +167,6 @@ def walk_file(disk: DiskFace, file: SegmentFile) -> Iterator[Found]:
 
 
 def record_place(file: SegmentFile, found: Found) -> int:
-    """The place of a block's first record."""
     return fmt.place_of(file.segment_no, found.offset + BLOCK_HEADER_SIZE)
 
 

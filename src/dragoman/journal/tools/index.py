@@ -106,7 +106,6 @@ class SegmentIndex:
         return found
 
     def entries(self, disk: DiskFace) -> vec[i64]:
-        """All entries, verified."""
         found = vec[i64]()
         with self._opened(disk) as fd:
             for run in self.runs:

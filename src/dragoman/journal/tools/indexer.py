@@ -128,7 +128,6 @@ class Indexer:
         self._synced = Synced()
 
     def on_synced(self, synced_lsn: int) -> None:
-        """Note the synced lsn that the broker sent."""
         self._synced.lsn = max(self._synced.lsn, synced_lsn)
 
     def work(self, is_last: bool = False, progress: Progress = no_progress) -> None:

@@ -176,7 +176,6 @@ class _Salvager:
             self._disk.sync(out)
 
     def _begin(self, file: SegmentFile, header: SegmentHeader) -> SegmentHeader:
-        """The header of the copy of a segment."""
         at = (header.first_lsn, header.first_block_no)
         has_missing = self._lose_missing(file.segment_no, header.first_lsn - 1)
         if self._next is None or at[1] > self._next[1] or at[0] > self._next[0]:

@@ -107,7 +107,7 @@ class Notebook:
         """A worker's leases, each with the key that its reply must contain."""
         return list(zip(self._leases.get(worker, []), arrivals, strict=False))
 
-    def is_held(self, message: str) -> bool:
+    def is_leased(self, message: str) -> bool:
         return message in self._open
 
     def is_over(self, message: str) -> bool:
@@ -230,9 +230,7 @@ class Player:
         worker = self._worker(who)
         if not has_room:
             self._make_room(who, worker)
-        self._wait(lambda: self._is_given(message))
-        if not self._is_given(message):
-            raise Stumble("the broker did not give it out")
+        self._wait(lambda: self._is_given(message), "the broker did not give it out")
 
     def on_is_given(self, who: str, message: str) -> None:
         """Lease a message to this worker, regardless of the queue's order."""
@@ -331,9 +329,7 @@ class Player:
         self.stage.act(lose)
 
     def on_is_lost(self, who: str) -> None:
-        self._wait(lambda: who not in self.notes.worker_numbers)
-        if who in self.notes.worker_numbers:
-            raise Stumble("the broker does not miss it")
+        self._wait(lambda: who not in self.notes.worker_numbers, "the broker does not miss it")
         self._worker(who).die()
 
     def _worker(self, name: str) -> ReplayWorker:
@@ -343,18 +339,16 @@ class Player:
         return worker
 
     def on_times_out(self, who: str) -> None:
-        self._wait(lambda: not self.notes.is_held(who))
-        if self.notes.is_held(who):
-            raise Stumble("its worker still has it")
+        self._wait(lambda: not self.notes.is_leased(who), "its worker still has it")
 
     def on_expires(self, who: str) -> None:
-        self._wait(lambda: self.notes.is_over(who))
-        if not self.notes.is_over(who):
-            raise Stumble("it is still open")
+        self._wait(lambda: self.notes.is_over(who), "it is still open")
 
-    def _wait(self, is_over: Callable[[], bool]) -> None:
+    def _wait(self, is_over: Callable[[], bool], trouble: str) -> None:
         self._must_run()
         self.stage.advance(self._until_ns, is_over)
+        if not is_over():
+            raise Stumble(trouble)
 
     def _switch(self, is_paused: bool, is_draining: bool, who: str, queue: str) -> None:
         def switch(core: Core) -> None:

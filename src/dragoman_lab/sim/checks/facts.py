@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from dragoman.journal.format import Block
 from dragoman.model.facts.decode import decode_block
 
 Fact = dict[str, Any]
@@ -61,14 +62,6 @@ class Life:
     ended_boot_no: int = 0
 
 
-@dataclass(slots=True)
-class Block:
-    records: bytes
-    first_lsn: int
-    count: int
-    time_ns: int
-
-
 @dataclass
 class Chronicle:
     """Every fact since the first start, in order."""
@@ -96,7 +89,7 @@ class Chronicle:
         # A power loss may drop a block without facts (carried records), unnoticed here: its time is not a lower bound.
         assert time_ns >= self.last_time_ns, "time never runs backwards over blocks"
         self.last_time_ns = time_ns if count else self.last_time_ns
-        self.blocks.append(Block(records, self.next_lsn, count, time_ns))
+        self.blocks.append(Block(0, self.next_lsn, count, time_ns, records))
         self.next_lsn += count
         self._block_ns = time_ns
         self._read(records, count)

@@ -108,7 +108,6 @@ class Life:
 
     @property
     def is_settled(self) -> bool:
-        """Whether all decided facts are in the journal."""
         return self.core.log.size() == 0 and not self.broker.committer.is_stuck and self.journal.trouble is None
 
     def kept_lsn(self) -> int:

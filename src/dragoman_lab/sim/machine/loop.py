@@ -80,7 +80,6 @@ class SimLoop:
 
     @property
     def is_sated(self) -> bool:
-        """Whether enough was read for one turn."""
         return self.read_size > READ_SIZE_MAX
 
     def run_ready(self) -> None:
@@ -131,7 +130,6 @@ class SimThread(Executor):
     def new_thread(
         self, *, target: Callable[..., object], args: tuple[Any, ...], name: str, daemon: bool
     ) -> threading.Thread:
-        """Replacement for `threading.Thread`."""
         return cast(threading.Thread, _Run(self, target, args))
 
 

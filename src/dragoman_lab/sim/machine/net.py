@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from dragoman.dialects.description import RISP
 from dragoman.dialects.registry import DIALECTS_BY_NAME, wire_of
@@ -19,7 +19,7 @@ from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message
 from dragoman_lab.sim.machine.legacy import LegacyEnd
 from dragoman_lab.sim.machine.loop import MS_NS
-from dragoman_lab.sim.machine.risp import RispEnd
+from dragoman_lab.sim.machine.risp import BareEnd, RispEnd
 
 if TYPE_CHECKING:
     from dragoman_lab.sim.world import World
@@ -37,7 +37,6 @@ class WirePeer:
 
     @property
     def open_wire(self) -> Wire:
-        """Its connection, which it has."""
         assert self.wire is not None, f"{self.name} is not connected"
         return self.wire
 
@@ -48,7 +47,6 @@ class WirePeer:
         """The peer has received a message."""
 
     def on_lost(self, wire: Wire) -> None:
-        """The connection has ended."""
         if self.wire is wire:
             self.wire = None
 
@@ -70,19 +68,9 @@ class ZmtpEnd:
         return encode_message(frames)
 
 
-class End(Protocol):
-    """A protocol on the peer's side: bytes from and to the broker, messages from and to the peer."""
-
-    @property
-    def is_ready(self) -> bool: ...
-
-    def greeting(self) -> bytes: ...
-
-    def receive(self, data: bytes) -> list[list[bytes]]: ...
-
-    def take_outgoing(self) -> bytes: ...
-
-    def encode(self, frames: list[bytes]) -> bytes: ...
+End = (
+    ZmtpEnd | LegacyEnd | BareEnd
+)  # a protocol on the peer's side: bytes from and to the broker, messages from and to the peer
 
 
 def version_of(world: World, listener: str, socket_type: bytes) -> int:
@@ -141,7 +129,6 @@ class Wire:
     # To the broker.
 
     def say(self, frames: list[bytes]) -> None:
-        """Send a message, once the handshake is done."""
         if self.world.verbose:
             self.world.say(f"{self.peer.name} ({self.number}) sends {shown(frames)}")
         if self.end.is_ready:
@@ -181,7 +168,6 @@ class Wire:
         self.world.timeline.at(self._last_arrival_ns, self._arrive)
 
     def delay_ns(self) -> int:
-        """The delay of data that is sent now."""
         chance = self.world.chance
         return chance.choice((1, 1, 1, 2, 5, chance.randint(1, 80))) * MS_NS
 

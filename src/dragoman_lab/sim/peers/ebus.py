@@ -17,6 +17,8 @@ class EbusClient(SimClient):
     """`kind`: dealer, bare (no empty frame), newborn (a new identity on each connection, as the original). Its rids are small numbers, the
     same as every other client's."""
 
+    listener = "ebus.client"
+
     def prepare(self) -> None:
         self._tokens: dict[bytes, str] = {}
         self._services: dict[bytes, bytes] = {}
@@ -24,10 +26,9 @@ class EbusClient(SimClient):
         self._asked_on: dict[str, Wire] = {}
         self._lives = 0
 
-    def connect(self) -> Wire:
+    def identity(self) -> bytes:
         self._lives += 1
-        identity = f"{self.name}.{self._lives}" if self.kind == "newborn" else self.name
-        return Wire(self.world, self, "ebus.client", identity.encode())
+        return (f"{self.name}.{self._lives}" if self.kind == "newborn" else self.name).encode()
 
     def _frames(self, *frames: bytes) -> list[bytes]:
         return [FROM_CLIENT, *frames] if self.kind == "bare" else [b"", FROM_CLIENT, *frames]
@@ -99,14 +100,12 @@ class EbusClient(SimClient):
 class EbusWorker(SimWorker):
     """`shape`: bare (the original's), framed (with an empty frame), short (a READY of three frames)."""
 
+    listener = "ebus.worker"
     beat_ns = 500 * MS_NS
     silence_share = 0.03
 
     def prepare(self) -> None:
         self._service = self.queues[0]
-
-    def connect(self) -> Wire:
-        return Wire(self.world, self, "ebus.worker", f"{self.name}.{self.lives}".encode())
 
     def _say(self, wire: Wire, *frames: bytes) -> None:
         wire.say([b"", FROM_WORKER, *frames] if self.shape == "framed" else [FROM_WORKER, *frames])

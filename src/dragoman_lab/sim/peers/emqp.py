@@ -24,14 +24,15 @@ BROKEN_HEADERS = ("priority:eleven", "timeout:-5", "retry-count:many", "delay:na
 class EmqpClient(SimClient):
     """`kind`: dealer, anonymous, one_shot (a connection for each request), req."""
 
+    listener = "emqp.client"
+
     def prepare(self) -> None:
         self._schedules = 0
 
-    def connect(self) -> Wire:
-        identity = b"" if self.kind == "anonymous" else self.name.encode()
+    def identity(self) -> bytes:
         if self.kind == "one_shot":
-            identity += b".%d" % self.count
-        return Wire(self.world, self, "emqp.client", identity, b"REQ" if self.is_req else b"DEALER")
+            return f"{self.name}.{self.count}".encode()
+        return b"" if self.kind == "anonymous" else self.name.encode()
 
     def connected(self) -> None:
         if self.kind == "one_shot":  # as EventMQ's `.delay()` does
@@ -108,6 +109,7 @@ class EmqpClient(SimClient):
 class EmqpWorker(SimWorker):
     """`shape`: original, bytes, document. It comes back with a new identity."""
 
+    listener = "emqp.worker"
     beat_ns = 2_500 * MS_NS
     silence_share = 0.15
 
@@ -115,9 +117,6 @@ class EmqpWorker(SimWorker):
         self._credit = 0  # READYs sent on this connection that no request has used yet
         self._is_known = False  # the broker has acknowledged it
         self._weights = [self.world.chance.choice((1, 10, 10, 30)) for _ in self.queues]
-
-    def connect(self) -> Wire:
-        return Wire(self.world, self, "emqp.worker", f"{self.name}.{self.lives}".encode())
 
     def arrive(self) -> None:
         self._credit, self._is_known = 0, False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections import defaultdict, deque
 
 from dragoman_lab.sim.checks.facts import token_in
 from dragoman_lab.sim.checks.ledger import Request
@@ -16,14 +16,11 @@ QUEUE = b"pingpong"
 class PingpongClient(SimClient):
     """`kind`: plain, json, req. It is anonymous, so that each connection gets only its own replies, in the order of its requests."""
 
-    def prepare(self) -> None:
-        self._asked: dict[int, deque[str]] = {}  # by connection
-        self.rewrites_bodies = self.kind == "json"
+    listener = "pingpong.client"
 
-    def connect(self) -> Wire:
-        wire = Wire(self.world, self, "pingpong.client", b"", b"REQ" if self.is_req else b"DEALER")
-        self._asked[wire.number] = deque()
-        return wire
+    def prepare(self) -> None:
+        self._asked: defaultdict[int, deque[str]] = defaultdict(deque)  # by connection
+        self.rewrites_bodies = self.kind == "json"
 
     def ask(self, token: str, queue: bytes, body: bytes) -> None:
         self._asked[self.open_wire.number].append(token)
@@ -57,15 +54,15 @@ class PingpongClient(SimClient):
 class PingpongWorker(SimWorker):
     """`shape`: plain, package, json. It does one job at a time and serves the one queue."""
 
+    listener = "pingpong.worker"
     forgets_share = 1.0  # it cannot tell which connection a job came from, so it forgets the job with the connection
 
     def prepare(self) -> None:
         self._client_id = b""  # of a package
         self._work_token = ""  # of a json job
 
-    def connect(self) -> Wire:
-        identity = f"{self.name}.{self.lives}".encode() if self.world.chance.random() < 0.5 else b""
-        return Wire(self.world, self, "pingpong.worker", identity)
+    def identity(self) -> bytes:
+        return super().identity() if self.world.chance.random() < 0.5 else b""
 
     def arrive(self) -> None:
         self._say(self.open_wire, b"PING" if self.shape == "json" else b"READY")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from dragoman_lab.sim.checks.facts import token_in
 from dragoman_lab.sim.checks.ledger import Request
 from dragoman_lab.sim.machine import risp
@@ -16,14 +18,11 @@ RANKS = (10, 20, 20, 20, 30)
 class RqClient(SimClient):
     """A source. It takes the smallest free id, as librq does; `kind` wide: ids of all 32 bits."""
 
-    def prepare(self) -> None:
-        self._live: dict[int, dict[int, Request]] = {}  # by connection: id → its request
-        self._confirmed: set[str] = set()
+    listener = "rq"
 
-    def connect(self) -> Wire:
-        wire = Wire(self.world, self, "rq", b"")
-        self._live[wire.number] = {}
-        return wire
+    def prepare(self) -> None:
+        self._live: defaultdict[int, dict[int, Request]] = defaultdict(dict)  # by connection: id → its request
+        self._confirmed: set[str] = set()
 
     def ask(self, token: str, queue: bytes, body: bytes) -> None:
         chance = self.world.chance
@@ -79,6 +78,7 @@ class RqClient(SimClient):
 class RqWorker(SimWorker):
     """A consumer. `shape`: plain, exclusive, spectator (broadcasts only)."""
 
+    listener = "rq"
     confirms = True
     forgets_share = 1.0  # ids mean nothing on another connection
 
@@ -87,9 +87,6 @@ class RqWorker(SimWorker):
         self._leased: dict[bytes, bytes] = {}  # unanswered ids → queue id
         self._noreply: set[bytes] = set()
         self._confirmed: set[bytes] = set()
-
-    def connect(self) -> Wire:
-        return Wire(self.world, self, "rq", b"")
 
     def arrive(self) -> None:
         self._names, self._leased, self._noreply, self._confirmed = {}, {}, set(), set()

@@ -67,14 +67,6 @@ def emqp_nonsense(chance: Random) -> list[bytes]:
     return [b""] * chance.choice((0, 1, 1, 2)) + [version, command, b"n", *rest]
 
 
-def subscriber_nonsense(chance: Random) -> list[bytes]:
-    return [chance.choice((b"\x01", b"\x00", b"\x01new", b"\x02")) + b"s/"]
-
-
-def publisher_nonsense(chance: Random) -> list[bytes]:
-    return [b"s/news", b"today", *chance.choice(([], [b"and more"]))]
-
-
 def scale0_nonsense(chance: Random) -> list[bytes]:
     command = chance.choice((
         b"PING", b"PING", b"TASKREPLY", b"CONNECT", b"NEEDBROKER", b"READY", b"HEARTBEAT", b"PONG", b"TASK", b"NO", b"ping", b"",
@@ -86,11 +78,9 @@ def scale0_nonsense(chance: Random) -> list[bytes]:
     return [b""] * chance.choice((0, 0, 1, 2)) + [command, header, *chance.choice(([], [b"x"], [b"x", b"y"]))]
 
 
-def pingpong_nonsense(chance: Random) -> list[bytes]:
-    """No message that would count as a result: all workers share the queue."""
-    return chance.choice(
-        ([b"", b"READY"], [b"", b"PING"], [b'{"status":"PING"}'], [b"", b"x", b"y"], [b'{"status":7}'])
-    )
+SUBSCRIPTIONS = ([b"\x01s/"], [b"\x00s/"], [b"\x01news/"], [b"\x02s/"])
+# No message that would count as a result: all workers share the queue.
+TO_PINGPONG = ([b"", b"READY"], [b"", b"PING"], [b'{"status":"PING"}'], [b"", b"x", b"y"], [b'{"status":7}'])
 
 
 def ebus_nonsense(chance: Random) -> list[bytes]:
@@ -122,21 +112,24 @@ NONSENSE: dict[str, Callable[[Random], list[bytes]]] = {
     "emqp.worker": emqp_nonsense,
     "emqp.admin": emqp_nonsense,
     "emqp.publish": emqp_nonsense,
-    "emqp.subscribe": subscriber_nonsense,
+    "emqp.subscribe": lambda chance: chance.choice(SUBSCRIPTIONS),
     "scale0.client": scale0_nonsense,
     "scale0.worker": scale0_nonsense,
-    "scale0.publish": subscriber_nonsense,
-    "pingpong.worker": pingpong_nonsense,
+    "scale0.publish": lambda chance: chance.choice(SUBSCRIPTIONS),
+    "pingpong.worker": lambda chance: chance.choice(TO_PINGPONG),
     "ebus.client": ebus_nonsense,
     "ebus.worker": ebus_nonsense,
-    "ebus.publish": publisher_nonsense,
-    "ebus.subscribe": subscriber_nonsense,
+    "ebus.publish": lambda chance: [b"s/news", b"today", *chance.choice(([], [b"and more"]))],
+    "ebus.subscribe": lambda chance: chance.choice(SUBSCRIPTIONS),
     "rq": rq_nonsense,
 }
 
 
-GREETING = b"\xff\x00\x00\x00\x00\x00\x00\x00\x01\x7f\x03\x01NULL" + bytes(48)
-READY = b"\x04\x29\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER\x08Identity\x00\x00\x00\x00"
+HANDSHAKE = (
+    b"\xff\x00\x00\x00\x00\x00\x00\x00\x01\x7f\x03\x01NULL"
+    + bytes(48)
+    + b"\x04\x29\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER\x08Identity\x00\x00\x00\x00"
+)
 LISTENERS = (*sorted(NONSENSE), "emqp.client", "pingpong.client")
 PATIENCE_S = 3  # beyond the deadline for greetings
 
@@ -147,41 +140,29 @@ def http(chance: Random) -> bytes:
     return head + chance.choice((b"", b"\x01\x00\x05\x00hello" * 4))  # a sequence of ZMTP 1.0 frames
 
 
-def tls_hello(chance: Random) -> bytes:
-    return b"\x16\x03" + bytes([chance.choice((1, 3))]) + b"\x02\x00\x01\x00\x01\xfc\x03\x03" + chance.randbytes(32)
-
-
-def half_greeting(chance: Random) -> bytes:
-    whole = GREETING + READY
-    return whole[: chance.randint(1, len(whole) - 1)]
-
-
-def huge_frame(chance: Random) -> bytes:
-    """A complete handshake, then a frame that announces more than any message may have."""
-    size = chance.choice((1 << 31, 1 << 40, (1 << 63) - 1))
-    return GREETING + READY + b"\x02" + size.to_bytes(8, "big") + b"x" * 20
-
-
-def huge_payload(chance: Random) -> bytes:
-    """RISP: a parameter of four gigabytes."""
-    return b"\xe0\xff\xff\xff\xff" + b"x" * 20
-
-
-def noise(chance: Random) -> bytes:
-    return chance.randbytes(chance.randint(1, 200))
-
-
-def endless_message(chance: Random) -> bytes:
-    """A complete handshake, then the beginning of a message."""
-    return GREETING + READY + b"\x02" + (1 << 20).to_bytes(8, "big") + b"x" * chance.randint(0, 100)
-
-
-# What must be disconnected in the end, for ZMTP listeners and for RISP's; the rest may have become a peer by chance.
-DOOMED: dict[bool, tuple[Callable[[Random], bytes], ...]] = {
-    False: (http, tls_hello, half_greeting, huge_frame),
-    True: (http, tls_hello, huge_payload),
+# What must be disconnected in the end, on listeners of ZMTP and on RISP's; the rest may have become a peer by chance.
+DOOMED_ANYWHERE: dict[str, Callable[[Random], bytes]] = {
+    "http": http,
+    "tls_hello": lambda chance: (
+        b"\x16\x03" + bytes([chance.choice((1, 3))]) + b"\x02\x00\x01\x00\x01\xfc\x03\x03" + chance.randbytes(32)
+    ),
 }
-OTHERS = (noise, noise, endless_message)
+DOOMED_ZMTP = DOOMED_ANYWHERE | {
+    "half_greeting": lambda chance: HANDSHAKE[: chance.randint(1, len(HANDSHAKE) - 1)],
+    # A frame that announces more than any message may have.
+    "huge_frame": lambda chance: (
+        HANDSHAKE + b"\x02" + chance.choice((1 << 31, 1 << 40, (1 << 63) - 1)).to_bytes(8, "big") + b"x" * 20
+    ),
+}
+# A parameter of four gigabytes.
+DOOMED_RISP = DOOMED_ANYWHERE | {"huge_payload": lambda chance: b"\xe0\xff\xff\xff\xff" + b"x" * 20}
+OTHERS: dict[str, Callable[[Random], bytes]] = {
+    "noise": lambda chance: chance.randbytes(chance.randint(1, 200)),
+    # The beginning of a message.
+    "endless_message": lambda chance: (
+        HANDSHAKE + b"\x02" + (1 << 20).to_bytes(8, "big") + b"x" * chance.randint(0, 100)
+    ),
+}
 
 
 class GarbagePeer(WirePeer):
@@ -199,14 +180,14 @@ class GarbagePeer(WirePeer):
         if world.act_again(20, 1500, self.act) is None:
             return
         listener = chance.choice(LISTENERS)
-        doomed = DOOMED[listener == "rq"]
-        kind = chance.choice((*doomed, *OTHERS))
+        doomed = DOOMED_RISP if listener == "rq" else DOOMED_ZMTP
+        kind = chance.choice((*doomed, "noise", *OTHERS))
         wire = Wire(world, self, listener, b"", end=risp.BareEnd())
-        world.say(f"{self.name} ({wire.number}) sends {kind.__name__} to {listener}")
-        data = kind(chance)
+        world.say(f"{self.name} ({wire.number}) sends {kind} to {listener}")
+        data = (doomed | OTHERS)[kind](chance)
         wire.send(data)
         if kind in doomed:
-            self._doomed.append((world.timeline.now_ns, f"{kind.__name__} to {listener}: {data[:80]!r}", wire))
+            self._doomed.append((world.timeline.now_ns, f"{kind} to {listener}: {data[:80]!r}", wire))
         if chance.random() < 0.2:
             world.timeline.after(chance.randint(1, 3000) * MS_NS, wire.cut)
 

@@ -39,12 +39,13 @@ def now_s(world: World) -> float:
 class Scale0Client(SimClient):
     """`kind`: dealer, anonymous, req. Its ids are small numbers, the same as every other client's."""
 
+    listener = "scale0.client"
+
     def prepare(self) -> None:
         self._tokens: dict[str, str] = {}
 
-    def connect(self) -> Wire:
-        identity = self.name.encode() if self.kind == "dealer" else b""
-        return Wire(self.world, self, "scale0.client", identity, b"REQ" if self.is_req else b"DEALER")
+    def identity(self) -> bytes:
+        return self.name.encode() if self.kind == "dealer" else b""
 
     def ask(self, token: str, queue: bytes, body: bytes) -> None:
         task_id = f"{self.count}"
@@ -75,18 +76,15 @@ class Scale0Client(SimClient):
 class Scale0Worker(SimWorker):
     """`shape`: dealer, req."""
 
+    listener = "scale0.worker"
+
     def prepare(self) -> None:
         self._credit = 0  # messages that may each be answered by one task
         self._version: object = None
         self._services = [name.decode() for name in self.queues]
 
-    @property
-    def is_req(self) -> bool:
-        return self.shape == "req"
-
-    def connect(self) -> Wire:
-        identity = f"{self.name}.{self.lives}".encode() if self.world.chance.random() < 0.8 else b""
-        return Wire(self.world, self, "scale0.worker", identity, b"REQ" if self.is_req else b"DEALER")
+    def identity(self) -> bytes:
+        return super().identity() if self.world.chance.random() < 0.8 else b""
 
     def arrive(self) -> None:
         self._credit, self._version = 0, None

@@ -27,23 +27,36 @@ TEMPERS = {
 AWAY_MS = 300  # between two checks for a connection over which a reply can be sent
 
 
-class SimClient(WirePeer):
-    """Sends requests until the world is healing. `kind` is specific to the dialect: socket type, message shape, identity."""
+class SimPeer(WirePeer):
+    """A client or a worker. `kind` and `shape` are specific to the dialect: socket type, message shape, identity."""
 
-    def __init__(self, world: World, number: int, kind: str) -> None:
-        self.world, self.kind = world, kind
-        self.name = f"c{number}"
-        self.count = 0
-        self.is_waiting = False  # a REQ peer sends nothing before it has its reply
-        self._repeatable: list[tuple[Request, list[bytes]]] = []  # what it might send again
-        self.rewrites_bodies = False  # whether a worker gets other bytes than those of the request
-        self.prepare()
+    world: World
+    listener = ""
+    is_req = False
 
     def prepare(self) -> None:
         """Set up its own state."""
 
+    def identity(self) -> bytes:
+        """The ZMTP identity of a new connection; empty: anonymous."""
+        return b""
+
     def connect(self) -> Wire:
-        raise NotImplementedError
+        return Wire(self.world, self, self.listener, self.identity(), b"REQ" if self.is_req else b"DEALER")
+
+
+class SimClient(SimPeer):
+    """Sends requests until the world is healing."""
+
+    rewrites_bodies = False  # whether a worker gets other bytes than those of the request
+
+    def __init__(self, world: World, number: int, kind: str) -> None:
+        self.world, self.kind, self.is_req = world, kind, kind == "req"
+        self.name = f"c{number}"
+        self.count = 0
+        self.is_waiting = False  # a REQ peer sends nothing before it has its reply
+        self._repeatable: list[tuple[Request, list[bytes]]] = []  # what it might send again
+        self.prepare()
 
     def ask(self, token: str, queue: bytes, body: bytes) -> None:
         """Send one new request: `send_request`."""
@@ -55,12 +68,7 @@ class SimClient(WirePeer):
     def show_life(self) -> None:
         """Send a message that requests nothing."""
 
-    @property
-    def is_req(self) -> bool:
-        return self.kind == "req"
-
     def act(self) -> None:
-        """Do one action, and schedule the next."""
         world, chance = self.world, self.world.chance
         if world.is_healing or len(world.ledger.requests) >= world.plan.requests_max:
             return
@@ -131,8 +139,8 @@ class SimClient(WirePeer):
         super().on_lost(wire)
 
 
-class SimWorker(WirePeer):
-    """One worker program. `shape` is specific to the dialect. It reconnects whenever its connection ends."""
+class SimWorker(SimPeer):
+    """One worker program. It reconnects whenever its connection ends."""
 
     beat_ns = 1_000 * MS_NS
     silence_share = 0.06  # of heartbeats after which it hangs for a while
@@ -141,18 +149,15 @@ class SimWorker(WirePeer):
 
     def __init__(self, world: World, number: int, shape: str, temper: str, slots: int, queues: list[bytes]) -> None:
         self.world, self.shape, self.temper, self.slots, self.queues = world, shape, temper, slots, queues
-        self.name = f"w{number}"
+        self.name, self.is_req = f"w{number}", shape == "req"
         self.lives = 0
         self.jobs: dict[bytes, str] = {}  # leased: id on the wire → token
         self.is_leaving = False
         self._silent_until_ns = 0  # it hangs: connected, but sends nothing
         self.prepare()
 
-    def prepare(self) -> None:
-        """Set up its own state."""
-
-    def connect(self) -> Wire:
-        raise NotImplementedError
+    def identity(self) -> bytes:
+        return f"{self.name}.{self.lives}".encode()
 
     def arrive(self) -> None:
         """Send its first messages."""
@@ -172,7 +177,6 @@ class SimWorker(WirePeer):
         """Announce that it leaves, if the dialect has a command for it."""
 
     def give_up(self, wire: Wire, key: bytes) -> None:
-        """Never reply to a job."""
         self.freed()
 
     def reply_as_stranger(self, wire: Wire, key: bytes, token: str) -> None:
