@@ -36,7 +36,7 @@ def raised() -> set[str]:
 def written() -> set[str]:
     """Codes that stand as texts where peers' oddities are counted and faults are logged."""
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "src/dragoman").rglob("*.py")]
-    return {code for text in sources for code in re.findall(r'(?:\bnote\(\w+, |\bcode=)"([A-Z0-9_]+)"', text)}
+    return {code for text in sources for code in re.findall(r'(?:\bnote\([\w.]+, |\bcode=)"([A-Z0-9_]+)"', text)}
 
 
 def test_every_error_class_is_described() -> None:

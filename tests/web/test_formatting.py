@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from dragoman.dialects.description import Frame
 from dragoman.model.words import DIALECT_NAMES
+from dragoman.runtime.search.lives import Life
 from dragoman.web.formatting import body_lines, joined, printable, rate, span, ticks, url
 from dragoman.web.pages import message
 from dragoman.web.rendering import paths, spark, thinned
@@ -32,21 +34,27 @@ def accepted(dialect: str) -> dict[str, Any]:
     )
 
 
+def frames(of: dict[str, Any], begin: dict[str, Any], lease_dialect: str = "", digits: str = "") -> list[Frame]:
+    return message.frames(of, Life(7, queue="mail", worker_id=digits), [], begin, lease_dialect)
+
+
 @pytest.mark.parametrize("dialect", DIALECT_NAMES[1:])
 def test_every_dialect_has_frames_for_each_of_its_hops(dialect: str) -> None:
     request = accepted(dialect)
-    sent = message.client_frames(request, "mail")
+    sent = frames(request, request)
     assert any("3 bytes" in text for _, text in sent)
     for digits in ("8c6fa548454e028b", ""):
-        received = message.worker_frames(request, "mail", dialect, digits)
+        received = frames(fact("leased", 2, attempt=1), request, dialect, digits)
         assert any("3 bytes" in text for _, text in received)
         if dialect in ("scale0", "ebus"):
             assert any((digits or "an id of the broker's own") in text for _, text in received)
-    assert message.reply_frames(dialect, 9)[1][1] == "(9 bytes, not stored)"
+    closed = fact("closed", 3, reason="answered", worker_dialect=dialect, reply_size=9)
+    assert frames(closed, request)[1][1] == "(9 bytes, not stored)"
 
 
 def test_a_message_of_the_brokers_own_has_no_sender() -> None:
-    assert message.client_frames(accepted("internal"), "mail") == []
+    request = accepted("internal")
+    assert frames(request, request) == []
 
 
 def test_a_line_of_time_has_a_row_for_each_attempt() -> None:

@@ -15,9 +15,8 @@ BLOCK_SIZE: Final = 512
 RANGE_FILE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 RANGE_ELSEWHERE: Final = 49_152  # where IANA's dynamic ports begin
 
-_reserved: list[
-    int
-] = []  # the block's first port stays bound while this process runs, so that no other takes the block
+# The block's first port stays bound while this process runs, so that no other takes the block.
+_reserved: list[int] = []
 _ports: Iterator[int] = iter(())
 
 

@@ -47,48 +47,21 @@ OPEN_STATES: Final = ("waiting", "leased", "delivered")
 Question = Callable[[ClientEndpoint, bytes], None]
 
 
-class Call:
+class Call(msgspec.Struct, eq=False):
     """One pending call, or one query to the broker itself."""
 
-    __slots__ = (
-        "body",
-        "future",
-        "id",
-        "is_repeatable",
-        "is_resent",
-        "is_sent",
-        "link",
-        "options",
-        "question",
-        "refusal",
-        "until",
-        "wait_s",
-    )
-
-    def __init__(
-        self,
-        call_id: bytes,
-        options: CallOptions,
-        body: bytes,
-        future: asyncio.Future[bytes],
-        wait_s: float,
-        until: float,
-        is_repeatable: bool,
-        question: Question | None,
-        link: Link[ClientEndpoint] | None,
-    ) -> None:
-        self.id = call_id
-        self.options = options
-        self.body = body
-        self.future = future
-        self.wait_s = wait_s
-        self.until = until
-        self.is_repeatable = is_repeatable  # running it twice does no harm
-        self.question = question  # a query, sent instead of a request
-        self.link = link  # the connection that carries it
-        self.is_sent = link is not None  # the broker may have it
-        self.is_resent = False
-        self.refusal = b""  # of a draining broker: for the case that no other broker is found
+    id: bytes
+    options: CallOptions
+    body: bytes
+    future: asyncio.Future[bytes]
+    wait_s: float
+    until: float
+    is_repeatable: bool  # running it twice does no harm
+    question: Question | None  # a query, sent instead of a request
+    link: Link[ClientEndpoint] | None  # the connection that carries it
+    is_sent: bool  # the broker may have it
+    is_resent: bool = False
+    refusal: bytes = b""  # of a draining broker: for the case that no other broker is found
 
 
 class InFlightLimit:
@@ -168,7 +141,8 @@ class Caller:
             raise too_long(len(body) + MESSAGE_SIZE_MAX - options.body_size_max)
         loop, link = self.loop, self._link
         future: asyncio.Future[bytes] = loop.create_future()
-        call = Call(call_id, options, body, future, wait_s, loop.time() + wait_s, is_repeatable, question, link)
+        until, is_sent = loop.time() + wait_s, link is not None
+        call = Call(call_id, options, body, future, wait_s, until, is_repeatable, question, link, is_sent)
         calls, limit = self._calls, self.limit
         calls[call_id] = call
         limit.size += len(body)

@@ -1,7 +1,7 @@
 """Errors of the two ends of a connection.
 
 `PeerError`: the broker found that a peer violated its protocol; that peer loses its connection, no other peer is affected.
-`ClientError`: a call through the SDK ended without a result.
+`ClientError`: a call through the SDK ended without a result. A class without a docstring is described by its text.
 """
 
 from __future__ import annotations
@@ -42,8 +42,6 @@ class BadGreeting(PeerError):
 
 @error("MECHANISM_MISMATCH", "mechanism {ours!r} is spoken here, the peer wants {theirs!r}")
 class MechanismMismatch(PeerError):
-    """The peer's greeting names a security mechanism other than this listener's."""
-
     ours: bytes
     theirs: bytes
 
@@ -57,16 +55,12 @@ class HandshakeFailed(PeerError):
 
 @error("SOCKET_TYPE_MISMATCH", "a {theirs!r} socket may not talk to a {ours!r} socket")
 class SocketTypeMismatch(PeerError):
-    """The peer's socket type is not compatible with ours."""
-
     ours: bytes
     theirs: bytes
 
 
 @error("IDENTITY_TOO_LONG", "identity of {size} bytes; at most {size_max} are allowed")
 class IdentityTooLong(PeerError):
-    """A peer's identity is longer than ZMTP allows."""
-
     size: int
     size_max: int
 
@@ -109,31 +103,23 @@ class BadCommand(PeerError):
 
 @error("COMMAND_TOO_LARGE", "command of {size} bytes announced; at most {size_max} are allowed")
 class CommandTooLarge(PeerError):
-    """A ZMTP command announced more bytes than allowed."""
-
     size: int
     size_max: int
 
 
 @error("MESSAGE_TOO_LARGE", "message of at least {size} bytes announced; at most {size_max} are allowed")
 class MessageTooLarge(PeerError):
-    """A message's frames announced more bytes than the listener allows."""
-
     size: int
     size_max: int
 
 
 @error("TOO_MANY_FRAMES", "message of more than {count_max} frames")
 class TooManyFrames(PeerError):
-    """A message has more frames than any dialect uses."""
-
     count_max: int
 
 
 @error("PAYLOAD_TOO_LARGE", "payload of {size} bytes announced; at most {size_max} are allowed")
 class PayloadTooLarge(PeerError):
-    """A RISP payload announced more bytes than the listener allows."""
-
     size: int
     size_max: int
 
@@ -154,8 +140,6 @@ class RepeatedTooOften(PeerError):
 
 @error("TOO_MANY_CONSUMERS", "more than {count_max} queues consumed on one connection")
 class TooManyConsumers(PeerError):
-    """One rq connection consumes more queues than its limit."""
-
     count_max: int
 
 
@@ -190,8 +174,6 @@ class Refused(ClientError):
 
 @error("BROKER_UNREACHABLE", "no broker at {address} within {waited_s:g} s: {reason}")
 class BrokerUnreachable(ClientError):
-    """No connection to the broker was established in time."""
-
     address: str
     waited_s: float
     reason: str

@@ -13,8 +13,6 @@ EVIDENCE_SIZE_MAX: Final = 255  # a checkpoint stores its size in one byte
 
 @error("CONFIG_INVALID", "{key}: {problem} (from {source})", exit_code=2)
 class ConfigError(OperatorError):
-    """A setting is unknown or has an invalid value."""
-
     key: str
     source: str
     problem: str
@@ -37,15 +35,11 @@ class BadDocument(OperatorError):
 
 @error("DATA_DIRECTORY_BUSY", "a broker already runs on {path}; stop it, or give this one a data directory of its own")
 class DataDirectoryBusy(OperatorError):
-    """Another broker uses this data directory."""
-
     path: object
 
 
 @error("DATA_DIRECTORY_UNUSABLE", "the data directory {path} cannot be used: {error.strerror}")
 class DataDirectoryUnusable(OperatorError):
-    """The data directory cannot be created or written to."""
-
     path: object
     error: OSError
 
@@ -123,8 +117,6 @@ class RecordDamaged(OperatorError):
     exit_code=5,
 )
 class JournalTooNew(OperatorError):
-    """A journal file was written by a later dragoman."""
-
     file: str
     version: int
     version_known: int
@@ -137,8 +129,6 @@ class JournalMisplaced(OperatorError):
 
 @error("INDEXER_BUSY", "the journal of {directory} is being indexed already: `dragoman up` does it by itself")
 class IndexerBusy(OperatorError):
-    """Another process indexes this journal."""
-
     directory: str
 
 
@@ -162,8 +152,6 @@ class BadTarget(OperatorError):
     "BROKER_NOT_REACHABLE", "no broker answers at {path}: {reason}. `dragoman up --data DIR` starts one", exit_code=3
 )
 class AdminUnreachable(OperatorError):
-    """No broker responds at the admin socket of a data directory."""
-
     path: str
     reason: str
 
@@ -218,8 +206,6 @@ class NotReplayable(OperatorError):
 
 @error("EXPORTER_BUSY", "another process exports the traces of {directory} already")
 class ExporterBusy(OperatorError):
-    """Another process already exports this journal's traces to the collector."""
-
     directory: str
 
 
@@ -262,8 +248,6 @@ class LakeUnreachable(OperatorError):
     exit_code=5,
 )
 class LakeTooNew(OperatorError):
-    """A file of the lake was written by a later dragoman."""
-
     file: str
     version: int
     version_known: int
@@ -299,8 +283,6 @@ class LakeAhead(OperatorError):
     "a sealer already reads the journal of {directory}: `dragoman up` seals by itself where its lake is on",
 )
 class SealerBusy(OperatorError):
-    """Another sealer works on this journal."""
-
     directory: str
 
 
@@ -310,8 +292,6 @@ class SealerBusy(OperatorError):
     exit_code=2,
 )
 class LakeTaken(OperatorError):
-    """The lake already has generated facts of the same seed."""
-
     root: str
     seed: int
 
@@ -337,38 +317,29 @@ class JavaNotFound(OperatorError):
 
 @error("SPARK_UNREACHABLE", "no Spark answers at {address}: {reason}", exit_code=3)
 class SparkUnreachable(OperatorError):
-    """No Spark cluster or Connect server responds at the given address."""
-
     address: str
     reason: str
 
 
 @error("SPARK_CONF_INVALID", "Spark refuses its settings: {problem}", exit_code=2)
 class BadSparkConf(OperatorError):
-    """Spark refuses a setting, or the address of a master."""
-
     problem: str
 
 
-@coded("LAKE_EMPTY")
+@error(
+    "LAKE_EMPTY",
+    "no facts in the lake at {root}: a running broker seals them there, `dragoman seal` does it by hand; "
+    "name another lake with --lake",
+)
 class LakeEmpty(OperatorError):
-    """There are no facts at the lake's root."""
-
-    def __init__(self, root: object) -> None:
-        super().__init__(
-            f"no facts in the lake at {root}: a running broker seals them there, `dragoman seal` does it by hand; "
-            f"name another lake with --lake"
-        )
-        self.root = str(root)
+    root: object
 
 
-@coded("NO_TABLES")
+@error("NO_TABLES", "no tables at {out}: `dragoman pipeline run` makes them; name another directory with --out")
 class NoTables(OperatorError):
     """The pipeline has not run yet for this output directory."""
 
-    def __init__(self, out: object) -> None:
-        super().__init__(f"no tables at {out}: `dragoman pipeline run` makes them; name another directory with --out")
-        self.out = str(out)
+    out: object
 
 
 @error("PIPELINE_FAILED", "{reason} (--trace shows where)")
@@ -389,15 +360,11 @@ class OutUnreachable(OperatorError):
 
 @error("OUT_BUSY", "another `dragoman pipeline` command writes the tables in {root}: wait until it is done")
 class OutBusy(OperatorError):
-    """Another command writes the same tables."""
-
     root: str
 
 
 @error("STATE_TOO_NEW", "{file} has version {version}; this dragoman reads versions up to {version_known}", exit_code=5)
 class StateTooNew(OperatorError):
-    """The tables were written by a later dragoman."""
-
     file: str
     version: int
     version_known: int

@@ -29,7 +29,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from dragoman.errors import AdminRefused, AdminUnreachable
-from dragoman.web import actions, forms, responses, stream
+from dragoman.web import actions, responses, stream
 from dragoman.web.connections import IDLE_S, RequestLimit, protocol_of
 from dragoman.web.dashboard import Dashboard
 from dragoman.web.guard import Guard, Signer, WebSettings
@@ -70,9 +70,9 @@ def build(data: Path, settings: WebSettings, port: int) -> Starlette:
             Route("/metrics", metrics.metrics),
             Route("/livez", metrics.livez),
             Route("/readyz", metrics.readyz),
-            Route("/login", forms.show_login, methods=["GET"]),
-            Route("/login", forms.log_in, methods=["POST"]),
-            Route("/logout", forms.log_out, methods=["POST"]),
+            Route("/login", actions.show_login, methods=["GET"]),
+            Route("/login", actions.log_in, methods=["POST"]),
+            Route("/logout", actions.log_out, methods=["POST"]),
             Route("/stream", stream.stream),
             Route("/confirm/{name}", actions.confirm, methods=["GET"]),
             Route("/do/{name}", actions.do, methods=["POST"]),

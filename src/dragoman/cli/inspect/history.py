@@ -174,7 +174,7 @@ def explain(what: str, lake: str | None, data: Path, as_json: bool) -> None:
     except (AdminRefused, AdminUnreachable) as error:
         if what.startswith("queue:") or (isinstance(error, AdminRefused) and error.refusal != "NOT_FOUND"):
             raise
-        found = explain_absentee(data, what)
+        found = explain_departed_worker(data, what)
         if found is None:
             if what.startswith("worker:"):
                 raise
@@ -182,15 +182,15 @@ def explain(what: str, lake: str | None, data: Path, as_json: bool) -> None:
     print_result(found, as_json, *found["lines"])
 
 
-def explain_absentee(data: Path, what: str) -> dict[str, Any] | None:
+def explain_departed_worker(data: Path, what: str) -> dict[str, Any] | None:
     """Explain a worker that has disconnected, or whose broker does not run; None if this is no worker's number or nothing is known of it."""
-    from dragoman.runtime.search.departed_workers import absentee_lines
+    from dragoman.runtime.search.trace import departed_worker_lines
 
     key = what.removeprefix("worker:")
     is_worker_id = key != what or (key.startswith("w") and read_number(key.removeprefix("w")) > 0)
     if not is_worker_id or not (data / JOURNAL).is_dir():
         return None
-    lines = absentee_lines(str(data / JOURNAL), key, time.time_ns())
+    lines = departed_worker_lines(str(data / JOURNAL), key, time.time_ns())
     return {"of": what, "kind": "worker", "lines": lines} if lines else None
 
 

@@ -14,6 +14,8 @@ import logging
 from collections import deque
 from typing import Final, Protocol
 
+import msgspec
+
 from dragoman.client.address import Address
 from dragoman.client.body import failure_of
 from dragoman.client.connection import ReconnectingConnection, new_identity, new_message_ids
@@ -44,31 +46,25 @@ class Crew(Protocol):
         """End a run that exceeded its timeout or that the broker withdrew, if that is possible."""
 
 
-class ConnectionLease:
+class ConnectionLease(msgspec.Struct, eq=False):
     """The jobs of one connection that have not ended."""
 
-    __slots__ = ("connection", "endpoint", "is_leaving", "is_lost", "link", "runs")
-
-    def __init__(self, connection: WorkerConnection, link: Link[WorkerEndpoint]) -> None:
-        self.connection = connection
-        self.endpoint = link.endpoint
-        self.link = link
-        self.runs = 0  # jobs received on it that have not ended
-        self.is_leaving = False
-        self.is_lost = False
+    connection: WorkerConnection
+    endpoint: WorkerEndpoint
+    link: Link[WorkerEndpoint]
+    runs: int = 0  # jobs received on it that have not ended
+    is_leaving: bool = False
+    is_lost: bool = False
 
 
-class Run:
+class Run(msgspec.Struct, eq=False):
     """A job that was received and has not ended."""
 
-    __slots__ = ("is_answered", "lease", "request_id", "timeout_s", "until")
-
-    def __init__(self, lease: ConnectionLease, request_id: bytes, timeout_s: float) -> None:
-        self.lease = lease
-        self.request_id = request_id
-        self.timeout_s = timeout_s
-        self.until = 0.0
-        self.is_answered = False
+    lease: ConnectionLease
+    request_id: bytes
+    timeout_s: float
+    until: float = 0.0
+    is_answered: bool = False
 
 
 class WorkerConnection:
@@ -143,7 +139,7 @@ class WorkerConnection:
         if not self._is_leaving:
             endpoint.serve(self._queues, self._session.free_slots())
         link = Link(endpoint, self._receive, self._over, self._gone, self._readied, self._profile.hello)
-        self._lease = self._leases[link] = ConnectionLease(self, link)
+        self._lease = self._leases[link] = ConnectionLease(self, link.endpoint, link)
         return link
 
     def _up(self, link: Link[WorkerEndpoint]) -> None:

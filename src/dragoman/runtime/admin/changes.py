@@ -41,9 +41,8 @@ async def cancel(server: Server, *, id_: Name) -> object:
     """Cancel an open message; a worker that has it loses its lease."""
 
     def change(core: Core) -> object:
-        m = core.state.take(
-            admin.open_message(core, id_).number
-        )  # loaded, if it was on disk only: it is about to change
+        # Loaded, if it was on disk only: it is about to change.
+        m = core.state.take(admin.open_message(core, id_).number)
         assert m is not None, "found a moment ago"
         view = views.message_view(core, m)
         check(core.cancel(m, BY_OPERATOR))

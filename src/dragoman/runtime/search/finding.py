@@ -10,7 +10,7 @@ messages listed below the last one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
@@ -26,15 +26,13 @@ from dragoman.model.phrases import number_text, read_number
 from dragoman.model.words import DIALECT_NAMES, STATE_NAMES, shown
 from dragoman.runtime.search.lives import BEGINNINGS, Fact, FactCollector, Life
 from dragoman.runtime.search.naming import Naming
-from dragoman.runtime.search.trace import look_through, no_progress
+from dragoman.runtime.search.trace import Progress, look_through, no_progress
 
 FOREVER: Final = 2**63 - 1
 NO_HEADER: Final = SegmentHeader(0, 0, 0, 0, 0, 0, 0, 0, b"")  # of a segment without a readable header
 ENDS: Final = ("done", "rejected", "expired", "cancelled")
 STATES: Final = {"": ANY, "open": OPEN, "ended": ENDED} | {name: STATE_NAMES.index(name) for name in ENDS}
 CHUNK_SIZE: Final = 8 * 1024 * 1024  # bytes of records in memory at a time
-
-Progress = Callable[[int, int], None]  # bytes searched, total bytes
 
 
 @dataclass(frozen=True, slots=True)

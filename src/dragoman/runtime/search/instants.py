@@ -7,10 +7,10 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Final
 
 from dragoman.errors import BadInstant
+from dragoman.model.phrases import EPOCH
 
 AGO: Final = re.compile(r"-(\d+(?:\.\d+)?)(s|m|h|d)")
 UNIT_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def read_instant(text: str, now_ns: int) -> int:

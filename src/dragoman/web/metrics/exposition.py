@@ -19,10 +19,8 @@ Labels = Mapping[str, str]
 
 TEXT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-SUFFIXES: Final = {
-    "counter": "_total",
-    "info": "_info",
-}  # of every sample; the older format has them in the header, too
+# The suffix of every sample of a kind; the older format has it in the header, too.
+SUFFIXES: Final = {"counter": "_total", "info": "_info"}
 NO_LABELS: Final[Labels] = {}
 # Upper bounds are powers of two of a microsecond, from 256 µs to 72 minutes: precision beyond these ends is not needed.
 FIRST_OCTAVE, LAST_OCTAVE = 8, 32

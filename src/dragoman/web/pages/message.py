@@ -24,12 +24,8 @@ from dragoman.web.journal_search import body_of, lives_of
 from dragoman.web.timeline import ends, timeline
 
 PREVIEW_SIZE: Final = 16 * 1024
-REPLIES: Final = (
-    "answered",
-    "answered_late",
-    "failed",
-    "refused_by_worker",
-)  # reasons of a close for which there was one
+# Reasons of a close that follows a reply.
+REPLIES: Final = ("answered", "answered_late", "failed", "refused_by_worker")
 SENTENCES: Final = {
     "leased": "given to a worker, attempt {attempt}",
     "delivered": "the worker confirmed that it has it",
@@ -145,34 +141,16 @@ def hops_of(life: Life, facts: list[Fact], lease_dialect: str) -> list[Context]:
 
 
 def frames(fact: Fact, life: Life, later: list[Fact], begin: Fact | None, lease_dialect: str) -> list[Frame]:
+    """The frames of one hop in its dialect; empty where there are none, as for a message that the broker itself created."""
     name = fact["fact"]
-    if name in BEGINNINGS:
-        return client_frames(fact, life.queue)
+    if name in BEGINNINGS and (client := DIALECTS_BY_NAME.get(fact["dialect"])):
+        return client.client_frames(fact, life.queue, fact["client_id"])
     if name == "leased" and begin is not None:
-        dialect = ended_lease_dialect(later, fact["attempt"]) or lease_dialect
-        return worker_frames(begin, life.queue, dialect, life.worker_id)
-    if name == "closed" and fact["reason"] in REPLIES:
-        return reply_frames(fact["worker_dialect"], fact["reply_size"])
+        worker = DIALECTS_BY_NAME.get(ended_lease_dialect(later, fact["attempt"]) or lease_dialect)
+        return worker.worker_frames(begin, life.queue, worker.worker_id(begin, life.worker_id)) if worker else []
+    if name == "closed" and fact["reason"] in REPLIES and (worker := DIALECTS_BY_NAME.get(fact["worker_dialect"])):
+        return [("command", worker.answer_word), ("answer", f"({fact['reply_size']} bytes, not stored)")]
     return []
-
-
-def client_frames(fact: Fact, queue: str) -> list[Frame]:
-    """Frames that the client sent; empty if the broker itself created the message."""
-    described = DIALECTS_BY_NAME.get(fact["dialect"])
-    return described.client_frames(fact, queue, fact["client_id"]) if described is not None else []
-
-
-def worker_frames(fact: Fact, queue: str, dialect: str, digits: str) -> list[Frame]:
-    """Frames that a worker of that dialect receives with the message; `digits` is the broker's own message id in digits."""
-    described = DIALECTS_BY_NAME.get(dialect)
-    return described.worker_frames(fact, queue, described.worker_id(fact, digits)) if described is not None else []
-
-
-def reply_frames(dialect: str, reply_size: int) -> list[Frame]:
-    described = DIALECTS_BY_NAME.get(dialect)
-    if described is None:
-        return []
-    return [("command", described.answer_word), ("answer", f"({reply_size} bytes, not stored)")]
 
 
 def ended_lease_dialect(later: list[Fact], attempt: int) -> str:

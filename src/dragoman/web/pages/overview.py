@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 from dragoman.dialects.registry import DIALECTS_BY_NAME
@@ -36,14 +37,9 @@ async def make(dashboard: Dashboard, query: Query, key: str) -> Context:
 
 def curves(points: Sequence[Point | None]) -> Context:
     """One list of values for each drawn line; None interrupts the line."""
-    return {
-        "accepted": [point and point.accepted_rate for point in points],
-        "settled": [point and point.settled_rate for point in points],
-        "waiting": [point and point.waiting for point in points],
-        "leased": [point and point.leased for point in points],
-        "wait_p95": [point and point.wait.p95_ns for point in points],
-        "total_p95": [point and point.total.p95_ns for point in points],
-    }
+    names = {"accepted": "accepted_rate", "settled": "settled_rate", "waiting": "waiting", "leased": "leased"}
+    names |= {"wait_p95": "wait.p95_ns", "total_p95": "total.p95_ns"}
+    return {line: [point and attrgetter(name)(point) for point in points] for line, name in names.items()}
 
 
 def known_minutes(hour: Sequence[Point | None]) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.errors import AdminRefused, DragomanError
 from dragoman.model.units import SECOND_NS
-from dragoman.runtime.search.departed_workers import absentee_lines
+from dragoman.runtime.search.trace import departed_worker_lines
 from dragoman.web.dashboard import NOT_FOUND, Context, Dashboard, Query, one_part
 
 
@@ -33,7 +33,7 @@ async def make_one(dashboard: Dashboard, query: Query, key: str) -> Context:
 async def departed_lines(dashboard: Dashboard, name: str) -> list[str]:
     """Lines about a disconnected worker, from the journal."""
     try:
-        return await asyncio.to_thread(absentee_lines, str(dashboard.journal), name, dashboard.now_ns)
+        return await asyncio.to_thread(departed_worker_lines, str(dashboard.journal), name, dashboard.now_ns)
     except (DragomanError, OSError):
         return []  # the journal's own tools report damage
 
