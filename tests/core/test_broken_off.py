@@ -111,6 +111,23 @@ def test_an_answer_from_the_lost_counts_while_it_is_not_taken_back() -> None:
     check_replay(broker)
 
 
+def test_a_timed_lease_that_ends_after_its_worker_was_lost_does_not_stop_later_timeouts() -> None:
+    broker = InMemoryBroker()
+    client = broker.client()
+    asked = [client.request(b"jobs", headers=b"timeout:2") for _ in range(2 * STEP)]
+    worker = wide_worker(broker, 10 * STEP)
+    go_on(broker)
+    broker.core.lose(worker.session, FAILED)
+    worker.reply(asked[-1])
+    worker.inform((10, b"other"))
+    client.request(b"other", headers=b"timeout:2")
+    worker.ready()
+    go_on(broker)
+    assert len(worker.session.work.held) == 1
+    broker.pass_time(3.0)
+    assert not worker.session.work.held, "its attempt has timed out"
+
+
 def test_one_that_is_back_at_once_keeps_what_it_is_given_anew() -> None:
     broker, client, _ = filled(2 * STEP)
     worker = wide_worker(broker, 2 * STEP)

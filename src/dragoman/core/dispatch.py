@@ -429,11 +429,11 @@ class Dispatch:
         """End a message's lease, after the fact that says so."""
         work = holder.work
         held = work.held
-        if m.key in held:  # else the worker is lost, and the roster has what it held
+        if m.key in held:  # else the worker is lost: the roster has its leases, and they count no more
             del held[m.key]
-        if m.lease_until_ns != 0:
-            m.lease_until_ns = 0
-            work.timed_leases -= 1
+            if m.lease_until_ns != 0:
+                work.timed_leases -= 1
+        m.lease_until_ns = 0
         m.worker = None
 
 

@@ -17,7 +17,7 @@ class CoreSettings:
     """The core's settings, with their defaults. The configuration takes its defaults from here; the runtime sets what the operator changed."""
 
     def __init__(self) -> None:
-        self.head_max: int = 100_000  # messages of one line kept in memory; the rest are on disk only
+        self.head_max: int = 100_000  # messages of one lane kept in memory; the rest are on disk only
         self.queue_messages_max: int = 0  # waiting and delayed messages per queue; 0: no limit
         self.backoff_initial_ns: int = SECOND_NS
         self.backoff_max_ns: int = 60 * SECOND_NS

@@ -184,7 +184,7 @@ class Session(Peer):
         self.exchange.goodbye(self)
 
     def beat(self, now_ns: int) -> None:
-        """Called ten times a second: our own heartbeats follow the wall clock, `now_ns`. The peer's silence is measured in the core's time,
+        """Called at least ten times a second: our own heartbeats follow the broker's clock, `now_ns`. The peer's silence is measured in the core's time,
         `exchange.now_ns`, which stands still while a slow disk keeps us from reading; while `is_unread` is set, silence does not
         count."""
 

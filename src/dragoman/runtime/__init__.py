@@ -1,1 +1,1 @@
-"""The only package with sockets, clocks and threads."""
+"""The running broker: the only package of it with sockets, clocks and threads."""

@@ -1,1 +1,1 @@
-"""`dragoman demo`: all five dialects, every crossing, and a kill −9 in the middle, in about a minute."""
+"""`dragoman demo`: all five dialects, every crossing, and a kill −9 in the middle, in about two minutes."""

@@ -6,7 +6,7 @@ been accepted) is not reported.
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from dragoman.core.core import Core
 from dragoman.core.queries.lookup import lane_size, worker_name
@@ -16,6 +16,15 @@ from dragoman.limits import FINDINGS_MAX, IDLE_NS_MAX, OLD_MESSAGE_NS
 from dragoman.model.peer import Peer
 from dragoman.model.phrases import count_of, duration, number_text
 from dragoman.model.words import REFUSAL_TEXTS, TAKEN, shown
+
+KINDS: Final = [
+    "refusing",
+    "queue_without_worker",
+    "paused_with_waiting",
+    "old_message",
+    "idle_worker",
+    "blocked_worker",
+]
 
 
 @final
@@ -28,6 +37,7 @@ class Findings:
         self.oldest: dict[int, int] = {}  # cache by queue_no: many workers may serve one queue
 
     def add(self, kind: str, queue: str, worker: str, line: str) -> None:
+        assert kind in KINDS
         count = self.counts.get(kind, 0) + 1
         self.counts[kind] = count
         if count <= FINDINGS_MAX:

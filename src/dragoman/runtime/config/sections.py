@@ -196,7 +196,7 @@ class QueuesConfig:
     """Defaults for messages whose client sets nothing else."""
 
     head_max: int = setting(
-        "Messages of one line (a client in a queue, by priority) kept whole in memory; the rest live on disk.",
+        "Messages of one priority of a queue kept whole in memory; the rest live on disk.",
         kinds.integer(1),
     )
     timeout_s: float = setting("Hard bound on one attempt, whatever the worker sends. 0 = no limit.")
