@@ -26,6 +26,19 @@ def test_a_call_whose_job_fails_ends_with_1_and_the_jobs_words(common: Commands,
     assert json.loads(common("call", "bad", "{}", "--json").err)["error"]["code"] == "JOB_FAILED"
 
 
+def test_a_call_that_the_broker_ends_is_refused_with_the_brokers_reason(common: Commands) -> None:
+    found = common("call", "unserved", "{}", "--expires", "0.1", "--wait", "20", "--json")
+    assert found.code == 1
+    error = json.loads(found.err)["error"]
+    assert error["code"] == "REFUSED"
+    assert error["message"].startswith("PAST_EXPIRY")
+
+
+def test_an_unreadable_error_of_a_worker_is_shown_as_it_came(common: Commands, common_broker: BrokerProcess) -> None:
+    common_broker.serve(b"odd", lambda body: b'{"error":"boom"}')
+    assert '{"error":"boom"}' in common("call", "odd", "{}").err
+
+
 def test_a_call_nobody_answers_ends_with_1_when_the_wait_is_over(common: Commands) -> None:
     found = common("call", "nobody", "{}", "--wait", "0.2")
     assert found.code == 1

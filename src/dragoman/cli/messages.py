@@ -16,13 +16,13 @@ from dragoman.cli.options import address_of, all_options, common_options, url_op
 from dragoman.cli.show import print_json, print_json_line, print_result
 from dragoman.client import features
 from dragoman.client.address import Address
-from dragoman.client.body import problem_of
 from dragoman.client.caller import Caller
 from dragoman.client.connection import ReconnectingConnection
 from dragoman.client.news import Publisher, Subscriber
 from dragoman.client.options import Options, call_options
-from dragoman.errors import BrokerUnreachable, NoAnswer
-from dragoman.printable import printable
+from dragoman.errors import BrokerUnreachable, JobFailed, NoAnswer, Refused
+from dragoman.limits import ERROR_TEXT_SIZE_MAX, NAME_SHOWN_SIZE_MAX
+from dragoman.printable import cut, printable, printable_bytes
 
 CONNECT_S: Final = 5.0
 LOOK_S: Final = 0.05
@@ -111,12 +111,23 @@ def show_answer(message_id: str, value: bytes, as_json: bool) -> None:
     except msgspec.DecodeError:
         answer = {"value": value.decode("utf-8", "backslashreplace")}
     if isinstance(answer, dict) and "error" in answer:
-        raise problem_of(value, "no result")
+        raise error_of(value)
     result = answer["value"] if isinstance(answer, dict) and "value" in answer else answer
     if as_json:
         print_json({"id": message_id, "value": result})
     else:
         print_result(result, not isinstance(result, str), str(result))
+
+
+def error_of(value: bytes) -> JobFailed | Refused:
+    """An error reply as an exception: the broker's codes are in capitals, a job's error is a type."""
+    try:
+        error = msgspec.json.decode(value)["error"]
+        kind, message = str(error.get("type", "")), str(error.get("message", ""))
+    except (msgspec.DecodeError, TypeError, KeyError, AttributeError):
+        return JobFailed("unreadable answer", printable_bytes(value, 200))
+    kind, message = cut(kind, NAME_SHOWN_SIZE_MAX), cut(message, ERROR_TEXT_SIZE_MAX)
+    return Refused(kind, message) if kind.isupper() else JobFailed(kind, message)
 
 
 @click.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -181,6 +182,19 @@ def test_children_end_with_a_parent_that_was_killed(broker: RunningBroker, app: 
         (child,) = worker.children()
         worker.end(signal.SIGKILL)
         wait_until("the child ends", lambda: not Path(f"/proc/{child}").exists() or is_zombie(child))
+
+
+def test_children_ignore_a_hangup_that_their_parent_ignores(broker: RunningBroker, app: App, tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under `nohup`: inherited by the program
+    try:
+        with program(broker, tmp_path / "log", "--processes", "1") as worker:
+            assert s.length.ask_sync("up") == 2
+            (child,) = worker.children()
+            ignored = int(re.findall(r"SigIgn:\s*(\w+)", Path(f"/proc/{child}/status").read_text())[0], 16)
+            assert ignored & 1 << (signal.SIGHUP - 1)
+            assert worker.end() == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def is_zombie(pid: int) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any, Final
@@ -43,7 +44,7 @@ class ChildProcess:
         self._gone = asyncio.Event()
         self._has_begun = False
         self._is_stopping = False
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -74,7 +75,8 @@ class ChildProcess:
         with theirs:
             orders = msgspec.json.encode(self._orders).decode()
             command = [sys.executable, "-m", "dragoman.client.worker.child", str(theirs.fileno()), orders]
-            self._process = await asyncio.create_subprocess_exec(*command, pass_fds=(theirs.fileno(),))
+            # Not asyncio's: uvloop gives a child default signal handlers (`nohup` would end with it) and open descriptors.
+            self._process = subprocess.Popen(command, pass_fds=(theirs.fileno(),))  # noqa: ASYNC220 - a fork and exec, no wait
         self._gone.clear()
         self._has_begun = False
         _, self._pipe = await asyncio.get_running_loop().create_connection(
@@ -82,13 +84,15 @@ class ChildProcess:
         )
 
     async def _reap(self) -> int:
-        assert self._process is not None
-        try:
-            async with asyncio.timeout(END_S):
-                return await self._process.wait()
-        except TimeoutError:
-            self._process.kill()
-            return await self._process.wait()
+        process = self._process
+        assert process is not None
+        loop = asyncio.get_running_loop()
+        until = loop.time() + END_S
+        while process.poll() is None:
+            if loop.time() > until:
+                process.kill()
+            await asyncio.sleep(0.01)
+        return process.returncode
 
     def _receive(self, kind: int, content: Any) -> None:
         if kind == ENDED and self._session is not None:
@@ -121,5 +125,5 @@ class ChildProcess:
                     await self._task
             except TimeoutError:
                 self._task.cancel()
-        if self._process is not None and self._process.returncode is None:
+        if self._process is not None and self._process.poll() is None:
             self._process.kill()
