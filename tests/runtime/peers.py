@@ -15,6 +15,7 @@ from tests.runtime.daemon import Daemon
 from tests.wire.zmtp.dialogue import opening
 
 WAIT_S = 60.0
+LINGER_MS = 2000
 VERSION = b"eMQP/1.0"
 _ids = itertools.count(1)
 
@@ -28,7 +29,8 @@ class Peer:
 
     def __init__(self, broker: Daemon, listener: str, kind: int = zmq.DEALER, identity: bytes = b"") -> None:
         self.socket: zmq.Socket[bytes] = zmq.Context.instance().socket(kind)
-        self.socket.linger = 0
+        # Not 0: libzmq aborts the process if the connection ends while it drops the rest of a message (session_base.cpp).
+        self.socket.linger = LINGER_MS
         self.socket.sndhwm = self.socket.rcvhwm = 0
         if identity:
             self.socket.routing_id = identity
