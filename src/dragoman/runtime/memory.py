@@ -182,7 +182,8 @@ class MemoryBudget:
         unused = resident - limits.PROCESS_SIZE - sum(self.sizes().values())
         step = min(self.size_max // 4, limits.UNUSED_SIZE_MAX)
         has_grown = resident - self._trimmed_resident > step and resident > self.size_max // 2
-        if unused > step and (has_grown or self._looked_ns - self._trimmed_ns > limits.TRIM_INTERVAL_NS):
+        is_due = has_grown or resident > self.size_max or self._looked_ns - self._trimmed_ns > limits.TRIM_INTERVAL_NS
+        if unused > step and is_due:
             machine.return_free_memory()
             self._trimmed_ns = self._looked_ns
             self._trimmed_resident = machine.resident_size()
