@@ -224,8 +224,7 @@ def between(broker: FuzzBroker, chance: random.Random, nodes: list[FuzzNode]) ->
     broker.timers.sweep(broker.now_ns, broker.now_ns)
     broker.dialects.rq.sweep(broker.now_ns)
     if draw > 0.9:
-        while broker.outboxes.deferred:  # a node that has left is released in steps, one a tick (seed 811757)
-            broker.outboxes.catch_up()
+        broker.finish_deferred()
         recount(broker.core)
 
 
