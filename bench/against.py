@@ -1,4 +1,4 @@
-"""This build beside another one: processor time and pace of each dialect, and how fast waiting messages are drained from disk, in turn.
+"""This build beside another one: processor time and pace of each dialect and of the SDK, and how fast waiting messages are drained from disk.
 
 The other build is named by the interpreter of the environment it is installed in. Both brokers are up at once; at every step they are
 measured one right after the other, in an order that turns.
@@ -21,7 +21,10 @@ from bench.dialogues import DIALOGUES, EMQP
 from bench.endpoint import Endpoint, EndpointFailed
 from bench.footprint import BODY_SIZE, FILL_IN_FLIGHT, PATIENCE_S
 from bench.rounds import Plan, sample
+from bench.sdk_vs_nats import ask_dragoman
 
+ASK = "SDK ask"
+ASK_S = 2.0
 DRAIN = "drain"
 
 
@@ -57,11 +60,15 @@ def run(
     for dialogue in DIALOGUES.values():
         plan = Plan(endpoint, data_root, dialogue, rounds=rounds)
         found.append(_trips(plan, builds, said, failed))
+    asks = Compared(ASK)
+    for number in range(rounds):
+        said(f"{ASK} beside the other build, round {number + 1}/{rounds}")
+        _measure(asks, number, lambda at: _asked(data_root, builds[at]), failed)
     drains = Compared(DRAIN)
     for number in range(rounds):
         said(f"waiting messages drained beside the other build, round {number + 1}/{rounds}")
         _measure(drains, number, lambda at: (0.0, _drained_per_s(endpoint, data_root, builds[at], messages)), failed)
-    return [*found, drains]
+    return [*found, asks, drains]
 
 
 def _trips(plan: Plan, builds: tuple[str, str], said: Callable[[str], None], failed: Callable[[str], None]) -> Compared:
@@ -94,6 +101,13 @@ def _measure(
 def _sample(plan: Plan, broker: Running) -> tuple[float, float]:
     measured = sample(plan, plan.dialogue.bar_point, broker)
     return measured.broker_cpu_us, measured.trips_per_s
+
+
+def _asked(data_root: Path, python: str) -> tuple[float, float]:
+    """`ask` of one client and one worker process; the processor time is that of the broker and the client."""
+    figures = ask_dragoman("os", ASK_S, data_root, python)
+    cpu_s = figures["broker_cpu_s"] + figures["client_cpu_s"]
+    return cpu_s * 1e6 / max(1.0, figures["trips"]), figures["asks_per_s"]
 
 
 def _drained_per_s(endpoint: Endpoint, data_root: Path, python: str, messages: int) -> float:

@@ -51,8 +51,9 @@ class Compared:
         return {"in_flight": IN_FLIGHT, "figures": figures, "rounds": self.rounds, "note": self.note}
 
 
-def python(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", *arguments]
+def python(*arguments: str, build: str = sys.executable) -> list[str]:
+    """A command of a module; `build`: the interpreter of the environment in which the SDK is installed."""
+    return [build, "-m", *arguments]
 
 
 def ask(command: list[str], broker_pid: int, seconds: float, environ: dict[str, str]) -> dict[str, float]:
@@ -91,16 +92,16 @@ def broker_url(broker: Running) -> str:
     return broker.worker_address.replace("tcp://", "emqp://")
 
 
-def ask_dragoman(durability: str, seconds: float, data_root: Path) -> dict[str, float]:
-    broker = start_broker(durability, data_root)
+def ask_dragoman(durability: str, seconds: float, data_root: Path, build: str = sys.executable) -> dict[str, float]:
+    broker = start_broker(durability, data_root, python=build)
     worker = None
     try:
         environ = {**os.environ, "BENCH_BROKER": broker_url(broker)}
-        command = python("dragoman", "worker", "bench.ask_dragoman:app", "--slots", str(IN_FLIGHT))
+        command = python("dragoman", "worker", "bench.ask_dragoman:app", "--slots", str(IN_FLIGHT), build=build)
         assert broker.data is not None
         with (broker.data / "worker.log").open("w") as log:
             worker = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=log, stderr=log)
-        return ask(python("bench.ask_dragoman"), broker.pid, seconds, environ)
+        return ask(python("bench.ask_dragoman", build=build), broker.pid, seconds, environ)
     finally:
         if worker is not None:
             worker.terminate()
