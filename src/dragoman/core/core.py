@@ -62,10 +62,11 @@ class Core(Exchange):
         self.notes: dict[str, int] = {}
         self.refusing: int = words.TAKEN  # why new work is refused at the moment
         self.now_ns = 0
-        self.wall_ahead_ns: int = 0  # wall clock minus `now_ns`: cron uses the wall clock, all else the monotonic one
+        self.wall_ahead_ns: int = 0  # wall clock minus `now_ns`: cron uses the wall clock, all else `now_ns`
 
     def set_time(self, now_ns: int) -> None:
-        """Advance the time, once per tick. It never goes back, and does not change while a block fills: its facts share one instant."""
+        """Advance the time: when a tick is scheduled, at a new connection and at a sweep. It never goes back, and does not change while a block
+        fills: its facts share one instant."""
         if now_ns > self.now_ns and self.log.count == 0:
             self.now_ns = now_ns
             self.state.now_ns = now_ns
