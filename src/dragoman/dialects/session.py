@@ -439,7 +439,7 @@ class ZmtpSession(Session):
         self.hold_part(frame)
 
     def say_now(self, frames: list[bytes]) -> None:
-        """Send a message that does not depend on a fact."""
+        """Send a message that need not wait for a commit."""
         if self.is_connected:
             write_message(self.free_out, frames, self.zmtp.is_v1)
             self.touch()
