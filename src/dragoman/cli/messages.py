@@ -37,7 +37,7 @@ message_options = all_options(
         metavar="MODULE:FUNCTION",
         help="Call this job; BODY is then its arguments, a JSON list or object (default: none).",
     ),
-    option("--guarantee", is_flag=True, help="Not settled before a success."),
+    option("--guarantee", is_flag=True, help="A failure or a timeout does not settle it."),
     option("--dedupe", metavar="KEY", help="Accepted only once while the key is remembered."),
     option("--priority", type=IntRange(0, 9), help="0 (the usual) to 9 (first)."),
     option("--delay", type=float, metavar="SECONDS", help="Not before so long."),

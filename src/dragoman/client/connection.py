@@ -5,6 +5,22 @@
 Each attempt uses the next host of the list, so a host that is full, refuses or is silent is skipped. If the broker redirects to another
 address, the next attempt goes there, once. The wait is reset once a connection has stayed up for a second, so a broker that accepts and
 drops connections is not flooded. Jitter spreads the clients of a restarted broker.
+
+Who calls what; the owner is a `Caller`, a `WorkerConnection`, a publisher or a subscriber:
+
+    ReconnectingConnection                Link                                               owner
+    connect  _connect ───────────────────────────────────────────────────────────────────► _make: a link with a new endpoint
+             create_connection ─────────► connection_made: sends endpoint.opening()
+             awaits link.opened           (sets `opened` now, if the owner gave `readied`)
+    ready                                 data_received ──────────────────────────────────► _receive ─► endpoint.receive
+                                          _look, endpoint.is_ready: sets `opened`, or ────► _readied
+             _live ───────────────────────────────────────────────────────────────────────► _up
+             awaits link.left
+    closing                               _look, endpoint.is_closing or is_over ─► _end ──► _over: `abort` if the broker is silent; sets
+                                                                                            `left` to keep the link for pending work; or
+                                          leave: closes, sets `left` ◄──────────────────────  `leave`
+    lost                                  connection_lost: sets `lost`, `left` ───────────► _gone
+             _live goes on when `left` is set ────────────────────────────────────────────► _down; then it connects again
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The broker's decisions: commands in, facts out. Pure: no I/O, no clock, no randomness; time is an argument."""
+"""The broker's decisions: commands in, facts out. Pure: no I/O (but the time zones of cron schedules), no clock, no randomness; time is an argument."""

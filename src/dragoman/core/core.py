@@ -2,6 +2,25 @@
 
 Every method that changes durable state writes its fact to `log` and calls the mutator of `State` that replay calls too. Peers are
 notified through the methods of `Peer`; the runtime sends that output only once the facts written before it are kept.
+
+| command                                | implemented by                             | facts                                             |
+|----------------------------------------|--------------------------------------------|---------------------------------------------------|
+| start                                  | here                                       | started, released, queue_named, quarantined       |
+| submit                                 | here; Dispatch.offer                       | queue_named, accepted, leased                     |
+| schedule, unschedule                   | here                                       | queue_named, scheduled; unscheduled               |
+| join, consume                          | Roster                                     | queue_named, worker_joined                        |
+| ready, unblock                         | Dispatch.add_slots, feed                   | leased                                            |
+| delivered                              | here                                       | delivered                                         |
+| reply; reject; cancel, cancel_all      | Settling.close                             | closed; late for an answer that does not count    |
+| reply with a failure; give_back        | Settling.give_back                         | released, closed or quarantined                   |
+| leave                                  | Roster.leave                               | none; worker_left when it is lost                 |
+| lose, goodbye                          | Roster.lose, take_back                     | worker_left; per lease as give_back               |
+| publish, note                          | Topics.publish; here                       | none; Timers writes the counts: published, noted  |
+| requeue, pause, drain, purge           | core/operator                              | requeued; paused, resumed; closed                 |
+| schedules, steps of the wall clock     | Timers                                     | fired, accepted, unscheduled; clock_stepped       |
+| expiries, timeouts, unused queues      | Timers; Forgetting                         | closed; as give_back; queue_forgotten             |
+
+What ends a lease or adds a slot may lease waiting messages at once: `leased` follows.
 """
 
 from __future__ import annotations
@@ -62,10 +81,11 @@ class Core(Exchange):
         self.notes: dict[str, int] = {}
         self.refusing: int = words.TAKEN  # why new work is refused at the moment
         self.now_ns = 0
-        self.wall_ahead_ns: int = 0  # wall clock minus `now_ns`: cron uses the wall clock, all else the monotonic one
+        self.wall_ahead_ns: int = 0  # wall clock minus `now_ns`: cron uses the wall clock, all else `now_ns`
 
     def set_time(self, now_ns: int) -> None:
-        """Advance the time, once per tick. It never goes back, and does not change while a block fills: its facts share one instant."""
+        """Advance the time: when a tick is scheduled, at a new connection and at a sweep. It never goes back, and does not change while a block
+        fills: its facts share one instant."""
         if now_ns > self.now_ns and self.log.count == 0:
             self.now_ns = now_ns
             self.state.now_ns = now_ns

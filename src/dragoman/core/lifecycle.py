@@ -9,9 +9,12 @@
               ▲                           │
               └── requeue ─ QUARANTINED ◄─┘ quarantine (from WAITING too, where its record is damaged)
 
-Every message is in exactly one state; an id that is not known is reported as "unknown", never as pending. A waiting message may be
-answered: the reply of an earlier holder counts (the first answer wins). A QUARANTINED message is open: its body is kept until the
-operator requeues or drops it. Every decision to change a state goes through this table; a replayed close takes the outcome from its fact.
+    not drawn:  WAITING ─ answer ► DONE, WAITING ─ reject ► REJECTED, QUARANTINED ─ answer ► DONE   by an earlier holder
+                QUARANTINED ─ cancel ► CANCELLED                                                    by the operator
+
+Every message is in exactly one state; an id that is not known is reported as "unknown", never as pending. The first answer wins, also that of
+an earlier holder. A QUARANTINED message is open: its body is kept until the operator requeues or drops it. Every decision to change a state
+goes through the table below; a replayed close takes the outcome from its fact.
 """
 
 from __future__ import annotations

@@ -1,4 +1,17 @@
-"""Workers: they join, claim queues, leave or are lost."""
+"""Workers: they join, claim queues, leave or are lost.
+
+| event                              | servings            | leases                 | facts                    | reason                           |
+|------------------------------------|---------------------|------------------------|--------------------------|----------------------------------|
+| join again                         | replaced            | stay                   | worker_joined            | of the old servings SUPERSEDED   |
+| leave: it said goodbye             | end                 | stay until it answers  | none yet                 | WORKER_LEFT                      |
+| dismiss: by the operator           | end, kept as claims | stay until it answers  | none yet                 | BY_OPERATOR                      |
+| lose: silence, a protocol fault    | end                 | end, by `take_back`    | worker_left, per lease * | as given                         |
+| goodbye of the core: no connection | end                 | end, by `take_back`    | worker_left, per lease * | CONNECTION_ENDED; that of leave  |
+|                                    |                     |                        |                          | or dismiss if it had no leases   |
+
+`take_back` ends LEASES_PER_STEP_MAX leases per step, and writes worker_left with the last. * Each lease ends as core/retries decides (released,
+closed or quarantined), with the reason WORKER_LEFT after leave or dismiss, RETURNED from a relay, else WORKER_LOST.
+"""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Timers:
         self.to_rewind: list[Schedule] = []  # cron schedules to recompute since the wall clock was set back
 
     def sweep(self, now_ns: int, wall_ns: int) -> None:
-        """Do everything that is due. Cron uses the wall clock, everything else the monotonic clock."""
+        """Do everything that is due. Cron uses the wall clock, everything else the broker's clock (runtime/clock)."""
         self.core.set_time(now_ns)
         # The core's time does not advance while a block waits for the disk: what is due by it is delayed until then.
         self.core.wall_ahead_ns = wall_ns - now_ns

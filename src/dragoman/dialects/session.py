@@ -23,7 +23,20 @@ from dragoman.wire.zmtp.frames import LONG, MORE, write_frame, write_message
 
 @final
 class Outboxes:
-    """Output state shared by all sessions of a broker: the core, and the lists of sessions with pending output."""
+    """Output state shared by all sessions of a broker: the core, and the lists of sessions with pending output.
+
+    | point                                                        | free_out | held_out, held_parts  | session in     |
+    |--------------------------------------------------------------|----------|-----------------------|----------------|
+    | written (`touch`)                                            | waits    | wait                  | dirty          |
+    | tick ends, all is stored (`memory`, `os`; `disk` if there is | sent     | sent                  | neither list   |
+    |   nothing to sync): `send_all`                               |          |                       |                |
+    | tick ends, a sync begins (`disk`): `send_free`, `take_batch` | sent     | in `Broker._batch`    | neither list   |
+    | tick ends, an earlier sync runs (`disk`): `send_free`        | sent     | wait                  | holding        |
+    | that sync ends: `Broker._on_synced` sends `_batch`, then commits again: one of the three rows above             |
+
+    `os` holds output back only while a large block is being written, or while the journal fails. A session of `finished` is closed once it
+    is in neither list and not in `_batch`.
+    """
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
@@ -439,7 +452,7 @@ class ZmtpSession(Session):
         self.hold_part(frame)
 
     def say_now(self, frames: list[bytes]) -> None:
-        """Send a message that does not depend on a fact."""
+        """Send a message that need not wait for a commit."""
         if self.is_connected:
             write_message(self.free_out, frames, self.zmtp.is_v1)
             self.touch()

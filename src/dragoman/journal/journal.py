@@ -1,8 +1,9 @@
 """The journal of one broker: appends facts in blocks, commits them, and reads them back.
 
 Order of use: `open` verifies what is on disk, cuts a torn tail and begins a new segment. `replay` yields the newest complete checkpoint
-and all blocks after it. Then every tick calls `next_place`, `append`, `commit`. `upkeep` runs in a thread and does what is not tied to a tick:
-syncs in `os` durability, the spare segment, and recovery from a full or failing disk.
+and all blocks after it. Then every tick with facts calls `append`, in `disk` also `commit`, which runs in a thread; `next_place` follows each
+`append` or `roll`. `upkeep` runs in a thread and does what is not tied to a tick: syncs in `os` durability, the spare segment, and recovery
+from a full or failing disk.
 
 In `memory` durability nothing is written and nothing can be read back.
 """

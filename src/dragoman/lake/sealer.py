@@ -1,4 +1,4 @@
-"""The sealer: writes the committed facts of a journal into the lake, each exactly once.
+"""The sealer: writes the synced facts of a journal into the lake, each exactly once.
 
 It continues after the highest lsn of this broker in the lake. A file is complete or does not exist
 (lake/store), so a crash at any instant is like a pause. It never goes beyond what is synced: a power loss may cut off a later block,

@@ -1,1 +1,1 @@
-"""Trace export: a process beside the broker turns the journal's committed facts into spans and sends them to an OpenTelemetry collector."""
+"""Trace export: a process beside the broker turns the journal's synced facts into spans and sends them to an OpenTelemetry collector."""

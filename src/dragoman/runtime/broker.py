@@ -1,7 +1,7 @@
 """The broker on its event loop: connects core, dialects, journal and connections, driven by one tick.
 
 Everything that has arrived is decoded and decided as it is read. Then the tick commits the facts as one block and sends the resulting
-output. One clock read per tick, one write per connection per tick.
+output. One clock read per tick (and one per new connection; a sweep reads it again), one write per connection per tick.
 """
 
 from __future__ import annotations

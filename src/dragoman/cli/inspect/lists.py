@@ -244,7 +244,7 @@ def quarantine() -> None:
 @page_options
 @common_options
 def list_(limit: int, offset: int, data: Path, as_json: bool, **which: Any) -> None:
-    """Show quarantined messages with the evidence, oldest first."""
+    """Show quarantined messages, oldest first, each with the workers that died holding it, or where its record is damaged."""
     found = ask(data, "quarantine_list", limit=limit, offset=offset, **which)
     rows = [
         (

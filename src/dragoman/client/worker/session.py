@@ -5,6 +5,13 @@ beyond the slots wait here in order of arrival.
 
 A run that exceeds its timeout is answered with a failure immediately, but occupies its slot until it has really ended.
 The session never runs a job, and no job runs in its loop: heartbeats go out however busy the jobs are.
+
+    WorkerSession ─┬─ WorkerConnection (one; in a dialect with one job per connection, one per slot)
+                   │     ├─ ReconnectingConnection ── the current Link; makes the next one when it is lost
+                   │     └─ ConnectionLease of each Link that is not lost: the current one, and old ones kept open for their answers
+                   └─ Run of each job ──► the ConnectionLease it came on ──► WorkerConnection, endpoint, Link
+
+A `ConnectionLease` outlasts its `Link` (`is_lost`) until the last `Run` that refers to it has ended.
 """
 
 from __future__ import annotations

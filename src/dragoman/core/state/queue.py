@@ -57,8 +57,11 @@ class Queue:
         self.applicants: list[Serving] = []  # the servings that wait to become active, in order
         self.strict: int = 0  # servings of workers with `Peer.is_strict`
         self.chosen_by_load: int = 0  # servings of workers chosen by load; one is enough to choose all by load
+        # By rank, the highest first. A serving is in at most one line, once, and exactly while its `is_idle` is set. It may be stale: a message of
+        # another queue took the last slot, or the worker is busy or blocked. `Dispatch.offer_loaded` and `drain` remove stale entries that they
+        # meet, `least_loaded` skips them, and `add_slots` removes a worker's own before it gets new slots; `drop` removes any.
         self.idle_lines: list[IdleLine] = []
-        self.idle: int = 0  # servings in all idle lines
+        self.idle: int = 0  # servings in all idle lines, stale ones included
         self.is_undrained: bool = False  # `Dispatch.drain` was interrupted: new messages are enqueued, not offered
         # Dedupe keys, oldest first: key → (message number, when the key expires).
         self.dedupe: dict[bytes, tuple[int, int]] = {}

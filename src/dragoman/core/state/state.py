@@ -1,8 +1,9 @@
 """The broker's state, and the mutators that change it.
 
-Durable state (messages, schedules, dedupe keys, quarantine, pauses, counters) changes only in `on_<fact>` below. A command decides,
-writes the fact and calls the mutator; recovery reads the fact and calls the same mutator. Session state (peers, slots, routes) is
-not durable; it is in core/roster, core/routes and the peers.
+Durable state (messages, schedules, dedupe keys, quarantine, pauses, counters) changes only in mutators named `on_<fact>`: below, in
+`Attendance` (core/state/queue) and core/state/forgetting. A command decides, writes the fact and calls the mutator; recovery reads the fact
+and calls the same mutator. Storage records have two more: `State.move` (carried) and `WireIds.set_key` (keyed). Session state
+(peers, slots, routes) is not durable; it is in core/roster, core/routes and the peers.
 
 `CoreSettings.bodies_max` and its neighbours limit the memory of open messages. Below the limits a message is entirely in memory. Above them,
 large bodies are unloaded first, then all bodies that are not needed now; and fresh waiting messages become 40 bytes each in the tail of their

@@ -143,7 +143,7 @@ class WorkerRole(ClientRole):
     # -- time -----------------------------------------------------------------------------------------------------------
 
     def beat_worker(self, now_ns: int) -> None:
-        """Our own heartbeats follow the wall clock, the worker's silence is measured in the core's time."""
+        """Our own heartbeats follow the broker's clock, the worker's silence is measured in the core's time."""
         settings = self.ebus.settings
         self.give_slots_back()
         if self.is_unread:

@@ -35,11 +35,13 @@ DESCRIPTION: Final = DialectDescription(
     "dragoman.dialects.emqp",
     listeners=[
         description.ListenerDescription(
-            "emqp.client", 1, 47291, "clients: EventMQ programs and the SDK send requests and schedules here", (CLIENT,)
+            "emqp.client",
+            1,
+            47291,
+            "clients (EventMQ programs and the SDK send requests and schedules here) and EventMQ's scheduler",
+            (CLIENT,),
         ),
-        description.ListenerDescription(
-            "emqp.worker", 2, 47290, "workers (EventMQ's job managers) and schedulers", (WORKER,)
-        ),
+        description.ListenerDescription("emqp.worker", 2, 47290, "workers (EventMQ's job managers)", (WORKER,)),
         description.ListenerDescription("emqp.admin", 3, 47293, "EventMQ's administration commands"),
         description.ListenerDescription("emqp.publish", 4, 47298, "publishers, who send PUBLISH", (PUBLISH,)),
         description.ListenerDescription(

@@ -1,6 +1,6 @@
 """The broker's sessions of Scale0. `Scale0Session` is one connection on a ROUTER port: a client on the client port, a worker on the worker port, or a legacy peer, by its messages.
 
-Rule for workers: one PING grants one task. A PING puts a worker at the back of its services' worker queues if it is not in them; a TASK
+Rule for workers: one PING grants one task (to a REQ socket a TASKREPLY does, too). A PING puts a worker at the back of its services' worker queues if it is not in them; a TASK
 removes it. Rule for REQ sockets: one answer to each message, whatever else there would be to send.
 """
 

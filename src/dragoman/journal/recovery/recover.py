@@ -2,7 +2,8 @@
 
 Invariant: a block that was committed in `disk` is whole on disk, and usually a later block or header records that it is synced
 (`synced_block_no`). So damage at or below the highest synced number found anywhere is damage of committed facts: refuse to start, change
-nothing, and name the file and offset. Damage above it is a torn tail that was never acknowledged: cut it.
+nothing, and name the file and offset. Damage above it is a torn tail: cut it. In `disk` nothing of it was acknowledged; in `os` facts of the
+last second before a power loss may have been.
 
 The superblock (`journal/superblock.py`) also names a synced block, and the segments that must exist. A missing one refuses the start, unless it is
 before the newest checkpoint: that loses at most messages waiting there, and is reported.

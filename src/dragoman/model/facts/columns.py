@@ -1,8 +1,9 @@
 """Facts as columns: every record of a block becomes one row, each field a value at the end of a flat column of bytes.
 
 The lake converts these columns to Arrow arrays without reading single rows. A field that a fact does not have gets a number that is no
-value of its column, and the lake converts it to null: 0 in ids and instants, which begin at 1; -1 in counts; 255 in bytes; NO_LONG where
-every small number is a value. `model/facts/layout` declares the records, lake/schema the columns.
+value of its column, and the lake converts it to null: 0 in ids and instants, which begin at 1; -1 in `attempt`, `retries_left`, `flags` and sizes;
+255 in bytes; NO_LONG in `count` and `body_hash`, where every small number is a value. `model/facts/layout` declares the
+records, lake/schema the columns.
 """
 
 from __future__ import annotations

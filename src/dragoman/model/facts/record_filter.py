@@ -9,7 +9,7 @@ The fact at which a message is listed, by what is searched for:
     a worker                          its last leased fact of that worker, or its closed fact by that worker
 
 So each message is listed once among the segments searched together, mostly by the facts of one block alone. Only `Filter` decides this: for
-records here, and for decoded facts (runtime/search/message_rows) if one block was not enough.
+records here, and for decoded facts (runtime/search/finding) if one block was not enough.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The child processes that follow the journal: each reads its files, and the broker sends it the synced lsn, one line per second while that
-changes. Here are the sealer, which copies committed facts into the lake, and the indexer; the exporter of traces is in tracing.py.
+changes. Here are the sealer, which copies synced facts into the lake, and the indexer; the exporter of traces is in tracing.py.
 
     to the child    synced <lsn>
     from the child  sealed <lsn> <rows> <bytes>     the sealer; also at its start, for what the lake already has

@@ -1,4 +1,4 @@
-"""The exporter's child process, which sends committed facts as spans to an OpenTelemetry collector; restarted whenever it ends.
+"""The exporter's child process, which sends synced facts as spans to an OpenTelemetry collector; restarted whenever it ends.
 
 Without `otel.endpoint` there is none, and none of its code is imported, including this module. The broker sends it the synced lsn, one line
 per second while that changes and, at its start, the names of queues and workers, which facts refer to by number only. The journal does not
