@@ -316,11 +316,11 @@ class Core(Exchange):
         self.state.on_scheduled(schedule)
         return words.TAKEN
 
-    def unschedule(self, key: bytes) -> int:
+    def unschedule(self, key: bytes, reason: int) -> int:
         schedule = self.state.schedules_by_key.get(key)
         if schedule is None:
             return words.NOT_FOUND
-        self.log.numbered(UNSCHEDULED, schedule.number, words.BY_OPERATOR, b"")
+        self.log.numbered(UNSCHEDULED, schedule.number, reason, b"")
         self.state.on_unscheduled(schedule)
         return words.TAKEN
 
