@@ -264,7 +264,8 @@ class Core(Exchange):
             return
         peer.work.failed += 1
         queue = self.state.queues_by_no[message.queue_no]
-        if message.retries_left > 0 and not self.roster.has_another(queue, peer):
+        may_end = message.retries_left > 0 and message.flags & words.GUARANTEED == 0
+        if may_end and not self.roster.has_another(queue, peer):
             self.settling.close(message, REJECT, words.RETURNED, b"", peer)
             return
         message_due_ns = (
