@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dragoman.core.settings import CoreSettings
+from dragoman.model.peer import address_of, shortened
 from tests.core.harness import Client, InMemoryBroker, Worker
 
 
@@ -62,3 +63,25 @@ def test_an_older_connection_that_leaves_takes_nothing_from_the_newest() -> None
     assert results(third) == [job]
     third.leave()
     assert (broker.core.routes.peers.get(third.session.address), broker.core.routes.older) == (None, {})
+
+
+LONGEST = b"x" * 254
+
+
+def test_identities_of_the_longest_size_that_differ_in_their_last_byte_are_two_clients() -> None:
+    broker = InMemoryBroker()
+    one, other = broker.client(LONGEST + b"1"), broker.client(LONGEST + b"2")
+    job = one.request(b"mail", headers=b"reply-requested")
+    one.leave()
+    worker = served(broker)
+    worker.reply(worker.jobs()[0])
+    assert results(other) == []
+    assert results(broker.client(LONGEST + b"1")) == [job]
+
+
+def test_no_identity_claims_the_address_of_a_longer_one() -> None:
+    longest = LONGEST + b"1"
+    claims = [longest[:254], shortened(longest), b"\x03" + shortened(longest), longest]
+    addresses = {address_of(listener_no, identity, 1, 1) for listener_no in (3, 4) for identity in claims}
+    assert len(addresses) == 2 * len(claims)
+    assert max(map(len, addresses)) == 255

@@ -11,6 +11,7 @@ import pytest
 
 from dragoman.errors import JournalFailing, JournalFull
 from dragoman.journal.disk import Disk
+from dragoman.journal.format import BLOCK_HEADER_SIZE
 from dragoman.journal.journal import Journal
 from dragoman.testing.disk import FakeDisk
 from tests.journal.small_journals import DIRECTORY, SEGMENT_SIZE, append_numbers, opened, record, replayed_numbers
@@ -198,6 +199,45 @@ def test_a_place_promised_before_a_failed_sync_is_true_after_it(disk: FakeDisk) 
     assert journal.place_now(promised) != promised
     journal.close()
     assert opened(disk).read_record(promised) == record(2)
+
+
+def test_a_record_whose_place_an_earlier_failure_moved_is_read_while_the_disk_fails_again(disk: FakeDisk) -> None:
+    """The second block is in memory only: its segment was suspect when it was appended."""
+    journal = opened(disk)
+    append_numbers(journal, 1, 1)
+    first = journal.next_place()
+    second = first + len(record(2)) + BLOCK_HEADER_SIZE
+    disk.fail_syncs(1)
+    journal.commit()
+    journal.append([record(2)], 1, 0, place=first)
+    disk.fail_syncs(100)
+    with pytest.raises(JournalFailing):
+        journal.commit()
+    journal.append([record(3)], 1, 0, place=second)
+    assert journal.read_record(first) == record(2)
+    assert journal.read_record(second) == record(3)
+    disk.fail_syncs(0)
+    journal.upkeep(0)
+    assert journal.read_record(second) == record(3)
+    journal.close()
+    assert opened(disk).read_record(second) == record(3)
+
+
+def test_a_record_is_not_taken_for_one_announced_where_it_moved_to(disk: FakeDisk) -> None:
+    journal = opened(disk)
+    append_numbers(journal, 1, 1)
+    before = journal.next_place()
+    disk.fail_syncs(1)
+    journal.commit()
+    after = journal.next_place()
+    journal.append([record(2)], 1, 0, place=before)
+    journal.append([record(3)], 1, 0, place=after)
+    assert journal.place_now(before) == after
+    disk.fail_syncs(100)
+    with pytest.raises(JournalFailing):
+        journal.commit()
+    assert journal.read_record(before) == record(2)
+    assert journal.read_record(after) == record(3)
 
 
 def test_a_failing_write_in_os_is_answered_by_a_new_segment_at_once(disk: FakeDisk) -> None:

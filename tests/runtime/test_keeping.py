@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.testing.disk import FakeDisk
 from tests.runtime.conftest import DISK_SIZE, NewBroker
 from tests.runtime.daemon import Daemon
+from tests.runtime.journaled_broker import JournaledBroker
 from tests.runtime.peers import Client, Worker, error_of, exchange
 from tests.waiting import wait_for
 
@@ -43,6 +45,19 @@ def test_what_was_answered_before_kill_9_does_not_run_again(new_broker: NewBroke
     with Worker(broker, b"jobs", slots=5) as worker:
         assert worker.take()[0] == left
         assert broker.ask("queues")["queues"][0]["waiting"] == 0
+
+
+def test_after_a_restart_each_of_two_longest_identities_gets_its_own_answer() -> None:
+    broker = JournaledBroker(FakeDisk())
+    identities = [b"x" * 254 + b"1", b"x" * 254 + b"2"]
+    jobs = [broker.client(identity).request(b"mail", headers=b"reply-requested") for identity in identities]
+    broker = broker.restarted()
+    clients = [broker.client(identity) for identity in identities]
+    worker = broker.serve()
+    for job in worker.jobs():
+        worker.reply(job)
+    answers = [[frames[2] for frames in client.take(b"REPLY") if len(frames) == 3] for client in clients]
+    assert answers == [[job] for job in jobs]
 
 
 def test_memory_keeps_nothing_and_starts_again(new_broker: NewBroker) -> None:

@@ -115,14 +115,17 @@ class Core(Exchange):
             return self.refusing
         state = self.state
         queue = state.queue_named(message.queue)
-        if queue is None:
+        if queue is None:  # named only if nothing refuses the message; a new queue itself refuses none
             refusal = self.roster.check_name(message.queue)
+            if refusal == words.TAKEN:
+                refusal = self.check_message(message)
             if refusal != words.TAKEN:
                 return refusal
             queue = self.roster.name_queue(message.queue)
-        refusal = self.check_limits(message, queue)
-        if refusal != words.TAKEN:
-            return refusal
+        else:
+            refusal = self.check_limits(message, queue)
+            if refusal != words.TAKEN:
+                return refusal
         message.number = state.take_number()
         message.queue_no = queue.number
         self.log.accepted(message)
@@ -141,19 +144,26 @@ class Core(Exchange):
             return
         self.state.enqueue(message, queue)
 
-    def check_limits(self, message: Message, queue: Queue) -> int:
+    def check_message(self, message: Message) -> int:
+        """The limits that do not depend on the queue."""
         if len(message.client_id) > ID_SIZE_MAX or len(message.headers) > HEADERS_SIZE_MAX:
+            return words.TOO_LONG
+        if len(message.dedupe) > ID_SIZE_MAX:
             return words.TOO_LONG
         if self.state.memory_size() > i64(self.settings.messages_size_max):
             return words.MEMORY_FULL
+        return words.TAKEN
+
+    def check_limits(self, message: Message, queue: Queue) -> int:
+        refusal = self.check_message(message)
+        if refusal != words.TAKEN:
+            return refusal
         most = self.settings.queue_messages_max
         if most != 0 and queue.waiting + queue.delayed >= most:
             return words.QUEUE_FULL
         if queue.strict > 0 and queue.strict == len(queue.servings) and not queue.is_expressible(message):
             return words.INEXPRESSIBLE
         if len(message.dedupe) > 0:
-            if len(message.dedupe) > ID_SIZE_MAX:
-                return words.TOO_LONG
             known = queue.dedupe.get(message.dedupe)
             if known is not None and known[1] > self.now_ns:
                 self.adopt(known[0], message)
@@ -274,7 +284,8 @@ class Core(Exchange):
             return
         peer.work.failed += 1
         queue = self.state.queues_by_no[message.queue_no]
-        if message.retries_left > 0 and not self.roster.has_another(queue, peer):
+        may_end = message.retries_left > 0 and message.flags & words.GUARANTEED == 0
+        if may_end and not self.roster.has_another(queue, peer):
             self.settling.close(message, REJECT, words.RETURNED, b"", peer)
             return
         message_due_ns = (
@@ -336,11 +347,11 @@ class Core(Exchange):
         self.state.on_scheduled(schedule)
         return words.TAKEN
 
-    def unschedule(self, key: bytes) -> int:
+    def unschedule(self, key: bytes, reason: int) -> int:
         schedule = self.state.schedules_by_key.get(key)
         if schedule is None:
             return words.NOT_FOUND
-        self.log.numbered(UNSCHEDULED, schedule.number, words.BY_OPERATOR, b"")
+        self.log.numbered(UNSCHEDULED, schedule.number, reason, b"")
         self.state.on_unscheduled(schedule)
         return words.TAKEN
 

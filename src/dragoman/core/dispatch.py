@@ -176,7 +176,9 @@ class Dispatch:
     def go_on_loading(self, load: BodyLoad) -> None:
         """Read the next part of a body. Once it is loaded, its worker is fed in the same call, before anything can unload the body."""
         state, m = self.state, load.m
-        is_awaited = has_room(load.peer) or bool(self.unfed_workers) or bool(self.undrained_queues)
+        # A REQ worker that gave its slot back asks again soon.
+        asks_again = load.peer.takes_one_answer and len(load.peer.work.serves) > 0
+        is_awaited = has_room(load.peer) or asks_again or bool(self.unfed_workers) or bool(self.undrained_queues)
         if self.is_stopped or load.queue.is_paused or not is_awaited or not load.is_wanted(state):
             self.load = None
             return

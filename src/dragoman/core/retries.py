@@ -13,7 +13,8 @@ With FAILURE_FINAL a failed answer is the end, whatever the retries.
 A message that `quarantine_after` distinct workers died holding is quarantined, whatever its client asked for: it may be the cause.
 A guaranteed message that has used up its retries is quarantined too. It still ends without a success when it expires, when a worker
 rejects it for good, or when it is cancelled.
-A returned message that no other worker could take ends, and one that others could take but have no slot for waits for the backoff.
+A returned message with retries left ends (`Core.give_back`) if no other worker could take it, except a guaranteed one. If others could take it but
+have no free slot, or if it is guaranteed, it waits for the initial backoff.
 """
 
 from __future__ import annotations

@@ -12,10 +12,11 @@ from typing import final
 from mypy_extensions import mypyc_attr
 
 from dragoman.dialects.contract import Dialect
-from dragoman.dialects.session import Outboxes, Session, address_of
+from dragoman.dialects.session import Outboxes, Session
 from dragoman.errors import MessageTooLarge, PeerError
 from dragoman.limits import PLAIN_UNFINISHED_SIZE_MAX
 from dragoman.model.message import Message
+from dragoman.model.peer import address_of
 from dragoman.wire import first_bytes
 
 

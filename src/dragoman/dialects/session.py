@@ -15,7 +15,7 @@ from dragoman import limits
 from dragoman.dialects.news import NewsBuffer
 from dragoman.errors import PeerError
 from dragoman.model.exchange import Exchange
-from dragoman.model.peer import ANONYMOUS, Peer, lasting_id_of
+from dragoman.model.peer import Peer, address_of, lasting_id_of
 from dragoman.wire.zmtp.commands import PROGRAM
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import LONG, MORE, write_frame, write_message
@@ -456,11 +456,3 @@ class ZmtpSession(Session):
         if self.is_connected:
             write_message(self.free_out, frames, self.zmtp.is_v1)
             self.touch()
-
-
-def address_of(listener_no: int, identity: bytes, boot_no: int, connection_no: int) -> bytes:
-    """The address for answers to a peer: its identity at its listener, or, for an anonymous one, just this connection."""
-    if not identity:
-        # A listener number of its own: a peer may claim any identity, and must not receive an anonymous peer's answers by it.
-        return b"%c%d.%d" % (listener_no | ANONYMOUS, boot_no, connection_no)
-    return b"%c%s" % (listener_no, identity[:254])

@@ -280,9 +280,9 @@ class Journal:
         return DiskLoad(self._store, self.place_now, place, message_no, is_whole)
 
     def _unwritten_record(self, place: int) -> bytes | None:
-        """The record from memory while the disk is failing, if it is not on disk; else None."""
+        """The record announced at `place`, from memory, while the disk is failing: it may not be on disk. None if it is in no unsynced block."""
         assert self._writer is not None, "nothing lives on disk in durability memory"
-        return self._writer.unsynced.record(self.place_now(place)) if self._writer.failing is not None else None
+        return self._writer.unsynced.record(place) if self._writer.failing is not None else None
 
     def record_size(self, place: int) -> int:
         """The size in the record's head, not verified, for an estimate; 0 where there is no record."""

@@ -138,8 +138,8 @@ class Exchange:
         """Add a schedule that creates messages from `template`; its key is the template's `dedupe`. It replaces an earlier one of that key."""
         raise NotImplementedError
 
-    def unschedule(self, key: bytes) -> int:
-        """Remove the schedule with this key."""
+    def unschedule(self, key: bytes, reason: int) -> int:
+        """Remove the schedule with this key; `reason` says who removed it."""
         raise NotImplementedError
 
     def is_cron(self, expression: str) -> bool:

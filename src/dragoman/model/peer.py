@@ -6,6 +6,7 @@ and decide nothing: they write to the peer's outbox, and at most note an event o
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Final, final
 
 from dragoman.model.words import NO_REASON
@@ -28,6 +29,12 @@ RANK_NORMAL: Final = 20  # of workers whose dialect has no ranks
 ESCAPE: Final = "\\x"
 # Set in the first byte of an address (the listener's number) that belongs to this connection only.
 ANONYMOUS: Final = 0x80
+# The first byte of an address with a shortened identity, before the listener's number, which is never 0.
+SHORTENED: Final = 0
+# The longest identity that an address contains as it is: the accepted record has one byte for the address's size.
+WHOLE_IDENTITY_SIZE_MAX: Final = 254
+# Bytes of a longer identity that its address contains before the hash: 255 with the two first bytes and 32 of the hash.
+SHORTENED_SIZE: Final = 221
 # The first byte of a lasting id: what the id consists of.
 BY_PROGRAM: Final = b"p"
 BY_IDENTITY: Final = b"i"
@@ -168,18 +175,52 @@ def lasting_id_of(program: bytes, identity: bytes, remote: str) -> bytes:
     return BY_IDENTITY + remote.rpartition(":")[0].encode() + b" " + identity if identity else b""
 
 
+def address_of(listener_no: int, identity: bytes, boot_no: int, connection_no: int) -> bytes:
+    """The address for answers to a peer: its identity at its listener, or, for an anonymous one, just this connection."""
+    if not identity:
+        # A listener number of its own: a peer may claim any identity, and must not receive an anonymous peer's answers by it.
+        return b"%c%d.%d" % (listener_no | ANONYMOUS, boot_no, connection_no)
+    if len(identity) > WHOLE_IDENTITY_SIZE_MAX:
+        return b"%c%c%s" % (SHORTENED, listener_no, shortened(identity))
+    return b"%c%s" % (listener_no, identity)
+
+
+def shortened(identity: bytes) -> bytes:
+    """The form of an over-long identity in an address: two different identities never have the same."""
+    return identity[:SHORTENED_SIZE] + hashlib.sha256(identity).digest()
+
+
+def identity_in(address: bytes) -> bytes:
+    """The identity in a reply address, shortened if it is over-long; empty for an anonymous client."""
+    if not address or address[0] >= ANONYMOUS:
+        return b""
+    return address[2:] if address[0] == SHORTENED else address[1:]
+
+
 def client_of(address: str) -> str:
     """The client's identity in the text form of a reply address; empty for an anonymous client (ANONYMOUS)."""
-    return "" if address.startswith(ESCAPE) else address[1:]
+    if address.startswith(ESCAPE):
+        return ""
+    return address[2:] if address.startswith(chr(SHORTENED)) else address[1:]
 
 
 def is_client_in(address: bytes, identities: set[bytes]) -> bool:
     """Whether a reply address is that of a client with one of these identities."""
-    return len(address) > 1 and address[0] < ANONYMOUS and address[1:] in identities
+    identity = identity_in(address)
+    return len(identity) > 0 and identity in identities
 
 
 def identities_of(text: str) -> set[bytes]:
-    """The identities that a text may denote: the text itself, bytes as hex digits, and bytes as escapes; none for an empty text."""
+    """The identities that a text may denote, as they are and as an address contains them: the text itself, bytes as hex digits, and bytes as
+    escapes; none for an empty text."""
+    found = identities_in(text)
+    for identity in list(found):
+        if len(identity) > WHOLE_IDENTITY_SIZE_MAX:
+            found.add(shortened(identity))
+    return found
+
+
+def identities_in(text: str) -> set[bytes]:
     found: set[bytes] = set()
     if not text:
         return found

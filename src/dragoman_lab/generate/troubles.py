@@ -7,7 +7,7 @@ from typing import Final
 from dragoman.core.operator import purge, requeue, set_paused
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import DROPPED, EMQP, GUARANTEED, KEPT_WANTED, NO_HASTE, TAKEN
+from dragoman.model.words import BY_OPERATOR, DROPPED, EMQP, GUARANTEED, KEPT_WANTED, NO_HASTE, TAKEN
 from dragoman_lab.generate.broker import DAY_NS, GeneratedBroker
 from dragoman_lab.generate.clients import Clients, Stream
 from dragoman_lab.generate.crew import Crew, Work
@@ -68,7 +68,10 @@ class Troubles:
         self.schedule(self.served[1 % len(self.served)], b"weekdays", 0, "30 6 * * 1-5", -1)
         self.schedule(self.served[0], b"few", int(interval_s * 3 * SECOND_NS), "", 3)
         self.schedule(self.served[-1], b"withdrawn", 0, "@hourly", -1)
-        self.broker.at(plan.start_ns + min(plan.span_ns // 3, DAY_NS), self.broker.core.unschedule, b"withdrawn")
+        self.broker.at(plan.start_ns + min(plan.span_ns // 3, DAY_NS), self.unschedule, b"withdrawn")
+
+    def unschedule(self, key: bytes) -> None:
+        self.broker.core.unschedule(key, BY_OPERATOR)
 
     def schedule(self, stream: Stream, key: bytes, interval_ns: int, cron: str, runs: int) -> None:
         template = self.stored(stream, key)

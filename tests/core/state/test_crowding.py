@@ -152,3 +152,15 @@ def test_a_waiting_message_that_was_accepted_in_this_very_tick_is_read_from_the_
         worker.session.on_message([b"", b"eMQP/1.0", b"READY", b"r"])
     assert [int(body.split()[0]) for body in bodies(worker)] == list(range(20))
     recount(broker.core)
+
+
+def test_a_request_refused_for_want_of_memory_creates_no_queue() -> None:
+    settings = CoreSettings()
+    settings.messages_size_max = MESSAGE_SIZE
+    broker = InMemoryBroker(settings)
+    client = broker.client()
+    for queue in (b"first", b"second", b"third"):
+        client.request(queue, b"{}", b"reply-requested")
+    assert len([frames for frames in client.take(b"REPLY") if b"MEMORY_FULL" in frames[1]]) == 2
+    assert list(broker.core.state.queues) == [b"first"]
+    check_replay(broker)

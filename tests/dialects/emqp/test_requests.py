@@ -257,6 +257,21 @@ def test_a_name_header_or_id_beyond_its_limit_is_refused_with_an_answer(
     assert broker.facts("accepted") == []
 
 
+@pytest.mark.parametrize(
+    ("headers", "message_id"),
+    [(b"x" * 65_536, b"1"), (b"", b"i" * 256)],
+    ids=["headers", "id"],
+)
+def test_a_refused_request_creates_no_queue(headers: bytes, message_id: bytes) -> None:
+    broker = InMemoryBroker()
+    client = broker.client()
+    before = broker.facts()
+    client.request(b"unheard-of", JOB, headers, message_id)
+    assert len(results(client)) == 1
+    assert broker.core.state.queues == {}
+    assert broker.facts() == before
+
+
 def test_headers_beyond_their_limit_are_not_read_at_all() -> None:
     broker = InMemoryBroker()
     client = broker.client()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -135,6 +136,15 @@ def test_a_cron_schedule_can_be_unscheduled_too() -> None:
     schedule(client, b"-1", b"nohaste", cron=b"* * * * *")
     unschedule(client)
     assert broker.core.state.schedules == {}
+
+
+@pytest.mark.parametrize("ends", [unschedule, lambda client: schedule(client, headers=b"run_count:0")])
+def test_the_fact_says_that_a_client_ended_the_schedule(ends: Callable[[Client], None]) -> None:
+    broker = InMemoryBroker()
+    client = broker.client()
+    schedule(client, headers=b"nohaste")
+    ends(client)
+    assert [fact["reason"] for fact in broker.facts("unscheduled")] == ["by_client"]
 
 
 def test_unscheduling_what_is_not_there_is_answered() -> None:

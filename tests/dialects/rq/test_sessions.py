@@ -156,6 +156,22 @@ def test_what_the_only_consumer_gives_back_is_undelivered() -> None:
     assert client.hears() == ["ID=5 UNDELIVERED"]
 
 
+def test_a_guaranteed_message_that_its_only_consumer_gives_back_waits_for_the_backoff_and_is_quarantined_at_last() -> None:
+    broker = InMemoryBroker()
+    worker, client = consumer(broker), broker.client()
+    client.request(b"q", b"hello", b"guarantee,retry-count:2,reply-requested")
+    for _ in range(3):
+        assert worker.hears() == [job(0, "hello")]
+        worker.say("CLEAR ID=0 UNDELIVERED")
+        assert worker.hears() == []
+        broker.pass_time(1.1)
+    assert worker.hears() == []
+    assert broker.facts("closed") == []
+    assert [fact["reason"] for fact in broker.facts("released")] == ["returned", "returned"]
+    assert [fact["reason"] for fact in broker.facts("quarantined")] == ["returned"]
+    assert len(client.take(b"REPLY")) == 1
+
+
 def test_a_timeout_that_passes_before_delivered_is_sent_as_undelivered() -> None:
     broker = InMemoryBroker()
     worker, client = consumer(broker), Node(broker)

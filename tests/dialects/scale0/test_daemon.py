@@ -208,6 +208,26 @@ def test_a_task_survives_kill_9_of_the_broker(tmp_path: Path, connect: Connect) 
         broker.kill()
 
 
+def test_a_req_worker_gets_a_large_task_that_is_on_disk_only(tmp_path: Path, connect: Connect) -> None:
+    broker = Daemon(tmp_path / "data").start()
+    try:
+        body = bytes(range(256)) * 40_000
+        connect(broker, "scale0.client", identity=b"client").send("TASK", body, id=1, service="mail")
+        wait_for("the task", lambda: broker.ask("queues")["queues"], WAIT_S)
+        broker.stop()
+        broker.start()
+        worker = connect(broker, "scale0.worker", zmq.REQ)
+        answers: list[bytes] = []
+        while answers[-1:] != [b"TASK"] and len(answers) < 3:
+            worker.send("PING", services=["mail"])
+            command, _, *rest = worker.hear()
+            answers.append(command)
+        assert answers[-1] == b"TASK"
+        assert rest == [body]
+    finally:
+        broker.kill()
+
+
 def test_an_edited_configuration_file_is_pushed_without_a_signal(tmp_path: Path, connect: Connect) -> None:
     file = tmp_path / "scale0.zpl"
     file.write_text(CONFIGURATION.format(name="one"))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.model.words import DRAINING
+from dragoman.core.settings import CoreSettings
+from dragoman.model.words import BY_CLIENT, DRAINING
 from tests.core.harness import InMemoryBroker
+from tests.core.replaying import check_replay, restart
 from tests.dialects.scale0.in_memory import Peer, configure, new_client, new_worker
 
 
@@ -147,3 +149,86 @@ def test_every_message_whatever_it_is_gets_one_answer(frames: list[bytes], liste
     assert len(peer.hear()) == 1
     broker.pass_time(3)
     assert peer.hear() == []
+
+
+LARGE = b"x" * 1000
+
+
+def large_on_disk(*bodies: bytes) -> InMemoryBroker:
+    """A broker that reads these tasks back from disk in steps of 100 bytes."""
+    settings = CoreSettings()
+    settings.load_step_size = 100
+    broker = InMemoryBroker(settings)
+    broker.read_whole_size = 300
+    client = new_client(broker)
+    for number, body in enumerate(bodies):
+        client.task(number, body=body)
+    return restart(broker, by_checkpoint=False)
+
+
+def test_a_ping_is_answered_by_the_task_once_its_large_body_is_read_from_disk() -> None:
+    broker = large_on_disk(LARGE + b"1", LARGE + b"2")
+    worker = req_worker(broker)
+    worker.ping("mail")
+    assert worker.hear() == []
+    assert broker.go_on() >= len(LARGE) // 100
+    ((first, body),) = worker.tasks()
+    assert body == LARGE + b"1"
+    worker.reply(first)
+    broker.go_on()
+    assert [body for _, body in worker.tasks()] == [LARGE + b"2"]
+    broker.pass_time(6.0)
+    assert worker.hear() == []
+    check_replay(broker)
+
+
+def test_a_body_that_takes_longer_to_read_than_the_worker_waits_is_its_answer_to_a_later_ping() -> None:
+    broker = large_on_disk(LARGE)
+    worker = req_worker(broker)
+    worker.ping("mail", heartbeat_interval=2)
+    for _ in range(4):
+        broker.core.roster.go_on()
+    broker.pass_time(0.9)
+    assert worker.hear() == []
+    broker.pass_time(0.2)
+    assert worker.words() == ["PONG"]
+    broker.go_on()
+    assert worker.hear() == []
+    worker.ping()
+    assert [body for _, body in worker.tasks()] == [LARGE]
+
+
+def test_a_ping_is_answered_soon_when_the_task_that_was_read_for_it_is_cancelled() -> None:
+    broker = large_on_disk(LARGE)
+    worker = req_worker(broker)
+    worker.ping("mail")
+    broker.core.roster.go_on()
+    (message,) = broker.core.state.messages.values()
+    broker.core.cancel(message, BY_CLIENT)
+    broker.go_on()
+    broker.pass_time(0.2)
+    assert worker.words() == ["PONG"]
+    broker.pass_time(6.0)
+    new_client(broker).task(5)
+    assert worker.hear() == []
+
+
+def test_a_ping_during_the_wait_for_a_task_is_a_second_one_and_both_are_answered() -> None:
+    broker = large_on_disk(LARGE)
+    worker = req_worker(broker)
+    worker.ping("mail")
+    worker.ping()
+    broker.go_on()
+    assert worker.words() == ["PONG", "TASK"]
+
+
+def test_a_worker_that_waits_for_a_task_is_sent_away_when_the_broker_stops() -> None:
+    broker = large_on_disk(LARGE)
+    worker = req_worker(broker)
+    worker.ping("mail")
+    broker.core.refusing = DRAINING
+    broker.core.dispatch.is_stopped = True
+    broker.dialects.scale0.draining()
+    broker.go_on()
+    broker.pass_time(0.2)
+    assert len(worker.hear()) == 1

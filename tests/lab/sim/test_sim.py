@@ -21,7 +21,7 @@ MET = {
     "released returned", "closed answered", "closed answered_late", "closed failed", "closed timed_out", "closed retries_used_up",
     "closed past_expiry", "closed purged", "closed by_operator", "closed by_client", "closed dropped", "closed reply_undeliverable",
     "closed refused_by_worker", "closed returned", "closed broker_stopped", "quarantined workers_died", "quarantined damaged", "unscheduled none",
-    "unscheduled by_operator", "step of a load", *(f"crossed {client} to {worker}" for client in DIALECTS for worker in DIALECTS),
+    "unscheduled by_operator", "unscheduled by_client", "step of a load", *(f"crossed {client} to {worker}" for client in DIALECTS for worker in DIALECTS),
 }  # fmt: skip
 
 tally: Counter[str] = Counter()

@@ -14,8 +14,8 @@ from dragoman.model.facts.decode import decode_block
 from dragoman.model.facts.record_filter import ANY, ENDED, OPEN, Filter, find_listed, note_numbers
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
-from dragoman.model.peer import client_of, identities_of
-from dragoman.model.words import DIALECT_NAMES, STATE_NAMES
+from dragoman.model.peer import address_of, client_of, identities_of, is_client_in
+from dragoman.model.words import DIALECT_NAMES, STATE_NAMES, shown
 
 NOW_NS = 1_700_000_000_000_000_000
 FIRST_LSN = 100
@@ -170,6 +170,14 @@ def test_ends_of_messages_accepted_elsewhere_are_remembered_where_open_ones_are_
 )
 def test_a_text_stands_for_the_identities_it_may_be_shown_for(text: str, identities: set[bytes]) -> None:
     assert identities_of(text) == identities
+
+
+def test_a_client_of_the_longest_identity_is_found_by_it() -> None:
+    identity = b"x" * 254 + b"\xff"
+    address = address_of(3, identity, 1, 1)
+    assert is_client_in(address, identities_of(shown(identity)))
+    assert not is_client_in(address, identities_of("x" * 255))
+    assert identities_of(shown(identity)) & identities_of(client_of(shown(address)))
 
 
 def test_an_anonymous_client_has_no_identity() -> None:

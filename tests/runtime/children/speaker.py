@@ -4,6 +4,9 @@
     long:out:SIZE           says a long one
     exit:CODE               ends
     deaf:                   listens no more
+    idle:                   takes idle priority
+    made:FILE               makes an empty file
+    ended:                  waits until its input ends
     into:FILE               writes what it hears there
 
 Run as `python -m tests.runtime.children.speaker ORDER …`.
@@ -11,6 +14,7 @@ Run as `python -m tests.runtime.children.speaker ORDER …`.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -26,6 +30,12 @@ def main() -> None:
             sys.exit(int(rest))
         elif word == "deaf":
             signal.pause()
+        elif word == "idle":
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        elif word == "made":
+            Path(rest).touch()
+        elif word == "ended":
+            sys.stdin.read()
         elif word == "into":
             heard_file = Path(rest)
         elif word == "long":

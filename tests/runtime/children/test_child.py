@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -100,6 +103,40 @@ def test_a_child_that_ends_unasked_is_logged_with_its_exit_code_and_one_that_was
     play(scene)
     assert parent.troubles[0] == "the speaker ended with exit code 3"
     assert asked.troubles == []
+
+
+def may_leave_idle_priority() -> bool:
+    """Whether this user's processes may: that depends on privileges and limits."""
+    steps = "; ".join(
+        f"os.sched_setscheduler(0, os.{policy}, os.sched_param(0))" for policy in ("SCHED_IDLE", "SCHED_OTHER")
+    )
+    return (
+        subprocess.run([sys.executable, "-c", f"import os; {steps}"], capture_output=True, check=False).returncode == 0
+    )
+
+
+@pytest.mark.skipif("not may_leave_idle_priority()", reason="this user's processes cannot leave the idle priority")
+@pytest.mark.parametrize(
+    "orders", [("idle:", "made", "out:here", "deaf:"), ("out:here", "ended:", "idle:", "made", "deaf:")]
+)
+def test_a_child_is_stopped_at_normal_priority_although_it_had_or_took_idle_priority(
+    orders: tuple[str, ...], tmp_path: Path
+) -> None:
+    """It does not listen, so that its priority can be seen until it is killed."""
+    is_idle = tmp_path / "idle"
+    parent = Parent(*(order.replace("made", f"made:{is_idle}") for order in orders))
+
+    async def scene() -> None:
+        parent.child.start()
+        await until(lambda: parent.lines)
+        pid = parent.child.pid
+        stopping = asyncio.ensure_future(parent.child.stop("", 5.0))
+        await until(is_idle.exists)
+        await until(lambda: stopping.done() or os.sched_getscheduler(pid) == os.SCHED_OTHER)
+        assert not stopping.done(), "it was killed at idle priority"
+        await stopping
+
+    play(scene)
 
 
 class Follower(JournalFollower):

@@ -66,7 +66,7 @@ def schedule(session: EmqpSession, is_new: bool, frames: list[bytes], at: int) -
     m.expires_ns = headers.expires_ns
     m.dedupe = schedule_key(m.body)
     if not is_new:
-        return m, exchange.unschedule(m.dedupe), "no schedule has this job"
+        return m, exchange.unschedule(m.dedupe, words.BY_CLIENT), "no schedule has this job"
     try:
         interval_s = float(fields[3])
     except ValueError:
@@ -77,7 +77,7 @@ def schedule(session: EmqpSession, is_new: bool, frames: list[bytes], at: int) -
     if interval_s > 0 and interval_ns < SCHEDULE_INTERVAL_NS_MIN:
         return m, words.BAD_SCHEDULE, f"the interval is below {SCHEDULE_INTERVAL_NS_MIN / SECOND_NS} seconds"
     if headers.runs == 0:
-        exchange.unschedule(m.dedupe)
+        exchange.unschedule(m.dedupe, words.BY_CLIENT)
         return m, words.TAKEN, ""
     cron = seconds_first(fields[5].decode("utf-8", "replace"))
     refusal = exchange.schedule(m, interval_ns, cron, headers.runs)

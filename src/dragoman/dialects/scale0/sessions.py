@@ -55,6 +55,8 @@ class Scale0Session(ZmtpSession):
         self.is_plain: bool = True  # no envelope, the usual frame form, no REQ socket: the fast output path applies
         self.is_answer_due: bool = False  # of a REQ socket: its message is not answered yet
         self.awaited: int = 0  # and the number of the message that it waits for
+        self.is_task_awaited: bool = False  # of a REQ worker: it keeps its slot while the body of its task is read from disk
+        self.task_until_ns: int = 0  # and for how long
         self.has_spoken: bool = False  # it has used the JSON form: it understands CONFIG and ERROR
         self.generation: int = 0  # of a legacy peer
         self.name: str = ""  # its identity
@@ -103,6 +105,8 @@ class Scale0Session(ZmtpSession):
             self.banned_until_ns = 0
             self.offences = 0
         self.last_message_ns = now_ns
+        if self.is_task_awaited:
+            self.await_no_task()  # it asks again before it was answered (ZMQ_REQ_RELAXED)
         at = 0 if frames[0] or len(frames) == 1 else 1
         if at != self.envelope:
             self.envelope = at
@@ -230,7 +234,8 @@ class Scale0Session(ZmtpSession):
         return True
 
     def answer_req(self, may_work: bool) -> None:
-        """Send the one answer to a REQ socket's PING or TASKREPLY: a pending move or configuration, else a waiting task, else PONG."""
+        """Send the one answer to a REQ socket's PING or TASKREPLY: a pending move or configuration, else a waiting task, else PONG. A task whose body
+        must be read from disk comes later: its worker waits for it for half of its heartbeat interval."""
         if self.owes_move:
             self.owes_move = False
             negotiation.move(self)
@@ -239,9 +244,23 @@ class Scale0Session(ZmtpSession):
             negotiation.send_config(self)
         elif may_work:
             self.exchange.ready(self, 1)
+            if self.is_answer_due and self.work.is_unfed:
+                self.is_task_awaited = True
+                self.task_until_ns = self.exchange.now_ns + self.heartbeat_ns() // 2
+                return
             self.exchange.busy(self)  # it cannot receive a task later
         if self.is_answer_due:
             self.pong()
+
+    def await_no_task(self) -> None:
+        """Answer a REQ worker whose task was not read in time, or is not there any more. If it is being read, that goes on: the answer to a later PING
+        is the task."""
+        self.is_task_awaited = False
+        self.exchange.busy(self)
+        self.answer_req(False)
+
+    def heartbeat_ns(self) -> int:
+        return self.interval_ns if self.interval_ns != 0 else int(self.scale0.documents.heartbeat_s * SECOND_NS)
 
     def is_skewed(self, time_ms: i64) -> bool:
         # In machine words: a product of this size is slow as an int. An absurd time is clamped to stay within one.
@@ -297,6 +316,7 @@ class Scale0Session(ZmtpSession):
         phrases = self.scale0.phrases
         phrases.at(self.scale0.wall_ns())
         if not self.is_plain:
+            self.is_task_awaited = False
             self.send([words.TASK, phrases.task_header(message), message.body])
             return
         out = self.held_out
@@ -361,12 +381,11 @@ class Scale0Session(ZmtpSession):
         now_ns = self.exchange.now_ns
         if self.is_unread:
             self.last_message_ns = now_ns
+        if self.is_task_awaited and (now_ns >= self.task_until_ns or not self.work.is_unfed):
+            self.await_no_task()
         if not self.is_worker:
             return
-        interval_ns = self.interval_ns
-        if interval_ns == 0:
-            interval_ns = int(self.scale0.documents.heartbeat_s * SECOND_NS)
-        if now_ns - self.last_message_ns > self.scale0.settings.heartbeats_missed * interval_ns:
+        if now_ns - self.last_message_ns > self.scale0.settings.heartbeats_missed * self.heartbeat_ns():
             if self.work.held:
                 self.exchange.busy(self)
             else:

@@ -215,7 +215,8 @@ The CRC-32 is of all bytes of the record before it, its size included. It is che
 to deliver the body.
 
 The reply address is one byte for the listener and the peer's identity there; for an anonymous peer that byte has its top bit set, and boot and connection
-number. It finds the client again after a restart.""",
+number. An identity of 255 bytes is shortened: one byte 0, the listener's, the first 221 bytes of the identity and its SHA-256. The address finds the client again
+after a restart.""",
     ),
     Layout(
         LEASED, "leased", "A worker has the message: attempt number `attempt`, counted from 1.",

@@ -107,7 +107,7 @@ async def unschedule(server: Server, *, id_: Name) -> object:
     def change(core: Core) -> object:
         schedule = admin.found(lookup.find_schedule(core, id_), "schedule", id_)
         view = views.schedule_view(schedule)
-        check(core.unschedule(schedule.template.dedupe))
+        check(core.unschedule(schedule.template.dedupe, BY_OPERATOR))
         return view
 
     return {"unscheduled": await act(server, change)}

@@ -7,15 +7,18 @@ before the next start doubles up to a minute. A child exits when its stdin ends,
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 import structlog
 
 RETRY_S: Final = 1.0
 RETRY_S_MAX: Final = 60.0
+RAISE_INTERVAL_S: Final = 0.5  # a process that has just started lowers its priority only after its imports
 GOOD_RUN_S: Final = 60.0  # after a run of this length the pause starts at RETRY_S again
 LINE_SIZE_MAX: Final = 2**20  # children send short lines; the beginning of a longer one is lost
 SHOWN_SIZE_MAX: Final = 200  # characters logged of a line that cannot be parsed
@@ -63,7 +66,8 @@ class Child:
             await process.stdin.drain()
 
     async def stop(self, last_line: str, finish_s: float) -> bool:
-        """Let the process exit by itself within `finish_s`, after one last line if there is one. False when it had to be killed."""
+        """Let the process exit by itself within `finish_s`, after one last line if there is one, at normal priority: at idle priority it would not get
+        there while others use all cores. False when it had to be killed."""
         task, process = self._task, self._process
         if task is None:
             return True
@@ -71,6 +75,7 @@ class Child:
         if process is None or process.returncode is not None:
             return True
         assert process.stdin is not None
+        raising = asyncio.ensure_future(keep_priority_normal(process.pid))
         try:
             async with asyncio.timeout(finish_s):
                 if last_line:
@@ -81,6 +86,8 @@ class Child:
             process.kill()
             await process.wait()
             return False
+        finally:
+            raising.cancel()
         return True
 
     async def _run_forever(self) -> None:
@@ -137,6 +144,23 @@ class Child:
             if not line:
                 return
             yield line.decode("utf-8", "replace").rstrip("\n")
+
+
+async def keep_priority_normal(pid: int) -> None:
+    """Raise the priority of a process repeatedly, until cancelled."""
+    while True:
+        raise_priority(pid)
+        await asyncio.sleep(RAISE_INTERVAL_S)
+
+
+def raise_priority(pid: int) -> None:
+    """Give every thread of a process the broker's own priority. An unprivileged broker may do so only if its limit (RLIMIT_NICE) allows it; otherwise,
+    and on systems without such priorities, nothing changes."""
+    with suppress(OSError, AttributeError):
+        nice = os.getpriority(os.PRIO_PROCESS, 0)
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            os.sched_setscheduler(int(thread.name), os.SCHED_OTHER, os.sched_param(0))
+            os.setpriority(os.PRIO_PROCESS, int(thread.name), nice)
 
 
 async def end(task: asyncio.Task[Any]) -> None:

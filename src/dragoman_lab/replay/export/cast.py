@@ -10,7 +10,7 @@ from dragoman.dialects.ebus.stales import in_ms
 from dragoman.dialects.emqp.headers import one_answer, read_headers
 from dragoman.model.facts.decode import flag_words
 from dragoman.model.message import Message
-from dragoman.model.peer import ANONYMOUS
+from dragoman.model.peer import ANONYMOUS, identity_in
 from dragoman.model.phrases import number_text
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DIALECT_NAMES, EBUS, EMQP, INTERNAL, PINGPONG, REPLY_WANTED, RQ
@@ -80,7 +80,7 @@ class Cast:
             name = self._client_names[key] = f"c{len(self._client_names) + 1}"
             self.clients[name] = {"dialect": DIALECT_NAMES[message.dialect]}
             if can_come_back(message):
-                self.clients[name]["identity"] = plain(message.address[1:])
+                self.clients[name]["identity"] = plain(identity_in(message.address))
         name = self._client_names[key]
         if message.dialect == EMQP and is_of_req(message):
             self.clients[name]["socket"] = "REQ"

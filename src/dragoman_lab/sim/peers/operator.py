@@ -103,7 +103,7 @@ class SimOperator:
 
 def unschedule_all(core: Core) -> None:
     for key in list(core.state.schedules_by_key):
-        core.unschedule(key)
+        core.unschedule(key, BY_OPERATOR)
 
 
 def drop_quarantine(core: Core) -> None:
