@@ -25,7 +25,9 @@ from bench.dialogues import DIALOGUES, ONE, Dialogue
 from bench.endpoint import Endpoint, Point
 
 LOADS = ("full", "one")  # the load of the dialect's target; one job at a time, so that each costs ticks of its own
-SECONDS = 8.0  # under valgrind a broker is some fifty times slower
+# Round trips, not seconds: every message that is counted then belongs to one of them, however slow the machine is.
+TRIPS = {"full": 20_000, "one": 2_000}
+WARM_UP_TRIPS = 1_000
 PATIENCE_S = 300.0
 
 
@@ -33,23 +35,24 @@ def point_of(dialogue: Dialogue, load: str) -> Point:
     return ONE if load == "one" else dialogue.bar_point
 
 
-def per_trip(peer: Endpoint, dialogue: Dialogue, point: Point, python: str) -> float:
+def per_trip(peer: Endpoint, dialogue: Dialogue, load: str, python: str) -> float:
     """The instructions of one round trip, of a broker that has warmed up."""
+    point = point_of(dialogue, load)
     with tempfile.TemporaryDirectory(prefix="dragoman-instructions-") as folder:
         counts = Path(folder, "counts")
         prefix = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={counts}"]
         broker = start_broker("os", Path(folder), dialogue=dialogue, python=python, prefix=prefix)
         try:
-            _load(peer, broker, point, 1.0)
+            _load(peer, broker, point, WARM_UP_TRIPS)
             _control(broker, "--instr=on")
-            trips = _load(peer, broker, point, SECONDS)
+            trips = _load(peer, broker, point, TRIPS[load])
             _control(broker, "--dump")
         finally:
             broker.stop()
         return sum(map(_total, Path(folder).glob("counts.*"))) / trips
 
 
-def _load(peer: Endpoint, broker: Running, point: Point, seconds: float) -> int:
+def _load(peer: Endpoint, broker: Running, point: Point, trips: int) -> int:
     sample = peer.run(
         PATIENCE_S,
         mode=broker.mode,
@@ -57,7 +60,7 @@ def _load(peer: Endpoint, broker: Running, point: Point, seconds: float) -> int:
         workers=point.workers,
         in_flight=point.in_flight,
         slots=point.slots_per_worker,
-        seconds=seconds,
+        trips=trips,
         warmup=0,
         client_addr=broker.client_address,
         worker_addr=broker.worker_address,
@@ -93,12 +96,12 @@ def main() -> int:
     for name in args.only.split(","):
         for load in args.load or LOADS:
             dialogue = DIALOGUES[name]
-            point = point_of(dialogue, load)
             builds = [args.against, sys.executable] if args.against else [sys.executable]
-            counts = [per_trip(peer, dialogue, point, build) for build in builds]
+            counts = [per_trip(peer, dialogue, load, build) for build in builds]
             texts = [f"{count / 1000:.1f}" for count in counts]
-            table.add_row(name, point.name, *texts, f"{counts[-1] / counts[0]:.3f}")
-            console.print(name, point.name, *texts)
+            point_name = point_of(dialogue, load).name
+            table.add_row(name, point_name, *texts, f"{counts[-1] / counts[0]:.3f}")
+            console.print(name, point_name, *texts)
     console.print(table)
     return 0
 

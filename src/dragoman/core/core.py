@@ -127,6 +127,7 @@ class Core(Exchange):
             if refusal != words.TAKEN:
                 return refusal
         message.number = state.take_number()
+        message.queue = queue.name  # one object for all messages of a queue: its hash is computed once
         message.queue_no = queue.number
         self.log.accepted(message)
         state.on_accepted(message, queue)

@@ -203,4 +203,6 @@ def word_at(text: bytes, at: i64) -> i64:
     word = (word << 4 | word >> 8) & 0x00FF00FF00FF00FF
     word = (word << 8 | word >> 16) & 0x0000FFFF0000FFFF
     word = (word << 16 | word >> 32) & WORD
-    return word if hex_digits(word) == digits else -1
+    if hex_digits(word) != digits:  # no conditional expression: mypyc would make an int object of the word
+        return -1
+    return word

@@ -14,6 +14,7 @@ from dragoman.dialects.scale0.headers import (
     Header,
     HeaderCache,
     names_of,
+    plain_end,
     read_header,
     read_slowly,
     text_of,
@@ -78,6 +79,36 @@ def test_what_the_quick_way_takes_is_json(text: bytes, noise: bytes) -> None:
         b'{"a":"' + noise + b'"}',
     ):
         check(candidate)
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 16, 21])
+def test_a_plain_text_ends_at_its_quote_whatever_its_length(size: int) -> None:
+    assert plain_end(b"x" * size + b'"', 0, size + 1) == size
+    assert plain_end(b"~ " + b"x" * size + b'"yyyyyyyyy"', 2, size + 12) == size + 2
+    assert plain_end(b"x" * size, 0, size) == -1
+    assert plain_end(b"x" * size + b'"', 0, size) == -1, "the quote is behind the end"
+
+
+@pytest.mark.parametrize("place", range(20))
+def test_each_byte_that_is_not_plain_is_found_at_each_place(place: int) -> None:
+    for char in range(256):
+        text = bytearray(b"x" * 20 + b'"')
+        text[place] = char
+        is_plain = 0x20 <= char <= 0x7E and char != 0x5C
+        expected = -1 if not is_plain else place if char == 0x22 else 20
+        assert plain_end(bytes(text), 0, len(text)) == expected
+
+
+@given(st.lists(st.text(CHARS, max_size=30), min_size=1, max_size=4), st.integers(0, 40))
+def test_long_ids_change_nothing_in_what_the_memory_reads(ids: list[str], padding: int) -> None:
+    memory = HeaderCache()
+    for value in ids:
+        text = b'{"id":%s,"service":"%s","time":12}' % (token_of(value.encode("utf-8", "replace")), b"m" * padding)
+        for again in (text, text.replace(b"m", b"n", 1), text.replace(b"12}", b"13}")):
+            fresh = read_header(again)
+            found = memory.read(again)
+            assert fields(found) == fields(fresh)
+            assert found.time_ms == fresh.time_ms
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,9 @@ import heapq
 from array import array
 from typing import Final, final
 
+from librt.vecs import append, vec
+from mypy_extensions import i64
+
 from dragoman.core.state.lines import line_code
 from dragoman.core.state.queue import Queue, lines_with_tails
 from dragoman.core.state.tail import Tail
@@ -20,11 +23,43 @@ STEP_NS: Final = 100_000_000
 
 
 @final
+class ExpiryStep:
+    """The numbers of messages in memory that expire in the same tenth of a second, in machine words: every message with an expiry is added here."""
+
+    def __init__(self) -> None:
+        self.numbers: vec[i64] = vec[i64]()
+        self.size: i64 = 0  # numbers from here on were taken
+
+    def add(self, number: i64) -> None:
+        if self.size < len(self.numbers):
+            self.numbers[self.size] = number
+        else:
+            self.numbers = append(self.numbers, number)
+        self.size += 1
+
+    def take_last(self, count_max: i64) -> list[int]:
+        """Remove and return up to `count_max` of the last numbers, in the order in which they were added."""
+        end: i64 = self.size
+        at: i64 = 0
+        if end > count_max:
+            at = end - count_max
+        self.size = at
+        found: list[int] = []
+        while at < end:
+            found.append(self.numbers[at])
+            at += 1
+        return found
+
+
+@final
 class Expiries:
     """Entries are message numbers and lines; the caller checks whether a message is still open."""
 
     def __init__(self) -> None:
-        self.numbers: dict[int, array[int]] = {}  # tenth of a second → numbers
+        self.numbers: dict[int, ExpiryStep] = {}  # tenth of a second → numbers
+        # The step found last: one client's messages mostly expire in the same step. `clear` and `take` reset it.
+        self.recent_no: i64 = -1
+        self.recent = ExpiryStep()
         self.far: dict[int, array[int]] = {}  # tenth of a second → number, `line_code`, number, `line_code`, …
         self.steps: list[int] = []  # heap of the keys of both
         self.watched: int = 0  # entries in `numbers`
@@ -34,13 +69,19 @@ class Expiries:
         """Add an open message that has an expiry."""
         self.expiring += 1
         self.watched += 1
-        step = expires_ns // STEP_NS + 1
-        numbers = self.numbers.get(step)
-        if numbers is None:
-            numbers = array("q")
-            self.numbers[step] = numbers
-            heapq.heappush(self.steps, step)
-        numbers.append(number)
+        step_no: i64 = i64(expires_ns) // STEP_NS + 1
+        if step_no != self.recent_no:
+            self.recent = self.step_of(step_no)
+            self.recent_no = step_no
+        self.recent.add(number)
+
+    def step_of(self, step_no: int) -> ExpiryStep:
+        step = self.numbers.get(step_no)
+        if step is None:
+            step = ExpiryStep()
+            self.numbers[step_no] = step
+            heapq.heappush(self.steps, step_no)
+        return step
 
     def watch_far(self, number: int, line: int, expires_ns: int) -> None:
         """Add the line of a message that went to its tail."""
@@ -60,6 +101,7 @@ class Expiries:
 
     def clear(self) -> None:
         self.numbers = {}
+        self.recent_no = -1
         self.far = {}
         self.steps = []
         self.watched = 0
@@ -85,13 +127,14 @@ class Expiries:
             step = steps[0]
             numbers = self.numbers.get(step)
             if numbers is not None:
-                for number in numbers[-room:]:
+                taken = numbers.take_last(room)
+                for number in taken:
                     found.append(number)
                     found.append(-1)
-                self.watched -= min(room, len(numbers))
-                del numbers[-room:]
-                if not numbers:
+                self.watched -= len(taken)
+                if numbers.size == 0:
                     del self.numbers[step]
+                    self.recent_no = -1
                 continue
             far = self.far.get(step)
             if far is not None:
@@ -106,11 +149,11 @@ class Expiries:
     def give_back(self, now_ns: int, due: list[int], at: int) -> None:
         """Add the entries of `due` from `at` on again, as due now: they were not processed."""
         step = now_ns // STEP_NS
-        numbers = self.numbers.setdefault(step, array("q"))
+        numbers = self.numbers.setdefault(step, ExpiryStep())
         far = self.far.setdefault(step, array("q"))
         for index in range(at, len(due), 2):
             if due[index + 1] < 0:
-                numbers.append(due[index])
+                numbers.add(due[index])
                 self.watched += 1
             else:
                 far.append(due[index])

@@ -145,9 +145,15 @@ class Lane:
         self.priority = priority
         self.lines: dict[bytes, Line] = {}
         self.ring: deque[Line] = deque()
+        # The address whose key was computed last: a client's messages mostly come one after another.
+        self.recent_address: bytes = b""
+        self.recent_key: bytes = line_key(b"")
 
     def line_of(self, address: bytes) -> Line:
-        return self.line(line_key(address))
+        if address is not self.recent_address:
+            self.recent_key = line_key(address)
+            self.recent_address = address
+        return self.line(self.recent_key)
 
     def head_max(self, head_max: int) -> int:
         """Messages one line may keep in memory when all lines together may keep `head_max`."""

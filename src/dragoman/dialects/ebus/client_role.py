@@ -100,7 +100,7 @@ class ClientRole(ZmtpSession):
         m.address = self.address
         refusal = self.exchange.submit(m)
         if refusal == TAKEN:
-            client_record.open[rid] = m.number
+            client_record.open[rid] = m.key  # its number as an object that exists already
         else:
             text = f"{REFUSAL_CODES[refusal]}: {REFUSAL_TEXTS[refusal]}"
             self.send_client_now([words.REJECT, rid, pack(text, self.ebus.settings.is_json)])

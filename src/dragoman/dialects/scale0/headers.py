@@ -25,6 +25,9 @@ QUOTE: Final = 0x22
 COMMA: Final = 0x2C
 ZERO: Final = 0x30
 NINE: Final = 0x39
+BACKSLASH: Final = 0x5C
+DELETE: Final = 0x7F
+EVERY_BYTE: Final = 0x0101010101010101  # times a byte: that byte eight times
 RAW: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -162,14 +165,31 @@ def skip_blanks(text: bytes, at: i64, end: i64) -> i64:
 
 def plain_end(text: bytes, at: i64, end: i64) -> i64:
     """The offset of the closing quote of a plain text that begins at `at`; -1: it is not plain."""
+    while at + 8 <= end and is_plain_word(read_i64_le(text, at)):  # an id has some eighty bytes
+        at += 8
     while at < end:
         char: i64 = text[at]
         if char == QUOTE:
             return at
-        if char < 0x20 or char > 0x7E or char == 0x5C:
+        if char < 0x20 or char >= DELETE or char == BACKSLASH:
             return -1
         at += 1
     return -1
+
+
+def is_plain_word(word: i64) -> bool:
+    """Whether none of eight bytes ends a plain text or must be escaped in it; all eight are compared at once.
+
+    With all bytes below 0x80, `byte - n` borrows, which sets bit 7 of the result, where a byte is below n (or after such a byte); so a byte that
+    is equal to another has a difference (by xor) below one."""
+    ones: i64 = EVERY_BYTE  # products of a variable: mypyc makes an int object of a literal above 2**62
+    if word >> 7 & ones != 0:
+        return False
+    quotes: i64 = word ^ ones * QUOTE
+    backslashes: i64 = word ^ ones * BACKSLASH
+    deletes: i64 = word ^ ones * DELETE
+    below: i64 = word - ones * 0x20 | quotes - ones | backslashes - ones | deletes - ones
+    return below >> 7 & ones == 0
 
 
 def number_end(text: bytes, at: i64, end: i64) -> i64:
@@ -219,6 +239,8 @@ def is_at(text: bytes, at: i64, part: bytes) -> bool:
         if read_i64_le(text, at + index) != read_i64_le(part, index):
             return False
         index += 8
+    if index > 0:  # the rest is in the last eight bytes
+        return read_i64_le(text, at + size - 8) == read_i64_le(part, size - 8)
     while index < size:
         if text[at + index] != part[index]:
             return False
@@ -382,7 +404,7 @@ def is_plain(text: bytes) -> bool:
     end: i64 = len(text)
     while at < end:
         char: i64 = text[at]
-        if char < 0x20 or char > 0x7E or char == QUOTE or char == 0x5C:
+        if char < 0x20 or char >= DELETE or char == QUOTE or char == BACKSLASH:
             return False
         at += 1
     return True

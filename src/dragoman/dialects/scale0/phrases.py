@@ -40,6 +40,11 @@ class Phrases:
         self.pong: bytes = b""  # the whole message, in the form of ZMTP 2.0 and later
         self.tails: dict[bytes, bytes] = {}  # of a TASK, by service
         self.origins: dict[bytes, bytes] = {}  # by address
+        # The parts found last: a task is mostly followed by another one of the same service and client.
+        self.recent_service: bytes = b""
+        self.recent_tail: bytes = b""  # empty: none at the present time
+        self.recent_address: bytes = b""
+        self.recent_origin: bytes = self.origin_of(b"")
 
     def at(self, now_ns: int) -> None:
         """Set the tick's time and rebuild the parts that contain it."""
@@ -54,6 +59,7 @@ class Phrases:
             self.pong_header = b"{" + stamp
             self.pong = encode_message([PONG, self.pong_header])
             self.tails.clear()
+            self.recent_tail = b""
 
     def tail_for(self, service: bytes) -> bytes:
         tail = self.tails.get(service)
@@ -79,16 +85,22 @@ class Phrases:
 
     def write_task_header(self, out: BytesWriter, m: Message) -> None:
         """Append the header frame of a TASK, with MORE."""
-        origin = self.origin_of(m.address)
+        if m.address is not self.recent_address:
+            self.recent_origin = self.origin_of(m.address)
+            self.recent_address = m.address
+        if m.queue is not self.recent_service or len(self.recent_tail) == 0:
+            self.recent_tail = self.tail_for(m.queue)
+            self.recent_service = m.queue
+        origin = self.recent_origin
         client_id = readable_id(m)
         trace = trace_part(m)
-        tail = self.tail_for(m.queue)
+        tail = self.recent_tail
         write_head(out, 7 + DIGITS + len(origin) + len(client_id) + len(trace) + len(tail))
         out.write(b'{"id":"')
         self.ids.write(out, m.number)
         out.write(origin)
         out.write(client_id)
-        if trace:
+        if len(trace) > 0:
             out.write(trace)
         out.write(tail)
 
@@ -102,10 +114,10 @@ class Phrases:
 
     def write_reply_header(self, out: BytesWriter, m: Message) -> None:
         """Append the header frame of a TASKREPLY to a client, with MORE."""
-        token = without_traceparent(m.headers) if m.headers else b""
+        token = without_traceparent(m.headers)
         client_id = m.client_id
         tail = self.reply_tail
-        if token:
+        if len(token) > 0:
             write_head(out, 6 + len(token) + len(tail))
             out.write(b'{"id":')
             out.write(token)
@@ -134,7 +146,7 @@ def write_head(out: BytesWriter, size: int) -> None:
 def readable_id(m: Message) -> bytes:
     """A client's id that needs no escaping: one of another dialect may contain any bytes, and becomes hex."""
     client_id = m.client_id
-    if (m.dialect == SCALE0 and not without_traceparent(m.headers)) or is_plain(client_id):
+    if (m.dialect == SCALE0 and len(without_traceparent(m.headers)) == 0) or is_plain(client_id):
         return client_id
     return client_id.hex().encode()
 
@@ -148,7 +160,7 @@ def id_token(m: Message) -> bytes:
 def trace_part(m: Message) -> bytes:
     """The part between the id of a TASK, whose quote is still open, and its tail."""
     traceparent = traceparent_of(m)
-    return b'","traceparent":"%s' % traceparent if traceparent else b""
+    return b'","traceparent":"%s' % traceparent if len(traceparent) > 0 else b""
 
 
 def error_header(code: int, reason: bytes, token: bytes) -> bytes:
