@@ -17,6 +17,8 @@ from dragoman import App
 
 app = App(os.environ.get("SHOP_BROKER", "emqp://127.0.0.1"), wait_s=10, answer_s=20)
 release = threading.Event()
+MEETING_SIZE = 8
+meeting = asyncio.Barrier(MEETING_SIZE)
 mood: contextvars.ContextVar[str] = contextvars.ContextVar("mood", default="calm")
 
 
@@ -79,6 +81,14 @@ async def waits(seconds: float) -> str:
     async with asyncio.timeout(20):
         await asyncio.sleep(seconds)
     return "waited"
+
+
+@app.job(queue="shop")
+async def meets() -> str:
+    """Ends when so many of it run side by side."""
+    async with asyncio.timeout(20):
+        await meeting.wait()
+    return "met"
 
 
 @app.job(queue="shop")

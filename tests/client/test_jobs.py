@@ -95,7 +95,7 @@ def test_a_job_over_its_time_fails_in_time(served_app: App, job: Any) -> None:
     with pytest.raises(JobFailed) as failed:
         run(served_app, lambda: job.ask())
     assert failed.value.type in ("TimeoutError", "TIMED_OUT")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20, "waits_too_long would end by itself then"
 
 
 def test_a_thread_over_its_time_keeps_its_slot_until_it_ends(broker: RunningBroker) -> None:
@@ -150,9 +150,8 @@ def test_a_batch_raises_the_first_failure(served_app: App) -> None:
 
 
 def test_jobs_that_wait_run_side_by_side(served_app: App) -> None:
-    began = time.monotonic()
-    assert run(served_app, lambda: served_app.batch([s.waits.ask(0.3) for _ in range(8)])) == ["waited"] * 8
-    assert time.monotonic() - began < 2
+    meeting = [s.meets.ask() for _ in range(s.MEETING_SIZE)]
+    assert run(served_app, lambda: served_app.batch(meeting)) == ["met"] * s.MEETING_SIZE
 
 
 def test_a_job_that_blocks_its_loop_holds_up_no_plain_function(served_app: App) -> None:

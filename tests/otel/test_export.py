@@ -14,7 +14,6 @@ import pytest
 
 from dragoman.errors import DataDirectoryUnusable
 from dragoman.journal.reader import JournalReader
-from dragoman.model.facts.decode import decode_block
 from dragoman.otel.cursor import CURSOR_NAME, Cursor, write_cursor
 from tests.independent import rq_peers, scale0_peers
 from tests.otel.conftest import TracedBroker
@@ -37,21 +36,6 @@ def otel_of(broker: Daemon) -> dict[str, Any]:
 
 def wait_spans(collector: Receiver, name: str, count: int) -> None:
     wait_for(f"{count} spans {name!r}", lambda: len(collector.named(name)) >= count, TOLD_S)
-
-
-def all_facts(broker: Daemon) -> list[dict[str, Any]]:
-    """In their order, each with its instant."""
-    facts: list[dict[str, Any]] = []
-    for block in JournalReader(str(broker.data / "journal")).read(0):
-        facts += [{**fact, "time_ns": block.time_ns} for fact in decode_block(block.records)]
-    return facts
-
-
-def facts_of(broker: Daemon, request_id: bytes) -> list[dict[str, Any]]:
-    """Those of one message."""
-    facts = all_facts(broker)
-    (number,) = {fact["message_no"] for fact in facts if fact.get("client_id") == request_id.decode()}
-    return [fact for fact in facts if fact.get("message_no") == number]
 
 
 def fact_of(facts: list[dict[str, Any]], name: str, attempt: int = 1) -> dict[str, Any]:
@@ -79,7 +63,7 @@ def serve_one(broker: Daemon, queue: bytes, headers: bytes = b"reply-requested")
         if b"reply-requested" in headers:
             client.result(request_id)
         else:
-            wait_for("its end", lambda: facts_of(broker, request_id)[-1]["fact"] == "closed")
+            wait_for("its end", lambda: broker.facts_of(request_id)[-1]["fact"] == "closed")
     return request_id
 
 
@@ -87,7 +71,7 @@ def test_the_times_of_spans_are_those_of_the_facts(traced_broker: TracedBroker, 
     broker = traced_broker()
     request_id = serve_one(broker, b"mail")
     wait_spans(collector, "message mail", 1)
-    facts = facts_of(broker, request_id)
+    facts = broker.facts_of(request_id)
     accepted, leased, closed = (fact_of(facts, name)["time_ns"] for name in ("accepted", "leased", "closed"))
     found = {span.name: (span.start_time_unix_nano, span.end_time_unix_nano) for span in collector.by_id().values()}
     assert found == {
@@ -154,7 +138,7 @@ def test_a_worker_that_says_it_has_begun_has_a_lease_of_its_own(new_broker: NewB
         worker.answer(job, b"done")
         assert client.outcome(asked)[0] == "answered"
     wait_spans(collector, "message mail", 1)
-    facts = [fact for fact in all_facts(broker) if fact.get("message_no")]
+    facts = [fact for fact in broker.facts() if fact.get("message_no")]
     leased, delivered, closed = (fact_of(facts, name)["time_ns"] for name in ("leased", "delivered", "closed"))
     (lease,), (work,) = collector.named("lease mail"), collector.named("work mail")
     assert (lease.start_time_unix_nano, lease.end_time_unix_nano) == (leased, delivered)
@@ -186,7 +170,7 @@ def test_a_retry_is_linked_to_the_attempt_before(traced_broker: TracedBroker, co
     assert list(first.links) == []
     assert (first.status.code, second.status.code) == (2, 1)
     assert values(first.attributes)["error.type"] == "failed"
-    facts = facts_of(broker, request_id)
+    facts = broker.facts_of(request_id)
     released, leased = fact_of(facts, "released"), fact_of(facts, "leased", 2)
     assert first.end_time_unix_nano == released["time_ns"]
     first_wait, second_wait = collector.named("wait mail")

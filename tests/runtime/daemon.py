@@ -11,6 +11,8 @@ from typing import Any
 
 from dragoman.cli.admin_client import ask
 from dragoman.cli.ports import lasting_addresses
+from dragoman.journal.reader import JournalReader
+from dragoman.model.facts.decode import decode_block
 from dragoman.runtime.config.listeners import LISTENERS
 from tests.eventmq.programs import Program
 from tests.waiting import wait_for
@@ -110,6 +112,19 @@ class Daemon:
     def wait_line(self, event: str) -> dict[str, Any]:
         found: list[dict[str, Any]] = wait_for(f"the log line {event!r}", lambda: self.lines(event))
         return found[-1]
+
+    def facts(self, name: str = "") -> list[dict[str, Any]]:
+        """What its journal contains, all or one kind of fact, in order, each with the broker's time of it."""
+        facts: list[dict[str, Any]] = []
+        for block in JournalReader(str(self.data / "journal")).read(0):
+            facts += [{**fact, "time_ns": block.time_ns} for fact in decode_block(block.records)]
+        return [fact for fact in facts if not name or fact["fact"] == name]
+
+    def facts_of(self, client_id: bytes) -> list[dict[str, Any]]:
+        """Those of one message."""
+        facts = self.facts()
+        (number,) = {fact["message_no"] for fact in facts if fact.get("client_id") == client_id.decode()}
+        return [fact for fact in facts if fact.get("message_no") == number]
 
     def memory_size(self) -> int:
         """Resident bytes."""

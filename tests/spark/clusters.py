@@ -30,6 +30,8 @@ from tests.spark.tables_on_disk import rows_of_all
 
 HOST = "127.0.0.1"
 SEED = 5
+# A driver and two executors of one core and 1024 MB, each a process: every row goes over a socket, every class is sent or found there.
+LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 # Where many share a machine a Java process takes a minute to say its first word.
 START_WAIT_S = 180
 RUN_WAIT_S = 540
@@ -87,6 +89,11 @@ def pipeline(home: Path, *arguments: object) -> dict[str, Any]:
     return found
 
 
+def executors(home: Path) -> int:
+    """The number of executors that finished a task. A server that stops starts some more, which do nothing."""
+    return sum("Finished task" in log.read_text(errors="replace") for log in home.glob("work/app-*/*/stderr"))
+
+
 def said(settings: dict[str, str]) -> list[str]:
     """Settings as arguments of a command."""
     return [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
@@ -106,15 +113,15 @@ def two_workers(home: Path) -> Iterator[str]:
 
 
 @contextmanager
-def connect_server(home: Path) -> Iterator[str]:
-    """A Spark Connect server; its address."""
+def connect_server(home: Path, master: str) -> Iterator[str]:
+    """A Spark Connect server with a session on `master`; its address."""
     server = "org.apache.spark.sql.connect.service.SparkConnectServer"
     settings = {
         **SETTINGS,
         "spark.connect.grpc.binding.address": HOST,
         "spark.connect.grpc.binding.port": "0",
     }
-    command = ["org.apache.spark.deploy.SparkSubmit", "--class", server, "--master", "local[2]"]
+    command = ["org.apache.spark.deploy.SparkSubmit", "--class", server, "--master", master]
     ready = r"Spark Connect server started at: \S*:(\d+)"
     with _started(home, "connect", ready, *command, *said(settings), "spark-internal") as port:
         yield f"sc://{HOST}:{port}"

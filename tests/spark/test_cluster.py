@@ -1,4 +1,4 @@
-"""The pipeline on executors of their own gives what it gives in one process."""
+"""The pipeline on executors of their own gives what it gives in one process. `test_connect` has the shorter version of it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,21 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.clusters import SETTINGS, Asked, asked, pipeline, said, spark_home, two_workers
+from tests.spark.clusters import (
+    LOCAL_CLUSTER,
+    SETTINGS,
+    Asked,
+    asked,
+    executors,
+    pipeline,
+    said,
+    spark_home,
+    two_workers,
+)
 from tests.spark.tables_on_disk import rows_of_all
 
-# Five Java processes start here, one after the other; where many share a machine that takes minutes.
-pytestmark = pytest.mark.timeout(900)
+# Up to five Java processes start here, one after the other; where many share a machine that takes minutes.
+pytestmark = [pytest.mark.timeout(900), pytest.mark.soak]
 
 
 @pytest.fixture
@@ -20,21 +30,19 @@ def answer(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ask
 
 
 def test_a_cluster_of_two_processes_gives_the_same_tables(answer: Asked, tmp_path: Path) -> None:
-    """`local-cluster[2,1,1024]`: every row goes over a socket, every class is sent or found there."""
     home, out = spark_home(tmp_path), tmp_path / "tables"
-    where = ["--lake", answer.lake, "--out", out, "--master", "local-cluster[2,1,1024]"]
+    where = ["--lake", answer.lake, "--out", out, "--master", LOCAL_CLUSTER]
     summary = pipeline(home, "run", *where, *said(SETTINGS))
     assert summary["facts"] == answer.facts
-    assert len({log.parent.name for log in home.glob("work/app-*/*/stderr")}) == 2, "two executors were at work"
+    assert executors(home) == 2
     assert rows_of_all(out) == answer.rows
 
 
-@pytest.mark.soak
 def test_a_master_with_two_workers_gives_the_same_tables(answer: Asked, tmp_path: Path) -> None:
     home, out = spark_home(tmp_path), tmp_path / "tables"
     with two_workers(home) as address:
         where = ["--lake", answer.lake, "--out", out, "--master", address]
         summary = pipeline(home, "run", *where, *said(SETTINGS))
     assert summary["facts"] == answer.facts
-    assert len({log.parent.name for log in home.glob("work/app-*/*/stderr")}) == 2, "two executors were at work"
+    assert executors(home) == 2
     assert rows_of_all(out) == answer.rows

@@ -63,9 +63,8 @@ def test_late_doubled_and_overlapping_files_give_what_one_batch_gives(pipeline: 
     pipeline.batch(files[2], *order[1:4], order[0])
     rest = order[4:]
     chance.shuffle(rest)
-    pipeline.batch(*rest[: len(rest) // 2], overlap)
     pipeline.begin()
-    pipeline.batch(*rest)
+    pipeline.batch(*rest, overlap)
     (pipeline.lake / files[4].part.name).rename(pipeline.lake / files[4].path)
     pipeline.batch(files[4])
     assert pipeline.intake.state.facts == len(facts) + len(others)

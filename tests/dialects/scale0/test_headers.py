@@ -170,6 +170,6 @@ def test_a_text_survives_being_written_and_read(text: str) -> None:
 
 def test_very_many_services_are_read_without_comparing_each_with_all() -> None:
     names = [f"{number:04x}" for number in range(9000)]
-    started_s = time.perf_counter()
+    began_s = time.thread_time()
     assert names_of(json.dumps(names + names).encode()) == [name.encode() for name in names]
-    assert time.perf_counter() - started_s < 1.0
+    assert time.thread_time() - began_s < 1.0
