@@ -183,7 +183,10 @@ class PublisherEndpoint(Endpoint):
 
     def receive(self, data: bytes) -> None:
         """Process what the broker sends: subscriptions, heartbeats. Raises a PeerError."""
-        raise NotImplementedError
+        transport = self.transport
+        assert transport is not None, "without a transport an endpoint has its own"
+        transport.receive(data)
+        self.is_ready = transport.is_ready
 
     def publish(self, topic: bytes, body: bytes) -> None:
         """Send a publication; raises ValueError if the dialect cannot express it."""

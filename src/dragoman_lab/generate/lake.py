@@ -17,9 +17,8 @@ from dragoman.lake.writer import LakeWriter
 from dragoman_lab.generate.broker import DAY_NS, Plan
 from dragoman_lab.generate.world import World
 
-HISTORY_ROWS_MIN: Final = (
-    250_000  # a new day begins a new file; below this its rows are written together with the next day's
-)
+# A new day begins a new file; below this its rows are written together with the next day's.
+HISTORY_ROWS_MIN: Final = 250_000
 HISTORY_ROWS_MAX: Final = 1_000_000
 INCOMING_ROWS: Final = 50_000
 REPORT_EVERY: Final = 20_000  # facts

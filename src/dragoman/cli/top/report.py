@@ -110,12 +110,6 @@ def lately(now: list[list[int]], before: list[list[int]]) -> Counts:
     return between(counts_of(before), counts_of(now))
 
 
-def quantiles_ns(counts: Counts) -> tuple[int, ...]:
-    """p50, p95 and p99; empty if nothing was counted."""
-    total = sum(counts.values())
-    return tuple(quantile_ns(counts, total, part) for part in QUANTILES.values()) if total else ()
-
-
 def report(window: Window) -> dict[str, Any]:
     """Totals, queues by depth, workers by leased messages, findings."""
     now, before, span_s = window.newest, window.oldest, window.span_s
@@ -123,7 +117,7 @@ def report(window: Window) -> dict[str, Any]:
     totals = {
         **{f"{name}_per_s": rate(tallies[name], earlier[name], span_s) for name in ("accepted", "settled", "failed")},
         **{name: tallies[name] for name in TOTALS},
-        **{f"{name}_ns": named(lately(tallies[name], earlier[name])) for name in ("wait", "total")},
+        **{f"{name}_ns": quantiles_ns(lately(tallies[name], earlier[name])) for name in ("wait", "total")},
     }
     settled = {worker["number"]: worker["settled"] for worker in before.workers}
     queues = [
@@ -144,9 +138,10 @@ def report(window: Window) -> dict[str, Any]:
     }
 
 
-def named(counts: dict[int, int]) -> dict[str, int]:
-    """Quantiles by name; empty if nothing happened."""
-    return dict(zip(QUANTILES, quantiles_ns(counts), strict=False))
+def quantiles_ns(counts: Counts) -> dict[str, int]:
+    """p50, p95 and p99; empty if nothing happened."""
+    total = sum(counts.values())
+    return {name: quantile_ns(counts, total, part) for name, part in QUANTILES.items()} if total else {}
 
 
 def queue_row(queue: dict[str, Any], before: dict[str, Any], now_ns: int, span_s: float) -> dict[str, Any]:
@@ -156,7 +151,7 @@ def queue_row(queue: dict[str, Any], before: dict[str, Any], now_ns: int, span_s
         "oldest_s": (now_ns - queue["oldest_ns"]) / 1e9 if queue["oldest_ns"] else 0.0,
         "in_per_s": rate(queue["accepted"], before["accepted"], span_s),
         "out_per_s": rate(settled, settled_before, span_s),
-        "wait_ns": named(lately(queue["wait"], before["wait"])),
+        "wait_ns": quantiles_ns(lately(queue["wait"], before["wait"])),
     }
 
 

@@ -225,10 +225,6 @@ def quarantine(core: Core, offset: int, limit: int, wanted: Wanted) -> dict[str,
     return {"total": len(chosen), "messages": [listed_view(core, m) for m in chosen[offset : offset + limit]]}
 
 
-def quarantined_numbers(core: Core, wanted: Wanted) -> list[int]:
-    return [m.number for m in core.state.quarantine.values() if wanted.matches(m)]
-
-
 def messages(core: Core, offset: int, limit: int, wanted: Wanted) -> dict[str, object]:
     """Open messages that match, by queue, the oldest of each first. `total` counts matches among the messages examined."""
     matches = find(core, wanted)
@@ -273,7 +269,7 @@ def tallies(core: Core) -> dict[str, object]:
     view = counters(core)
     view["boot_no"] = core.state.boot_no
     view["started_ns"] = core.state.started_ns
-    spans = core.tallies.all_spans()
+    spans = [*core.tallies.own_spans, core.tallies.other_spans]
     view["wait"] = summed([s.wait for s in spans])
     view["total"] = summed([s.total for s in spans])
     dialects: list[dict[str, object]] = []

@@ -20,13 +20,14 @@ from dragoman import limits
 from dragoman.errors import BadSearch
 from dragoman.journal.format import SEGMENT_MOVED, Block, SegmentHeader
 from dragoman.journal.segment_views import SegmentView, segment_views
+from dragoman.journal.tools.verify import Progress, no_progress
 from dragoman.model.facts.record_filter import ANY, ENDED, OPEN, Filter, find_listed, note_numbers
 from dragoman.model.peer import client_of, identities_of
 from dragoman.model.phrases import number_text, read_number
 from dragoman.model.words import DIALECT_NAMES, STATE_NAMES, shown
 from dragoman.runtime.search.lives import BEGINNINGS, Fact, FactCollector, Life
 from dragoman.runtime.search.naming import Naming
-from dragoman.runtime.search.trace import Progress, look_through, no_progress
+from dragoman.runtime.search.trace import look_through
 
 FOREVER: Final = 2**63 - 1
 NO_HEADER: Final = SegmentHeader(0, 0, 0, 0, 0, 0, 0, 0, b"")  # of a segment without a readable header
