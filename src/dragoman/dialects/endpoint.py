@@ -53,10 +53,6 @@ class CallOptions:
         self.body_size_max: int = MESSAGE_SIZE_MAX - ENVELOPE_SIZE
         self.prepared: object | None = None  # cache for the encoding that all calls with these options share
 
-    def is_idempotent(self) -> bool:
-        """Whether the broker accepts the call once, however often it is sent."""
-        return self.dedupes_by_id or len(self.dedupe) > 0
-
 
 @final
 class MessageIds:

@@ -17,7 +17,7 @@ import pytest
 
 from dragoman.cli.inspect.check import OK, WARNING, Bounds, Verdict
 from dragoman.cli.options import address_of
-from dragoman.cli.top.report import Look, Window, lately, quantiles_ns, rate
+from dragoman.cli.top.command import Look, Window, lately, quantiles_ns, rate
 from dragoman.model.buckets import bucket_of
 from tests.cli.broker import BrokerProcess, Commands, wait_for
 from tests.cli.raw_emqp import RawEmqp
