@@ -100,12 +100,8 @@ format: setup ## let ruff put the code in order
 	$(VENV)/bin/ruff format .
 
 docs: setup $(SPARK) ## rewrite the generated reference pages and contrib/dragoman.toml
-	PYTHONPATH=src $(PY) -m dragoman.runtime.config docs/reference/config.md contrib/dragoman.toml
-	PYTHONPATH=src $(PY) -m dragoman.cli.page docs/reference/cli.md
-	PYTHONPATH=src $(PY) -m dragoman.cli.crossings_page docs/reference/crossings.md
-	PYTHONPATH=src $(PY) -m dragoman.journal.tools.facts_page docs/reference/facts.md
+	PYTHONPATH=src $(PY) -m dragoman.cli.reference_pages docs/reference contrib/dragoman.toml
 	PYTHONPATH=src $(PY) -m dragoman_spark.tables_page docs/reference/tables.md
-	PYTHONPATH=src $(PY) -m dragoman.lake.page docs/reference/lake.md
 
 screenshot: setup ## take the README's picture of the web page again (needs chromium and chromedriver)
 	$(PY) -m tests.web.screenshot docs/images/overview.png

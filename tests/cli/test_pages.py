@@ -9,9 +9,8 @@ from pathlib import Path
 
 import click
 
-from dragoman.cli.page import render
+from dragoman.cli.reference_pages import render
 from dragoman.cli.root import dragoman
-from dragoman.journal.tools import facts_page
 from dragoman.model.facts import layout
 from dragoman.model.facts.layout import FACT_NAMES
 from dragoman.model.words import DIALECT_NAMES, FLAG_NAMES, REASON_NAMES, REFUSAL_CODES, STATE_NAMES
@@ -22,7 +21,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def test_the_page_of_the_command_line_is_current() -> None:
     """`make docs` rewrites it."""
-    assert (DOCS / "reference/cli.md").read_text(encoding="utf-8") == render()
+    page = (DOCS / "reference/cli.md").read_text(encoding="utf-8")
+    assert page == render("cli.md", page)
 
 
 def test_every_command_that_help_lists_is_there_under_its_name() -> None:
@@ -45,7 +45,7 @@ def test_help_and_version_import_nothing_heavy() -> None:
 def test_the_page_of_facts_is_current() -> None:
     """`make docs` rewrites it."""
     page = (DOCS / "reference/facts.md").read_text(encoding="utf-8")
-    assert page == facts_page.render(page)
+    assert page == render("facts.md", page)
     assert f"`boot_no << {layout.BOOT_SHIFT} | count`" in page
     assert f"Their kinds begin at {layout.CHECKPOINT}." in page
     assert f"{layout.NUMBER:>3}  i64  number\n{layout.SMALL:>3}  i64  small\n{layout.TEXT:>3}       text\n" in page

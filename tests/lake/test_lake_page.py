@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from dragoman import limits
+from dragoman.cli.reference_pages import render
 from dragoman.lake import schema
-from dragoman.lake.page import render
 from dragoman.lake.store import Lake
 from dragoman.lake.writer import LakeWriter
 from dragoman.model.facts.layout import FACT_NAMES, WORKER_JOINED
@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[2] / "docs/reference/lake.md"
 def test_the_page_is_current() -> None:
     """`make docs` rewrites it."""
     page = PAGE.read_text(encoding="utf-8")
-    assert page == render(page)
+    assert page == render("lake.md", page)
     for limit in (
         f"a file {limits.LAKE_INTERVAL_S:g} s after",
         f"or at {limits.LAKE_FILE_ROWS:,} rows",

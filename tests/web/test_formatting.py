@@ -11,8 +11,8 @@ from dragoman.model.words import DIALECT_NAMES
 from dragoman.runtime.search.lives import Life
 from dragoman.web.formatting import body_lines, joined, printable, rate, span, ticks, url
 from dragoman.web.pages import message
+from dragoman.web.pages.message import ENDS_SHOWN, ends, timeline
 from dragoman.web.rendering import paths, spark, thinned
-from dragoman.web.timeline import ENDS_SHOWN, ends, timeline
 
 SECOND_NS = 10**9
 

@@ -130,7 +130,7 @@ class Arguments:
 
     def __init__(self, function: Callable[..., Any], path: str, name: str) -> None:
         self._signature = inspect.signature(function)
-        hints = _hints(function)
+        hints = hints_of(function)
         parameters = list(self._signature.parameters.values())
         by_name = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         self._order = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
@@ -194,7 +194,7 @@ class Answers:
     """A function's result: decoded to its annotation, or raised as an exception."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        result = _hints(function).get("return", Any)
+        result = hints_of(function).get("return", Any)
         fields: list[tuple[str, Any, Any]] = [
             ("value", typing.Union[result, msgspec.UnsetType], msgspec.UNSET),  # noqa: UP007 - `result` is a variable
             ("error", Problem | msgspec.UnsetType, msgspec.UNSET),
@@ -251,7 +251,7 @@ def _code_and_text(value: bytes, otherwise: str) -> tuple[str, str]:
     return otherwise, text or "the broker gives no reason"
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(function)
     except (NameError, TypeError):

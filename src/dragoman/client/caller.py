@@ -245,7 +245,7 @@ class Caller:
 
     def _recover(self, call: Call, link: Link[ClientEndpoint]) -> None:
         """Recover a call that an earlier connection carried and that the broker may have."""
-        if call.options.is_idempotent():
+        if call.options.dedupes_by_id or call.options.dedupe:  # the broker accepts it once, however often it is sent
             call.is_resent = True
             self._send(call, link)
         else:

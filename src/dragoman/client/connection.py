@@ -79,17 +79,13 @@ class ReconnectingConnection(Generic[E]):
         self._turn = 0
         self._moved_to: HostPort | None = None
         self._was_up = False
-        self._is_last = False
+        self.is_last = False  # do not reconnect once the current connection is lost
         self._chance = random.Random()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._keep(), name=f"dragoman {self._role} connection")
-
-    def end_with_link(self) -> None:
-        """Do not reconnect once the current connection is lost."""
-        self._is_last = True
 
     def _new_link(self) -> Link[E]:
         setup = EndpointSetup(self._identity or new_identity(), self.ids)
@@ -100,7 +96,7 @@ class ReconnectingConnection(Generic[E]):
     async def _keep(self) -> None:
         wait_s = WAIT_FIRST_S
         loop = asyncio.get_running_loop()
-        while not self._is_last:
+        while not self.is_last:
             began = loop.time()
             try:
                 await self._live()
@@ -108,7 +104,7 @@ class ReconnectingConnection(Generic[E]):
                 log.exception("the %s connection failed", self._role)
             if loop.time() - began >= STEADY_S and self._was_up:
                 wait_s = WAIT_FIRST_S
-            if self._is_last:
+            if self.is_last:
                 break
             await asyncio.sleep(wait_s * (0.5 + 0.5 * self._chance.random()))
             wait_s = min(wait_s * 2, WAIT_MAX_S)

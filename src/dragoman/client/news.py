@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import typing
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final
@@ -16,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from dragoman.client.address import Address
+from dragoman.client.body import hints_of
 from dragoman.client.caller import too_long
 from dragoman.client.connection import ReconnectingConnection
 from dragoman.client.link import Link
@@ -69,12 +69,10 @@ class Publisher:
 
     def _make(self, setup: EndpointSetup) -> Link[PublisherEndpoint]:
         profile = self._address.profile
-        link = Link(profile.endpoints().publisher(setup), self._receive, hello=profile.hello)
+        endpoint: PublisherEndpoint = profile.endpoints().publisher(setup)
+        link = Link(endpoint, lambda _, data: endpoint.receive(data), hello=profile.hello)
         link.resumed = self._pump
         return link
-
-    def _receive(self, link: Link[PublisherEndpoint], data: bytes) -> None:
-        link.endpoint.receive(data)
 
     def _up(self, link: Link[PublisherEndpoint]) -> None:
         self._link = link
@@ -200,10 +198,7 @@ class Handler:
         if len(names) not in (1, 2):
             raise TypeError(f"{function.__qualname__} must take (body) or (topic, body), not {len(names)} parameters")
         self.takes_topic = len(names) == 2
-        try:
-            wanted = typing.get_type_hints(function).get(names[-1], Any)
-        except (NameError, TypeError):
-            wanted = Any
+        wanted = hints_of(function).get(names[-1], Any)
         self._decode = bytes if wanted is bytes else msgspec.json.Decoder(wanted).decode
 
     def arguments(self, topic: bytes, body: bytes) -> list[Any]:

@@ -65,9 +65,6 @@ class Tallies:
             self.other_spans.wait.take_over(spans.wait)
             self.other_spans.total.take_over(spans.total)
 
-    def all_spans(self) -> list[Spans]:
-        return [*self.own_spans, self.other_spans]
-
 
 def waits_since(m: Message) -> int:
     """The instant at which a message could first have been leased."""

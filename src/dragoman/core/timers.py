@@ -147,7 +147,7 @@ class Timers:
                 due.append(schedule)
         self.has_due_schedules = len(due) > FIRED_PER_SWEEP_MAX
         if self.has_due_schedules:
-            due.sort(key=due_of)
+            due.sort(key=Schedule.due_ns)
         for schedule in due[:FIRED_PER_SWEEP_MAX]:
             self.fire(schedule, now_ns if schedule.interval_ns > 0 else wall_ns)
 
@@ -214,10 +214,6 @@ def take_at(state: State, number: int, code: int) -> Message | None:
         return None
     at = line.tail.find(number) if line.tail.live > 0 else -1
     return state.take_row(TailRow(queue, lane, line, at)) if at >= 0 else None
-
-
-def due_of(schedule: Schedule) -> int:
-    return schedule.due_ns()
 
 
 def expires_held(m: Message) -> bool:

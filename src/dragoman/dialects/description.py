@@ -15,14 +15,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any, Final, Protocol, cast, final
 
-from dragoman.dialects.endpoint import (
-    ENVELOPE_SIZE,
-    ClientEndpoint,
-    EndpointSetup,
-    PublisherEndpoint,
-    SubscriberEndpoint,
-    WorkerEndpoint,
-)
+from dragoman.dialects import endpoint as sdk
 
 # Roles of the SDK.
 CLIENT: Final = "client"
@@ -65,13 +58,13 @@ def no_frames(fact: Fact, queue: str, message_id: str) -> list[Frame]:
 class DialectEndpoints(Protocol):
     """The `endpoints` module of a dialect; a role that the dialect does not have is missing there."""
 
-    def client(self, setup: EndpointSetup) -> ClientEndpoint: ...
+    def client(self, setup: sdk.EndpointSetup) -> sdk.ClientEndpoint: ...
 
-    def worker(self, setup: EndpointSetup) -> WorkerEndpoint: ...
+    def worker(self, setup: sdk.EndpointSetup) -> sdk.WorkerEndpoint: ...
 
-    def publisher(self, setup: EndpointSetup) -> PublisherEndpoint: ...
+    def publisher(self, setup: sdk.EndpointSetup) -> sdk.PublisherEndpoint: ...
 
-    def subscriber(self, setup: EndpointSetup) -> SubscriberEndpoint: ...
+    def subscriber(self, setup: sdk.EndpointSetup) -> sdk.SubscriberEndpoint: ...
 
 
 @final
@@ -118,7 +111,7 @@ class DialectDescription:
         stays: bool = False,
         one_job: bool = False,
         expiry_s_max: float = 0.0,
-        envelope_size: int = ENVELOPE_SIZE,
+        envelope_size: int = sdk.ENVELOPE_SIZE,
         hello: bytes = b"",
         queue: str = "",
         client_frames: FrameSketch = no_frames,

@@ -53,10 +53,6 @@ class CallOptions:
         self.body_size_max: int = MESSAGE_SIZE_MAX - ENVELOPE_SIZE
         self.prepared: object | None = None  # cache for the encoding that all calls with these options share
 
-    def is_idempotent(self) -> bool:
-        """Whether the broker accepts the call once, however often it is sent."""
-        return self.dedupes_by_id or len(self.dedupe) > 0
-
 
 @final
 class MessageIds:
@@ -183,7 +179,10 @@ class PublisherEndpoint(Endpoint):
 
     def receive(self, data: bytes) -> None:
         """Process what the broker sends: subscriptions, heartbeats. Raises a PeerError."""
-        raise NotImplementedError
+        transport = self.transport
+        assert transport is not None, "without a transport an endpoint has its own"
+        transport.receive(data)
+        self.is_ready = transport.is_ready
 
     def publish(self, topic: bytes, body: bytes) -> None:
         """Send a publication; raises ValueError if the dialect cannot express it."""

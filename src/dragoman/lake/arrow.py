@@ -5,7 +5,6 @@ Arrow's types follow from lake/schema; the numbers that mean "absent" (model/fac
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import pyarrow as pa
@@ -44,49 +43,7 @@ def arrow_schema(broker_id: bytes) -> pa.Schema:
 
 
 def to_table(columns: FactColumns, broker_no: int, table_schema: pa.Schema) -> pa.Table:
-    rows = columns.rows
-    arrays = []
-    for field in table_schema:
-        if field.name == "broker_id":
-            arrays.append(pa.repeat(pa.scalar(broker_no, pa.int64()), rows))
-        else:
-            arrays.append(MAKERS[field.name](columns, rows))
-    return pa.Table.from_arrays(arrays, schema=table_schema)
-
-
-Maker = Callable[[FactColumns, int], pa.Array]
-
-
-def _fixed(name: str, width: pa.DataType, absent: int | None, target: pa.DataType) -> Maker:
-    """A column of numbers in which `absent` becomes null."""
-
-    def make(columns: FactColumns, rows: int) -> pa.Array:
-        return _nulled(_array(getattr(columns, name), width, rows), absent).cast(target, safe=False)
-
-    return make
-
-
-def _instant(name: str, target: pa.DataType, is_required: bool = False) -> Maker:
-    """Nanoseconds become microseconds; 0 becomes null."""
-
-    def make(columns: FactColumns, rows: int) -> pa.Array:
-        values = _nulled(_array(getattr(columns, name), pa.int64(), rows), None if is_required else 0)
-        return pc.divide(values, _NS_PER_US).cast(target)
-
-    return make
-
-
-def _text(name: str, sizes: str, target: pa.DataType) -> Maker:
-    def make(columns: FactColumns, rows: int) -> pa.Array:
-        return _varying(getattr(columns, name), getattr(columns, sizes), target, rows)
-
-    return make
-
-
-def _body(columns: FactColumns, rows: int) -> pa.Array:
-    if columns.bodies != BODIES_FULL:
-        return pa.nulls(rows, pa.binary())
-    return _varying(columns.body, columns.body_bytes, pa.binary(), rows)
+    return pa.Table.from_arrays([_column(c, columns, broker_no) for c in schema.COLUMNS], schema=table_schema)
 
 
 def _array(out: BytesWriter, width: pa.DataType, rows: int) -> pa.Array:
@@ -119,21 +76,22 @@ _NUMBERS: Final[dict[str, tuple[pa.DataType, int]]] = {
 }
 
 
-def _maker(column: schema.Column) -> Maker:
-    name, target = column.name, ARROW_TYPES[column.type]
+def _column(column: schema.Column, columns: FactColumns, broker_no: int) -> pa.Array:
+    name, target, rows = column.name, ARROW_TYPES[column.type], columns.rows
+    if name == "broker_id":
+        return pa.repeat(pa.scalar(broker_no, target), rows)
     if name == "body":
-        return _body
+        is_there = columns.bodies == BODIES_FULL
+        return _varying(columns.body, columns.body_bytes, target, rows) if is_there else pa.nulls(rows, target)
     if column.type == "string":
-        return _text(name, f"{name}_size", target)
-    if name == "at":
-        return _instant("time_ns", target, is_required=True)
+        return _varying(getattr(columns, name), getattr(columns, f"{name}_size"), target, rows)
     if column.type == "timestamp" or name == "timeout_us":
-        return _instant(f"{name[:-3]}_ns", target)
+        out = columns.time_ns if name == "at" else getattr(columns, f"{name[:-3]}_ns")
+        values = _nulled(_array(out, pa.int64(), rows), None if column.is_required else 0)
+        return pc.divide(values, _NS_PER_US).cast(target)
     width, absent = _NUMBERS[column.type]
-    return _fixed(name, width, None if column.is_required else 0 if name.endswith("_no") else absent, target)
-
-
-MAKERS: Final = {column.name: _maker(column) for column in schema.COLUMNS if column.name != "broker_id"}
+    none = None if column.is_required else 0 if name.endswith("_no") else absent
+    return _nulled(_array(getattr(columns, name), width, rows), none).cast(target, safe=False)
 
 
 class FileMaker:

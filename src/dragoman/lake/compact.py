@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from dragoman import limits
 from dragoman.errors import LakeDamaged
 from dragoman.lake import schema
-from dragoman.lake.layout import HISTORY, INCOMING, Part, cover
+from dragoman.lake.layout import HISTORY, INCOMING, Part, cover, date_of
 from dragoman.lake.store import Lake, Stored
 from dragoman.lake.writer import Written
+from dragoman.model.units import SECOND_NS
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Compactor:
 
     def step(self, now_s: float, is_all: bool = False) -> Tidied | None:
         """Do one piece of work, if there is one. `is_all`: join even small groups and those of today."""
-        over = _date(now_s - limits.LAKE_DATE_OVER_S)
+        over = date_of(int((now_s - limits.LAKE_DATE_OVER_S) * SECOND_NS))
         group = next_group(self._waiting, over, is_all)
         if group:
             return Tidied(written=self._join(group))
@@ -73,7 +74,7 @@ class Compactor:
         for stored in old:
             self._lake.delete(stored.part, INCOMING)
             self._covered.remove(stored)
-        for date in {stored.part.date for stored in old} - {_date(now_s)}:
+        for date in {stored.part.date for stored in old} - {date_of(int(now_s * SECOND_NS))}:
             self._lake.remove_empty(date, INCOMING)
         return Tidied(deleted=len(old)) if old else None
 
@@ -121,7 +122,3 @@ def _follows(before: Part, after: Part) -> bool:
 
 def _is_large(part: Part) -> bool:
     return part.rows >= limits.LAKE_FILE_ROWS
-
-
-def _date(at_s: float) -> datetime.date:
-    return datetime.datetime.fromtimestamp(at_s, datetime.UTC).date()

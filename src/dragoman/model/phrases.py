@@ -71,17 +71,14 @@ def read_number(text: str) -> int:
     if is_digits(text):
         return int(text)
     digits = text.replace("-", "")
-    if len(text) == 36 and len(digits) == 32 and digits.startswith("0000000000000000") and is_hex(digits):
+    is_uuid = len(text) == 36 and len(digits) == 32 and not digits.strip("0123456789abcdef")
+    if is_uuid and digits.startswith("0000000000000000"):
         return int(digits, 16)
     return -1
 
 
 def is_digits(text: str) -> bool:
     return 0 < len(text) <= 19 and text.isascii() and text.isdigit()
-
-
-def is_hex(text: str) -> bool:
-    return not text.strip("0123456789abcdef")
 
 
 def count_of(count: int, noun: str) -> str:

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import structlog
 
+from dragoman import limits
 from dragoman.core.core import Core
 from dragoman.core.timers import Timers
 from dragoman.dialects.description import BROADCASTS, NEWS
@@ -19,15 +20,6 @@ from dragoman.dialects.registry import LISTENERS_BY_NAME, Dialects
 from dragoman.dialects.session import Outboxes, Session
 from dragoman.errors import JournalFull, PeerError
 from dragoman.journal.journal import Journal
-from dragoman.limits import (
-    CHECKPOINT_PAUSE_S,
-    CLOCK_STEP_NS,
-    NEWS_BUFFER_SIZE,
-    OUTPUT_STEP_SIZE,
-    STALL_NS,
-    STILL_NS,
-    WRITE_BUFFER_SIZE,
-)
 from dragoman.model.units import SECOND_NS
 from dragoman.model.words import DRAINING, JOURNAL_FAILING, JOURNAL_FULL, PROTOCOL_FAULT, TAKEN
 from dragoman.runtime.admission import ADDRESS_FULL, FULL, Admission
@@ -39,7 +31,7 @@ from dragoman.runtime.connection import Connection
 from dragoman.runtime.fault_log import FaultLog
 from dragoman.runtime.memory import MemoryBudget
 from dragoman.runtime.outside import Outside
-from dragoman.runtime.settings import apply_dialects, apply_settings, legacy_listeners
+from dragoman.runtime.settings import apply_settings, legacy_listeners
 from dragoman.runtime.upkeep import Upkeep
 
 SWEEP_S = 0.1
@@ -99,10 +91,12 @@ class Broker:
         # The largest message allowed must not look like a peer that does not read.
         self.out_buffer_max = config.limits.out_buffer_max + self.memory.message_size_max
         self.outboxes.output_step_size = min(
-            OUTPUT_STEP_SIZE, config.limits.out_buffer_max // 2, self.memory.size_max // 64
+            limits.OUTPUT_STEP_SIZE, config.limits.out_buffer_max // 2, self.memory.size_max // 64
         )
         apply_settings(config, self.core.settings)
-        apply_dialects(config, self.dialects)
+        for dialect in self.dialects.all:
+            apply_settings(config, getattr(dialect, "settings", None))
+            dialect.reconfigured()
 
     # -- the tick -------------------------------------------------------------------------------------------------------
 
@@ -113,7 +107,7 @@ class Broker:
             core, now_ns = self.core, self.clock.now_ns()
             before_ns = core.now_ns
             core.set_time(now_ns)
-            if self._still_ns or now_ns - before_ns > STILL_NS:
+            if self._still_ns or now_ns - before_ns > limits.STILL_NS:
                 self._watch_time(before_ns)
             self.loop.call_soon(self.tick)
 
@@ -169,7 +163,7 @@ class Broker:
             self._check_trouble()  # at once: what is left of a full disk is for settling
         if self.upkeep.has_more and not self._is_step_planned:
             self._is_step_planned = True
-            self.loop.call_later(CHECKPOINT_PAUSE_S, self._next_step)
+            self.loop.call_later(limits.CHECKPOINT_PAUSE_S, self._next_step)
         self._check_congestion()
         self.memory.check()
 
@@ -263,8 +257,8 @@ class Broker:
         """Bytes that may wait for a peer before it counts as not reading."""
         output = LISTENERS_BY_NAME[listener].output
         if output == NEWS:
-            return NEWS_BUFFER_SIZE
-        return self.config.limits.out_buffer_max // 2 if output == BROADCASTS else WRITE_BUFFER_SIZE
+            return limits.NEWS_BUFFER_SIZE
+        return self.config.limits.out_buffer_max // 2 if output == BROADCASTS else limits.WRITE_BUFFER_SIZE
 
     @property
     def batch_size(self) -> int:
@@ -352,8 +346,8 @@ class Broker:
         stall_ns = now_ns - self._swept_ns
         self._swept_ns = now_ns
         # Under permanent stalls, every other sweep still runs.
-        self._was_stalled = stall_ns > STALL_NS and not self._was_stalled
-        if stall_ns > STALL_NS:
+        self._was_stalled = stall_ns > limits.STALL_NS and not self._was_stalled
+        if stall_ns > limits.STALL_NS:
             log.warning("the broker stood still", seconds=round(stall_ns / SECOND_NS, 3))
             for dialect in self.dialects.all:
                 dialect.excuse(stall_ns)
@@ -361,7 +355,7 @@ class Broker:
 
     def _each_second(self, now_ns: int) -> None:
         self.faults.each_second()
-        step_ns = self.clock.step_ns(CLOCK_STEP_NS)
+        step_ns = self.clock.step_ns(limits.CLOCK_STEP_NS)
         if step_ns:
             log.warning("the wall clock stepped", seconds=step_ns / SECOND_NS)
             self.timers.clock_stepped(step_ns)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.dialects.registry import Dialects
 from dragoman.journal.settings import JournalSettings
 from dragoman.runtime.config import Config
 from dragoman.runtime.config.listeners import LISTENERS
@@ -26,12 +25,6 @@ def apply_settings(config: Config, settings: object) -> None:
     """Assign them in place. Also used at a reload: the owner reads `settings` at each decision."""
     for attribute, value in values_for(config, type(settings)).items():
         setattr(settings, attribute, value)
-
-
-def apply_dialects(config: Config, dialects: Dialects) -> None:
-    for dialect in dialects.all:
-        apply_settings(config, getattr(dialect, "settings", None))
-        dialect.reconfigured()
 
 
 def journal_settings(config: Config, directory: str) -> JournalSettings:

@@ -60,10 +60,6 @@ async def quarantine_values(dashboard: Dashboard, fields: Fields) -> Fields:
     return {"quarantined": plural(number, "quarantined message"), "messages": plural(number, "message"), "which": which}
 
 
-def purge_arguments(fields: Fields) -> Arguments:
-    return {"queue": fields["queue"], "delayed": fields.get("delayed") == "1"}
-
-
 def quarantine_arguments(fields: Fields) -> Arguments:
     """Select quarantined messages by ids, by a filter, or all of them if the form has `all=1`."""
     ids = fields.get("ids", "").split()
@@ -112,7 +108,7 @@ ACTIONS: Final[dict[str, Action]] = {
         "The {leased} that are leased to workers go on.",
         "Purge {messages}",
         queue_values,
-        purge_arguments,
+        lambda fields: {"queue": fields["queue"], "delayed": fields.get("delayed") == "1"},
         "purged",
     ),
     "cancel": Action(

@@ -8,10 +8,11 @@ from typing import Final
 
 from dragoman.errors import AdminRefused, BadSearch, DragomanError
 from dragoman.journal.reader import JournalReader
+from dragoman.journal.tools.verify import no_progress
 from dragoman.model.facts.decode import decode_block
 from dragoman.runtime.search.finding import Answer, Question, find_messages
 from dragoman.runtime.search.naming import Naming
-from dragoman.runtime.search.trace import Life, find_lives, no_progress
+from dragoman.runtime.search.trace import Life, find_lives
 
 LIVES_MAX: Final = 50  # of one id: the newest
 NO_JOURNAL: Final = "there is none; durability memory stores none"

@@ -63,7 +63,8 @@ def spark(values: Sequence[Value], label: str, height: int = 28, width: int = 12
 def chart(series: Sequence[tuple[str, Sequence[Value]]], label: str, height: int = 120) -> Markup:
     """Several lines on one scale from zero; each name is a class of the style sheet."""
     top = formatting.highest(value for _, values in series for value in values) or 1.0
-    parts = [grid(height)]
+    grid = Markup('<path class="grid" d="M0 {y}H{w}"/>')
+    parts = [grid.format(y=height * part // 4, w=WIDTH) for part in (1, 2, 3)]
     for number, (name, values) in enumerate(series):
         line, area = paths(values, top, WIDTH, height)
         if number == 0:
@@ -72,11 +73,6 @@ def chart(series: Sequence[tuple[str, Sequence[Value]]], label: str, height: int
     return Markup(
         '<svg class="chart" viewBox="0 0 {w} {h}" role="img" aria-label="{label}" preserveAspectRatio="none">{parts}</svg>'
     ).format(w=WIDTH, h=height, label=label, parts=Markup("").join(parts))
-
-
-def grid(height: int) -> Markup:
-    lines = [Markup('<path class="grid" d="M0 {y}H{w}"/>').format(y=height * part // 4, w=WIDTH) for part in (1, 2, 3)]
-    return Markup("").join(lines)
 
 
 def paths(values: Sequence[Value], top: float, width: int, height: int) -> tuple[str, str]:

@@ -57,9 +57,9 @@ def generate(
 
     There are at least as many facts as asked for; the last block is not cut. No broker is needed, and none is touched.
     """
-    from dragoman.lake.layout import HISTORY, INCOMING
+    from dragoman.lake.layout import HISTORY, INCOMING, date_of
     from dragoman_lab.generate.broker import Plan
-    from dragoman_lab.generate.lake import fill, last_day, plans_of
+    from dragoman_lab.generate.lake import fill, plans_of
 
     plan = Plan(facts, seed, days, start.date(), queues, open_share)
     begun_s = time.perf_counter()
@@ -70,7 +70,7 @@ def generate(
         raise click.UsageError("name the lake with --out, or a data directory with --journal")
     with progress_bar("generating", as_json) as progress:
         filled = fill(out, plans_of(plan, brokers), INCOMING if is_incoming else HISTORY, progress)
-    spent_s = time.perf_counter() - begun_s
+    spent_s, last_day = time.perf_counter() - begun_s, date_of(filled.last_ns).isoformat()
     if as_json:
         print_json(
             {
@@ -81,7 +81,7 @@ def generate(
                 "files": filled.files,
                 "bytes": filled.size,
                 "first_day": plan.start.isoformat(),
-                "last_day": last_day(filled),
+                "last_day": last_day,
                 "seconds": round(spent_s, 3),
             }
         )
@@ -90,7 +90,7 @@ def generate(
         [
             ("lake", Path(out) if "://" not in out else out),
             ("facts", f"{filled.facts} of {filled.messages} messages, {filled.open} of them open"),
-            ("days", f"{plan.start.isoformat()} to {last_day(filled)}"),
+            ("days", f"{plan.start.isoformat()} to {last_day}"),
             ("files", f"{filled.files}, {size(filled.size)}, {filled.size / filled.facts:.1f} bytes per fact"),
             ("time", f"{spent_s:.1f} s, {filled.facts / spent_s:.0f} facts/s"),
         ]

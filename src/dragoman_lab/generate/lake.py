@@ -11,15 +11,14 @@ from typing import Final
 from dragoman.errors import JournalMisplaced, LakeTaken
 from dragoman.journal.journal import Journal
 from dragoman.journal.settings import JournalSettings
-from dragoman.lake.layout import HISTORY, Tier, broker_name, date_of
+from dragoman.lake.layout import HISTORY, Tier, broker_name
 from dragoman.lake.store import Lake
 from dragoman.lake.writer import LakeWriter
 from dragoman_lab.generate.broker import DAY_NS, Plan
 from dragoman_lab.generate.world import World
 
-HISTORY_ROWS_MIN: Final = (
-    250_000  # a new day begins a new file; below this its rows are written together with the next day's
-)
+# A new day begins a new file; below this its rows are written together with the next day's.
+HISTORY_ROWS_MIN: Final = 250_000
 HISTORY_ROWS_MAX: Final = 1_000_000
 INCOMING_ROWS: Final = 50_000
 REPORT_EVERY: Final = 20_000  # facts
@@ -99,10 +98,6 @@ def fill(root: str, plans: list[Plan], tier: Tier, progress: Progress, rows_max:
 def plans_of(plan: Plan, brokers: int) -> list[Plan]:
     """The same plan for several brokers, which share its facts."""
     return [replace(plan, facts=max(plan.facts // brokers, 1), broker=i) for i in range(brokers)]
-
-
-def last_day(filled: Filled) -> str:
-    return date_of(filled.last_ns).isoformat()
 
 
 def write_journal(directory: str, plan: Plan, progress: Progress) -> Journal:

@@ -46,7 +46,7 @@ class Troubles:
             (crew.deploy, max(1, round(days * 5 / 7))),
             (self.pause, max(2, round(days / 3))),
             (self.purge, max(1, round(days / 7))),
-            (self.step_clock, 2),
+            (lambda _: broker.timers.clock_stepped(int(broker.chance.between(-30, 30) * SECOND_NS)), 2),
             (self.send_deadly, max(3, round(plan.messages * DEADLY_PART))),
             (self.publish_news, max(10, round(plan.facts * NEWS_PART))),
         ):
@@ -114,16 +114,11 @@ class Troubles:
     def pause(self, _: object) -> None:
         stream = self.broker.chance.one_of(self.served)
         set_paused(self.broker.core, stream.queue, True)
-        self.broker.later(self.broker.chance.between(60, 1500), self.resume, stream)
-
-    def resume(self, stream: Stream) -> None:
-        set_paused(self.broker.core, stream.queue, False)
+        pause_s = self.broker.chance.between(60, 1500)
+        self.broker.later(pause_s, lambda _: set_paused(self.broker.core, stream.queue, False), None)
 
     def purge(self, _: object) -> None:
         purge(self.broker.core, UNSERVED.name.encode(), 1 + self.broker.chance.below(5))
-
-    def step_clock(self, _: object) -> None:
-        self.broker.timers.clock_stepped(int(self.broker.chance.between(-30, 30) * SECOND_NS))
 
     def publish_news(self, _: object) -> None:
         """Publish messages and log oddities; their counts become facts a second later."""
@@ -133,7 +128,4 @@ class Troubles:
             broker.core.publish(peer, TOPICS[broker.chance.bits(2)], b"news")
         if broker.chance.unit() < 0.2:
             broker.core.note(peer, broker.chance.one_of(list(ODDITIES)))
-        broker.later(1.0, self.count_news, None)
-
-    def count_news(self, _: object) -> None:
-        self.broker.timers.sweep(self.broker.now_ns, self.broker.now_ns)
+        broker.later(1.0, lambda _: broker.timers.sweep(broker.now_ns, broker.now_ns), None)

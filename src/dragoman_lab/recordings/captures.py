@@ -13,29 +13,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import OperatorError
+from dragoman.errors import OperatorError, coded, error
 
 
+@error("BAD_RECORDING", "{path}, line {line_no}: {problem}", exit_code=2)
 class BadRecording(OperatorError):
-    """A recording cannot be parsed."""
-
-    code = "BAD_RECORDING"
-    exit_code = 2
-
-    def __init__(self, path: str, line_no: int, problem: str) -> None:
-        super().__init__(f"{path}, line {line_no}: {problem}")
-        self.path, self.line_no, self.problem = path, line_no, problem
+    path: str
+    line_no: int
+    problem: str
 
 
+@coded("REPLAY_FAILED")
 class ReplayFailed(OperatorError):
     """A recorded peer cannot be played: a listener is missing, or cannot be connected to."""
-
-    code = "REPLAY_FAILED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +85,3 @@ def _entry(number: int, found: dict[str, Any]) -> Entry:
     if not (entry.socket_type or frames is not None or data is not None or entry.is_eof):
         raise ValueError("it has neither socket_type, frames, bytes nor eof")
     return entry
-
-
-def links_of(entries: Iterable[Entry]) -> list[str]:
-    """The ports of a recording, in the order they appear."""
-    return list(dict.fromkeys(entry.link for entry in entries))

@@ -70,7 +70,7 @@ def replay_peer(
     listeners = dict(LINKS[dialect]) if dialect else {}
     listeners |= dict(_pair(link, "LINK=NAME") for link in links)
     hosts = {name: _host_port(address) for name, address in (_pair(text, "NAME=HOST:PORT") for text in addresses)}
-    needed = {listeners.get(link, link or "rq") for link in captures.links_of(entries)}
+    needed = {listeners.get(entry.link, entry.link or "rq") for entry in entries}
     if not needed <= hosts.keys():
         hosts = {name: _host_port(address) for name, address in ask(data, "status")["listeners"].items()} | hosts
     unknown = needed - hosts.keys()

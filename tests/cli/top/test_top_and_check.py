@@ -17,7 +17,7 @@ import pytest
 
 from dragoman.cli.inspect.check import OK, WARNING, Bounds, Verdict
 from dragoman.cli.options import address_of
-from dragoman.cli.top.report import Look, Window, lately, quantiles_ns, rate
+from dragoman.cli.top.command import Look, Window, lately, quantiles_ns, rate
 from dragoman.model.buckets import bucket_of
 from tests.cli.broker import BrokerProcess, Commands, wait_for
 from tests.cli.raw_emqp import RawEmqp
@@ -40,9 +40,9 @@ def echo(body: bytes) -> bytes:
 def test_quantiles_are_those_of_what_happened_between_two_looks() -> None:
     before = [[bucket_of(900_000 * MS_NS), 1000]]
     now = [[bucket_of(1 * MS_NS), 90], [bucket_of(50 * MS_NS), 9], [bucket_of(2000 * MS_NS), 1], *before]
-    found = [value / MS_NS for value in quantiles_ns(lately(now, before))]
+    found = [value / MS_NS for value in quantiles_ns(lately(now, before)).values()]
     assert found == pytest.approx([1, 50, 50], rel=1 / 8)
-    assert quantiles_ns(lately(before, before)) == ()
+    assert quantiles_ns(lately(before, before)) == {}
 
 
 def test_a_rate_over_no_time_is_no_rate() -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from dragoman import App
 from dragoman.cli.admin_client import ask
-from dragoman.cli.crossings_page import render
+from dragoman.cli.reference_pages import PAGES
 from dragoman.cli.root import run
 from dragoman.cli.tap import line_of
 from dragoman.client.address import host_port_of, parse
@@ -122,7 +122,8 @@ def restart(data: Path) -> None:
 
 
 def reference_page() -> None:
-    print(render())
+    for lines in PAGES["crossings.md"].values():
+        print("\n".join(lines()))
 
 
 def web_page(data: Path) -> None:

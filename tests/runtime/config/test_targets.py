@@ -17,7 +17,7 @@ from dragoman.dialects.scale0.settings import Scale0Settings
 from dragoman.journal.settings import JournalSettings
 from dragoman.runtime.config import Config, Flags, load
 from dragoman.runtime.config.sections import all_settings
-from dragoman.runtime.config.targets import Target, coded, encoded, nanoseconds, unchanged, whole_seconds
+from dragoman.runtime.config.targets import Target, coded, nanoseconds, unchanged
 from dragoman.runtime.settings import apply_settings, journal_settings
 
 DEFAULTS: list[object] = [
@@ -70,7 +70,7 @@ def test_the_default_settings_are_those_of_the_journal() -> None:
     assert journal_settings(Config(), "") == JournalSettings(directory="")
 
 
-@pytest.mark.parametrize("make", [unchanged, nanoseconds, whole_seconds, encoded])
+@pytest.mark.parametrize("make", [unchanged, nanoseconds])
 def test_a_misspelt_target_fails_where_it_is_declared(make: Callable[[object, str], Target]) -> None:
     with pytest.raises(AttributeError):
         make(EmqpSettings(), "heartbeats_ns")

@@ -10,13 +10,14 @@ from dragoman.journal.journal import Journal
 from dragoman.journal.segment_views import segment_views
 from dragoman.journal.settings import JournalSettings
 from dragoman.journal.tools.indexer import Indexer
+from dragoman.journal.tools.verify import Progress, no_progress
 from dragoman.model import words
 from dragoman.model.facts import layout, records
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message, fact_id
 from dragoman.runtime.search.lives import FactCollector, Life
 from dragoman.runtime.search.naming import stored_ids
-from dragoman.runtime.search.trace import Progress, look_through, no_progress
+from dragoman.runtime.search.trace import look_through
 from dragoman.testing.disk import FakeDisk
 
 DIRECTORY = "/data/journal"

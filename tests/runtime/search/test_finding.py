@@ -22,6 +22,7 @@ from dragoman.journal.reader import JournalReader
 from dragoman.journal.segment_views import segment_views
 from dragoman.journal.settings import JournalSettings
 from dragoman.journal.tools.indexer import Indexer
+from dragoman.journal.tools.verify import no_progress
 from dragoman.model import words
 from dragoman.model.facts import layout
 from dragoman.model.facts.decode import decode_block
@@ -30,7 +31,6 @@ from dragoman.model.message import Message
 from dragoman.model.phrases import number_text
 from dragoman.runtime.search.finding import FOREVER, Answer, Finder, Question, find_messages
 from dragoman.runtime.search.naming import Naming
-from dragoman.runtime.search.trace import no_progress
 from dragoman_lab.generate.broker import Plan
 from dragoman_lab.generate.world import World
 

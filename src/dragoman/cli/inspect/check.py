@@ -41,15 +41,6 @@ class Bounds:
     warn: float | None
     crit: float | None
 
-    def judge(self, value: float) -> int:
-        if self.crit is not None and value >= self.crit:
-            return CRITICAL
-        return WARNING if self.warn is not None and value >= self.warn else OK
-
-    def crossed(self, value: float) -> float | None:
-        """The threshold that a value has reached."""
-        return (None, self.warn, self.crit)[self.judge(value)]
-
 
 @dataclass
 class Verdict:
@@ -60,10 +51,12 @@ class Verdict:
     numbers: list[str] = field(default_factory=list)
 
     def measure(self, name: str, value: float, unit: str, bounds: Bounds, reason: str) -> None:
-        self.numbers.append(f"{name}={_plain(value)}{unit};{_bound(bounds.warn)};{_bound(bounds.crit)};0")
-        crossed = bounds.crossed(value)
-        if crossed is not None:
-            self.complain(bounds.judge(value), f"{reason} (from {_plain(crossed)} on)")
+        warn, crit = ("" if bound is None else _plain(bound) for bound in (bounds.warn, bounds.crit))
+        self.numbers.append(f"{name}={_plain(value)}{unit};{warn};{crit};0")
+        for level, bound in ((CRITICAL, bounds.crit), (WARNING, bounds.warn)):
+            if bound is not None and value >= bound:
+                self.complain(level, f"{reason} (from {_plain(bound)} on)")
+                return
 
     def complain(self, level: int, reason: str) -> None:
         if SEVERITY.index(level) > SEVERITY.index(self.level):
@@ -71,10 +64,6 @@ class Verdict:
             self.level = level
         else:
             self.reasons.append(reason)
-
-
-def _bound(value: float | None) -> str:
-    return "" if value is None else _plain(value)
 
 
 def _plain(value: float) -> str:

@@ -38,7 +38,7 @@ BESIDE: Final = {"index": "index", "lake": "lake", "otel": "traces", "web": "web
 
 
 def print_status(found: dict[str, Any]) -> None:
-    journal, counters = found["journal"], found["counters"]
+    journal, counters, lake = found["journal"], found["counters"], found["lake"]
     last_facts = f"fact {journal['next_lsn'] - 1} written, {journal['synced_lsn']} synced"
     rows: list[tuple[str, object]] = [
         ("version", f"{found['version']} ({found['build']}), pid {found['pid']}, boot {found['boot_no']}"),
@@ -47,7 +47,10 @@ def print_status(found: dict[str, Any]) -> None:
         ("connections", found["connections"]),
         ("loop", loop_line(found["loop"])),
         ("journal", f"{size(journal['size'])} in {journal['segments']} segments, {last_facts}"),
-        ("lake", lake_line(found["lake"])),
+        (
+            "lake",
+            f"{lake['root']}, fact {lake['sealed_lsn']} sealed, {lake['behind']} to come" if lake else "not written",
+        ),
         ("traces", traces_line(found["otel"])),
         ("queues", f"{counters['queues']}: {counters['waiting']} waiting, {counters['delayed']} delayed"),
         ("workers", f"{counters['workers']}: {counters['leased']} leased, {counters['slots_free']} slots free"),
@@ -105,7 +108,3 @@ def traces_line(otel: dict[str, Any] | None) -> str:
         return "not exported"
     missed = f", {otel['missed_facts']} MISSED" if otel["missed_facts"] else ""
     return f"{otel['endpoint']}, fact {otel['exported_lsn']} exported, {otel['behind']} to come{missed}"
-
-
-def lake_line(lake: dict[str, Any] | None) -> str:
-    return f"{lake['root']}, fact {lake['sealed_lsn']} sealed, {lake['behind']} to come" if lake else "not written"

@@ -4,9 +4,8 @@ session.py     one worker from the broker's point of view: its connections, jobs
 crew.py        runs jobs in this process: coroutines on a loop of their own, plain functions in threads
 lookup.py      finds the function that a body names, among the App's jobs and the allowed modules
 child.py       a crew in a child process; its session stays in the parent
-parent.py      starts such children and replaces those that die
 worker.py      session, crew and what else a worker does, in one process
-program.py     the composition root; handles signals and drains
+program.py     the composition root; handles signals, drains, starts such children and replaces those that die
 """
 
 from __future__ import annotations

@@ -219,7 +219,7 @@ class WorkerConnection:
         """Accept no new jobs; running jobs are still answered, where their connection is open or answers survive."""
         self._is_leaving = True
         if not self._profile.answers_survive:
-            self.connection.end_with_link()
+            self.connection.is_last = True
         if self._lease is not None and self.is_serving:
             self._leave(self._lease)
 

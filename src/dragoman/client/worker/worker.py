@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import logging
 import sys
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -35,7 +36,8 @@ class Duties:
     def start(self) -> None:
         if self._app.handlers:
             prefixes = sorted({handler.prefix for handler in self._app.handlers})
-            self._subscriber = Subscriber(self._app.address, prefixes, self._receive)
+            handle = partial(self._crew.handle_news, self._app.handlers)
+            self._subscriber = Subscriber(self._app.address, prefixes, handle)
         if self._app.schedules:
             self._declaring = asyncio.get_running_loop().create_task(self._declare())
 
@@ -43,9 +45,6 @@ class Duties:
         """Wait until the subscriptions are sent."""
         if self._subscriber is not None:
             await self._subscriber.up.wait()
-
-    def _receive(self, topic: bytes, body: bytes) -> None:
-        self._crew.handle_news(self._app.handlers, topic, body)
 
     async def _declare(self) -> None:
         for schedule in self._app.schedules:

@@ -10,7 +10,6 @@ from typing import Final
 from dragoman.core.core import Core
 from dragoman.core.state.lines import Lane, Line, line_key
 from dragoman.core.state.queue import Queue
-from dragoman.core.state.schedule import Schedule
 from dragoman.core.storage.stored import peek_by_id, peek_by_number
 from dragoman.model.message import IN_FRESH, Message
 from dragoman.model.peer import Peer
@@ -75,11 +74,6 @@ def find_worker(core: Core, key: str) -> Peer | None:
         if is_identity(peer.identity, key):
             return peer
     return None
-
-
-def find_schedule(core: Core, key: str) -> Schedule | None:
-    number = read_number(key.removeprefix("s"))
-    return core.state.schedules.get(number)
 
 
 def worker_name(peer: Peer) -> str:

@@ -191,12 +191,7 @@ class EbusPublisherEndpoint(sdk.PublisherEndpoint):
     """A publisher connection. It sends everything: the broker's XSUB subscribes to every channel."""
 
     def __init__(self, setup: sdk.EndpointSetup) -> None:
-        self.zmtp = ZmtpConnection(b"PUB", b"", setup.message_size_max)
-        super().__init__(self.zmtp, beat_s=0.0)
-
-    def receive(self, data: bytes) -> None:
-        self.zmtp.receive(data)
-        self.is_ready = self.zmtp.is_ready
+        super().__init__(ZmtpConnection(b"PUB", b"", setup.message_size_max), beat_s=0.0)
 
     def publish(self, topic: bytes, body: bytes) -> None:
         write_frame(self.unsent, topic, True)

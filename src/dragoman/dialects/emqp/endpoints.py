@@ -261,13 +261,8 @@ class EmqpPublisherEndpoint(endpoint.PublisherEndpoint):
     """One connection to the publish port."""
 
     def __init__(self, setup: EndpointSetup) -> None:
-        self.zmtp = dealer(setup)
-        super().__init__(self.zmtp, beat_s=0.0)
+        super().__init__(dealer(setup), beat_s=0.0)
         self.ids = setup.ids
-
-    def receive(self, data: bytes) -> None:
-        self.zmtp.receive(data)
-        self.is_ready = self.zmtp.is_ready
 
     def publish(self, topic: bytes, body: bytes) -> None:
         out = self.unsent

@@ -292,7 +292,11 @@ class Writer:
             if self._live.suspect:
                 self._relocate()
                 return False
-            room = checkpoint_room(checkpoint or []) + rest_size
+            chunks = checkpoint or []
+            # The checkpoint and some facts after it.
+            room = (
+                sum(map(len, chunks)) + BLOCK_HEADER_SIZE * (1 + len(chunks)) + limits.CHECKPOINT_ROOM_SIZE + rest_size
+            )
             if checkpoint is not None and not self.spares.is_enough_for(room):
                 checkpoint = None
             # On a full disk a checkpoint is what allows settled segments to be deleted, so it may use the remaining space.
@@ -446,8 +450,3 @@ def checkpoint_blocks(
     if is_last:
         flags[-1] |= fmt.BLOCK_CHECKPOINT_END
     return list(zip(flags, groups, strict=True))
-
-
-def checkpoint_room(chunks: list[bytes]) -> int:
-    """Bytes that a segment needs for a checkpoint and some facts after it."""
-    return sum(map(len, chunks)) + BLOCK_HEADER_SIZE * (1 + len(chunks)) + limits.CHECKPOINT_ROOM_SIZE

@@ -18,6 +18,7 @@ from dragoman.dialects.session import Session
 from dragoman.limits import ADMIN_STEP_COUNT
 from dragoman.model.message import IN_DELAYED, Message
 from dragoman.model.peer import Peer
+from dragoman.model.phrases import read_number
 from dragoman.model.words import BY_OPERATOR, DROPPED, PURGED, TAKEN
 from dragoman.runtime.admin import operation as admin
 from dragoman.runtime.admin.operation import Name, Progress, Server, act, check, known_queue, operation
@@ -86,7 +87,8 @@ async def _each_quarantined(
                 "WRONG_STATE", "not all of these messages are quarantined; nothing was changed"
             )
     else:
-        numbers = views.quarantined_numbers(core, which.wanted(core))
+        wanted = which.wanted(core)
+        numbers = [m.number for m in core.state.quarantine.values() if wanted.matches(m)]
 
     def step(part: list[int], core: Core) -> int:
         count = 0
@@ -105,7 +107,7 @@ async def unschedule(server: Server, *, id_: Name) -> object:
     """Delete a schedule; messages that it already created are not affected."""
 
     def change(core: Core) -> object:
-        schedule = admin.found(lookup.find_schedule(core, id_), "schedule", id_)
+        schedule = admin.found(core.state.schedules.get(read_number(id_.removeprefix("s"))), "schedule", id_)
         view = views.schedule_view(schedule)
         check(core.unschedule(schedule.template.dedupe, BY_OPERATOR))
         return view

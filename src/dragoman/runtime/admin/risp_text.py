@@ -8,6 +8,16 @@ from typing import Final
 from dragoman.wire.risp import words
 
 TEXT_SHOWN_MAX: Final = 60
+NUMBER_SIZES: Final = (
+    0,
+    0,
+    1,
+    2,
+    4,
+    1,
+    2,
+    4,
+)  # bytes of a number, or of a text's length, by a command's top three bits
 NAMES: Final = {
     getattr(words, name): name
     for name in (
@@ -50,7 +60,7 @@ def items_of(data: bytes) -> tuple[list[Item], bytes]:
     at = 0
     while at < len(data):
         command, start = data[at], at + 1
-        size = number_size(command)
+        size = NUMBER_SIZES[command >> 5]
         number = int.from_bytes(data[start : start + size], "big")
         value: int | bytes | None = number if size else None
         if command >= words.TINY_TEXTS:
@@ -61,16 +71,6 @@ def items_of(data: bytes) -> tuple[list[Item], bytes]:
         items.append(Item(command, value, start, size))
         at = start + size
     return items, data[at:]
-
-
-def number_size(command: int) -> int:
-    """Bytes of the command's number, which is the length of a text."""
-    if command < words.BYTES:
-        return 0
-    is_text = command >= words.TINY_TEXTS
-    if command < (words.SHORT_TEXTS if is_text else words.SHORTS):
-        return 1
-    return 2 if command < (words.LONG_TEXTS if is_text else words.LONGS) else 4
 
 
 def text_of(data: bytes) -> str:

@@ -12,7 +12,7 @@ from dragoman.dialects.registry import DESCRIPTIONS
 from dragoman.dialects.setting import DOCUMENT, PLACES, SIZE, DialectSetting
 from dragoman.runtime.config import kinds
 from dragoman.runtime.config.kinds import Document, Kind
-from dragoman.runtime.config.targets import Setting, Target, coded, encoded, nanoseconds, unchanged
+from dragoman.runtime.config.targets import Setting, Target, coded, nanoseconds, unchanged
 
 
 def declarations(description: DialectDescription) -> list[DialectSetting]:
@@ -53,7 +53,7 @@ def _target_and_kind(declared: DialectSetting, defaults: object) -> tuple[Target
     if isinstance(default, bool):
         return unchanged(defaults, attribute), kinds.switch()
     if isinstance(default, bytes):
-        return encoded(defaults, attribute), kinds.name()
+        return Target(type(defaults), attribute, default.decode(), str.encode), kinds.name()
     return unchanged(defaults, attribute), kinds.integer(declared.least, declared.most)
 
 

@@ -291,10 +291,6 @@ class LogConfig:
     format: Literal["auto", "text", "json"] = setting("auto = text on a terminal, JSON otherwise.", default="auto")
 
 
-def default_dialects() -> dict[str, Any]:
-    return {name: section() for name, section in DIALECT_SECTIONS.items()}
-
-
 @dataclass(frozen=True, slots=True)
 class Config:
     """All settings, given by the operator or defaults. `sources` has the source of each given key."""
@@ -307,7 +303,10 @@ class Config:
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     queues: QueuesConfig = field(default_factory=QueuesConfig)
     workers: WorkersConfig = field(default_factory=WorkersConfig)
-    dialects: Mapping[str, Any] = field(default_factory=default_dialects)  # the section of each dialect by its name
+    # The section of each dialect by its name.
+    dialects: Mapping[str, Any] = field(
+        default_factory=lambda: {name: made() for name, made in DIALECT_SECTIONS.items()}
+    )
     schedules: SchedulesConfig = field(default_factory=SchedulesConfig)
     drain: DrainConfig = field(default_factory=DrainConfig)
     security: SecurityConfig = field(default_factory=SecurityConfig)

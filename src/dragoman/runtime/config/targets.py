@@ -37,14 +37,6 @@ def nanoseconds(defaults: object, attribute: str) -> Target:
     return Target(type(defaults), attribute, getattr(defaults, attribute) / SECOND_NS, ns)
 
 
-def whole_seconds(defaults: object, attribute: str) -> Target:
-    return Target(type(defaults), attribute, float(getattr(defaults, attribute)), int)
-
-
-def encoded(defaults: object, attribute: str) -> Target:
-    return Target(type(defaults), attribute, getattr(defaults, attribute).decode(), str.encode)
-
-
 def coded(defaults: object, attribute: str, codes: Mapping[str, int]) -> Target:
     """`codes`: the attribute's value for each value that an operator can write."""
     default = getattr(defaults, attribute)
@@ -102,4 +94,6 @@ def target_of(defaults: object, name: str) -> Target:
     """The attribute of this name, whose unit may differ from the operator's: seconds may be `_ns`, or a whole number."""
     if not name.endswith("_s"):
         return unchanged(defaults, name)
-    return whole_seconds(defaults, name) if hasattr(defaults, name) else nanoseconds(defaults, name[:-2] + "_ns")
+    if hasattr(defaults, name):
+        return Target(type(defaults), name, float(getattr(defaults, name)), int)
+    return nanoseconds(defaults, name[:-2] + "_ns")

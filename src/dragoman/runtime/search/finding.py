@@ -20,13 +20,14 @@ from dragoman import limits
 from dragoman.errors import BadSearch
 from dragoman.journal.format import SEGMENT_MOVED, Block, SegmentHeader
 from dragoman.journal.segment_views import SegmentView, segment_views
+from dragoman.journal.tools.verify import Progress, no_progress
 from dragoman.model.facts.record_filter import ANY, ENDED, OPEN, Filter, find_listed, note_numbers
 from dragoman.model.peer import client_of, identities_of
 from dragoman.model.phrases import number_text, read_number
 from dragoman.model.words import DIALECT_NAMES, STATE_NAMES, shown
 from dragoman.runtime.search.lives import BEGINNINGS, Fact, FactCollector, Life
 from dragoman.runtime.search.naming import Naming
-from dragoman.runtime.search.trace import Progress, look_through, no_progress
+from dragoman.runtime.search.trace import look_through
 
 FOREVER: Final = 2**63 - 1
 NO_HEADER: Final = SegmentHeader(0, 0, 0, 0, 0, 0, 0, 0, b"")  # of a segment without a readable header
@@ -135,7 +136,9 @@ class Finder:
                 self._cut(header_of(lowest).first_lsn, header_of(lowest).created_ns)
                 break
             with suppress(FileNotFoundError):  # deleted during the search
-                if not self._list(self._scan(at), self._history_segments_with(at)):
+                # Histories are built from these; the one the messages were found in is among them.
+                segments = [one for one in self._segments if one in self._history_segments or one is self._segments[at]]
+                if not self._list(self._scan(at), segments):
                     break
             read += self._segments[at].file.size
             lowest = self._segments[at] if self._segments[at].file.header is not None else lowest
@@ -154,9 +157,12 @@ class Finder:
         found = []
         ends = [header_of(after).created_ns for after in self._segments[1:]]
         for at, (view, end_ns) in enumerate(zip(self._segments, [*ends, FOREVER], strict=True)):
-            if end_ns < self._question.from_ns or begun_ns_of(view) >= self._question.to_ns:
+            header = header_of(view)
+            # Moved blocks may be much older than their segment.
+            begun_ns = 0 if header.flags & SEGMENT_MOVED else header.created_ns
+            if end_ns < self._question.from_ns or begun_ns >= self._question.to_ns:
                 continue
-            if header_of(view).first_lsn < self._question.before_lsn:
+            if header.first_lsn < self._question.before_lsn:
                 found.append(at)
         return found[::-1]
 
@@ -205,10 +211,6 @@ class Finder:
             # A running broker names a worker whose identity is not text by its hex; facts show the identity.
             names = {self._question.peer, *map(shown, identities), *(identity.hex() for identity in identities)}
             self._wanted.worker_nos |= self._naming.worker_nos(names)
-
-    def _history_segments_with(self, at: int) -> list[SegmentView]:
-        """The segments from which histories are built, including the one the messages were found in."""
-        return [one for one in self._segments if one in self._history_segments or one is self._segments[at]]
 
     def _list(self, seen: list[tuple[int, int]], segments: list[SegmentView]) -> bool:
         """Build the histories of found messages until the page is full; False when the search must end."""
@@ -319,12 +321,6 @@ def header_of(view: SegmentView) -> SegmentHeader:
     return view.file.header or NO_HEADER
 
 
-def begun_ns_of(view: SegmentView) -> int:
-    """A lower bound of its blocks' times: 0 for a segment with moved blocks, which may be much older than the segment."""
-    header = header_of(view)
-    return 0 if header.flags & SEGMENT_MOVED else header.created_ns
-
-
 def number_of(words: list[str], word: str) -> int:
     """The index of a word in the list; one past the end if it is not in it."""
     return words.index(word) if word in words else len(words)
@@ -333,7 +329,8 @@ def number_of(words: list[str], word: str) -> int:
 def row_of(life: Life, lsn: int) -> Row:
     begin: Fact = next((fact for fact in life.facts if fact["fact"] in BEGINNINGS), {})
     end = life.end
-    last = end if end is not None else current_lease(life)
+    leases = [fact for fact in life.facts if fact["fact"] == "leased"] if life.is_leased else []
+    last = end if end is not None else leases[-1] if leases else {}
     return Row(
         number=life.number,
         client_id=life.client_id,
@@ -349,9 +346,3 @@ def row_of(life: Life, lsn: int) -> Row:
         reason=end["reason"] if end is not None else "",
         lsn=lsn,
     )
-
-
-def current_lease(life: Life) -> Fact:
-    """The current lease, if it is leased."""
-    leases = [fact for fact in life.facts if fact["fact"] == "leased"]
-    return leases[-1] if life.is_leased and leases else {}

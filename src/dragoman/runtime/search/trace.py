@@ -17,6 +17,7 @@ from typing import Final
 from dragoman.core.queries.explain import LEFT_TEXTS
 from dragoman.errors import DragomanError, JournalDamaged
 from dragoman.journal.segment_views import SegmentView, segment_views
+from dragoman.journal.tools.verify import Progress, no_progress
 from dragoman.model.facts.decode import decode
 from dragoman.model.facts.index import NUMBER_MAX, number_key
 from dragoman.model.facts.record_filter import find_matches
@@ -31,12 +32,6 @@ __all__ = ["Life", "departed_worker_lines", "end_line", "find_lives"]
 
 # Note for an id that only the key can resolve; the lake has no key.
 KEYLESS: Final = "an id that the broker gave to workers is read with the key in its journal, and this one has none: ask by the number"
-
-Progress = Callable[[int, int], None]  # bytes searched, total bytes
-
-
-def no_progress(done: int, total: int) -> None:
-    pass
 
 
 def find_lives(

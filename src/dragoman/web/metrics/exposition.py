@@ -88,11 +88,8 @@ def _quality(accept: str, wanted: str) -> float:
 def _braced(labels: Labels) -> str:
     if not labels:
         return ""
-    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+    escaped = str.maketrans({"\\": "\\\\", "\n": "\\n", '"': '\\"'})
+    return "{" + ",".join(f'{name}="{value.translate(escaped)}"' for name, value in labels.items()) + "}"
 
 
 def cumulative(counts: Counts, octaves: Iterable[int]) -> Iterator[tuple[float, int]]:

@@ -154,8 +154,8 @@ class Totals(msgspec.Struct, frozen=True):
         past = self.queues.get(queue.queue_no)
         if past is None:
             return QueueTimes(started_ns if self.is_cut else self.since(started_ns), wait, total)
-        since_ns = min(past.since_ns, started_ns)
-        return QueueTimes(since_ns, added_counts(past.wait, wait), added_counts(past.total, total))
+        wait, total = added([*past.wait.items(), *wait.items()]), added([*past.total.items(), *total.items()])
+        return QueueTimes(min(past.since_ns, started_ns), wait, total)
 
 
 def added(counts: Iterable[tuple[Key, int]]) -> dict[Key, int]:
@@ -163,7 +163,3 @@ def added(counts: Iterable[tuple[Key, int]]) -> dict[Key, int]:
     for key, count in counts:
         found[key] = found.get(key, 0) + count
     return found
-
-
-def added_counts(one: Mapping[int, int], other: Mapping[int, int]) -> dict[int, int]:
-    return added([*one.items(), *other.items()])

@@ -109,17 +109,15 @@ class Guesses:
 
     def _parting(self, worker: Worker) -> None:
         has_announced = worker.left is not None and worker.left["reason"] == "worker_left"
-        if has_announced or any(
-            is_parting(fact, worker) for life in self._history.lives.values() for fact in life.facts
-        ):
+        facts = [fact for life in self._history.lives.values() for fact in life.facts]
+        # A worker that had announced its leaving returns its messages, uncounted, to the queue.
+        returned = [
+            fact["worker_no"] for fact in facts if fact["fact"] == "released" and fact["reason"] == "worker_left"
+        ]
+        if has_announced or worker.number in returned:
             last = self._rows.of(worker.name, "joins", "serves", "takes", "holds")[-1]
             position = last.position + 1 if last.position >= 0 else 0
             self._rows.add(max(last.time_ns, self._rows.start_ns), position, worker.name, "parts")
-
-
-def is_parting(fact: Fact, worker: Worker) -> bool:
-    """Whether a fact returns a message of a worker that had announced its leaving, uncounted, to the queue."""
-    return bool(fact["fact"] == "released" and fact["reason"] == "worker_left" and fact["worker_no"] == worker.number)
 
 
 def leased_ns(life: Life, before: Fact) -> int:

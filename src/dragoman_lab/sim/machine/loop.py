@@ -64,8 +64,7 @@ class SimLoop:
     def call_soon(self, callback: Callable[..., object], *args: Any, context: object = None) -> None:
         self._ready.append(partial(callback, *args))
 
-    def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> None:
-        self.call_soon(callback, *args)
+    call_soon_threadsafe = call_soon
 
     def call_later(self, delay_s: float, callback: Callable[..., object], *args: Any) -> Timer:
         timer = Timer(partial(callback, *args))
@@ -95,10 +94,8 @@ class SimLoop:
         before, inner = self.work(), self._counted
         callback()
         units = self.work() - before
-        self._counted, units = (
-            inner + units,
-            units - (self._counted - inner),
-        )  # nested reads are callbacks of their own
+        # Nested reads are callbacks of their own.
+        self._counted, units = inner + units, units - (self._counted - inner)
         assert units <= WORK_UNITS_MAX, f"{units} units of work in one callback: {callback}"
 
 

@@ -68,9 +68,8 @@ class ZmtpEnd:
         return encode_message(frames)
 
 
-End = (
-    ZmtpEnd | LegacyEnd | BareEnd
-)  # a protocol on the peer's side: bytes from and to the broker, messages from and to the peer
+# A protocol on the peer's side: bytes from and to the broker, messages from and to the peer.
+End = ZmtpEnd | LegacyEnd | BareEnd
 
 
 def version_of(world: World, listener: str, socket_type: bytes) -> int:
@@ -311,8 +310,7 @@ class SimTransport:
             self.is_ending = True
             self.wire.life.loop.call_soon(self.lose)
 
-    def abort(self) -> None:
-        self.close()
+    abort = close
 
     def lose(self) -> None:
         """End the connection for the broker."""

@@ -6,6 +6,8 @@ of the flags. Operations to send are built from the pieces below, in any order a
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 CLEAR, PING, PONG, REQUEST, REPLY, DELIVERED, BROADCAST = (bytes([number]) for number in (1, 5, 6, 10, 11, 13, 14))
 UNDELIVERED, CONSUME, CANCEL_QUEUE, CLOSING, EXCLUSIVE, NOREPLY = (bytes([n]) for n in (16, 20, 21, 22, 32, 33))
 NAMES = {
@@ -18,36 +20,20 @@ WIDTHS = (0, 0, 1, 2, 4, 1, 2, 4)  # bytes of a parameter or of its length, by t
 FIRST_WITH_DATA = 160
 
 
-def request_id(number: int) -> bytes:
-    return b"\x80" + number.to_bytes(4, "big")
+def numbered(command: int, size: int) -> Callable[[int], bytes]:
+    """A parameter that is a number of this many bytes."""
+    return lambda number: bytes([command]) + number.to_bytes(size, "big")
 
 
-def queue(name: bytes) -> bytes:
-    return b"\xa0" + bytes([len(name)]) + name
+def sized(command: int, size: int) -> Callable[[bytes], bytes]:
+    """A parameter that is data after its length, a number of this many bytes."""
+    return lambda data: bytes([command]) + len(data).to_bytes(size, "big") + data
 
 
-def queue_id(number: int) -> bytes:
-    return b"\x60" + number.to_bytes(2, "big")
-
-
-def payload(data: bytes) -> bytes:
-    return b"\xe0" + len(data).to_bytes(4, "big") + data
-
-
-def most(number: int) -> bytes:
-    return b"\x62" + number.to_bytes(2, "big")
-
-
-def priority(number: int) -> bytes:
-    return b"\x40" + bytes([number])
-
-
-def retries(number: int) -> bytes:
-    return b"\x41" + bytes([number])
-
-
-def timeout(seconds: int) -> bytes:
-    return b"\x61" + seconds.to_bytes(2, "big")
+priority, retries = numbered(64, 1), numbered(65, 1)
+queue_id, timeout, most = numbered(96, 2), numbered(97, 2), numbered(98, 2)
+request_id = numbered(128, 4)
+queue, payload = sized(160, 1), sized(224, 4)
 
 
 class BareEnd:

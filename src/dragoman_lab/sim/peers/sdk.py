@@ -73,9 +73,8 @@ class SdkWorker(SimWorker):
     def prepare(self) -> None:
         self._dialect = DIALECTS_BY_NAME[self.shape]
         self.forgets_share = 0.5 if self._dialect.answers_survive else 1.0
-        self._jobs: dict[
-            int, deque[list[Any]]
-        ] = {}  # by connection: of each piece of data that the peer has not read yet
+        # By connection: of each piece of data that the peer has not read yet.
+        self._jobs: dict[int, deque[list[Any]]] = {}
 
     def connect(self) -> Wire:
         name = f"{self.name}.{self.lives}"

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Final, final
 from xml.parsers import expat
 from xml.sax.saxutils import escape
@@ -135,9 +136,9 @@ class XmlReading:
         self.preserves: list[bool] = []  # whether spaces around its value are part of it
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
-        self.parser.StartDoctypeDeclHandler = self.on_doctype
-        self.parser.EntityDeclHandler = self.on_entity
-        self.parser.ExternalEntityRefHandler = self.on_outside
+        self.parser.StartDoctypeDeclHandler = partial(self.refuse, "a DTD: there is none here")
+        self.parser.EntityDeclHandler = partial(self.refuse, "an entity: there are none here")
+        self.parser.ExternalEntityRefHandler = partial(self.refuse, "an entity from elsewhere: there are none here")
         self.parser.StartElementHandler = self.on_start
         self.parser.EndElementHandler = self.on_end
         self.parser.CharacterDataHandler = self.on_text
@@ -145,14 +146,8 @@ class XmlReading:
     def line(self) -> int:
         return self.parser.CurrentLineNumber
 
-    def on_doctype(self, *_: object) -> None:
-        raise BadDocument(self.line(), "a DTD: there is none here")
-
-    def on_entity(self, *_: object) -> None:
-        raise BadDocument(self.line(), "an entity: there are none here")
-
-    def on_outside(self, *_: object) -> int:
-        raise BadDocument(self.line(), "an entity from elsewhere: there are none here")
+    def refuse(self, problem: str, *_: object) -> int:
+        raise BadDocument(self.line(), problem)
 
     def on_start(self, name: str, attributes: dict[str, str]) -> None:
         line = self.line()
