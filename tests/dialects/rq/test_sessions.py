@@ -156,7 +156,9 @@ def test_what_the_only_consumer_gives_back_is_undelivered() -> None:
     assert client.hears() == ["ID=5 UNDELIVERED"]
 
 
-def test_a_guaranteed_message_that_its_only_consumer_gives_back_waits_for_the_backoff_and_is_quarantined_at_last() -> None:
+def test_a_guaranteed_message_that_its_only_consumer_gives_back_waits_for_the_backoff_and_is_quarantined_at_last() -> (
+    None
+):
     broker = InMemoryBroker()
     worker, client = consumer(broker), broker.client()
     client.request(b"q", b"hello", b"guarantee,retry-count:2,reply-requested")
