@@ -12,7 +12,7 @@ import pytest
 import dragoman
 import dragoman_lab.recordings.captures
 from dragoman.errors import DragomanError
-from dragoman.model.words import REASON_NAMES, REFUSAL_CODES
+from dragoman.model.enums import REASON_NAMES, REFUSAL_CODES
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8")

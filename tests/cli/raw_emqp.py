@@ -11,7 +11,7 @@ from typing import Final
 
 from dragoman.client.address import Address
 from dragoman.client.connection import new_message_ids
-from dragoman.dialects.emqp.words import ACK, PUBLISH, REPLY, REQUEST, VERSION
+from dragoman.dialects.emqp.commands import ACK, PUBLISH, REPLY, REQUEST, VERSION
 from dragoman.dialects.endpoint import ANSWERED, KEPT
 from dragoman.errors import BrokerUnreachable, NoAnswer
 from dragoman.wire.zmtp.connection import ZmtpConnection

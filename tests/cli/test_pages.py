@@ -11,9 +11,9 @@ import click
 
 from dragoman.cli.reference_pages import render
 from dragoman.cli.root import dragoman
+from dragoman.model.enums import DIALECT_NAMES, FLAG_NAMES, REASON_NAMES, REFUSAL_CODES, STATE_NAMES
 from dragoman.model.facts import layout
 from dragoman.model.facts.layout import FACT_NAMES
-from dragoman.model.words import DIALECT_NAMES, FLAG_NAMES, REASON_NAMES, REFUSAL_CODES, STATE_NAMES
 from dragoman.runtime.admin.socket import OPERATIONS
 
 DOCS = Path(__file__).parents[2] / "docs"

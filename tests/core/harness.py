@@ -24,7 +24,7 @@ from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message
 
 START_NS = 1_700_000_000 * SECOND_NS  # 2023-11-14 22:13:20 UTC
-FIRST_PLACE = 1 << 32
+FIRST_POSITION = 1 << 32
 
 
 class InMemoryBroker:
@@ -46,20 +46,20 @@ class InMemoryBroker:
         self.ids = itertools.count(1)
         self.now_ns = START_NS
         self.core.set_time(START_NS)
-        self.core.log.base_place = FIRST_PLACE
+        self.core.log.base_position = FIRST_POSITION
         self.core.start(1, b"0.1.0", bytes(16))
         self.outboxes.boot_no = 1
         self.commit()
 
-    def load(self, place: int, number: int) -> bytes:
-        if place in self.damaged:
-            raise RecordDamaged("0000000001.seg", place - FIRST_PLACE, "the record's CRC does not match")
-        at = place - FIRST_PLACE
+    def load(self, position: int, number: int) -> bytes:
+        if position in self.damaged:
+            raise RecordDamaged("0000000001.seg", position - FIRST_POSITION, "the record's CRC does not match")
+        at = position - FIRST_POSITION
         size = int.from_bytes(self.records[at : at + 4], "little")
         return self.records[at : at + size]
 
-    def look(self, place: int, number: int, body_most: int) -> bytes:
-        record = self.load(place, number)
+    def look(self, position: int, number: int, body_most: int) -> bytes:
+        record = self.load(position, number)
         if len(record) <= self.read_whole_size:
             return record
         return record[: body_at(record, carried_at(record)) + body_most]
@@ -84,7 +84,7 @@ class InMemoryBroker:
             records = self.core.log.take()
             self.records += records
             self.blocks.append((self.core.now_ns, records))
-            self.core.log.base_place = FIRST_PLACE + len(self.records)
+            self.core.log.base_position = FIRST_POSITION + len(self.records)
 
     def facts(self, *names: str) -> list[dict[str, object]]:
         """All facts so far, or those of some names."""

@@ -9,11 +9,11 @@ from dragoman.core.storage.snapshot import encode
 from dragoman.core.timers import Timers
 from dragoman.dialects.registry import Dialects
 from dragoman.dialects.session import Outboxes
-from tests.core.harness import FIRST_PLACE, InMemoryBroker
+from tests.core.harness import FIRST_POSITION, InMemoryBroker
 
 
-def same(place: int) -> int:
-    return place
+def same(position: int) -> int:
+    return position
 
 
 def canonical(core: Core) -> list[bytes]:
@@ -25,10 +25,10 @@ def replayed(broker: InMemoryBroker, settings: CoreSettings | None = None) -> Co
     broker.commit()
     core = broker.new_core(settings or broker.core.settings)
     replay = Replay(core)
-    place = FIRST_PLACE
+    position = FIRST_POSITION
     for instant_ns, records in broker.blocks:
-        replay.block(records, place, instant_ns)
-        place += len(records)
+        replay.block(records, position, instant_ns)
+        position += len(records)
     return core
 
 
@@ -58,17 +58,17 @@ def restart(broker: InMemoryBroker, *, by_checkpoint: bool) -> InMemoryBroker:
     if by_checkpoint:
         Replay(core).block(b"".join(canonical(broker.core)), 0, broker.core.now_ns)
     else:
-        replay, place = Replay(core), FIRST_PLACE
+        replay, position = Replay(core), FIRST_POSITION
         for instant_ns, records in after.blocks:
-            replay.block(records, place, instant_ns)
-            place += len(records)
+            replay.block(records, position, instant_ns)
+            position += len(records)
     after.core, after.timers, after.outboxes = core, Timers(core), Outboxes(core)
     after.outboxes.message_size_max = broker.outboxes.message_size_max
     after.dialects = Dialects(after.outboxes, b"\x07" * 10)
     after.emqp = after.dialects.emqp
     after.ids, after.now_ns = broker.ids, broker.now_ns
     core.set_time(broker.now_ns)
-    core.log.base_place = FIRST_PLACE + len(after.records)
+    core.log.base_position = FIRST_POSITION + len(after.records)
     core.start(broker.core.state.boot_no + 1, b"0.1.0", bytes(16))
     after.outboxes.boot_no = core.state.boot_no
     after.commit()

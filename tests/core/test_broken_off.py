@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.core import operator
 from dragoman.limits import FIRED_PER_SWEEP_MAX, JUDGED_SIZE_MAX, LEASES_PER_STEP_MAX
-from dragoman.model.words import FAILED
+from dragoman.model.enums import FAILED
 from tests.core.harness import Client, InMemoryBroker, Worker
 from tests.core.replaying import check_replay
 
@@ -38,7 +38,7 @@ def go_on(broker: InMemoryBroker) -> int:
 def test_a_worker_with_many_slots_is_given_what_waits_in_steps() -> None:
     broker, _, asked = filled(3 * STEP)
     worker = wide_worker(broker, 10 * STEP)
-    assert len(worker.session.work.held) == STEP
+    assert len(worker.session.work.leases) == STEP
     assert go_on(broker) == 3
     assert worker.jobs() == asked
     check_replay(broker)
@@ -48,7 +48,7 @@ def test_what_comes_fresh_meanwhile_waits_behind_what_waits() -> None:
     broker, client, asked = filled(STEP + 10)
     worker = wide_worker(broker, 10 * STEP)
     asked.append(client.request(b"jobs"))
-    assert len(worker.session.work.held) == STEP, "it is not overtaken"
+    assert len(worker.session.work.leases) == STEP, "it is not overtaken"
     go_on(broker)
     assert worker.jobs() == asked
     asked = [client.request(b"jobs")]
@@ -123,9 +123,9 @@ def test_a_timed_lease_that_ends_after_its_worker_was_lost_does_not_stop_later_t
     client.request(b"other", headers=b"timeout:2")
     worker.ready()
     go_on(broker)
-    assert len(worker.session.work.held) == 1
+    assert len(worker.session.work.leases) == 1
     broker.pass_time(3.0)
-    assert not worker.session.work.held, "its attempt has timed out"
+    assert not worker.session.work.leases, "its attempt has timed out"
 
 
 def test_one_that_is_back_at_once_keeps_what_it_is_given_anew() -> None:
@@ -138,7 +138,7 @@ def test_one_that_is_back_at_once_keeps_what_it_is_given_anew() -> None:
     worker.ready()
     assert worker.jobs()[-1] == fresh
     go_on(broker)
-    assert [m.client_id for m in worker.session.work.held.values()] == [fresh]
+    assert [m.client_id for m in worker.session.work.leases.values()] == [fresh]
     (released,) = {fact["worker_no"] for fact in broker.facts("released")}
     assert released != worker.session.number, "the facts name the worker that it was"
     check_replay(broker)

@@ -12,10 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from dragoman.core.settings import CoreSettings
-from dragoman.model.message import Message
-from dragoman.model.peer import TAKES_ANYTHING, TAKES_NO_CONTROL_WORDS, TAKES_TEXT, Peer
-from dragoman.model.units import SECOND_NS
-from dragoman.model.words import (
+from dragoman.model.enums import (
     BY_CLIENT,
     CONNECTION_ENDED,
     EBUS,
@@ -25,6 +22,9 @@ from dragoman.model.words import (
     RQ,
     TAKEN,
 )
+from dragoman.model.message import Message
+from dragoman.model.peer import TAKES_ANYTHING, TAKES_NO_CONTROL_WORDS, TAKES_TEXT, Peer
+from dragoman.model.units import SECOND_NS
 from dragoman.version import build_flavour
 from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import InMemoryBroker
@@ -298,7 +298,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         return 0 < m.expires_ns <= self.core.now_ns
 
     def core_order(self, worker: CheckedWorker) -> list[Message]:
-        return list(worker.work.held.values())
+        return list(worker.work.leases.values())
 
     @rule(seconds=st.sampled_from([0.1, 1.0, 3.0]))
     def pass_time(self, seconds: float) -> None:

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from dragoman.core.operator import set_paused
 from dragoman.core.settings import CoreSettings
 from dragoman.limits import LOAD_STEP_SIZE, NO_BOUND
-from dragoman.model.words import BY_OPERATOR
+from dragoman.model.enums import BY_OPERATOR
 from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import Client, InMemoryBroker, Worker
 from tests.core.replaying import check_replay, restart
@@ -203,7 +203,7 @@ class CoreMachine(RuleBasedStateMachine):
         self.model.free -= self.slots.pop(number)
         if in_order:
             worker.say(b"KBYE", b"bye")
-        order = [m.client_id for m in worker.session.work.held.values()]
+        order = [m.client_id for m in worker.session.work.leases.values()]
         assert sorted(order) == sorted(m for m, holder in self.model.held.items() if holder == number)
         for message_id in order:  # one by one, and another worker may take each at once
             self.model.give_back(message_id, counts=not in_order)

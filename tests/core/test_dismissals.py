@@ -8,10 +8,10 @@ from dragoman.core.queries import views
 from dragoman.core.roster import Dismissals
 from dragoman.core.settings import CoreSettings
 from dragoman.limits import DISMISSALS_MAX
+from dragoman.model.enums import EMQP
 from dragoman.model.peer import Peer, lasting_id_of
 from dragoman.model.quiet_peer import QuietPeer
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import EMQP
 from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import InMemoryBroker, Worker
 from tests.core.replaying import check_replay

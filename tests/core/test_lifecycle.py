@@ -26,7 +26,7 @@ from dragoman.core.lifecycle import (
     WAITING,
     moved,
 )
-from dragoman.model.words import STATE_NAMES
+from dragoman.model.enums import STATE_NAMES
 
 LEGAL = {
     (WAITING, LEASE): LEASED,

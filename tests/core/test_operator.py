@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.core.operator import purge, requeue, set_draining, set_paused
 from dragoman.core.settings import CoreSettings
-from dragoman.model.words import BY_CLIENT, BY_OPERATOR, DROPPED, NOT_FOUND, TAKEN, WRONG_STATE
+from dragoman.model.enums import BY_CLIENT, BY_OPERATOR, DROPPED, NOT_FOUND, TAKEN, WRONG_STATE
 from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import InMemoryBroker, Worker
 from tests.core.replaying import check_replay, from_checkpoint, replayed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from dragoman.core.settings import CoreSettings
-from dragoman.model.words import BY_OPERATOR
+from dragoman.model.enums import BY_OPERATOR
 from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import InMemoryBroker, Worker
 from tests.core.replaying import check_replay, restart

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.core.retries import AGAIN, END, ISOLATE, backoff_ns, judge
+from dragoman.core.retries import AGAIN, END, TO_QUARANTINE, backoff_ns, judge
 from dragoman.core.settings import CoreSettings
 from dragoman.limits import BACKOFF_DOUBLINGS_MAX
-from dragoman.model.message import Message
-from dragoman.model.units import SECOND_NS
-from dragoman.model.words import (
+from dragoman.model.enums import (
     BROKER_STARTED,
     EMQP,
     FAILED,
@@ -21,6 +19,8 @@ from dragoman.model.words import (
     WORKER_LOST,
     WORKERS_DIED,
 )
+from dragoman.model.message import Message
+from dragoman.model.units import SECOND_NS
 
 NOW_NS = 1_000 * SECOND_NS
 
@@ -50,7 +50,7 @@ def test_without_a_retry_left_it_ends(reason: int) -> None:
 
 @pytest.mark.parametrize("reason", [FAILED, TIMED_OUT, WORKER_LOST])
 def test_a_guaranteed_one_without_a_retry_left_is_set_aside_never_settled(reason: int) -> None:
-    assert verdict(attempted(retries=0, flags=GUARANTEED), reason, deaths=1)[0] == ISOLATE
+    assert verdict(attempted(retries=0, flags=GUARANTEED), reason, deaths=1)[0] == TO_QUARANTINE
 
 
 @pytest.mark.parametrize("reason", [FAILED, TIMED_OUT])
@@ -103,7 +103,7 @@ def test_without_client_options_a_returned_message_goes_again_with_backoff() -> 
 def test_what_outlived_so_many_workers_is_set_aside_whatever_it_asked_for(retries: int, flags: int) -> None:
     assert verdict(attempted(retries, flags), WORKER_LOST, deaths=2)[0] == AGAIN
     what, reason, _, _ = verdict(attempted(retries, flags), WORKER_LOST, deaths=3)
-    assert (what, reason) == (ISOLATE, WORKERS_DIED)
+    assert (what, reason) == (TO_QUARANTINE, WORKERS_DIED)
 
 
 def test_failures_and_timeouts_never_count_as_deaths() -> None:

@@ -7,11 +7,7 @@ import pytest
 from dragoman.core.core import Core
 from dragoman.core.settings import CoreSettings
 from dragoman.core.timers import Timers
-from dragoman.model.facts.decode import decode_block
-from dragoman.model.message import Message
-from dragoman.model.peer import TAKES_NO_CONTROL_WORDS, TAKES_TEXT, Peer
-from dragoman.model.units import SECOND_NS
-from dragoman.model.words import (
+from dragoman.model.enums import (
     BROKER_STOPPED,
     EMQP,
     EXPIRES_HELD,
@@ -24,6 +20,10 @@ from dragoman.model.words import (
     RQ,
     TAKEN,
 )
+from dragoman.model.facts.decode import decode_block
+from dragoman.model.message import Message
+from dragoman.model.peer import TAKES_NO_CONTROL_WORDS, TAKES_TEXT, Peer
+from dragoman.model.units import SECOND_NS
 from dragoman.version import build_flavour
 from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import InMemoryBroker
@@ -80,7 +80,7 @@ class TimedCore:
     """A core, and time by hand."""
 
     def __init__(self) -> None:
-        self.core = Core(CoreSettings(), lambda place: b"")
+        self.core = Core(CoreSettings(), lambda position: b"")
         self.timers = Timers(self.core)
         self.now_ns = 1_700_000_000 * SECOND_NS
         self.core.set_time(self.now_ns)
@@ -105,7 +105,7 @@ class TimedCore:
         return self.core.submit(m)
 
     def held(self, worker: Peer) -> Message:
-        return next(iter(worker.work.held.values()))
+        return next(iter(worker.work.leases.values()))
 
     def pass_time(self, seconds: float) -> None:
         self.records += self.core.log.take()
@@ -251,7 +251,7 @@ def test_a_held_message_expires_when_its_client_asked_for_that(timed_core: Timed
     timed_core.pass_time(3.5)
     assert client.told == [("failed", b"mortal", PAST_EXPIRY, b"")]
     assert ("withdraw", b"mortal", PAST_EXPIRY) in worker.told
-    assert [m.body for m in worker.work.held.values()] == [b"patient"]
+    assert [m.body for m in worker.work.leases.values()] == [b"patient"]
 
 
 def test_with_a_hand_over_wanted_a_message_expires_only_until_then(timed_core: TimedCore) -> None:
@@ -259,7 +259,7 @@ def test_with_a_hand_over_wanted_a_message_expires_only_until_then(timed_core: T
     timed_core.submit(client, b"job", REPLY_WANTED | EXPIRES_HELD | HANDOVER_WANTED, expires_s=3)
     timed_core.pass_time(3.5)
     assert client.told == [("handed over", b"job")]
-    assert worker.work.held
+    assert worker.work.leases
 
 
 def test_a_body_that_no_worker_can_encode_is_refused_on_submit_unless_another_kind_serves_the_queue(

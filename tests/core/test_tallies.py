@@ -9,10 +9,10 @@ from dragoman.core.settings import CoreSettings
 from dragoman.core.storage.replay import Replay
 from dragoman.limits import QUEUES_TALLIED_MAX
 from dragoman.model.buckets import bucket_begin_ns, bucket_of
+from dragoman.model.enums import BY_CLIENT, EMQP, TAKEN
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import BY_CLIENT, EMQP, TAKEN
-from tests.core.harness import FIRST_PLACE, START_NS, InMemoryBroker, Worker
+from tests.core.harness import FIRST_POSITION, START_NS, InMemoryBroker, Worker
 
 MS_NS = 1_000_000
 
@@ -88,10 +88,10 @@ def test_replay_counts_nothing() -> None:
     broker.client().request(b"mail")
     again = InMemoryBroker(CoreSettings())
     replay = Replay(again.core)
-    place = FIRST_PLACE
+    position = FIRST_POSITION
     for time_ns, records in broker.blocks:
-        replay.block(records, place, time_ns)
-        place += len(records)
+        replay.block(records, position, time_ns)
+        position += len(records)
     found = tallies(again)
     assert found["accepted"] == 2
     assert found["wait"] == found["total"] == found["crossings"] == []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dragoman.core.settings import CoreSettings
 from dragoman.limits import DUE_PER_SWEEP_MAX, STALE_ENTRIES_MAX
+from dragoman.model.enums import BY_OPERATOR, JOURNAL_FULL
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import BY_OPERATOR, JOURNAL_FULL
 from dragoman_lab.sim.checks.recount import check_bounds, recount
 from tests.core.harness import InMemoryBroker, Worker
 from tests.core.replaying import check_replay, from_checkpoint, replayed

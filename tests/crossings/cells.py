@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.dialects import crossing
 from dragoman.dialects.crossing import DIALECTS
-from dragoman.model.words import DIALECT_NAMES
+from dragoman.model.enums import DIALECT_NAMES
 from tests.independent.rq_peers import RETRIES, TIMEOUT, parameter
 
 

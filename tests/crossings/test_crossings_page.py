@@ -12,7 +12,7 @@ from dragoman.dialects.crossing import DIALECTS
 from dragoman.dialects.description import DialectDescription
 from dragoman.dialects.features import BETWEEN, CROSSING, FEATURES
 from dragoman.dialects.registry import DESCRIPTIONS
-from dragoman.model.words import EBUS, EMQP, RQ, SCALE0
+from dragoman.model.enums import EBUS, EMQP, RQ, SCALE0
 
 PAGE = Path(__file__).parents[2] / "docs/reference/crossings.md"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.dialects.crossing import DIALECTS
-from dragoman.model.words import DIALECT_NAMES
+from dragoman.model.enums import DIALECT_NAMES
 
 END_S = 150.0
 

@@ -17,7 +17,7 @@ from dragoman.journal.settings import JournalSettings
 from dragoman.model.units import SECOND_NS
 from dragoman.runtime.broker import Broker
 from dragoman.runtime.config import Config
-from dragoman.runtime.outside import Outside
+from dragoman.runtime.outside import Environment
 from dragoman.runtime.recovery import begin_boot, recover
 from dragoman.runtime.settings import apply_settings
 from dragoman.runtime.upkeep import Upkeep
@@ -59,7 +59,9 @@ class Stage:
         begin_boot(self.core, self.journal, clock.now_ns(), bytes(16))
         thread = SimThread(self.loop, lambda: MS_NS)
         upkeep = Upkeep(self.core, self.journal, segments, thread.new_thread)
-        self.broker = Broker(CONFIG, self.journal, self.core, clock, upkeep, Outside(self.loop.face(), None, bytes(10)))
+        self.broker = Broker(
+            CONFIG, self.journal, self.core, clock, upkeep, Environment(self.loop.face(), None, bytes(10))
+        )
         self.broker.start()
         self.loop.run_ready()
 
@@ -131,12 +133,12 @@ class Taker:
 
 def open_messages(core: Core) -> dict[int, int]:
     """Number → place of every message that is open, in memory or on disk."""
-    found = {m.number: m.place for m in core.state.messages.values()}
+    found = {m.number: m.position for m in core.state.messages.values()}
     for queue in core.state.queues.values():
         for lane in queue.lanes:
             for line in lane.lines.values():
                 tail = line.tail
                 for at in range(tail.head, len(tail.numbers)):
                     if tail.numbers[at] > 0:
-                        found[tail.numbers[at]] = tail.places[at]
+                        found[tail.numbers[at]] = tail.positions[at]
     return found

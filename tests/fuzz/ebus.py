@@ -19,8 +19,8 @@ from dragoman.core.core import Core
 from dragoman.dialects.ebus.dialect import EbusDialect
 from dragoman.dialects.ebus.requests import Requests
 from dragoman.dialects.ebus.sessions import EbusSession
+from dragoman.model.enums import EBUS
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import EBUS
 from dragoman.wire.zmtp.frames import encode_message
 from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import End
@@ -241,7 +241,7 @@ def check_slots(broker: FuzzBroker) -> None:
     for session in broker.ebus.sessions.values():
         assert isinstance(session, EbusSession)
         if session.is_worker and not session.work.is_leaving:
-            taken = len(session.work.held) + session.slots_owed
+            taken = len(session.work.leases) + session.slots_owed
             assert session.work.slots == max(session.requests_max - taken, 0)
 
 

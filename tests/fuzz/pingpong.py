@@ -17,9 +17,9 @@ import re
 from collections import Counter, deque
 
 from dragoman import errors
+from dragoman.dialects.pingpong.commands import envelope_of
 from dragoman.dialects.pingpong.dialect import size_of
 from dragoman.dialects.pingpong.sessions import PingpongClient, PingpongWorker
-from dragoman.dialects.pingpong.words import envelope_of
 from dragoman.model.units import SECOND_NS
 from dragoman.wire.zmtp.frames import encode_message
 from dragoman_lab.sim.checks.recount import recount
@@ -181,7 +181,7 @@ class FuzzWorker:
                 self.jobs.append((b"", frames[1]))
         session = self.end.session
         assert isinstance(session, PingpongWorker)
-        assert len(session.work.held) + session.work.slots <= 1, "a worker never has two jobs"
+        assert len(session.work.leases) + session.work.slots <= 1, "a worker never has two jobs"
         if not self.is_mad:
             assert len(self.jobs) <= 1 or session.is_owing or not session.is_connected, self.jobs
 

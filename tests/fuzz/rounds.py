@@ -17,7 +17,7 @@ from dragoman.dialects.emqp.settings import EmqpSettings
 from dragoman.model.units import SECOND_NS
 from dragoman_lab.sim.checks.facts import Chronicle
 from dragoman_lab.sim.checks.recount import agree, check_bounds, recount
-from tests.core.harness import FIRST_PLACE, InMemoryBroker
+from tests.core.harness import FIRST_POSITION, InMemoryBroker
 
 ROUND = 1000  # inputs that one broker sees
 
@@ -60,10 +60,10 @@ class RecordingBroker(InMemoryBroker):
         agree(self.core, self.chronicle)
         replayed = Core(self.core_settings, self.load)
         replay = Replay(replayed)
-        place = FIRST_PLACE
+        position = FIRST_POSITION
         for time_ns, records in self.blocks:
-            replay.block(records, place, time_ns)
-            place += len(records)
+            replay.block(records, position, time_ns)
+            position += len(records)
         assert encode(replayed.state, int) == encode(self.core.state, int), "a replay gives another state"
 
 

@@ -20,8 +20,8 @@ from dragoman import errors
 from dragoman.core import operator
 from dragoman.dialects.scale0.configuration.notations import parse
 from dragoman.dialects.scale0.sessions import Scale0Session
+from dragoman.model.enums import DRAINING
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import DRAINING
 from dragoman.wire.zmtp.frames import encode_message
 from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import End

@@ -45,10 +45,10 @@ def opened(disk: DiskFace, durability: Durability = "disk", directory: str = DIR
 
 def append_numbers(journal: Journal, first: int, count: int, size: int = 40, *, settling: bool = False) -> int:
     """One block of `count` facts numbered from `first`; its first record's place."""
-    place = journal.next_place()
+    position = journal.next_position()
     records = b"".join(record(first + i, size) for i in range(count))
     journal.append([records], count, first, settling=settling)
-    return place
+    return position
 
 
 def replayed_numbers(journal: Journal) -> list[int]:

@@ -47,7 +47,7 @@ def test_a_record_of_version_1_that_moved_is_found_under_its_old_place(directory
     journal = opened(Disk(), "disk", directory)
     moved = next(block for block in journal.replay() if numbers_in(block.records) == [7])
     promised = 2 << 32 | 659
-    assert journal.place_now(promised) == moved.place
+    assert journal.position_now(promised) == moved.position
     assert journal.read_record(promised) == record(7)
     journal.close()
 

@@ -67,15 +67,15 @@ def test_append_and_commit_name_the_last_lsn(disk: FakeDisk) -> None:
 
 def test_a_place_given_before_the_append_reads_the_record_for_ever(disk: FakeDisk) -> None:
     journal = opened(disk)
-    places = {}
+    positions = {}
     for number in range(1, 400, 4):
         if journal.wants_roll():
             journal.roll()
-        place = append_numbers(journal, number, 4, size=700)
-        places |= {number + i: place + 700 * i for i in range(4)}
+        position = append_numbers(journal, number, 4, size=700)
+        positions |= {number + i: position + 700 * i for i in range(4)}
     assert len(journal.segments()) > 3
     for _ in range(2):
-        assert all(journal.read_record(place) == record(number, 700) for number, place in places.items())
+        assert all(journal.read_record(position) == record(number, 700) for number, position in positions.items())
         journal.close()
         journal = opened(disk)
 
@@ -88,21 +88,21 @@ def test_replay_tells_the_place_of_every_block(disk: FakeDisk) -> None:
     journal = opened(disk)
     for block in journal.replay():
         size = int.from_bytes(block.records[:4], "little")
-        assert journal.read_record(block.place) == block.records[:size]
+        assert journal.read_record(block.position) == block.records[:size]
 
 
 def test_a_record_larger_than_one_read_comes_whole(disk: FakeDisk) -> None:
     journal = opened(disk)
-    place = append_numbers(journal, 1, 2, size=30_000)
-    assert journal.read_record(place + 30_000) == record(2, 30_000)
+    position = append_numbers(journal, 1, 2, size=30_000)
+    assert journal.read_record(position + 30_000) == record(2, 30_000)
 
 
 def test_a_place_reckoned_ahead_of_a_handed_over_block_is_the_true_one(disk: FakeDisk) -> None:
     journal = opened(disk)
-    first = journal.next_place()
+    first = journal.next_position()
     second = first + len(record(1)) + BLOCK_HEADER_SIZE
-    journal.append([record(1)], 1, 0, place=first)
-    journal.append([record(2)], 1, 0, place=second)
+    journal.append([record(1)], 1, 0, position=first)
+    journal.append([record(2)], 1, 0, position=second)
     assert journal.read_record(second) == record(2)
 
 
@@ -185,7 +185,7 @@ def test_a_checkpoint_is_wanted_at_first_and_then_only_when_enough_was_written(d
 
 def test_memory_writes_nothing_and_counts_on(tmp_path: Path) -> None:
     journal = opened(Disk(), "memory", str(tmp_path / "journal"))
-    place = journal.next_place()
+    position = journal.next_position()
     journal.append([record(1) + record(2)], 2, 0)
     assert journal.commit() == 2
     assert journal.next_lsn == 3
@@ -193,7 +193,7 @@ def test_memory_writes_nothing_and_counts_on(tmp_path: Path) -> None:
     assert not journal.wants_upkeep(10**18)
     assert journal.accepts_new_work
     with pytest.raises(AssertionError, match="memory"):
-        journal.read_record(place)
+        journal.read_record(position)
     journal.close()
     assert list(tmp_path.iterdir()) == []
 
@@ -292,11 +292,11 @@ def test_another_process_reads_what_is_written_so_far(tmp_path: Path) -> None:
 def test_carried_records_are_storage_and_move_no_lsn(disk: FakeDisk) -> None:
     journal = opened(disk)
     append_numbers(journal, 1, 1)
-    place = journal.next_place()
+    position = journal.next_position()
     journal.append([record(1, 60, kind=201)], 0, 5)
     append_numbers(journal, 2, 1)
     assert journal.next_lsn == 3
-    assert journal.read_record(place) == record(1, 60, kind=201)
+    assert journal.read_record(position) == record(1, 60, kind=201)
     assert read_numbers(disk=disk) == [1, 2]
     journal.close()
     assert [block.count for block in opened(disk).replay()] == [1, 0, 1]

@@ -44,16 +44,16 @@ def carried(record: bytes) -> bytes:
 
 def kept(disk: DiskFace, *records: bytes, **more: int) -> tuple[Journal, list[int]]:
     journal = opened(disk, **more)
-    places = []
+    positions = []
     for record in records:
-        places.append(journal.next_place())
+        positions.append(journal.next_position())
         journal.append([record], 1, 0)
     journal.sync()
-    return journal, places
+    return journal, positions
 
 
-def load(journal: Journal, place: int, number: int, step: int, is_whole: bool = False) -> RecordLoad:
-    found = journal.begin_load(place, number, is_whole)
+def load(journal: Journal, position: int, number: int, step: int, is_whole: bool = False) -> RecordLoad:
+    found = journal.begin_load(position, number, is_whole)
     while not found.step(step):
         pass
     return found
@@ -67,12 +67,12 @@ def test_what_is_looked_at_is_the_records_beginning(
 ) -> None:
     record = accepted(7, size, headers)
     stored = carried(record) if is_carried else record
-    journal, (place,) = kept(disk, stored)
+    journal, (position,) = kept(disk, stored)
     begin = body_at(stored, CARRIED_RECORD if is_carried else 0)
     is_small = len(stored) <= limits.READ_WHOLE_SIZE
     for most in (0, 5, 2 * LARGE):
-        assert journal.look(place, 7, most) == (stored if is_small else stored[: min(begin + most, len(stored) - 4)])
-    assert journal.read_record(place, 7) == stored
+        assert journal.look(position, 7, most) == (stored if is_small else stored[: min(begin + most, len(stored) - 4)])
+    assert journal.read_record(position, 7) == stored
 
 
 @pytest.mark.parametrize("size", [0, 10, 70_000, LARGE])
@@ -81,67 +81,71 @@ def test_what_is_looked_at_is_the_records_beginning(
 def test_a_load_gives_the_body_or_the_accepted_record(disk: FakeDisk, size: int, step: int, is_carried: bool) -> None:
     record = accepted(7, size)
     stored = carried(record) if is_carried else record
-    journal, (place,) = kept(disk, stored)
-    found = load(journal, place, 7, step)
+    journal, (position,) = kept(disk, stored)
+    found = load(journal, position, 7, step)
     assert found.taken() == accepted_body(record, 0)
     assert stored.startswith(found.head)
-    assert load(journal, place, 7, step, is_whole=True).taken() == record
+    assert load(journal, position, 7, step, is_whole=True).taken() == record
 
 
 def test_records_smaller_than_one_read_need_no_load_in_steps(disk: FakeDisk) -> None:
-    journal, (place,) = kept(disk, accepted(7, 100))
-    assert journal.begin_load(place, 7, False).step(100)
+    journal, (position,) = kept(disk, accepted(7, 100))
+    assert journal.begin_load(position, 7, False).step(100)
 
 
 @pytest.mark.parametrize("at", [0, 3, 4, 8, 20, 57, 60, ACCEPTED_CRC_SIZE, 70, 5_000, PIECE_SIZE + 1, LARGE - 1, -1])
 def test_damage_anywhere_is_found_by_look_and_load_as_by_a_whole_read(disk: FakeDisk, at: int) -> None:
     record = accepted(7, LARGE)
-    journal, (place, _) = kept(disk, record, accepted(8, 100))
+    journal, (position, _) = kept(disk, record, accepted(8, 100))
     disk.damage(segment_path(1), FIRST_AT + at % len(record))
     with pytest.raises(RecordDamaged) as whole:
-        journal.read_record(place, 7)
+        journal.read_record(position, 7)
     with pytest.raises(RecordDamaged) as looked:
-        journal.look(place, 7, 0)
+        journal.look(position, 7, 0)
     with pytest.raises(RecordDamaged) as loaded:
-        load(journal, place, 7, 100_000)
+        load(journal, position, 7, 100_000)
     assert looked.value.evidence == whole.value.evidence
     assert loaded.value.evidence == whole.value.evidence
 
 
 def test_the_record_of_another_message_is_no_proof(disk: FakeDisk) -> None:
-    journal, (place,) = kept(disk, accepted(7, LARGE))
-    for read in (lambda: journal.look(place, 8, 0), lambda: load(journal, place, 8, LARGE)):
+    journal, (position,) = kept(disk, accepted(7, LARGE))
+    for read in (lambda: journal.look(position, 8, 0), lambda: load(journal, position, 8, LARGE)):
         with pytest.raises(RecordDamaged, match="the record of another message is here"):
             read()
 
 
 def test_a_file_that_ends_inside_a_record_is_damage(disk: FakeDisk) -> None:
-    journal, (place,) = kept(disk, accepted(7, LARGE))
-    begun = journal.begin_load(place, 7, False)
+    journal, (position,) = kept(disk, accepted(7, LARGE))
+    begun = journal.begin_load(position, 7, False)
     assert not begun.step(PIECE_SIZE)
     disk.lose_tail(segment_path(1), 2 * PIECE_SIZE)
-    for read in (lambda: journal.look(place, 7, 0), lambda: begun.step(LARGE), lambda: load(journal, place, 7, LARGE)):
+    for read in (
+        lambda: journal.look(position, 7, 0),
+        lambda: begun.step(LARGE),
+        lambda: load(journal, position, 7, LARGE),
+    ):
         with pytest.raises(RecordDamaged, match="the file ends inside the record"):
             read()
 
 
 def test_a_load_goes_on_when_its_file_was_closed_meanwhile(disk: FakeDisk) -> None:
     record = accepted(7, LARGE)
-    journal, (place,) = kept(disk, record)
+    journal, (position,) = kept(disk, record)
     journal._store.open_max = 1
     journal.roll()
-    other = journal.next_place()
+    other = journal.next_position()
     journal.append([accepted(8, 10)], 1, 0)
-    begun = journal.begin_load(place, 7, False)
+    begun = journal.begin_load(position, 7, False)
     while not begun.step(100_000):
         journal.read_record(other, 8)
     assert begun.taken() == accepted_body(record, 0)
 
 
 def test_a_load_whose_segment_is_dropped_is_damage(disk: FakeDisk) -> None:
-    journal, (place,) = kept(disk, accepted(7, LARGE))
+    journal, (position,) = kept(disk, accepted(7, LARGE))
     journal.roll()
-    begun = journal.begin_load(place, 7, False)
+    begun = journal.begin_load(position, 7, False)
     assert not begun.step(1000)
     journal.drop([1])
     with pytest.raises(RecordDamaged, match="the segment is missing"):
@@ -151,13 +155,13 @@ def test_a_load_whose_segment_is_dropped_is_damage(disk: FakeDisk) -> None:
 def test_a_record_that_moves_while_it_is_loaded_is_read_at_its_new_place(disk: FakeDisk) -> None:
     journal = opened(disk)
     record = accepted(7, LARGE)
-    place = journal.next_place()
+    position = journal.next_position()
     journal.append([record], 1, 0)
-    begun = journal.begin_load(place, 7, False)
+    begun = journal.begin_load(position, 7, False)
     assert not begun.step(PIECE_SIZE)
     disk.fail_syncs(1)
     journal.commit()
-    assert journal.place_now(place) != place
+    assert journal.position_now(position) != position
     assert not disk.exists(segment_path(1))
     while not begun.step(PIECE_SIZE):
         pass
@@ -167,21 +171,21 @@ def test_a_record_that_moves_while_it_is_loaded_is_read_at_its_new_place(disk: F
 def test_a_record_that_only_memory_holds_is_loaded_from_there(disk: FakeDisk) -> None:
     journal = opened(disk)
     record = accepted(7, LARGE)
-    place = journal.next_place()
+    position = journal.next_position()
     journal.append([record], 1, 0)
     disk.fail_syncs(100)
     with pytest.raises(Exception, match="sync"):
         journal.commit()
-    assert load(journal, place, 7, LARGE).taken() == accepted_body(record, 0)
-    assert journal.look(place, 7, 0) == record
+    assert load(journal, position, 7, LARGE).taken() == accepted_body(record, 0)
+    assert journal.look(position, 7, 0) == record
 
 
 def test_a_proof_takes_no_memory_of_the_bodys_size(tmp_path: Path) -> None:
-    journal, (place,) = kept(Disk(), accepted(7, 16 * PIECE_SIZE), directory=str(tmp_path))
-    journal.look(place, 7, 0)
+    journal, (position,) = kept(Disk(), accepted(7, 16 * PIECE_SIZE), directory=str(tmp_path))
+    journal.look(position, 7, 0)
     tracemalloc.start()
     try:
-        journal.look(place, 7, 0)
+        journal.look(position, 7, 0)
         assert tracemalloc.get_traced_memory()[1] < PIECE_SIZE
     finally:
         tracemalloc.stop()
@@ -198,10 +202,10 @@ def test_damage_in_the_byte_that_claims_a_crc_costs_no_walk_over_the_segment(
     def no_walk(*_: object) -> None:
         raise AssertionError("nobody needs to know the blocks of this segment")
 
-    journal, (place, _) = kept(disk, accepted(7, size), accepted(8, LARGE))
+    journal, (position, _) = kept(disk, accepted(7, size), accepted(8, LARGE))
     disk.damage(segment_path(1), FIRST_AT + ACCEPTED_CRC_SIZE, xor=4)  # it says: no CRC
     monkeypatch.setattr(BlockOffsets, "read_on", no_walk)
-    for read in (lambda: journal.read_record(place, 7), lambda: journal.look(place, 7, 0)):
+    for read in (lambda: journal.read_record(position, 7), lambda: journal.look(position, 7, 0)):
         with pytest.raises(RecordDamaged, match="the record's CRC does not match"):
             read()
 
@@ -220,7 +224,7 @@ def test_where_records_of_version_1_may_lie_their_blocks_are_known_from_the_star
     for block in journal.replay():
         at = 0
         while at < len(block.records):
-            journal.read_record(block.place + at)
+            journal.read_record(block.position + at)
             at += int.from_bytes(block.records[at : at + 4], "little")
     assert not walked
     journal.close()

@@ -63,7 +63,7 @@ def test_what_stands_before_is_not_read_again(disk: FakeDisk) -> None:
     append_numbers(journal, 101, 5)
     counting.offsets.clear()
     assert numbers(read_on(reader, behind)) == list(range(101, 106))
-    assert min(offset for offset in counting.offsets if offset) >= behind.place & 0xFFFFFFFF
+    assert min(offset for offset in counting.offsets if offset) >= behind.position & 0xFFFFFFFF
 
 
 def test_a_segment_that_took_over_after_a_failed_sync_is_followed(disk: FakeDisk) -> None:

@@ -145,12 +145,12 @@ def test_after_a_failed_sync_the_blocks_move_to_a_new_segment_before_the_commit_
     journal = opened(disk)
     append_numbers(journal, 1, 2)
     journal.commit()
-    place = append_numbers(journal, 3, 2)
+    position = append_numbers(journal, 3, 2)
     disk.fail_syncs(1)
     assert journal.commit() == 4
     assert [info.segment_no for info in journal.segments()] == [1, 2]
     assert journal.accepts_new_work
-    assert journal.read_record(place + 40) == record(4)
+    assert journal.read_record(position + 40) == record(4)
     disk.crash(Random(3))
     assert replayed_numbers(opened(disk)) == [1, 2, 3, 4]
 
@@ -167,7 +167,7 @@ def test_a_sync_is_never_tried_twice_on_one_file(disk: FakeDisk) -> None:
 
 def test_while_every_sync_fails_nothing_is_committed_and_the_blocks_are_kept_for_later(disk: FakeDisk) -> None:
     journal = opened(disk)
-    place = append_numbers(journal, 1, 1)
+    position = append_numbers(journal, 1, 1)
     disk.fail_syncs(100)
     for _ in range(3):
         with pytest.raises(JournalFailing):
@@ -176,13 +176,13 @@ def test_while_every_sync_fails_nothing_is_committed_and_the_blocks_are_kept_for
     assert not journal.accepts_new_work
     assert isinstance(journal.trouble, JournalFailing)
     later = append_numbers(journal, 2, 1)
-    assert journal.read_record(place) == record(1)
+    assert journal.read_record(position) == record(1)
     assert journal.read_record(later) == record(2)
     disk.fail_syncs(0)
     journal.upkeep(0)
     assert journal.synced_lsn == 2
     assert journal.accepts_new_work
-    assert journal.read_record(place) == record(1)
+    assert journal.read_record(position) == record(1)
     assert journal.read_record(later) == record(2)
     disk.crash(Random(5))
     assert replayed_numbers(opened(disk)) == [1, 2]
@@ -191,12 +191,12 @@ def test_while_every_sync_fails_nothing_is_committed_and_the_blocks_are_kept_for
 def test_a_place_promised_before_a_failed_sync_is_true_after_it(disk: FakeDisk) -> None:
     journal = opened(disk)
     append_numbers(journal, 1, 1)
-    promised = journal.next_place()
+    promised = journal.next_position()
     disk.fail_syncs(1)
     journal.commit()
-    journal.append([record(2)], 1, 0, place=promised)
+    journal.append([record(2)], 1, 0, position=promised)
     assert journal.read_record(promised) == record(2)
-    assert journal.place_now(promised) != promised
+    assert journal.position_now(promised) != promised
     journal.close()
     assert opened(disk).read_record(promised) == record(2)
 
@@ -205,15 +205,15 @@ def test_a_record_whose_place_an_earlier_failure_moved_is_read_while_the_disk_fa
     """The second block is in memory only: its segment was suspect when it was appended."""
     journal = opened(disk)
     append_numbers(journal, 1, 1)
-    first = journal.next_place()
+    first = journal.next_position()
     second = first + len(record(2)) + BLOCK_HEADER_SIZE
     disk.fail_syncs(1)
     journal.commit()
-    journal.append([record(2)], 1, 0, place=first)
+    journal.append([record(2)], 1, 0, position=first)
     disk.fail_syncs(100)
     with pytest.raises(JournalFailing):
         journal.commit()
-    journal.append([record(3)], 1, 0, place=second)
+    journal.append([record(3)], 1, 0, position=second)
     assert journal.read_record(first) == record(2)
     assert journal.read_record(second) == record(3)
     disk.fail_syncs(0)
@@ -226,13 +226,13 @@ def test_a_record_whose_place_an_earlier_failure_moved_is_read_while_the_disk_fa
 def test_a_record_is_not_taken_for_one_announced_where_it_moved_to(disk: FakeDisk) -> None:
     journal = opened(disk)
     append_numbers(journal, 1, 1)
-    before = journal.next_place()
+    before = journal.next_position()
     disk.fail_syncs(1)
     journal.commit()
-    after = journal.next_place()
-    journal.append([record(2)], 1, 0, place=before)
-    journal.append([record(3)], 1, 0, place=after)
-    assert journal.place_now(before) == after
+    after = journal.next_position()
+    journal.append([record(2)], 1, 0, position=before)
+    journal.append([record(3)], 1, 0, position=after)
+    assert journal.position_now(before) == after
     disk.fail_syncs(100)
     with pytest.raises(JournalFailing):
         journal.commit()
@@ -244,9 +244,9 @@ def test_a_failing_write_in_os_is_answered_by_a_new_segment_at_once(disk: FakeDi
     journal = opened(disk, "os")
     append_numbers(journal, 1, 1)
     disk.fail_writes(1)
-    place = append_numbers(journal, 2, 1)
+    position = append_numbers(journal, 2, 1)
     assert journal.accepts_new_work
-    assert journal.read_record(place) == record(2)
+    assert journal.read_record(position) == record(2)
     disk.kill()
     assert replayed_numbers(opened(disk, "os")) == [1, 2]
 
@@ -268,14 +268,14 @@ def test_waiting_bodies_keep_the_segment_they_moved_to(disk: FakeDisk) -> None:
     journal = opened(disk, size_max=1)
     append_numbers(journal, 1, 1)
     journal.commit()
-    place = append_numbers(journal, 2, 1)
+    position = append_numbers(journal, 2, 1)
     disk.fail_syncs(1)
     journal.commit()
     for number in range(3, 6):
         journal.roll([record(number, 50, kind=200)])
         append_numbers(journal, number, 1)
         journal.commit()
-    promised_segment, actual_segment = place >> 32, journal.place_now(place) >> 32
+    promised_segment, actual_segment = position >> 32, journal.position_now(position) >> 32
     assert promised_segment != actual_segment
     assert actual_segment in journal.droppable(set(), 0)
     assert actual_segment not in journal.droppable({promised_segment}, 0)

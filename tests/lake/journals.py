@@ -14,7 +14,7 @@ from dragoman.journal.journal import Journal
 from dragoman.journal.settings import JournalSettings
 from dragoman.lake.layout import HISTORY, INCOMING, cover
 from dragoman.lake.store import Lake
-from dragoman.model import words
+from dragoman.model import enums
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
 
@@ -24,7 +24,7 @@ DAY_NS = 86_400 * 1_000_000_000
 NOON_NS = 1_767_225_600_000_000_000 + DAY_NS // 2  # 2026-01-01 12:00 UTC
 
 
-def facts(first_no: int, count: int, dialect: int = words.EMQP) -> bytes:
+def facts(first_no: int, count: int, dialect: int = enums.EMQP) -> bytes:
     """So many leased facts in one block, message numbers from `first_no` on."""
     log = FactLog()
     for number in range(first_no, first_no + count):

@@ -23,7 +23,7 @@ from dragoman.lake.sealer import Sealer
 from dragoman.lake.store import Lake
 from dragoman.model.facts.decode import decode_block
 from dragoman.model.facts.records import FactLog
-from dragoman.runtime.search.lives import Life
+from dragoman.runtime.search.lives import MessageHistory
 from dragoman.runtime.search.trace import find_lives
 from dragoman_lab.generate.broker import Plan
 from dragoman_lab.generate.world import World
@@ -82,7 +82,7 @@ def trimmed(data: Path, whole: list[dict[str, Any]], tmp_path: Path) -> Path:
     return copy
 
 
-def as_the_lake_says(life: Life) -> list[dict[str, Any]]:
+def as_the_lake_says(life: MessageHistory) -> list[dict[str, Any]]:
     """A life's facts as far as the lake has them: without what it leaves out, instants in microseconds."""
     facts = []
     for fact in life.facts:

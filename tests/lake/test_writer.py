@@ -16,7 +16,7 @@ from dragoman.lake.arrow import ARROW_TYPES
 from dragoman.lake.layout import INCOMING
 from dragoman.lake.store import Lake
 from dragoman.lake.writer import Bodies, LakeWriter
-from dragoman.model import words
+from dragoman.model import enums
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
 from tests.lake.journals import BROKER, BROKER_ID, DAY_NS, NOON_NS, facts, read_all, values
@@ -101,14 +101,14 @@ def test_large_bodies_make_it_full_too(tmp_path: Path, monkeypatch: pytest.Monke
     for bodies, is_full in sizes.items():
         w = writer(tmp_path, bodies)  # type: ignore[arg-type]
         log = FactLog()
-        log.accepted(Message(words.EMQP, b"q", b"id", bytes(1000)))
+        log.accepted(Message(enums.EMQP, b"q", b"id", bytes(1000)))
         w.add(log.take(), 1, 1, NOON_NS)
         assert w.is_full is is_full
 
 
 def life() -> bytes:
     """Three facts of one message whose numbers are all different, so that no column can pass for another."""
-    m = Message(words.RQ, b"q", (258).to_bytes(4, "big"), b"the body")
+    m = Message(enums.RQ, b"q", (258).to_bytes(4, "big"), b"the body")
     m.number, m.queue_no, m.flags, m.priority, m.retries_left = (1 << 40) + 5, 7, 3, 9, -1
     m.timeout_ns, m.expires_ns, m.due_ns, m.schedule_no = 30_000_000_999, NOON_NS + 5_000, NOON_NS + 6_000, 44
     log = FactLog()
@@ -116,7 +116,7 @@ def life() -> bytes:
     log.leased(m, 99)
     m.attempt, m.accepted_ns, m.first_leased_ns, m.leased_ns = 1, NOON_NS - 9_999, NOON_NS - 7_000, NOON_NS - 6_000
     m.delivered_ns, m.body_size, m.asked_due_ns = 0, 8, 0
-    log.closed(m, 99, words.EBUS, 17, DONE, words.ANSWERED, 99)
+    log.closed(m, 99, enums.EBUS, 17, DONE, enums.ANSWERED, 99)
     return log.take()
 
 
@@ -135,14 +135,14 @@ def test_rows_say_what_their_facts_say_and_nothing_else(tmp_path: Path) -> None:
     said = [{k: v for k, v in row.items() if v is not None} for row in read_all(w.lake).to_pylist()]
     assert said == [
         {
-            **common, "lsn": 1, "kind": 5, "queue_no": 7, "schedule_no": 44, "client_dialect": words.RQ, "priority": 9,
+            **common, "lsn": 1, "kind": 5, "queue_no": 7, "schedule_no": 44, "client_dialect": enums.RQ, "priority": 9,
             "flags": 3, "timeout_us": 30_000_000, "expires_at": at(5), "due_at": at(6), "body_size": 8, "body_hash": body_hash,
             "client_id": "258",
         },
         {**common, "lsn": 2, "kind": 6, "worker_no": 99, "attempt": 1},
         {
-            **common, "lsn": 3, "kind": 9, "worker_no": 99, "queue_no": 7, "attempt": 1, "client_dialect": words.RQ,
-            "worker_dialect": words.EBUS, "outcome": DONE, "reason": words.ANSWERED, "accepted_at": at(-10),
+            **common, "lsn": 3, "kind": 9, "worker_no": 99, "queue_no": 7, "attempt": 1, "client_dialect": enums.RQ,
+            "worker_dialect": enums.EBUS, "outcome": DONE, "reason": enums.ANSWERED, "accepted_at": at(-10),
             "first_leased_at": at(-7), "leased_at": at(-6), "body_size": 8, "reply_size": 17,
         },
     ]  # fmt: skip
@@ -168,7 +168,7 @@ def test_bodies_go_along_as_far_as_asked(tmp_path: Path, bodies: Bodies, has_has
     w = writer(tmp_path, bodies)
     log = FactLog()
     for text in (b"", b"second"):
-        log.accepted(Message(words.EMQP, b"q", b"id", text))
+        log.accepted(Message(enums.EMQP, b"q", b"id", text))
     w.add(log.take(), 1, 2, NOON_NS)
     w.flush()
     assert values(w.lake, "body_size") == [0, 6]
@@ -180,7 +180,7 @@ def test_ids_that_are_no_text_are_shown_with_escapes(tmp_path: Path) -> None:
     w = writer(tmp_path)
     log = FactLog()
     for client_id in (b"", b"a\0b", b"\xff\xfe", "žluť".encode(), b"plain"):
-        log.accepted(Message(words.EMQP, b"q", client_id, b""))
+        log.accepted(Message(enums.EMQP, b"q", client_id, b""))
     w.add(log.take(), 1, 5, NOON_NS)
     w.flush()
     assert values(w.lake, "client_id") == [None, "a\0b", "\\xff\\xfe", "žluť", "plain"]

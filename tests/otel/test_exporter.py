@@ -14,7 +14,7 @@ from dragoman.errors import CollectorAway
 from dragoman.journal.journal import Journal
 from dragoman.journal.reader import JournalReader
 from dragoman.journal.settings import JournalSettings
-from dragoman.model import words
+from dragoman.model import enums
 from dragoman.model.facts.layout import QUEUE_NAMED, WORKER_JOINED
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
@@ -46,8 +46,8 @@ def live(log: FactLog, chance: random.Random, held: list[Message], numbers: Iter
     """One more fact about a message that is new or held."""
     m = chance.choice(held) if held and chance.random() < 0.7 else None
     if m is None:
-        m = Message(words.EMQP, b"mail", b"id", b"b" * chance.randrange(300))
-        m.number, m.queue_no, m.accepted_ns, m.flags = next(numbers), 1, at_ns, words.REPLY_WANTED
+        m = Message(enums.EMQP, b"mail", b"id", b"b" * chance.randrange(300))
+        m.number, m.queue_no, m.accepted_ns, m.flags = next(numbers), 1, at_ns, enums.REPLY_WANTED
         if chance.random() < 0.5:
             m.headers = b"traceparent:00-%032x-%016x-%02x" % (m.number, 7, chance.randrange(2))
         log.accepted(m)
@@ -57,10 +57,10 @@ def live(log: FactLog, chance: random.Random, held: list[Message], numbers: Iter
         m.first_leased_ns = m.first_leased_ns or at_ns
         log.leased(m, 7)
     elif chance.random() < 0.4:
-        log.released(m, 7, words.EMQP, 1, 0, words.TIMED_OUT, False)
+        log.released(m, 7, enums.EMQP, 1, 0, enums.TIMED_OUT, False)
         m.leased_ns = 0
     else:
-        log.closed(m, 7, words.EMQP, 5, DONE, words.ANSWERED, 7)
+        log.closed(m, 7, enums.EMQP, 5, DONE, enums.ANSWERED, 7)
         held.remove(m)
 
 
@@ -70,7 +70,7 @@ def fill(data: Path, seed: int, blocks: int) -> int:
     last_lsn = 0
     with journal(data) as kept:
         log.numbered(QUEUE_NAMED, 1, 0, b"mail")
-        log.numbered(WORKER_JOINED, 7, words.EMQP, b"emqp.worker\tremote\t")
+        log.numbered(WORKER_JOINED, 7, enums.EMQP, b"emqp.worker\tremote\t")
         for index in range(blocks):
             for _ in range(chance.randrange(1, 12)):
                 live(log, chance, held, numbers, BEGIN_NS + index)

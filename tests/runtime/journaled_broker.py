@@ -36,7 +36,7 @@ class JournaledBroker(InMemoryBroker):
         settings.head_max = head_max
         self.core, _ = recover(self.journal, settings)
         begin_boot(self.core, self.journal, now_ns)
-        self.core.log.base_place = self.journal.next_place()
+        self.core.log.base_position = self.journal.next_position()
         self.timers, self.outboxes = Timers(self.core), Outboxes(self.core)
         self.outboxes.message_size_max = MESSAGE_SIZE_MAX
         self.outboxes.boot_no = self.core.state.boot_no
@@ -51,14 +51,14 @@ class JournaledBroker(InMemoryBroker):
             count = log.count
             self.kept.append(log.take())
             self.journal.append([self.kept[-1]], count, self.core.now_ns)
-            log.base_place = self.journal.next_place()
+            log.base_position = self.journal.next_position()
 
     def checkpoint(self) -> None:
         """Begin a new segment with what is known now."""
         self.commit()
         self.journal.roll(encode(self.core.state, None))
         self.journal.sync()
-        self.core.log.base_place = self.journal.next_place()
+        self.core.log.base_position = self.journal.next_position()
 
     def restarted(self) -> JournaledBroker:
         self.commit()

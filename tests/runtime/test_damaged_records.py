@@ -18,9 +18,9 @@ from dragoman.core.storage.stored import peek_body
 from dragoman.crc import crc32
 from dragoman.errors import RecordDamaged
 from dragoman.journal.journal import Journal
+from dragoman.model.enums import BY_OPERATOR, DAMAGED, DROPPED, TAKEN
 from dragoman.model.facts.records import carried_at
 from dragoman.model.message import Message
-from dragoman.model.words import BY_OPERATOR, DAMAGED, DROPPED, TAKEN
 from dragoman.runtime.recovery import recover
 from dragoman.testing.disk import FakeDisk
 from dragoman_lab.sim.checks.recount import recount
@@ -83,20 +83,20 @@ def filled(disk: FakeDisk | None = None, headers: bytes = b"") -> JournaledBroke
     return broker
 
 
-def place_of(broker: JournaledBroker, n: int) -> int:
+def position_of(broker: JournaledBroker, n: int) -> int:
     """Where the record of the n-th message lies."""
     m = find_message(broker.core, f"job-{n}")
     assert m is not None
-    return m.place
+    return m.position
 
 
 def do_damage(broker: JournaledBroker, damage: Damage, n: int = VICTIM) -> str:
     """Damage a record for good; the path of its segment."""
     disk = broker.disk
     assert isinstance(disk, FakeDisk)
-    place = place_of(broker, n)
-    path = broker.segment(place >> 32)
-    content, offset = bytearray(disk.content(path)), place & 0xFFFFFFFF
+    position = position_of(broker, n)
+    path = broker.segment(position >> 32)
+    content, offset = bytearray(disk.content(path)), position & 0xFFFFFFFF
     damage(content, offset, int.from_bytes(content[offset : offset + 4], "little"))
     overwrite(disk, path, content)
     return path
@@ -132,9 +132,9 @@ def check_replica(broker: JournaledBroker) -> None:
 def fingerprints(core: Core, journal: Journal) -> list[bytes]:
     """The canonical encoding, with a checksum of its record instead of each place: a start may move records."""
 
-    def checksum(place: int) -> int:
+    def checksum(position: int) -> int:
         try:
-            record = journal.read_record(place)
+            record = journal.read_record(position)
         except RecordDamaged:
             return 0
         return crc32(record[carried_at(record) :])
@@ -213,7 +213,7 @@ def test_a_retry_reads_again_and_goes_back_to_quarantine_or_on() -> None:
 def sound(disk: FakeDisk, path: str, m: Message) -> bytearray:
     """The segment as it was before the body was damaged."""
     content = bytearray(disk.content(path))
-    offset = m.place & 0xFFFFFFFF
+    offset = m.position & 0xFFFFFFFF
     DAMAGES["body"](content, offset, int.from_bytes(content[offset : offset + 4], "little"))
     return content
 

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.journal.disk import Disk
 from dragoman.journal.recovery.scan import read_segment_file
-from dragoman.model.words import DAMAGED
+from dragoman.model.enums import DAMAGED
 from tests.runtime.journaled_broker import JournaledBroker, bodies
 from tests.runtime.make_fixture import DELAY_S, DELAYED, LARGE, LATER, OWN_BLOCKS, RETURNED, SHARED_BLOCK
 

@@ -15,11 +15,11 @@ from dragoman.journal.segment_views import segment_views
 from dragoman.journal.settings import JournalSettings
 from dragoman.journal.tools.backup import backup, restore
 from dragoman.journal.tools.salvage import salvage
+from dragoman.model.enums import EBUS, TAKEN
 from dragoman.model.facts.columns import FactColumns
 from dragoman.model.facts.decode import decode_block
 from dragoman.model.message import Message, in_own_shape
 from dragoman.model.phrases import number_text
-from dragoman.model.words import EBUS, TAKEN
 from dragoman.runtime.recovery import begin_boot, recover
 from dragoman.runtime.search.naming import stored_ids
 from dragoman.runtime.search.trace import KEYLESS, find_lives
@@ -36,7 +36,7 @@ class Boot:
         begin_boot(self.core, self.journal, time.time_ns())
 
     def accept(self) -> int:
-        self.core.log.base_place = self.journal.next_place()
+        self.core.log.base_position = self.journal.next_position()
         m = Message(EBUS, b"hello", b"rid", b"data")
         assert self.core.submit(m) == TAKEN
         count = self.core.log.count
@@ -140,7 +140,7 @@ def test_the_key_reaches_no_lake_and_no_list_of_facts(tmp_path: Path) -> None:
 def test_an_older_journal_gets_a_key_for_what_comes_and_keeps_the_form_of_what_was(tmp_path: Path) -> None:
     journal = Journal.open(JournalSettings(str(tmp_path / "journal"), "os", zero_fill=False), now_ns=time.time_ns())
     core = Core(CoreSettings(), journal.read_record)
-    core.log.base_place = journal.next_place()
+    core.log.base_position = journal.next_position()
     core.log.numbered(1, 1, 0, b"0.0.9")
     core.state.on_started(1)
     m = Message(EBUS, b"hello", b"rid", b"data")

@@ -10,8 +10,8 @@ from dragoman.core import operator
 from dragoman.core.core import Core
 from dragoman.core.storage.live_walk import Carrier, LiveCount, live_count
 from dragoman.journal.journal import Journal
-from dragoman.model.message import PLACE_SHIFT
-from dragoman.model.words import BY_OPERATOR
+from dragoman.model.enums import BY_OPERATOR
+from dragoman.model.message import POSITION_SHIFT
 from dragoman.runtime.upkeep import Upkeep
 from dragoman.testing.disk import FakeDisk
 from dragoman_lab.sim.checks.recount import recount
@@ -23,13 +23,15 @@ STEP = 50_000
 
 def segments_in_use(core: Core) -> dict[int, int]:
     """Of each open message by its number, as a simple look at the whole state finds it."""
-    found = {number: m.place >> PLACE_SHIFT for number, m in core.state.messages.items()}
+    found = {number: m.position >> POSITION_SHIFT for number, m in core.state.messages.items()}
     for queue in core.state.queues.values():
         for lane in queue.lanes:
             for line in lane.lines.values():
                 tail = line.tail
                 found |= {
-                    n: tail.places[at] >> PLACE_SHIFT for at, n in enumerate(tail.numbers) if at >= tail.head and n > 0
+                    n: tail.positions[at] >> POSITION_SHIFT
+                    for at, n in enumerate(tail.numbers)
+                    if at >= tail.head and n > 0
                 }
     return found
 
@@ -55,7 +57,7 @@ def test_a_count_in_steps_is_the_count_at_once() -> None:
         steps += 1
     assert steps >= 16
     assert count.counts == whole.counts
-    assert {no: len(places) for no, places in count.samples.items()} == dict.fromkeys(whole.counts, 8)
+    assert {no: len(positions) for no, positions in count.samples.items()} == dict.fromkeys(whole.counts, 8)
 
 
 def test_a_message_that_comes_into_memory_during_a_count_is_not_missed() -> None:
@@ -158,7 +160,7 @@ def test_a_large_record_that_is_damaged_while_it_is_carried_stays_and_its_messag
     while carrier.step(1000, STEP):
         pass
     (m,) = broker.core.state.quarantine.values()
-    assert m.place >> PLACE_SHIFT == 1
+    assert m.position >> POSITION_SHIFT == 1
     recount(broker.core)
 
 

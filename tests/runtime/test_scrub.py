@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from dragoman.journal.scrub import STEP_NS, Scrub
-from dragoman.model.words import DAMAGED
+from dragoman.model.enums import DAMAGED
 from dragoman.runtime.upkeep import Upkeep
 from dragoman.testing.disk import FakeDisk
 from dragoman_lab.sim.checks.recount import recount
@@ -154,7 +154,7 @@ def test_blocks_that_a_failed_sync_left_behind_are_no_damage() -> None:
     client.request(b"mail", b"unsynced")
     disk.fail_syncs(1)
     broker.journal.sync()
-    broker.core.log.base_place = broker.journal.next_place()
+    broker.core.log.base_position = broker.journal.next_position()
     client.request(b"mail", b"synced")
     broker.checkpoint()
     scrub = broker.journal.scrub

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from dragoman.wire.risp.words import CONSUMING, PAYLOAD
+from dragoman.wire.risp.commands import CONSUMING, PAYLOAD
 from dragoman.wire.zmtp.frames import encode_message
 from tests.dialects.rq.spelling import risp
 from tests.runtime.conftest import NewBroker

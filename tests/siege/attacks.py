@@ -88,7 +88,7 @@ def emqp(command: bytes, *arguments: bytes) -> bytes:
 def web_pages(target: Target) -> None:
     """Browsers' requests with a sled of ZMTP 1.0 frames, TLS hellos and noise on every listener."""
     sled = b"\x01\x00" * 200 + message(b"", VERSION, b"REQUEST", b"x", b"victim", b"", b'["run",{}]')
-    openings = (
+    prefixes = (
         b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: text/plain\r\n\r\n" + sled,
         b"GET /jobs HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64),
@@ -97,7 +97,7 @@ def web_pages(target: Target) -> None:
     )
     for number in target.rounds(0.003):
         with suppress(OSError), target.connect(PORTS_OF_PEERS[number % len(PORTS_OF_PEERS)]) as peer:
-            peer.sendall(random.choice(openings))
+            peer.sendall(random.choice(prefixes))
             peer.recv(100)
 
 

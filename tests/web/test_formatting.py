@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dragoman.dialects.description import Frame
-from dragoman.model.words import DIALECT_NAMES
-from dragoman.runtime.search.lives import Life
+from dragoman.model.enums import DIALECT_NAMES
+from dragoman.runtime.search.lives import MessageHistory
 from dragoman.web.formatting import body_lines, joined, printable, rate, span, ticks, url
 from dragoman.web.pages import message
 from dragoman.web.pages.message import ENDS_SHOWN, ends, timeline
@@ -35,7 +35,7 @@ def accepted(dialect: str) -> dict[str, Any]:
 
 
 def frames(of: dict[str, Any], begin: dict[str, Any], lease_dialect: str = "", digits: str = "") -> list[Frame]:
-    return message.frames(of, Life(7, queue="mail", worker_id=digits), [], begin, lease_dialect)
+    return message.frames(of, MessageHistory(7, queue="mail", worker_id=digits), [], begin, lease_dialect)
 
 
 @pytest.mark.parametrize("dialect", DIALECT_NAMES[1:])

@@ -19,8 +19,8 @@ from dragoman.dialects import crossing
 from dragoman.dialects.crossing import DIALECTS
 from dragoman.dialects.features import BETWEEN, CROSSING, FEATURES
 from dragoman.lake import schema
+from dragoman.model.enums import DIALECT_NAMES
 from dragoman.model.facts.layout import FACTS, STORAGE, Layout
-from dragoman.model.words import DIALECT_NAMES
 from dragoman.runtime.config import Config, render_toml
 from dragoman.runtime.config.kinds import write_text
 from dragoman.runtime.config.listeners import ALL_LISTENERS, EXPECTED_ADDRESS

@@ -398,4 +398,4 @@ class Schedule:
             send = endpoint.unschedule if is_removal else endpoint.schedule
             send(call_id, options, self.interval_s, cron, body)
 
-        await app.connections().caller.ask(question, False, app.wait_s)
+        await app.connections().caller.query(question, False, app.wait_s)

@@ -21,7 +21,7 @@ import msgspec
 
 from dragoman.errors import ClientError, JobFailed, NotFinite, Refused
 from dragoman.limits import ERROR_TEXT_SIZE_MAX, NAME_SHOWN_SIZE_MAX
-from dragoman.model.words import REFUSAL_CODES
+from dragoman.model.enums import REFUSAL_CODES
 from dragoman.printable import cut
 
 encode: Final = msgspec.json.Encoder().encode

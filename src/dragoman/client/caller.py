@@ -156,7 +156,7 @@ class Caller:
             self._sweeper = loop.call_later(SWEEP_S, self._sweep)
         return future
 
-    def ask(self, question: Question, wants_reply: bool, wait_s: float) -> asyncio.Future[bytes]:
+    def query(self, question: Question, wants_reply: bool, wait_s: float) -> asyncio.Future[bytes]:
         """Send a query to the broker itself: `question` writes it to an endpoint, with the id it gets. It may be sent twice without harm."""
         options = CallOptions(b"")
         options.wants_reply = wants_reply
@@ -254,7 +254,7 @@ class Caller:
 
     def _ask_about(self, call: Call) -> None:
         """Ask the broker whether the answer to a call can still come."""
-        state = self.ask(lambda endpoint, query_id: endpoint.ask_state(query_id, call.id), True, call.wait_s)
+        state = self.query(lambda endpoint, query_id: endpoint.ask_state(query_id, call.id), True, call.wait_s)
         state.add_done_callback(functools.partial(self._learn, call))
 
     def _learn(self, call: Call, answer: asyncio.Future[bytes]) -> None:

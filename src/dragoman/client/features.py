@@ -13,7 +13,7 @@ from dragoman.client.address import Address
 from dragoman.dialects import crossing, features
 from dragoman.errors import NotInDialect
 from dragoman.limits import NAME_SIZE_MAX
-from dragoman.model.words import DIALECT_NAMES
+from dragoman.model.enums import DIALECT_NAMES
 
 DEFAULT_QUEUE: Final = "default"
 

@@ -74,7 +74,7 @@ class Handle:
 
     async def _ask(self, feature: features.Feature, question: Question) -> Any:
         features.require(self._app.address.profile.name, feature)
-        return plain_value(await self._app.connections().caller.ask(question, True, self._app.wait_s))
+        return plain_value(await self._app.connections().caller.query(question, True, self._app.wait_s))
 
 
 class Job(Generic[P, R, C]):

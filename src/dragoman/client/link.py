@@ -62,7 +62,7 @@ class Link(asyncio.Protocol, Generic[E]):
         self._gone = gone
         self._readied = readied
         self._hello = hello
-        self._is_settled = False  # ready or over, and the owner was notified
+        self._is_decided = False  # ready or over, and the owner was notified
         self._is_over = False
         self._transport: asyncio.Transport | None = None
         self.is_flush_due = False  # a flush of the endpoint's output is scheduled
@@ -99,7 +99,7 @@ class Link(asyncio.Protocol, Generic[E]):
             self.abort(str(error))
             return
         endpoint = self.endpoint
-        if not self._is_settled or endpoint.is_over or endpoint.is_closing:
+        if not self._is_decided or endpoint.is_over or endpoint.is_closing:
             self._look()
         elif not self.is_flush_due:
             self._flush()
@@ -147,10 +147,10 @@ class Link(asyncio.Protocol, Generic[E]):
         endpoint = self.endpoint
         if endpoint.is_over or endpoint.is_closing:
             if not self._is_over:
-                self._is_over = self._is_settled = True
+                self._is_over = self._is_decided = True
                 self._end(self.loop.time() - self.received_at > SILENT_S)
-        elif not self._is_settled and endpoint.is_ready and (self.has_received or not self._hello):
-            self._is_settled = True
+        elif not self._is_decided and endpoint.is_ready and (self.has_received or not self._hello):
+            self._is_decided = True
             if self._readied is not None:
                 self._readied(self)
             elif not self.opened.done():

@@ -45,7 +45,7 @@ from dragoman.core.state.state import State
 from dragoman.core.storage.stored import BeginLoad, Look, ReadRecord, StoredRecords, peek_by_id, peek_expiring
 from dragoman.core.tallies import Tallies
 from dragoman.limits import HEADERS_SIZE_MAX, ID_SIZE_MAX, NOTES_MAX, QUEUES_LISTED_MAX, SCHEDULES_MAX
-from dragoman.model import words
+from dragoman.model import enums
 from dragoman.model.exchange import Exchange, QueueCount
 from dragoman.model.facts.layout import LATE, NO_DIALECT, QUEUE_NAMED, SCHEDULED, STARTED, UNSCHEDULED
 from dragoman.model.facts.records import FactLog, schedule_text
@@ -79,7 +79,7 @@ class Core(Exchange):
         self.forgetting = Forgetting(self.state, self.log, self.tallies)
         self.topics = Topics()
         self.notes: dict[str, int] = {}
-        self.refusing: int = words.TAKEN  # why new work is refused at the moment
+        self.refusing: int = enums.TAKEN  # why new work is refused at the moment
         self.now_ns = 0
         self.wall_ahead_ns: int = 0  # wall clock minus `now_ns`: cron uses the wall clock, all else `now_ns`
 
@@ -100,7 +100,7 @@ class Core(Exchange):
             state.ids.write_key(self.log.out)
         # One fact each for readers that know no state before this boot; replay derives all of it from `started`.
         for m in leased_messages(state.messages):
-            self.log.released(m, m.worker_no, NO_DIALECT, m.retries_left, m.due_ns, words.BROKER_STARTED, False)
+            self.log.released(m, m.worker_no, NO_DIALECT, m.retries_left, m.due_ns, enums.BROKER_STARTED, False)
         for queue in state.queues.values():
             self.log.numbered(QUEUE_NAMED, queue.number, 0, queue.name)
         state.on_started(boot_no)
@@ -111,20 +111,20 @@ class Core(Exchange):
         self.settling.undelivered.send_to(peer)
 
     def submit(self, message: Message) -> int:
-        if self.refusing != words.TAKEN:
+        if self.refusing != enums.TAKEN:
             return self.refusing
         state = self.state
         queue = state.queue_named(message.queue)
         if queue is None:  # named only if nothing refuses the message; a new queue itself refuses none
             refusal = self.roster.check_name(message.queue)
-            if refusal == words.TAKEN:
+            if refusal == enums.TAKEN:
                 refusal = self.check_message(message)
-            if refusal != words.TAKEN:
+            if refusal != enums.TAKEN:
                 return refusal
             queue = self.roster.name_queue(message.queue)
         else:
             refusal = self.check_limits(message, queue)
-            if refusal != words.TAKEN:
+            if refusal != enums.TAKEN:
                 return refusal
         message.number = state.take_number()
         message.queue = queue.name  # one object for all messages of a queue: its hash is computed once
@@ -132,14 +132,14 @@ class Core(Exchange):
         self.log.accepted(message)
         state.on_accepted(message, queue)
         self.tallies.count_accepted(message)
-        if message.flags & words.KEPT_WANTED:
+        if message.flags & enums.KEPT_WANTED:
             client = message.client
             if client is not None:
                 client.kept(message)
-        self.place(message, queue)
-        return words.TAKEN
+        self.lease_or_enqueue(message, queue)
+        return enums.TAKEN
 
-    def place(self, message: Message, queue: Queue) -> None:
+    def lease_or_enqueue(self, message: Message, queue: Queue) -> None:
         """Lease a message that was never leased to an idle worker, or enqueue it."""
         if message.due_ns <= self.now_ns and queue.idle > 0 and self.dispatch.offer(message, queue):
             return
@@ -148,28 +148,28 @@ class Core(Exchange):
     def check_message(self, message: Message) -> int:
         """The limits that do not depend on the queue."""
         if len(message.client_id) > ID_SIZE_MAX or len(message.headers) > HEADERS_SIZE_MAX:
-            return words.TOO_LONG
+            return enums.TOO_LONG
         if len(message.dedupe) > ID_SIZE_MAX:
-            return words.TOO_LONG
+            return enums.TOO_LONG
         if self.state.memory_size() > i64(self.settings.messages_size_max):
-            return words.MEMORY_FULL
-        return words.TAKEN
+            return enums.MEMORY_FULL
+        return enums.TAKEN
 
     def check_limits(self, message: Message, queue: Queue) -> int:
         refusal = self.check_message(message)
-        if refusal != words.TAKEN:
+        if refusal != enums.TAKEN:
             return refusal
         most = self.settings.queue_messages_max
         if most != 0 and queue.waiting + queue.delayed >= most:
-            return words.QUEUE_FULL
+            return enums.QUEUE_FULL
         if queue.strict > 0 and queue.strict == len(queue.servings) and not queue.is_expressible(message):
-            return words.INEXPRESSIBLE
+            return enums.INEXPRESSIBLE
         if len(message.dedupe) > 0:
             known = queue.dedupe.get(message.dedupe)
             if known is not None and known[1] > self.now_ns:
                 self.adopt(known[0], message)
-                return words.DUPLICATE
-        return words.QUEUE_CLOSED if queue.is_draining else words.TAKEN
+                return enums.DUPLICATE
+        return enums.QUEUE_CLOSED if queue.is_draining else enums.TAKEN
 
     def adopt(self, number: int, again: Message) -> None:
         """A client reconnected and sent the same request again: the answer to the first one goes to its new connection."""
@@ -214,7 +214,7 @@ class Core(Exchange):
     def state_name(self, message: Message) -> str:
         if message.state == LEASED and message.delivered_ns != 0:
             return "delivered"
-        return words.STATE_NAMES[message.state]
+        return enums.STATE_NAMES[message.state]
 
     def settled_state(self, client_id: bytes) -> str:
         return self.settling.state_of(client_id)
@@ -222,11 +222,11 @@ class Core(Exchange):
     def cancel(self, message: Message, reason: int) -> int:
         held = self.state.take(message.number)  # the argument may be a copy of a message on disk
         if held is None:
-            return words.NOT_FOUND
-        if held.state > LEASED and reason != words.BY_OPERATOR and reason != words.DROPPED:
-            return words.WRONG_STATE
+            return enums.NOT_FOUND
+        if held.state > LEASED and reason != enums.BY_OPERATOR and reason != enums.DROPPED:
+            return enums.WRONG_STATE
         self.settling.close(held, CANCEL, reason, b"", None)
-        return words.TAKEN
+        return enums.TAKEN
 
     def cancel_all(self, client: Peer, reason: int) -> int:
         return self.settling.cancel_all(client, reason)
@@ -256,11 +256,11 @@ class Core(Exchange):
             return
         if is_failure:
             peer.work.failed += 1
-            self.settling.give_back(message, words.FAILED, value)
+            self.settling.end_attempt(message, enums.FAILED, value)
             return
         peer.work.settled += 1
-        reason = words.ANSWERED if holder is peer or holder is None else words.ANSWERED_LATE
-        if message.flags & words.HANDOVER_WANTED and not message.is_handed_over:
+        reason = enums.ANSWERED if holder is peer or holder is None else enums.ANSWERED_LATE
+        if message.flags & enums.HANDOVER_WANTED and not message.is_handed_over:
             self.dispatch.hand_over(message)  # the worker answered without confirming the delivery first
         self.settling.close(message, ANSWER, reason, value, peer)
 
@@ -269,7 +269,7 @@ class Core(Exchange):
             return
         self.log.delivered(message, peer.number)
         self.state.on_delivered(message)
-        if message.flags & words.HANDOVER_WANTED and not message.is_handed_over:
+        if message.flags & enums.HANDOVER_WANTED and not message.is_handed_over:
             self.dispatch.hand_over(message)
 
     def reject(self, peer: Peer, message: Message, value: bytes) -> None:
@@ -277,7 +277,7 @@ class Core(Exchange):
             self.late(peer, fact_id_of(message))
             return
         peer.work.failed += 1
-        self.settling.close(message, REJECT, words.REFUSED_BY_WORKER, value, peer)
+        self.settling.close(message, REJECT, enums.REFUSED_BY_WORKER, value, peer)
 
     def give_back(self, peer: Peer, message: Message) -> None:
         if message.worker is not peer:
@@ -285,16 +285,16 @@ class Core(Exchange):
             return
         peer.work.failed += 1
         queue = self.state.queues_by_no[message.queue_no]
-        may_end = message.retries_left > 0 and message.flags & words.GUARANTEED == 0
+        may_end = message.retries_left > 0 and message.flags & enums.GUARANTEED == 0
         if may_end and not self.roster.has_another(queue, peer):
-            self.settling.close(message, REJECT, words.RETURNED, b"", peer)
+            self.settling.close(message, REJECT, enums.RETURNED, b"", peer)
             return
         message_due_ns = (
             0 if self.roster.has_room_elsewhere(queue, peer) else self.now_ns + backoff_ns(1, self.settings)
         )
         was_blocked = peer.is_blocked
         peer.is_blocked = True  # other free workers come before the one that returned it
-        self.settling.give_back(message, words.RETURNED, b"", message_due_ns)
+        self.settling.end_attempt(message, enums.RETURNED, b"", message_due_ns)
         peer.is_blocked = was_blocked
         self.dispatch.feed(peer)
 
@@ -314,31 +314,31 @@ class Core(Exchange):
     def goodbye(self, peer: Peer) -> None:
         peer.is_connected = False
         self.routes.remove(peer)
-        self.roster.lose(peer, words.CONNECTION_ENDED)
+        self.roster.lose(peer, enums.CONNECTION_ENDED)
 
     def schedule(self, template: Message, interval_ns: int, cron: str, runs: int) -> int:
-        if self.refusing != words.TAKEN:
+        if self.refusing != enums.TAKEN:
             return self.refusing
         if interval_ns <= 0 and not is_cron(cron):
-            return words.BAD_SCHEDULE
+            return enums.BAD_SCHEDULE
         if len(template.client_id) > ID_SIZE_MAX or len(template.headers) > HEADERS_SIZE_MAX:
-            return words.TOO_LONG
-        refusal = words.TAKEN if template.queue in self.state.queues else self.roster.check_name(template.queue)
-        if refusal != words.TAKEN:
+            return enums.TOO_LONG
+        refusal = enums.TAKEN if template.queue in self.state.queues else self.roster.check_name(template.queue)
+        if refusal != enums.TAKEN:
             return refusal
         if len(self.state.schedules) >= SCHEDULES_MAX and template.dedupe not in self.state.schedules_by_key:
-            return words.TOO_MANY_SCHEDULES
+            return enums.TOO_MANY_SCHEDULES
         template.queue_no = self.roster.queue_of(template.queue).number
         earlier = self.state.schedules_by_key.get(template.dedupe)
         if (
-            template.flags & words.KEEP_SAME
+            template.flags & enums.KEEP_SAME
             and earlier is not None
             and earlier.is_like(template, interval_ns, cron, runs)
         ):
-            return words.TAKEN
+            return enums.TAKEN
         schedule = Schedule(self.state.take_number(), template, max(interval_ns, 0), cron, runs)
         clock_ns = self.now_ns if schedule.interval_ns > 0 else self.now_ns + self.wall_ahead_ns
-        if not template.flags & words.NO_HASTE:
+        if not template.flags & enums.NO_HASTE:
             schedule.next_due_ns = clock_ns  # a cron schedule too: the original EventMQ does so
         else:
             schedule.next_due_ns = next_due(schedule, clock_ns, self.settings.timezone)
@@ -346,15 +346,15 @@ class Core(Exchange):
             SCHEDULED, schedule.number, schedule.next_due_ns, schedule_text(template, interval_ns, cron, runs)
         )
         self.state.on_scheduled(schedule)
-        return words.TAKEN
+        return enums.TAKEN
 
     def unschedule(self, key: bytes, reason: int) -> int:
         schedule = self.state.schedules_by_key.get(key)
         if schedule is None:
-            return words.NOT_FOUND
+            return enums.NOT_FOUND
         self.log.numbered(UNSCHEDULED, schedule.number, reason, b"")
         self.state.on_unscheduled(schedule)
-        return words.TAKEN
+        return enums.TAKEN
 
     def is_cron(self, expression: str) -> bool:
         return is_cron(expression)
@@ -373,7 +373,7 @@ class Core(Exchange):
         counts: list[QueueCount] = []
         for queue in islice(self.state.queues.values(), QUEUES_LISTED_MAX):
             leased_ever = max(queue.accepted - queue.waiting - queue.delayed, 1)
-            name = words.shown(queue.name)
+            name = enums.shown(queue.name)
             mean_ms = queue.wait_ns // leased_ever // 1_000_000
             settled = queue.done + queue.failed
             counts.append(

@@ -18,11 +18,11 @@ from dragoman.core.state.state import State
 from dragoman.core.tallies import Tallies
 from dragoman.errors import RecordDamaged
 from dragoman.limits import JUDGED_SIZE_MAX, LEASES_PER_STEP_MAX, SLOTS_MAX
+from dragoman.model.enums import HANDOVER_WANTED, REPLY_WANTED
 from dragoman.model.facts.record_load import RecordLoad
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import IN_FRESH, IN_RETURNED, NOWHERE, Message
 from dragoman.model.peer import TAKES_ANYTHING, Peer, Serving
-from dragoman.model.words import HANDOVER_WANTED, REPLY_WANTED
 
 
 @final
@@ -34,7 +34,7 @@ class BodyLoad:
         self.m = m
         self.queue = queue
         self.peer = peer
-        self.place: int = 0  # the record's reference when the current read began
+        self.position: int = 0  # the record's when the current read began
         self.source: RecordLoad | None = None
 
     def step(self, state: State, size: int) -> bool:
@@ -42,10 +42,12 @@ class BodyLoad:
         m = self.m
         stored = state.stored
         source = self.source
-        if source is None or m.place != self.place:  # the record was carried meanwhile: its old segment may be deleted
-            source = stored.begin(m.place, m.number, False)
+        if (
+            source is None or m.position != self.position
+        ):  # the record was carried meanwhile: its old segment may be deleted
+            source = stored.begin(m.position, m.number, False)
             self.source = source
-            self.place = m.place
+            self.position = m.position
         stored.effort += size
         if not source.step(size):
             return False
@@ -75,7 +77,7 @@ class Dispatch:
         self.is_interrupted: bool = False
         # Interrupted work that `go_on` resumes: workers with free slots, queues with idle workers, a body being read from disk.
         self.unfed_workers: deque[Peer] = deque()
-        self.undrained_queues: deque[Queue] = deque()
+        self.unserved_queues: deque[Queue] = deque()
         self.load: BodyLoad | None = None
         self.is_load_next: bool = False
         self.are_queues_first: bool = False  # `go_on` alternates which list comes first: flipped whenever a load begins
@@ -137,14 +139,14 @@ class Dispatch:
             peer.work.is_unfed = True
             self.unfed_workers.append(peer)
 
-    def interrupt_drain(self, queue: Queue) -> None:
-        if not queue.is_undrained:
-            queue.is_undrained = True
-            self.undrained_queues.append(queue)
+    def interrupt_leasing(self, queue: Queue) -> None:
+        if not queue.is_unserved:
+            queue.is_unserved = True
+            self.unserved_queues.append(queue)
 
     def has_more(self) -> bool:
         """Whether work was interrupted, or bodies were read: the next step has a new read budget."""
-        is_broken_off = bool(self.unfed_workers) or bool(self.undrained_queues) or self.load is not None
+        is_broken_off = bool(self.unfed_workers) or bool(self.unserved_queues) or self.load is not None
         return is_broken_off or self.effort_before != self.state.stored.effort
 
     def go_on(self) -> None:
@@ -155,11 +157,11 @@ class Dispatch:
             return
         self.effort_before = self.state.stored.effort
         if self.are_queues_first:
-            self.drain_next()
+            self.lease_next_queue()
             self.feed_next()
         else:
             self.feed_next()
-            self.drain_next()
+            self.lease_next_queue()
 
     def feed_next(self) -> None:
         if self.unfed_workers:
@@ -167,18 +169,18 @@ class Dispatch:
             peer.work.is_unfed = False
             self.feed(peer)
 
-    def drain_next(self) -> None:
-        if self.undrained_queues:
-            queue = self.undrained_queues.popleft()
-            queue.is_undrained = False
-            self.drain(queue)
+    def lease_next_queue(self) -> None:
+        if self.unserved_queues:
+            queue = self.unserved_queues.popleft()
+            queue.is_unserved = False
+            self.lease_waiting(queue)
 
     def go_on_loading(self, load: BodyLoad) -> None:
         """Read the next part of a body. Once it is loaded, its worker is fed in the same call, before anything can unload the body."""
         state, m = self.state, load.m
         # A REQ worker that gave its slot back asks again soon.
         asks_again = load.peer.takes_one_answer and len(load.peer.work.serves) > 0
-        is_awaited = has_room(load.peer) or asks_again or bool(self.unfed_workers) or bool(self.undrained_queues)
+        is_awaited = has_room(load.peer) or asks_again or bool(self.unfed_workers) or bool(self.unserved_queues)
         if self.is_stopped or load.queue.is_paused or not is_awaited or not load.is_wanted(state):
             self.load = None
             return
@@ -194,10 +196,10 @@ class Dispatch:
             self.unfed_workers.remove(load.peer)
             self.unfed_workers.append(load.peer)
         if m.where != NOWHERE:
-            self.drain(load.queue)
+            self.lease_waiting(load.queue)
         self.load = None
         if m.where != NOWHERE:  # the worker that wanted it is gone or leased another message
-            state.lighten(m)
+            state.unload_if_short(m)
 
     def must_wait(self, m: Message, queue: Queue, peer: Peer) -> bool:
         """Whether a body must not be read now: it is large, or this step's read budget is used up. For a large body a load begins, unless
@@ -224,12 +226,12 @@ class Dispatch:
     def offer(self, m: Message, queue: Queue) -> bool:
         """Lease a message that is in no line to an idle worker, if there is one that takes it. True when it need not be enqueued: it is
         leased, or quarantined because its record is damaged."""
-        if queue.is_paused or queue.is_undrained or self.is_stopped:
+        if queue.is_paused or queue.is_unserved or self.is_stopped:
             return False
         if m.is_loaded:
             return self.offer_loaded(m, queue)
         if m.body_size > self.state.settings.load_step_size or self.is_enough_read():
-            self.interrupt_drain(queue)  # `drain` leases it from its line once its body is loaded
+            self.interrupt_leasing(queue)  # `lease_waiting` leases it from its line once its body is loaded
             return False
         if not self.state.ensure_body(m):
             self.quarantine.put_damaged(m, queue)
@@ -277,7 +279,7 @@ class Dispatch:
             peer = serving.peer
             if peer.work.slots <= 0 or peer.work.is_leaving or peer.is_blocked:
                 continue
-            if best is not None and len(peer.work.held) >= len(best.peer.work.held):
+            if best is not None and len(peer.work.leases) >= len(best.peer.work.leases):
                 continue
             if peer.body_constraint == TAKES_ANYTHING or self.is_fit(m, peer):
                 best = serving
@@ -290,13 +292,13 @@ class Dispatch:
             idle.append(best)
         return best.peer
 
-    def drain(self, queue: Queue) -> None:
+    def lease_waiting(self, queue: Queue) -> None:
         """Lease waiting messages to idle workers: after a pause, a release, or a delay that came due."""
         unfit: list[Serving] = []  # workers that accept nothing that waits here: others may
         left = LEASES_PER_STEP_MAX
         while queue.waiting > 0 and queue.idle > 0 and not queue.is_paused and not self.is_stopped:
             if left == 0:
-                self.interrupt_drain(queue)
+                self.interrupt_leasing(queue)
                 break
             serving = self.next_idle(queue)
             peer = serving.peer
@@ -306,7 +308,7 @@ class Dispatch:
             if m is None:
                 if self.is_interrupted:
                     queue.set_idle_first(serving)
-                    self.interrupt_drain(queue)
+                    self.interrupt_leasing(queue)
                     break
                 unfit.append(serving)
                 continue
@@ -326,7 +328,7 @@ class Dispatch:
             best = idle[0]
             if queue.chosen_by_load > 0:
                 for serving in idle:
-                    if len(serving.peer.work.held) < len(best.peer.work.held):
+                    if len(serving.peer.work.leases) < len(best.peer.work.leases):
                         best = serving
             queue.unset_idle(best)
             return best
@@ -409,12 +411,12 @@ class Dispatch:
             work.timed_leases += 1
         else:
             m.lease_until_ns = 0
-        work.held[m.key] = m
+        work.leases[m.key] = m
         work.slots -= 1
         work.last_leased_ns = state.now_ns
         peer.deliver(m)
         if state.bodies_size > state.settings.large_bodies_max:
-            state.lighten(m)
+            state.unload_if_short(m)
         if m.flags & HANDOVER_WANTED and not m.is_handed_over and not peer.says_delivered:
             self.hand_over(m)
 
@@ -430,7 +432,7 @@ class Dispatch:
     def end_lease(self, m: Message, holder: Peer) -> None:
         """End a message's lease, after the fact that says so."""
         work = holder.work
-        held = work.held
+        held = work.leases
         if m.key in held:  # else the worker is lost: the roster has its leases, and they count no more
             del held[m.key]
             if m.lease_until_ns != 0:

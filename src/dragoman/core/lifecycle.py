@@ -24,8 +24,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from dragoman.model.enums import STATE_NAMES
 from dragoman.model.message import Message
-from dragoman.model.words import STATE_NAMES
 
 WAITING: Final = 0
 LEASED: Final = 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dragoman.core.core import Core
 from dragoman.core.lifecycle import CANCEL
+from dragoman.model.enums import DRAINS, NOT_FOUND, PURGED, TAKEN, WRONG_STATE
 from dragoman.model.facts.layout import PAUSED, RESUMED
 from dragoman.model.message import IN_DELAYED, Message
-from dragoman.model.words import DRAINS, NOT_FOUND, PURGED, TAKEN, WRONG_STATE
 
 
 def requeue(core: Core, message: Message) -> int:
@@ -18,7 +18,7 @@ def requeue(core: Core, message: Message) -> int:
     queue = core.state.queues_by_no[message.queue_no]
     core.log.requeued(message, is_in_line)
     core.state.on_requeued(message, queue)
-    core.dispatch.drain(queue)
+    core.dispatch.lease_waiting(queue)
     return TAKEN
 
 
@@ -44,7 +44,9 @@ def switch(core: Core, name: bytes, is_paused: bool, is_draining: bool) -> int:
     if queue.is_paused != is_paused or queue.is_draining != is_draining:
         core.log.numbered(PAUSED if is_paused else RESUMED, queue.number, DRAINS if is_draining else 0, b"")
         core.state.on_paused(queue, is_paused, is_draining)
-        core.dispatch.drain(queue)  # by rank and load: workers are in the idle lines even while a queue is paused
+        core.dispatch.lease_waiting(
+            queue
+        )  # by rank and load: workers are in the idle lines even while a queue is paused
     return TAKEN
 
 

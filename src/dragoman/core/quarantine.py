@@ -9,10 +9,10 @@ from dragoman.core.routes import Routes
 from dragoman.core.state.queue import Queue
 from dragoman.core.state.state import State
 from dragoman.core.storage.stored import find_row
+from dragoman.model.enums import DAMAGED
 from dragoman.model.facts.layout import NO_DIALECT
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
-from dragoman.model.words import DAMAGED
 
 
 @final

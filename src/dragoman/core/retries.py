@@ -23,12 +23,12 @@ from typing import Final, final
 
 from dragoman.core.settings import CoreSettings
 from dragoman.limits import BACKOFF_DOUBLINGS_MAX
-from dragoman.model import words
+from dragoman.model import enums
 from dragoman.model.message import Message
 
 AGAIN: Final = 0
 END: Final = 1
-ISOLATE: Final = 2
+TO_QUARANTINE: Final = 2
 
 
 @final
@@ -42,21 +42,21 @@ class Verdict:
 
 def judge(m: Message, reason: int, deaths: int, settings: CoreSettings, now_ns: int) -> Verdict:
     """Decide by the table above. `deaths`: distinct workers that died holding it, this one included."""
-    if reason == words.WORKER_LEFT or reason == words.BROKER_STARTED:
+    if reason == enums.WORKER_LEFT or reason == enums.BROKER_STARTED:
         return Verdict(AGAIN, reason, m.retries_left, 0)
-    is_death = reason == words.WORKER_LOST
+    is_death = reason == enums.WORKER_LOST
     if is_death and settings.quarantine_after > 0 and deaths >= settings.quarantine_after:
-        return Verdict(ISOLATE, words.WORKERS_DIED, m.retries_left, 0)
-    if m.flags & words.FAILURE_FINAL and reason == words.FAILED:
+        return Verdict(TO_QUARANTINE, enums.WORKERS_DIED, m.retries_left, 0)
+    if m.flags & enums.FAILURE_FINAL and reason == enums.FAILED:
         return Verdict(END, reason, m.retries_left, 0)
     due_ns = now_ns + backoff_ns(m.attempt, settings)
-    if (is_death and deaths <= 1) or (reason == words.RETURNED and m.retries_left > 0):
+    if (is_death and deaths <= 1) or (reason == enums.RETURNED and m.retries_left > 0):
         due_ns = 0
     if m.retries_left > 0:
         return Verdict(AGAIN, reason, m.retries_left - 1, due_ns)
     if m.retries_left == 0:
-        return Verdict(ISOLATE if m.flags & words.GUARANTEED else END, reason, 0, 0)
-    if is_death or reason == words.RETURNED or m.flags & words.GUARANTEED:
+        return Verdict(TO_QUARANTINE if m.flags & enums.GUARANTEED else END, reason, 0, 0)
+    if is_death or reason == enums.RETURNED or m.flags & enums.GUARANTEED:
         return Verdict(AGAIN, reason, m.retries_left, due_ns)
     return Verdict(END, reason, m.retries_left, 0)
 

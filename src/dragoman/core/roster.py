@@ -24,7 +24,7 @@ from dragoman.core.settling import Settling
 from dragoman.core.state.queue import Queue
 from dragoman.core.state.state import State
 from dragoman.limits import DISMISSALS_MAX, LEASES_PER_STEP_MAX, NAME_SIZE_MAX, QUEUE_NO_MAX, QUEUES_MAX, SERVED_MAX
-from dragoman.model import words
+from dragoman.model import enums
 from dragoman.model.facts.layout import QUEUE_NAMED, WORKER_JOINED
 from dragoman.model.facts.layout import WORKER_LEFT as WORKER_LEFT_FACT
 from dragoman.model.facts.records import FactLog, worker_text
@@ -107,7 +107,7 @@ class LostWorker:
     def __init__(self, peer: Peer, reason: int, why: int, promoted: list[Serving]) -> None:
         self.peer = peer
         self.number = peer.number
-        self.held = peer.work.held
+        self.leases = peer.work.leases
         self.reason = reason  # why the worker left
         self.why = why  # why its leases end
         self.promoted = promoted  # claims that waited for its claims to end
@@ -129,9 +129,9 @@ class Roster:
     def check_name(self, name: bytes) -> int:
         """Whether a queue of this name may be created: TAKEN, or why not."""
         if len(name) > NAME_SIZE_MAX:
-            return words.TOO_LONG
+            return enums.TOO_LONG
         is_full = len(self.state.queues) >= QUEUES_MAX or self.state.next_queue_no + SERVED_MAX > QUEUE_NO_MAX
-        return words.TOO_MANY_QUEUES if is_full else words.TAKEN
+        return enums.TOO_MANY_QUEUES if is_full else enums.TAKEN
 
     def name_queue(self, name: bytes) -> Queue:
         number = self.state.next_queue_no
@@ -144,16 +144,16 @@ class Roster:
 
     def join(self, peer: Peer, queues: list[tuple[int, bytes]]) -> int:
         if len(queues) > SERVED_MAX:
-            return words.TOO_MANY_SERVED
+            return enums.TOO_MANY_SERVED
         unknown = 0
         for _, name in queues:
             if name not in self.state.queues:
                 unknown += 1
                 refusal = self.check_name(name)
-                if refusal != words.TAKEN:
+                if refusal != enums.TAKEN:
                     return refusal
         if unknown > 0 and len(self.state.queues) + unknown > QUEUES_MAX:
-            return words.TOO_MANY_QUEUES
+            return enums.TOO_MANY_QUEUES
         self.enter(peer)
         claims: list[bytes] = []
         for weight, name in queues:
@@ -161,18 +161,18 @@ class Roster:
             claims.append(b"%d %s" % (weight, name))
         peer.work.serves.sort(key=attrgetter("weight"), reverse=True)
         self.note_joined(peer, claims)
-        return words.TAKEN
+        return enums.TAKEN
 
     def consume(self, peer: Peer, name: bytes, rank: int, is_exclusive: bool) -> int:
-        refusal = words.TAKEN if name in self.state.queues else self.check_name(name)
-        if refusal != words.TAKEN:
+        refusal = enums.TAKEN if name in self.state.queues else self.check_name(name)
+        if refusal != enums.TAKEN:
             return refusal
         queue = self.queue_of(name)
         if not self.claims_anew(peer, queue, rank, is_exclusive):
             self.enter(peer)
             self.claim(peer, queue, rank, rank, is_exclusive)
         self.note_joined(peer, [b"%d %s" % (rank, name)])
-        return words.TAKEN
+        return enums.TAKEN
 
     def claim(self, peer: Peer, queue: Queue, weight: int, rank: int, is_exclusive: bool) -> None:
         serving = Serving(peer, queue.number, queue.name, weight, rank, is_exclusive)
@@ -203,7 +203,7 @@ class Roster:
     def enter(self, peer: Peer) -> None:
         """Register a new worker, or reset one that declares its queues again."""
         if peer.is_worker:
-            self.promote(self.drop_servings(peer, words.SUPERSEDED))
+            self.promote(self.drop_servings(peer, enums.SUPERSEDED))
         else:
             peer.number = self.state.take_number()
             peer.is_worker = True
@@ -214,9 +214,9 @@ class Roster:
         peer.work.claims = []
         if peer.near_end().work.is_dismissed or self.dismissals.holds(peer.lasting_id, self.state.now_ns):
             peer.work.is_dismissed = True
-            peer.work.leaving_reason = words.BY_OPERATOR
+            peer.work.leaving_reason = enums.BY_OPERATOR
 
-    def leave(self, peer: Peer, reason: int = words.WORKER_LEFT) -> None:
+    def leave(self, peer: Peer, reason: int = enums.WORKER_LEFT) -> None:
         peer.work.is_leaving = True
         peer.work.leaving_reason = reason
         peer.work.slots = 0
@@ -230,9 +230,9 @@ class Roster:
         claims = peer.work.serves
         peer.work.is_dismissed = True
         peer.near_end().work.is_dismissed = True
-        peer.work.leaving_reason = words.BY_OPERATOR
+        peer.work.leaving_reason = enums.BY_OPERATOR
         self.dismissals.add(peer, self.state.now_ns)
-        self.promote(self.drop_servings(peer, words.BY_OPERATOR))
+        self.promote(self.drop_servings(peer, enums.BY_OPERATOR))
         peer.work.claims = claims
         peer.dismissed()
 
@@ -245,7 +245,7 @@ class Roster:
         self.dismissals.remove(peer.lasting_id)
         names: list[bytes] = []
         for claim in claims:
-            if claim.queue in self.state.queues or self.check_name(claim.queue) == words.TAKEN:
+            if claim.queue in self.state.queues or self.check_name(claim.queue) == enums.TAKEN:
                 self.claim(peer, self.queue_of(claim.queue), claim.weight, claim.rank, claim.is_exclusive)
                 names.append(b"%d %s" % (claim.weight, claim.queue))
         if names:
@@ -257,7 +257,7 @@ class Roster:
         if not peer.is_worker:
             return
         is_going = peer.work.is_leaving or peer.work.is_dismissed
-        if reason == words.CONNECTION_ENDED and is_going and not peer.work.held:
+        if reason == enums.CONNECTION_ENDED and is_going and not peer.work.leases:
             reason = peer.work.leaving_reason  # it had finished its leases: an orderly departure
         promoted = self.drop_servings(peer, reason)
         peer.is_worker = False
@@ -266,9 +266,9 @@ class Roster:
         if peer.work.is_dismissed:
             peer.work.claims = []
             self.dismissals.departed(peer, self.state.now_ns, self.state.settings.dismissed_ns)
-        why = words.WORKER_LEFT if is_going else words.RETURNED if peer.is_relay else words.WORKER_LOST
+        why = enums.WORKER_LEFT if is_going else enums.RETURNED if peer.is_relay else enums.WORKER_LOST
         self.lost.append(LostWorker(peer, reason, why, promoted))
-        peer.work.held = {}
+        peer.work.leases = {}
         peer.work.timed_leases = 0
         if len(self.lost) == 1:
             self.take_back()
@@ -286,15 +286,15 @@ class Roster:
         """Release the leases of a lost worker in batches. Its worker_left fact comes with the last batch, so that in the facts no lease is held by a
         worker that has left before."""
         lost = self.lost[0]
-        if len(lost.held) <= LEASES_PER_STEP_MAX:
+        if len(lost.leases) <= LEASES_PER_STEP_MAX:
             self.log.numbered(WORKER_LEFT_FACT, lost.number, lost.reason, b"")
             self.state.attendance.on_left(lost.number, lost.reason, self.state.queues_by_no, self.state.now_ns)
-        for number in list(lost.held)[:LEASES_PER_STEP_MAX]:
-            message = lost.held.pop(number)
+        for number in list(lost.leases)[:LEASES_PER_STEP_MAX]:
+            message = lost.leases.pop(number)
             if message.worker is lost.peer and message.worker_no == lost.number:  # else settled meanwhile
                 message.lease_until_ns = 0
-                self.settling.give_back(message, lost.why, b"")
-        if not lost.held:
+                self.settling.end_attempt(message, lost.why, b"")
+        if not lost.leases:
             self.lost.popleft()
             self.promote(lost.promoted)  # only now that its messages are back in their lines
 

@@ -13,7 +13,7 @@ from dragoman.core.state.lines import line_key
 from dragoman.core.state.state import State
 from dragoman.core.tallies import Tallies
 from dragoman.limits import ANSWERS_HELD_NS, ANSWERS_HELD_SIZE_MAX, ENDED_REMEMBERED_MAX
-from dragoman.model import words
+from dragoman.model import enums
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
 from dragoman.model.peer import ANONYMOUS, Peer
@@ -99,23 +99,23 @@ class Settling:
         self.ended: dict[bytes, int] = {}
         self.ended_before: dict[bytes, int] = {}
 
-    def give_back(self, message: Message, reason: int, value: bytes, soonest_ns: int = 0) -> None:
+    def end_attempt(self, message: Message, reason: int, value: bytes, soonest_ns: int = 0) -> None:
         """End an attempt that did not succeed: retry (not before `soonest_ns`), settle or quarantine, as core/retries decides."""
         state = self.state
         queue = state.queues_by_no[message.queue_no]
         peer = message.worker
         assert peer is not None, "only a held message is given back"
         worker_no = message.worker_no  # at the time of the lease: the peer may have a new number by now
-        died_with = worker_no if reason == words.WORKER_LOST else 0
+        died_with = worker_no if reason == enums.WORKER_LOST else 0
         deaths = len(message.died_with) if message.died_with is not None else 0
         if died_with != 0 and (message.died_with is None or died_with not in message.died_with):
             deaths += 1
         verdict = judge(message, reason, deaths, state.settings, state.now_ns)
         if verdict.what == AGAIN and 0 < message.expires_ns <= state.now_ns:
-            self.close(message, EXPIRE, words.PAST_EXPIRY, b"", peer)
+            self.close(message, EXPIRE, enums.PAST_EXPIRY, b"", peer)
             return
         if verdict.what == END:
-            why = words.RETRIES_USED_UP if message.retries_left == 0 and message.attempt > 1 else reason
+            why = enums.RETRIES_USED_UP if message.retries_left == 0 and message.attempt > 1 else reason
             self.close(message, REJECT, why, value, peer)
             return
         if verdict.what == AGAIN:
@@ -123,7 +123,7 @@ class Settling:
             self.log.released(message, worker_no, peer.dialect, verdict.retries_left, due_ns, reason, died_with != 0)
             state.on_released(message, queue, verdict.retries_left, due_ns, reason, died_with)
             self.dispatch.end_lease(message, peer)
-            self.dispatch.drain(queue)
+            self.dispatch.lease_waiting(queue)
             return
         self.dispatch.quarantine.put(message, queue, worker_no, peer.dialect, verdict.reason, died_with)
         self.dispatch.end_lease(message, peer)
@@ -135,9 +135,9 @@ class Settling:
         queue = state.queue_of(message.queue_no)
         holder = message.worker
         client = self.routes.client_of(message)
-        is_away = client is None and message.flags & words.REPLY_WANTED != 0 and message.is_answerable
+        is_away = client is None and message.flags & enums.REPLY_WANTED != 0 and message.is_answerable
         if is_away and move == ANSWER:
-            reason = words.REPLY_UNDELIVERABLE
+            reason = enums.REPLY_UNDELIVERABLE
         worker_no = by.number if by is not None else 0
         worker_dialect = by.dialect if by is not None else 0
         holder_no = holder.number if holder is not None else 0
@@ -146,7 +146,7 @@ class Settling:
         if holder is not None:
             self.dispatch.end_lease(message, holder)
         self.tallies.count_closed(message, queue, by, state.now_ns)
-        if is_away or message.flags & words.KEPT_WANTED:
+        if is_away or message.flags & enums.KEPT_WANTED:
             self.remember(message.client_id, outcome)
         if holder is not None and holder is not by:
             holder.withdraw(message, reason)
@@ -172,7 +172,7 @@ class Settling:
         count = 0
         for number in numbers:
             m = state.take(number)
-            if m is None or m.state > LEASED or not m.flags & words.REPLY_WANTED:
+            if m is None or m.state > LEASED or not m.flags & enums.REPLY_WANTED:
                 continue
             if m.client is client or m.address == client.address:  # several clients may share a line
                 self.close(m, CANCEL, reason, b"", None)
@@ -190,7 +190,7 @@ class Settling:
         outcome = self.ended.get(client_id, -1)
         if outcome < 0:
             outcome = self.ended_before.get(client_id, -1)
-        return words.STATE_NAMES[outcome] if outcome >= 0 else "unknown"
+        return enums.STATE_NAMES[outcome] if outcome >= 0 else "unknown"
 
 
 def can_come_back(address: bytes) -> bool:

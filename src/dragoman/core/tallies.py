@@ -16,10 +16,10 @@ from mypy_extensions import i64
 from dragoman.core.state.lines import Lane, Line
 from dragoman.core.state.queue import Queue
 from dragoman.limits import QUEUES_TALLIED_MAX
-from dragoman.model.buckets import Cell, Spans, bucket_of
+from dragoman.model.buckets import Cell, Durations, bucket_of
+from dragoman.model.enums import DIALECTS_MAX, NOBODY, ROW_SIZE
 from dragoman.model.message import IN_FRESH, Message
 from dragoman.model.peer import Peer
-from dragoman.model.words import DIALECTS_MAX, NOBODY, ROW_SIZE
 
 
 @final
@@ -27,8 +27,8 @@ class Tallies:
     """The counters of the whole broker."""
 
     def __init__(self) -> None:
-        self.own_spans: list[Spans] = []  # of queues that have their own
-        self.other_spans = Spans()  # of all other queues
+        self.own_spans: list[Durations] = []  # of queues that have their own
+        self.other_spans = Durations()  # of all other queues
         self.accepted: list[Cell] = [Cell() for _ in range(DIALECTS_MAX)]
         self.settled: list[Cell] = [Cell() for _ in range(DIALECTS_MAX * ROW_SIZE)]
 
@@ -49,10 +49,10 @@ class Tallies:
         worker: i64 = by.dialect if by is not None else NOBODY
         self.settled[i64(m.dialect) * ROW_SIZE + worker].count += 1
 
-    def make_spans(self, queue: Queue) -> Spans:
+    def make_spans(self, queue: Queue) -> Durations:
         spans = self.other_spans
         if len(self.own_spans) < QUEUES_TALLIED_MAX:
-            spans = Spans()
+            spans = Durations()
             self.own_spans.append(spans)
         queue.spans = spans
         return spans

@@ -16,11 +16,11 @@ from dragoman.core.state.schedule import Schedule, latest_due, next_due, rewind
 from dragoman.core.state.state import State
 from dragoman.core.storage.stored import TailRow
 from dragoman.limits import DUE_PER_SWEEP_MAX, FIRED_PER_SWEEP_MAX, REWINDS_PER_SWEEP_MAX
+from dragoman.model.enums import EXPIRES_HELD, INTERNAL, NO_REASON, PAST_EXPIRY, TAKEN, TIMED_OUT
 from dragoman.model.facts.layout import CLOCK_STEPPED, FIRED, NOTED, PUBLISHED, UNSCHEDULED
 from dragoman.model.facts.records import fired_text
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import EXPIRES_HELD, INTERNAL, NO_REASON, PAST_EXPIRY, TAKEN, TIMED_OUT
 
 LEASE_SWEEP_NS: Final = 100_000_000
 
@@ -96,10 +96,10 @@ class Timers:
             queue = state.queues_by_no[m.queue_no]
             state.undelay(m, queue)
             if m.attempt == 0:
-                self.core.place(m, queue)
+                self.core.lease_or_enqueue(m, queue)
             else:
                 state.enqueue_returned(m, queue)
-                self.core.dispatch.drain(queue)
+                self.core.dispatch.lease_waiting(queue)
 
     def sweep_expiries(self, now_ns: int) -> None:
         state = self.core.state
@@ -117,7 +117,7 @@ class Timers:
         overdue: list[Message] = []
         for peer in self.core.workers.values():
             if peer.work.timed_leases > 0:
-                for m in peer.work.held.values():
+                for m in peer.work.leases.values():
                     if m.lease_until_ns != 0 and m.lease_until_ns <= now_ns:
                         overdue.append(m)
         if len(overdue) > DUE_PER_SWEEP_MAX:
@@ -126,7 +126,7 @@ class Timers:
             holder = m.worker
             if holder is not None:
                 holder.withdraw(m, TIMED_OUT)
-                self.core.settling.give_back(m, TIMED_OUT, b"")
+                self.core.settling.end_attempt(m, TIMED_OUT, b"")
 
     def wall_set_back(self, wall_ns: int) -> None:
         """Have all cron schedules recomputed: the wall clock was set back, or may have been before this boot."""
@@ -178,7 +178,7 @@ class Timers:
             core.log.accepted(message)
             core.state.on_accepted(message, queue)
             core.tallies.count_accepted(message)
-            core.place(message, queue)
+            core.lease_or_enqueue(message, queue)
         if schedule.runs_left == 0:
             core.log.numbered(UNSCHEDULED, schedule.number, NO_REASON, b"")
             core.state.on_unscheduled(schedule)

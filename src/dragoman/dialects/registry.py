@@ -15,8 +15,8 @@ from dragoman.dialects.contract import Dialect
 from dragoman.dialects.description import ZMTP, DialectDescription, ListenerDescription
 from dragoman.dialects.session import Outboxes, Session
 from dragoman.errors import ConfigError
+from dragoman.model.enums import name_dialect
 from dragoman.model.peer import ANONYMOUS
-from dragoman.model.words import name_dialect
 
 # In the order of their numbers.
 MODULES: Final = [

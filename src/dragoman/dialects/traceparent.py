@@ -14,8 +14,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from dragoman.model.enums import EMQP, INTERNAL, SCALE0
 from dragoman.model.message import Message
-from dragoman.model.words import EMQP, INTERNAL, SCALE0
 
 NAME: Final = b"traceparent"
 MARK: Final = b"traceparent:"

@@ -2,7 +2,7 @@
 
 Three kinds of errors, each in one form:
 
-- a *refusal* is a value: the core returns one of the codes in `model.words.REFUSAL_CODES`, nothing is raised;
+- a *refusal* is a value: the core returns one of the codes in `model.enums.REFUSAL_CODES`, nothing is raised;
 - a *peer's fault* is a `PeerError` (module `connections`): its connection ends, no other peer is affected;
 - an *operator's fault* (a bad setting, a damaged file, a busy port) is an `OperatorError` (module `operators`): the
   command ends with its text and its exit code.

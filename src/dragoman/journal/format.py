@@ -27,7 +27,7 @@ _SEGMENT_CRC_AT: Final = 12
 
 # The segment starts with a checkpoint (which may be incomplete).
 SEGMENT_CHECKPOINT: Final = 1
-# The segment may contain blocks whose records were announced at another place (`origin` in the block header).
+# The segment may contain blocks whose records were announced at another position (`origin` in the block header).
 SEGMENT_MOVED: Final = 2
 # Written by salvage: facts before this segment are lost, so its first numbers may jump.
 SEGMENT_GAP: Final = 4
@@ -50,8 +50,8 @@ BLOCK_MARK: Final = 8
 # Written by salvage in place of damaged bytes; the numbers of the next block may jump.
 BLOCK_FILLER: Final = 16
 
-PLACE_SHIFT: Final = 32
-_OFFSET_MASK: Final = (1 << PLACE_SHIFT) - 1
+POSITION_SHIFT: Final = 32
+_OFFSET_MASK: Final = (1 << POSITION_SHIFT) - 1
 
 
 class SegmentHeader(NamedTuple):
@@ -87,9 +87,9 @@ class BlockHeader(NamedTuple):
 
 @dataclass(slots=True)
 class Block:
-    """One block as readers get it; `place` is that of its first record."""
+    """One block as readers get it; `position` is that of its first record."""
 
-    place: int
+    position: int
     first_lsn: int
     count: int
     time_ns: int
@@ -126,13 +126,13 @@ def index_path(segment_path: str) -> str:
     return segment_path.removesuffix(SEGMENT_SUFFIX) + INDEX_SUFFIX
 
 
-def place_of(segment_no: int, offset: int) -> int:
+def position_of(segment_no: int, offset: int) -> int:
     assert 0 <= offset <= _OFFSET_MASK, "a segment ends below 4 GiB"
-    return segment_no << PLACE_SHIFT | offset
+    return segment_no << POSITION_SHIFT | offset
 
 
-def split_place(place: int) -> tuple[int, int]:
-    return place >> PLACE_SHIFT, place & _OFFSET_MASK
+def split_position(position: int) -> tuple[int, int]:
+    return position >> POSITION_SHIFT, position & _OFFSET_MASK
 
 
 def block_seed(broker_id: bytes, segment_no: int) -> int:

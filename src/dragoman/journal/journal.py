@@ -1,7 +1,7 @@
 """The journal of one broker: appends facts in blocks, commits them, and reads them back.
 
 Order of use: `open` verifies what is on disk, cuts a torn tail and begins a new segment. `replay` yields the newest complete checkpoint
-and all blocks after it. Then every tick with facts calls `append`, in `disk` also `commit`, which runs in a thread; `next_place` follows each
+and all blocks after it. Then every tick with facts calls `append`, in `disk` also `commit`, which runs in a thread; `next_position` follows each
 `append` or `roll`. `upkeep` runs in a thread and does what is not tied to a tick: syncs in `os` durability, the spare segment, and recovery
 from a full or failing disk.
 
@@ -22,7 +22,7 @@ from dragoman.errors import JournalFailing, JournalMisplaced, JournalUnavailable
 from dragoman.journal import format as fmt
 from dragoman.journal import retention
 from dragoman.journal.disk import Disk, DiskFace
-from dragoman.journal.format import BLOCK_HEADER_SIZE, Block, place_of, split_place
+from dragoman.journal.format import BLOCK_HEADER_SIZE, Block, position_of, split_position
 from dragoman.journal.reader import JournalReader
 from dragoman.journal.recovery.chain import block_limit
 from dragoman.journal.recovery.recover import Recovered, give_back_tail, recover
@@ -103,7 +103,7 @@ class Journal:
         return self._writer.synced_lsn if self._writer is not None else self._memory_lsn
 
     @property
-    def uncommitted_size(self) -> int:
+    def unsynced_size(self) -> int:
         """Bytes appended and not yet synced; the runtime pauses clients above `limits.uncommitted_max` of the settings."""
         return self._writer.unsynced.size if self._writer is not None else 0
 
@@ -158,24 +158,24 @@ class Journal:
                 return
             yield block_of(file, found)
 
-    def next_place(self) -> int:
-        """The place of the first record of the next block. Valid until the next `append` or `roll`. A caller that hands blocks to another
-        thread may compute later places: the block after one of n record bytes begins n + BLOCK_HEADER_SIZE bytes later."""
+    def next_position(self) -> int:
+        """The position of the first record of the next block. Valid until the next `append` or `roll`. A caller that hands blocks to another
+        thread may compute later positions: the block after one of n record bytes begins n + BLOCK_HEADER_SIZE bytes later."""
         if self._writer is None:
-            return place_of(1, fmt.SEGMENT_HEADER_SIZE + BLOCK_HEADER_SIZE)
-        return self._writer.next_place()
+            return position_of(1, fmt.SEGMENT_HEADER_SIZE + BLOCK_HEADER_SIZE)
+        return self._writer.next_position()
 
     def append(
-        self, parts: list[bytes], count: int, time_ns: int, *, settling: bool = False, place: int | None = None
+        self, parts: list[bytes], count: int, time_ns: int, *, settling: bool = False, position: int | None = None
     ) -> int:
         """Write one block of `count` facts, whose records are in `parts`. Return the lsn of the last fact. `settling`: the block adds no new work, so
-        it may use the space reserved for a full disk. `place`: the place announced for its records, if older than the last `next_place`."""
+        it may use the space reserved for a full disk. `position`: the one announced for its records, if older than the last `next_position`."""
         size = sum(map(len, parts))
         assert size <= limits.BLOCK_SIZE_MAX, "one tick gathers less than this"
         if self._writer is None:
             self._memory_lsn += count
             return self._memory_lsn
-        return self._writer.append(parts, size, count, time_ns, settling, place)
+        return self._writer.append(parts, size, count, time_ns, settling, position)
 
     def commit(self) -> int:
         """Make everything appended as safe as the durability requires. Return the highest lsn that is. In `os` the write in `append` was
@@ -229,7 +229,7 @@ class Journal:
             self._superblock.forget_lost(live_segments)
 
     def wants_roll(self, size: int = 0) -> bool:
-        """Whether a block of `size` record bytes would fill the segment. Call it before `next_place`."""
+        """Whether a block of `size` record bytes would fill the segment. Call it before `next_position`."""
         return self._writer is not None and self._writer.wants_roll(size)
 
     def roll(self, checkpoint: list[bytes] | None = None, rest_size: int = 0) -> bool:
@@ -239,12 +239,12 @@ class Journal:
 
     def add_checkpoint(self, chunks: list[bytes], is_last: bool) -> bool:
         """Write the next part of the checkpoint that `roll` began. Facts may have been appended since; the segment does not end before the checkpoint
-        is complete. False when a disk failure aborted it: it is ignored then. Do not call it between `next_place` and its `append`."""
+        is complete. False when a disk failure aborted it: it is ignored then. Do not call it between `next_position` and its `append`."""
         return self._writer is not None and self._writer.add_checkpoint(chunks, is_last)
 
     def confirm_checkpoint(self) -> bool:
         """Confirm a synced checkpoint now instead of with the next facts, so that the segments before it may be deleted. True when
-        that wrote a block, which the next commit or upkeep syncs. Do not call it between `next_place` and its `append`."""
+        that wrote a block, which the next commit or upkeep syncs. Do not call it between `next_position` and its `append`."""
         return self._writer is not None and self._writer.confirm_checkpoint()
 
     def wants_checkpoint(self, estimated_size: int) -> bool:
@@ -256,37 +256,37 @@ class Journal:
 
     @property
     def has_moved(self) -> bool:
-        """Whether `place_now` differs from the given place for any place."""
+        """Whether `position_now` differs from the given position for any."""
         return len(self._moves) > 0
 
-    def place_now(self, place: int) -> int:
-        """The current place of a record that was announced at `place`; it differs only after a failed sync."""
-        return self._moves.translate(place) if len(self._moves) else place
+    def position_now(self, position: int) -> int:
+        """The current position of a record that was announced at `position`; it differs only after a failed sync."""
+        return self._moves.translate(position) if len(self._moves) else position
 
-    def read_record(self, place: int, message_no: int = ANY_RECORD) -> bytes:
-        """The verified record of a message at `place` (as announced, or as given by replay). Raises `RecordDamaged` for every failure."""
-        return self.look(place, message_no, ALL_BYTES)
+    def read_record(self, position: int, message_no: int = ANY_RECORD) -> bytes:
+        """The verified record of a message at `position` (as announced, or as given by replay). Raises `RecordDamaged` for every failure."""
+        return self.look(position, message_no, ALL_BYTES)
 
-    def look(self, place: int, message_no: int, body_most: int) -> bytes:
+    def look(self, position: int, message_no: int, body_most: int) -> bytes:
         """Like `read_record`, but with at most `body_most` bytes of a large record's body: the rest is verified but not returned."""
-        if (record := self._unwritten_record(place)) is not None:
+        if (record := self._unwritten_record(position)) is not None:
             return record
-        return self._store.read_record(*split_place(self.place_now(place)), message_no, body_most)
+        return self._store.read_record(*split_position(self.position_now(position)), message_no, body_most)
 
-    def begin_load(self, place: int, message_no: int, is_whole: bool) -> RecordLoad:
+    def begin_load(self, position: int, message_no: int, is_whole: bool) -> RecordLoad:
         """Like `read_record`, in steps. Loads the body or, with `is_whole`, the accepted record."""
-        if (record := self._unwritten_record(place)) is not None:
+        if (record := self._unwritten_record(position)) is not None:
             return RecordInMemory(record, is_whole)
-        return DiskLoad(self._store, self.place_now, place, message_no, is_whole)
+        return DiskLoad(self._store, self.position_now, position, message_no, is_whole)
 
-    def _unwritten_record(self, place: int) -> bytes | None:
-        """The record announced at `place`, from memory, while the disk is failing: it may not be on disk. None if it is in no unsynced block."""
+    def _unwritten_record(self, position: int) -> bytes | None:
+        """The record announced at `position`, from memory, while the disk is failing: it may not be on disk. None if it is in no unsynced block."""
         assert self._writer is not None, "nothing lives on disk in durability memory"
-        return self._writer.unsynced.record(place) if self._writer.failing is not None else None
+        return self._writer.unsynced.record(position) if self._writer.failing is not None else None
 
-    def record_size(self, place: int) -> int:
+    def record_size(self, position: int) -> int:
         """The size in the record's head, not verified, for an estimate; 0 where there is no record."""
-        return self._store.record_size(*split_place(self.place_now(place)))
+        return self._store.record_size(*split_position(self.position_now(position)))
 
     def prepare_reads(self, segment_nos: Iterable[int]) -> None:
         """Find the block offsets of segments whose records may lack a CRC. Called at start, before the event loop runs."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from dragoman.errors import JournalDamaged
 from dragoman.journal.disk import Disk, DiskFace
-from dragoman.journal.format import Block, split_place
+from dragoman.journal.format import Block, split_position
 from dragoman.journal.recovery.chain import ChainWalk, block_limit, runs_of, valid_segments
 from dragoman.journal.recovery.scan import block_of, list_segments
 from dragoman.journal.recovery.superblock_checks import broker_id_of
@@ -65,7 +65,7 @@ class JournalReader:
             start = max((i for i, f in enumerate(run) if f.header and f.header.first_lsn <= from_lsn), default=0)
             if not last and (follower := files[end + 1].header) is not None and follower.first_lsn <= from_lsn:
                 continue
-            known = after is not None and split_place(after.place)[0] == run[start].segment_no
+            known = after is not None and split_position(after.position)[0] == run[start].segment_no
             walk = ChainWalk(self._disk, run, start, after if known else None)
             # A later run may have rewritten the blocks of a suspect segment.
             limit = block_limit(files, end)

@@ -36,8 +36,8 @@ class SegmentView:
         covered = self.index.covered
         if covered.next_block_no >= self._limit:
             return iter(())
-        place = fmt.place_of(self.file.segment_no, covered.end)
-        return self._walk(Block(place, covered.next_lsn, 0, 0, b"", block_no=covered.next_block_no - 1))
+        position = fmt.position_of(self.file.segment_no, covered.end)
+        return self._walk(Block(position, covered.next_lsn, 0, 0, b"", block_no=covered.next_block_no - 1))
 
     def checkpoint(self) -> Iterator[bytes]:
         """The records of the checkpoint that the segment begins with, block by block, as far as it was written; nothing if there is none."""

@@ -11,7 +11,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Final
 
 from dragoman.crc import crc32
-from dragoman.journal.format import split_place
+from dragoman.journal.format import split_position
 from dragoman.limits import HEADERS_SIZE_MAX, ID_SIZE_MAX
 from dragoman.model.facts.fields import accepted_message_no, body_at
 from dragoman.model.facts.layout import ACCEPTED_FIXED, CARRIED_RECORD, CRC_SIZE
@@ -92,20 +92,20 @@ class DiskLoad(RecordLoad):
     """The record of a message, loaded in steps. A failed sync may move the record between two steps: then it is read again from the start."""
 
     def __init__(
-        self, store: SegmentStore, place_now: Callable[[int], int], place: int, message_no: int, is_whole: bool
+        self, store: SegmentStore, position_now: Callable[[int], int], position: int, message_no: int, is_whole: bool
     ) -> None:
         super().__init__()
-        self._store, self._place_now, self._promised = store, place_now, place
+        self._store, self._position_now, self._promised = store, position_now, position
         self._message_no, self._is_whole = message_no, is_whole
-        self._place = 0
+        self._position = 0
         self._source: RecordStream | RecordInMemory | None = None
 
     def step(self, size: int) -> bool:
-        place = self._place_now(self._promised)
-        segment_no, offset = split_place(place)
+        position = self._position_now(self._promised)
+        segment_no, offset = split_position(position)
         try:
-            if self._source is None or place != self._place:
-                self._place = place
+            if self._source is None or position != self._position:
+                self._position = position
                 self._source = self._open(segment_no, offset)
             is_done = self._source.step(size)
         except OSError as error:

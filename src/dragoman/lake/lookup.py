@@ -13,11 +13,11 @@ from typing import Any, Final
 from dragoman.lake.layout import Share, broker_name, cover
 from dragoman.lake.schema import DIALECTS, KINDS, OUTCOMES, REASONS
 from dragoman.lake.store import Lake
+from dragoman.model.enums import shown
 from dragoman.model.facts.decode import decode_joined, flag_words
 from dragoman.model.facts.index import NUMBER_MAX
 from dragoman.model.facts.layout import ACCEPTED, LATE, QUEUE_NAMED, STARTED, WORKER_JOINED
 from dragoman.model.message import fact_id
-from dragoman.model.words import shown
 
 Fact = dict[str, Any]
 Row = dict[str, Any]

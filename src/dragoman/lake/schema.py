@@ -16,8 +16,8 @@ import os
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from dragoman.model.enums import DIALECT_NAMES, REASON_NAMES, STATE_NAMES
 from dragoman.model.facts.layout import FACT_NAMES
-from dragoman.model.words import DIALECT_NAMES, REASON_NAMES, STATE_NAMES
 
 VERSION: Final = 1
 VERSION_KEY: Final = "dragoman.schema_version"

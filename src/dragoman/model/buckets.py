@@ -141,7 +141,7 @@ class Histogram:
 
 
 @final
-class Spans:
+class Durations:
     """The two durations of messages: until the first lease, and until settlement."""
 
     def __init__(self) -> None:

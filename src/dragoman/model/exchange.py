@@ -1,6 +1,6 @@
 """The interface of the core for dialects. `Core` implements it; dialects see nothing else of the core.
 
-Commands return a refusal code of `model.words` (0 is TAKEN: accepted). Time is `now_ns`, which does not change
+Commands return a refusal code of `model.enums` (0 is TAKEN: accepted). Time is `now_ns`, which does not change
 while facts wait to be written (`Core.set_time`).
 """
 

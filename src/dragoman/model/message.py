@@ -12,7 +12,7 @@ NOWHERE: Final = 0
 IN_FRESH: Final = 1
 IN_RETURNED: Final = 2
 IN_DELAYED: Final = 3
-PLACE_SHIFT: Final = 32  # a record reference (`Message.place`) is segment number << 32 | offset
+POSITION_SHIFT: Final = 32  # a position (`Message.position`) is segment number << 32 | offset
 
 
 @final
@@ -45,7 +45,7 @@ class Message:
         self.queue_no: int = 0
         self.wire_id: bytes = b""  # its id towards workers, unique among open messages; read it by `WireIds.of`
         self.is_named: bool = False  # `Exchange.find` finds it by its client's id
-        self.place: int = 0  # reference of its journal record, segment << 32 | offset; 0: none
+        self.position: int = 0  # of its record in the journal, segment << 32 | offset; 0: none
         self.is_loaded: bool = True  # False: the body is on disk only
         self.damage: bytes = b""  # why its record cannot be read (`RecordDamaged.evidence`); empty: no damage is known
         self.is_bare: bool = False  # its record is damaged: only its number, queue, priority and instants are known

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Final, final
 
-from dragoman.model.words import NO_REASON
+from dragoman.model.enums import NO_REASON
 
 if TYPE_CHECKING:
     from dragoman.model.message import Message
@@ -71,7 +71,7 @@ class WorkerState:
         self.slots: int = 0  # free ones
         self.serves: list[Serving] = []
         self.turn: int = 0
-        self.held: dict[int, Message] = {}  # its leases by message number
+        self.leases: dict[int, Message] = {}  # its leases by message number
         self.timed_leases: int = 0  # how many of `held` have a timeout
         self.is_leaving: bool = False  # no new work; what it holds may still be answered
         self.leaving_reason: int = NO_REASON  # why it is leaving

@@ -20,17 +20,17 @@ from dragoman.dialects.registry import LISTENERS_BY_NAME, Dialects
 from dragoman.dialects.session import Outboxes, Session
 from dragoman.errors import JournalFull, PeerError
 from dragoman.journal.journal import Journal
+from dragoman.model.enums import DRAINING, JOURNAL_FAILING, JOURNAL_FULL, PROTOCOL_FAULT, TAKEN
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import DRAINING, JOURNAL_FAILING, JOURNAL_FULL, PROTOCOL_FAULT, TAKEN
 from dragoman.runtime.admission import ADDRESS_FULL, FULL, Admission
 from dragoman.runtime.clock import Clock
-from dragoman.runtime.committer import KEPT, STARTED, Committer
+from dragoman.runtime.committer import DURABLE, STARTED, Committer
 from dragoman.runtime.config import Config
 from dragoman.runtime.config.targets import ns
 from dragoman.runtime.connection import Connection
 from dragoman.runtime.fault_log import FaultLog
 from dragoman.runtime.memory import MemoryBudget
-from dragoman.runtime.outside import Outside
+from dragoman.runtime.outside import Environment
 from dragoman.runtime.settings import apply_settings, legacy_listeners
 from dragoman.runtime.upkeep import Upkeep
 
@@ -49,9 +49,15 @@ class Broker:
     """All parts of one broker that run on its event loop."""
 
     def __init__(
-        self, config: Config, journal: Journal, core: Core, clock: Clock, upkeep: Upkeep, outside: Outside | None = None
+        self,
+        config: Config,
+        journal: Journal,
+        core: Core,
+        clock: Clock,
+        upkeep: Upkeep,
+        outside: Environment | None = None,
     ) -> None:
-        outside = outside or Outside.real(journal.settings.durability)
+        outside = outside or Environment.real(journal.settings.durability)
         self.config, self.journal, self.core, self.clock, self.upkeep = config, journal, core, clock, upkeep
         self.loop, self.watchdog, upkeep.watchdog = outside.loop, outside.watchdog, outside.watchdog
         self.timers = Timers(core)
@@ -109,7 +115,7 @@ class Broker:
             core.set_time(now_ns)
             if self._still_ns or now_ns - before_ns > limits.STILL_NS:
                 self._watch_time(before_ns)
-            self.loop.call_soon(self.tick)
+            self.loop.call_soon(self.end_tick)
 
     def _watch_time(self, before_ns: int) -> None:
         """Notice when the core's time stops (while a slow disk delays facts) and when it advances again. Heartbeats received in between carry the
@@ -121,7 +127,7 @@ class Broker:
                 dialect.went_on(self._still_ns)
             self._still_ns = 0
 
-    def tick(self) -> None:
+    def end_tick(self) -> None:
         if self._is_stopped:
             return
         self._is_awake = False
@@ -145,7 +151,7 @@ class Broker:
     def _commit(self) -> None:
         outboxes = self.outboxes
         found = self.committer.commit()
-        if found == KEPT:
+        if found == DURABLE:
             outboxes.send_all()
             if outboxes.finished:
                 self._end_finished()
@@ -303,7 +309,7 @@ class Broker:
             connection.set_paused(is_over and not session.holds_work())
 
     def _check_congestion(self) -> None:
-        size = self.committer.uncommitted_size
+        size = self.committer.unsynced_size
         most = self.memory.uncommitted_max
         if self._is_congested != (size > (most // 2 if self._is_congested else most)):
             self._is_congested = not self._is_congested
@@ -403,14 +409,14 @@ class Broker:
 
     @property
     def leases(self) -> int:
-        return sum(len(worker.work.held) for worker in self.core.workers.values())
+        return sum(len(worker.work.leases) for worker in self.core.workers.values())
 
     def say_goodbye(self) -> None:
         for dialect in self.dialects.all:
             dialect.closing()
         self.wake()
 
-    async def settle(self) -> None:
+    async def wait_durable(self) -> None:
         """Wait until everything decided so far is durable and sent, for at most SETTLE_S."""
         await asyncio.wait([asyncio.ensure_future(self.act(lambda core: None))], timeout=SETTLE_S)
 

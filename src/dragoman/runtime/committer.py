@@ -18,7 +18,7 @@ from dragoman.errors import JournalUnavailable
 from dragoman.journal.format import BLOCK_HEADER_SIZE
 from dragoman.journal.journal import Journal
 from dragoman.limits import WRITTEN_ASIDE_SIZE
-from dragoman.runtime.outside import Outside
+from dragoman.runtime.outside import Environment
 
 
 @dataclass(slots=True)
@@ -27,11 +27,11 @@ class Block:
     size: int
     count: int
     time_ns: int
-    place: int
+    position: int
 
 
 # Results of `commit`.
-KEPT: Final = 0  # everything so far is durable: send the output
+DURABLE: Final = 0  # everything so far is durable: send the output
 STARTED: Final = 1  # a sync of everything so far has started: `on_synced` is called at its end
 WAITING: Final = 2  # an earlier sync or write still runs, or the journal failed: call again
 
@@ -44,14 +44,14 @@ class Committer:
         self,
         core: Core,
         journal: Journal,
-        outside: Outside,
+        outside: Environment,
         on_synced: Callable[[], None],
         on_written: Callable[[], None],
         on_appended: Callable[[], bool],
     ) -> None:
         self._core, self._journal, self._loop = core, journal, outside.loop
         self._on_synced, self._on_written, self._on_appended = on_synced, on_written, on_appended
-        self._has_places = journal.settings.durability != "memory"
+        self._has_positions = journal.settings.durability != "memory"
         self._commit_thread = outside.commit_thread  # one thread; None when the durability needs no sync
         # For large blocks, one at a time; None: all are written on the event loop.
         self._write_thread = outside.write_thread
@@ -62,12 +62,12 @@ class Committer:
         self._set_base()
 
     def _set_base(self) -> None:
-        """Set the place of the log's next record. Only while the log is empty."""
-        self._core.log.base_place = self._journal.next_place() if self._has_places else 0
+        """Set the position of the log's next record. Only while the log is empty."""
+        self._core.log.base_position = self._journal.next_position() if self._has_positions else 0
 
     @property
-    def uncommitted_size(self) -> int:
-        return self._core.log.size() + self._journal.uncommitted_size + (self._stuck.size if self._stuck else 0)
+    def unsynced_size(self) -> int:
+        return self._core.log.size() + self._journal.unsynced_size + (self._stuck.size if self._stuck else 0)
 
     @property
     def stuck_count(self) -> int:
@@ -83,7 +83,7 @@ class Committer:
         if self.is_busy or not self._append():
             return WAITING
         if not self._is_unsynced:
-            return KEPT
+            return DURABLE
         assert self._commit_thread is not None
         self.is_busy = True
         self._commit_thread.submit(self._sync)
@@ -120,15 +120,15 @@ class Committer:
         log = self._core.log
         if log.size() == 0:
             return None
-        size, count, place = log.size(), log.count, log.first_place()
-        block = Block(log.take_parts(), size, count, self._core.now_ns, place)
-        if self._has_places:  # until the journal has it, later records are placed directly after it
-            log.base_place = place + size + BLOCK_HEADER_SIZE
+        size, count, position = log.size(), log.count, log.first_position()
+        block = Block(log.take_parts(), size, count, self._core.now_ns, position)
+        if self._has_positions:  # until the journal has it, later records are placed directly after it
+            log.base_position = position + size + BLOCK_HEADER_SIZE
         return block
 
     def _write(self, block: Block, settling: bool) -> None:
-        place = block.place if self._has_places else None
-        self._journal.append(block.parts, block.count, block.time_ns, settling=settling, place=place)
+        position = block.position if self._has_positions else None
+        self._journal.append(block.parts, block.count, block.time_ns, settling=settling, position=position)
 
     def _write_aside(self, block: Block, settling: bool) -> None:
         """In the write thread: writing megabytes would block the event loop for too long."""

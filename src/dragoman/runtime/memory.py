@@ -85,7 +85,7 @@ class MemoryBudget:
         outboxes = broker.outboxes
         return {
             "messages": broker.core.state.memory_size(),
-            "uncommitted": broker.committer.uncommitted_size,
+            "uncommitted": broker.committer.unsynced_size,
             "unfinished": outboxes.unfinished_size,
             "news": outboxes.news.size,
             "answers": broker.core.settling.undelivered.size,

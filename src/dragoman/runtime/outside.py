@@ -16,7 +16,7 @@ from dragoman.runtime.watchdog import Watchdog
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class Environment:
     """`commit_thread` is None when the durability needs no sync, `write_thread` when everything is written on the event loop. `id_seed` is the
     prefix of all message ids of a boot. `resident_size` returns the resident bytes of this process; None: freed memory is not returned to the
     system."""
@@ -29,7 +29,7 @@ class Outside:
     resident_size: Callable[[], int] | None = None
 
     @classmethod
-    def real(cls, durability: str) -> Outside:
+    def real(cls, durability: str) -> Environment:
         thread = ThreadPoolExecutor(1, "commit") if durability == "disk" else None
         writer = ThreadPoolExecutor(1, "write") if durability == "os" else thread
         return cls(

@@ -38,7 +38,7 @@ def recover(journal: Journal, settings: CoreSettings) -> tuple[Core, set[int]]:
     core = Core(settings, journal.read_record, journal.look, journal.begin_load)
     replay = Replay(core)
     for block in journal.replay():
-        replay.block(block.records, block.place, block.time_ns)
+        replay.block(block.records, block.position, block.time_ns)
     journal.prepare_reads(replay.checkpoint.segments.union(live_count(core.state).counts))
     return core, replay.checkpoint.segments
 
@@ -48,7 +48,7 @@ def begin_boot(core: Core, journal: Journal, now_ns: int, id_key: bytes = b"") -
     empty: a random one is generated."""
     core.set_time(now_ns)
     is_kept = journal.settings.durability != "memory"
-    core.log.base_place = journal.next_place() if is_kept else 0
+    core.log.base_position = journal.next_position() if is_kept else 0
     core.start(core.state.boot_no + 1, VERSION.encode(), id_key or secrets.token_bytes(KEY_SIZE))
     count = core.log.count
     try:

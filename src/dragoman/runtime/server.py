@@ -242,7 +242,7 @@ class Server:
             except TimeoutError:
                 continue
         broker.say_goodbye()
-        await broker.settle()
+        await broker.wait_durable()
         await broker.flush(self._hurry)
         if broker.leases:
             log.warning("stopped before all work was answered; it will be given out again", leases=broker.leases)

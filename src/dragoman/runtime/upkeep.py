@@ -18,7 +18,7 @@ from dragoman.core.storage.line_rows import ALL
 from dragoman.core.storage.live_walk import Carrier, DamageCheck, LiveCount
 from dragoman.core.storage.snapshot import Snapshot, estimated_size
 from dragoman.errors import JournalUnavailable
-from dragoman.model.message import PLACE_SHIFT
+from dragoman.model.message import POSITION_SHIFT
 from dragoman.runtime.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Upkeep:
     def _begin_checkpoint(self, size: int) -> None:
         """Roll to a segment that starts with a checkpoint, complete if one step is enough."""
         journal = self._journal
-        snapshot = Snapshot(self._core.state, journal.place_now if journal.has_moved else None, True)
+        snapshot = Snapshot(self._core.state, journal.position_now if journal.has_moved else None, True)
         is_written = False
         try:
             # On a full disk the checkpoint may use the remaining space, and facts between its parts would take that: write it in one step.
@@ -194,7 +194,7 @@ class Upkeep:
             damage = self._journal.scrub.found.popleft()
             where = {"file": damage.path, "offset": damage.begin, "bytes": damage.end - damage.begin}
             log.error("the journal is damaged", code="JOURNAL_DAMAGED", **where, reason=damage.reason)
-            base = damage.segment_no << PLACE_SHIFT
+            base = damage.segment_no << POSITION_SHIFT
             self._damage_check = DamageCheck(
                 self._core.state, self._core.quarantine, base + damage.begin, base + damage.end
             )
@@ -210,8 +210,8 @@ class Upkeep:
             return
         self._count = LiveCount(self._core.state)
         self._count_from = max((s.segment_no for s in journal.segments()), default=0)
-        if self._core.log.base_place:  # it may have been set before a failed sync began the newest segment
-            self._count_from = min(self._count_from, self._core.log.base_place >> PLACE_SHIFT)
+        if self._core.log.base_position:  # it may have been set before a failed sync began the newest segment
+            self._count_from = min(self._count_from, self._core.log.base_position >> POSITION_SHIFT)
         self._go_on_counting(self._count, now_ns)
 
     def _go_on_counting(self, count: LiveCount, now_ns: int) -> None:
@@ -235,8 +235,8 @@ class Upkeep:
             freed = journal.drop(dropped)
             log.info("segments dropped", count=len(dropped), bytes=freed)
         sizes = {
-            segment_no: count.carriable(segment_no) * sum(map(journal.record_size, places)) // len(places)
-            for segment_no, places in count.samples.items()
+            segment_no: count.carriable(segment_no) * sum(map(journal.record_size, positions)) // len(positions)
+            for segment_no, positions in count.samples.items()
         }
         self._carry_list = journal.worth_carrying(sizes, bound)
         was_full = self.is_full

@@ -12,7 +12,7 @@ from dragoman.journal.tools.verify import no_progress
 from dragoman.model.facts.decode import decode_block
 from dragoman.runtime.search.finding import Answer, Question, find_messages
 from dragoman.runtime.search.naming import Naming
-from dragoman.runtime.search.trace import Life, find_lives
+from dragoman.runtime.search.trace import MessageHistory, find_lives
 
 LIVES_MAX: Final = 50  # of one id: the newest
 NO_JOURNAL: Final = "there is none; durability memory stores none"
@@ -21,7 +21,7 @@ NO_JOURNAL: Final = "there is none; durability memory stores none"
 _searching = asyncio.Semaphore(2)
 
 
-async def lives_of(journal: Path, key: str, lake: str, notes: list[str]) -> list[Life]:
+async def lives_of(journal: Path, key: str, lake: str, notes: list[str]) -> list[MessageHistory]:
     """Find all messages with the id `key`, newest first; empty if there is no journal or no match. `lake`, if not empty, has the facts that
     the journal no longer keeps; errors while reading it are added to `notes`."""
     try:
@@ -43,7 +43,7 @@ async def ended_messages(journal: Path, question: Question, naming: Naming) -> t
         return Answer(), str(error) if await asyncio.to_thread(journal.is_dir) else NO_JOURNAL
 
 
-async def body_of(journal: Path, life: Life, size_max: int) -> bytes | None:
+async def body_of(journal: Path, life: MessageHistory, size_max: int) -> bytes | None:
     """The first `size_max` bytes of a message's body, if the journal still has it."""
     begin = next((fact for fact in life.facts if fact["fact"] == "accepted"), None)
     if begin is None:

@@ -8,11 +8,11 @@ from typing import Final
 from dragoman.core.lifecycle import LEASED
 from dragoman.dialects.description import CLIENT
 from dragoman.dialects.registry import DESCRIPTIONS
-from dragoman.model import words
+from dragoman.model import enums
+from dragoman.model.enums import BY_CLIENT, DIALECT_NAMES, RQ
 from dragoman.model.message import Message
 from dragoman.model.quiet_peer import QuietPeer
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import BY_CLIENT, DIALECT_NAMES, RQ
 from dragoman_lab.generate.broker import BITS, EXPONENTIALS, NORMALS, Chance, GeneratedBroker
 from dragoman_lab.generate.services import RateCurve, Service
 
@@ -40,16 +40,16 @@ class MessageMaker:
     def message(self, dialect: int, service: Service, queue: bytes, now_ns: int) -> Message:
         self.ids += 1
         m = Message(dialect, queue, self._client_id(dialect), self._body(service))
-        m.flags = words.REPLY_WANTED
-        if dialect == words.EMQP:
+        m.flags = enums.REPLY_WANTED
+        if dialect == enums.EMQP:
             self._set_emqp(m, service, now_ns)
-        elif dialect == words.EBUS:
-            m.flags |= words.EXPIRES_HELD
+        elif dialect == enums.EBUS:
+            m.flags |= enums.EXPIRES_HELD
             m.expires_ns = now_ns + int((service.expires_s or EBUS_STALES_S) * SECOND_NS)
-        elif dialect == words.RQ:
+        elif dialect == enums.RQ:
             is_kept = self.chance.unit() < 0.3
-            m.flags = words.FAILURE_FINAL | (
-                words.KEPT_WANTED if is_kept else words.REPLY_WANTED | words.HANDOVER_WANTED
+            m.flags = enums.FAILURE_FINAL | (
+                enums.KEPT_WANTED if is_kept else enums.REPLY_WANTED | enums.HANDOVER_WANTED
             )
             m.retries_left = service.retries
             self._bounds(m, service, now_ns)
@@ -65,25 +65,25 @@ class MessageMaker:
         return self.pool[at : at + min(int(self.sizes[bits(BITS)] * service.body_size), BODY_SIZE_MAX)]
 
     def _client_id(self, dialect: int) -> bytes:
-        if dialect == words.EMQP:
+        if dialect == enums.EMQP:
             digits = b"%032x" % self.chance.bits(128)
             return b"-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-        if dialect == words.EBUS:
+        if dialect == enums.EBUS:
             return b"%x" % self.ids
-        if dialect == words.RQ:
+        if dialect == enums.RQ:
             return (self.ids & 0x7FFF).to_bytes(4, "big")
-        return b"task-%d" % self.ids if dialect == words.SCALE0 else b""
+        return b"task-%d" % self.ids if dialect == enums.SCALE0 else b""
 
     def _set_emqp(self, m: Message, service: Service, now_ns: int) -> None:
         kind = self.chance.unit()
         if kind < 0.5:
-            m.flags = words.REPLY_WANTED
+            m.flags = enums.REPLY_WANTED
         elif kind < 0.75:
-            m.flags = words.KEPT_WANTED
+            m.flags = enums.KEPT_WANTED
         else:
-            m.flags = words.HANDOVER_WANTED
+            m.flags = enums.HANDOVER_WANTED
         if kind * 10 % 1 < 0.3:
-            m.flags |= words.GUARANTEED
+            m.flags |= enums.GUARANTEED
         m.retries_left = service.retries
         m.timeout_ns = int(service.timeout_s * SECOND_NS)
         self._bounds(m, service, now_ns)

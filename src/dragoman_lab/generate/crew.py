@@ -8,10 +8,10 @@ from typing import Final
 from dragoman.core.lifecycle import QUARANTINED
 from dragoman.dialects.description import WORKER
 from dragoman.dialects.registry import DESCRIPTIONS
+from dragoman.model.enums import DIALECT_NAMES, EBUS, EMQP, HEARTBEAT_LOST, PINGPONG, RQ
 from dragoman.model.message import Message, fact_id_of
 from dragoman.model.quiet_peer import QuietPeer
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import DIALECT_NAMES, EBUS, EMQP, HEARTBEAT_LOST, PINGPONG, RQ
 from dragoman_lab.generate.broker import BITS, NORMALS, GeneratedBroker
 from dragoman_lab.generate.clients import MessageMaker
 from dragoman_lab.generate.services import LONG_JOBS, Service
@@ -99,7 +99,7 @@ class Crew:
         """The worker announces that it leaves, and goes when it has no leases or after LEAVE_MAX_S."""
         if worker.is_here and worker.peer is not None and not worker.peer.work.is_leaving:
             self.broker.core.leave(worker.peer)
-            self.broker.later(0.0 if not worker.peer.work.held else LEAVE_MAX_S, self.go, (worker, worker.life))
+            self.broker.later(0.0 if not worker.peer.work.leases else LEAVE_MAX_S, self.go, (worker, worker.life))
 
     def go(self, who: tuple[Worker, int]) -> None:
         worker, life = who
@@ -216,7 +216,7 @@ class Work:
             core.late(peer, fact_id_of(m))
         if not peer.work.is_leaving:
             core.ready(peer, 1)
-        elif not peer.work.held:
+        elif not peer.work.leases:
             self.crew.go((worker, life))
 
     def settle(self, peer: QuietPeer, m: Message, trade: Trade) -> None:

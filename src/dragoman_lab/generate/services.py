@@ -7,8 +7,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Final
 
+from dragoman.model.enums import EBUS, EMQP, PINGPONG, RQ, SCALE0
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import EBUS, EMQP, PINGPONG, RQ, SCALE0
 from dragoman_lab.generate.broker import DAY_NS, Chance, Plan
 
 SLOT_S: Final = 300

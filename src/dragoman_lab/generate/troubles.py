@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.core.operator import purge, requeue, set_paused
+from dragoman.model.enums import BY_OPERATOR, DROPPED, EMQP, GUARANTEED, KEPT_WANTED, NO_HASTE, TAKEN
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import BY_OPERATOR, DROPPED, EMQP, GUARANTEED, KEPT_WANTED, NO_HASTE, TAKEN
 from dragoman_lab.generate.broker import DAY_NS, GeneratedBroker
 from dragoman_lab.generate.clients import Clients, Stream
 from dragoman_lab.generate.crew import Crew, Work

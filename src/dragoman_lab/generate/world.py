@@ -6,8 +6,8 @@ import heapq
 from collections.abc import Callable
 from typing import Final
 
+from dragoman.model.enums import BROKER_STARTED
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import BROKER_STARTED
 from dragoman.version import VERSION
 from dragoman_lab.generate.broker import FACTS_PER_MESSAGE, GeneratedBroker, Plan
 from dragoman_lab.generate.clients import Clients, MessageMaker
@@ -117,7 +117,7 @@ class World:
         core = broker.core
         for peer in list(core.workers.values()):
             core.roster.drop_servings(peer, BROKER_STARTED)
-            peer.is_worker, peer.is_connected, peer.work.held, peer.work.timed_leases = False, False, {}, 0
+            peer.is_worker, peer.is_connected, peer.work.leases, peer.work.timed_leases = False, False, {}, 0
         core.workers.clear()
         core.routes.peers.clear()
         core.routes.older.clear()

@@ -16,7 +16,7 @@ import re
 from typing import Final
 
 from dragoman.runtime.admin.risp_text import Item, items_of
-from dragoman.wire.risp import words
+from dragoman.wire.risp import commands
 
 LIFE_SIGNS: Final = {b"PING", b"PONG", b"HEARTBEAT"}
 LIFE_SIGN_FRAMES_MAX: Final = 6
@@ -28,7 +28,7 @@ VARIABLE: Final = re.compile(
 )
 EBUS_REQUEST: Final = [b"EBC01", b"REQ"]  # to a worker: EBC01, REQ, rid, data, milliseconds left
 EBUS_WORKER: Final = b"EBW01"
-RISP_LIFE_SIGNS: Final = (words.PING, words.PONG)
+RISP_LIFE_SIGNS: Final = (commands.PING, commands.PONG)
 
 
 def is_life_sign(frames: list[bytes]) -> bool:
@@ -100,7 +100,7 @@ class Likeness:
     def risp_to_say(self, conn: str, data: bytes) -> bytes:
         out = bytearray(data)
         for item in items_of(data)[0]:
-            if item.command in (words.ID, words.QUEUEID) and isinstance(item.value, int):
+            if item.command in (commands.ID, commands.QUEUEID) and isinstance(item.value, int):
                 ours = self._risp.setdefault((conn, item.command, item.value), item.value)
                 out[item.at : item.at + item.size] = ours.to_bytes(item.size, "big")
         return bytes(out)
@@ -112,7 +112,9 @@ class Likeness:
             return False
         for command, value in old.items():
             key = (conn, command, value) if isinstance(value, int) else None
-            is_chosen = command == words.QUEUEID or (command == words.ID and recorded[-1].command == words.REQUEST)
+            is_chosen = command == commands.QUEUEID or (
+                command == commands.ID and recorded[-1].command == commands.REQUEST
+            )
             if key is not None and is_chosen:
                 number = new[command]
                 assert isinstance(number, int)
@@ -128,7 +130,7 @@ def is_mark(frame: bytes) -> bool:
 
 
 def parameters(items: list[Item]) -> dict[int, int | bytes | None]:
-    return {item.command: item.value for item in items[:-1] if item.command not in (words.CLEAR, words.NOP)}
+    return {item.command: item.value for item in items[:-1] if item.command not in (commands.CLEAR, commands.NOP)}
 
 
 def operations_of(data: bytes) -> tuple[list[list[Item]], bytes]:
@@ -138,7 +140,7 @@ def operations_of(data: bytes) -> tuple[list[list[Item]], bytes]:
     gathered: list[Item] = []
     used = 0
     for item in items:
-        if item.command == words.CLEAR:
+        if item.command == commands.CLEAR:
             gathered = []
         if item.acts and item.command in RISP_LIFE_SIGNS:
             continue

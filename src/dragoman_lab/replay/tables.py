@@ -24,7 +24,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from dragoman.model.words import FLAG_NAMES
+from dragoman.model.enums import FLAG_NAMES
 
 Table = Mapping[str, Mapping[str, Any]]
 Row = tuple[Any, ...]  # at_s, who, what, and further details

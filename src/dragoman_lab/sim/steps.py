@@ -28,12 +28,12 @@ from typing import Any
 from dragoman.core import operator
 from dragoman.core.core import Core
 from dragoman.core.lifecycle import QUARANTINED
-from dragoman.journal.format import segment_name, split_place
+from dragoman.journal.format import segment_name, split_position
 from dragoman.journal.settings import JournalSettings
+from dragoman.model.enums import BY_OPERATOR
 from dragoman.model.facts.decode import decode_block
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import BY_OPERATOR
 from dragoman.runtime.config import Flags, load
 from dragoman_lab.sim.machine.failures import waiting_records
 from dragoman_lab.sim.machine.net import StillWire, Wire, WirePeer
@@ -115,7 +115,7 @@ class Scene(World):
         """The open message with these bytes in its body."""
         for number in self.chronicle.open:
             message = core.state.take(number)
-            if message is not None and body in core.state.stored.load(message.place, number):
+            if message is not None and body in core.state.stored.load(message.position, number):
                 return message
         raise AssertionError(f"no open message has {body!r} in its body")
 
@@ -137,7 +137,7 @@ class Scene(World):
         for number, ref in waiting_records(self.running.core):
             record = self.running.journal.read_record(ref, number)
             if body in record:
-                segment_no, offset = split_place(self.running.journal.place_now(ref))
+                segment_no, offset = split_position(self.running.journal.position_now(ref))
                 path = f"{DIRECTORY}/{segment_name(segment_no)}"
                 self.disk.flip(path, offset + record.index(body), 1)
                 self.corruption.numbers.add(number)

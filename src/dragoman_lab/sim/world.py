@@ -19,9 +19,9 @@ from dragoman.core.settings import CoreSettings
 from dragoman.core.storage.snapshot import encode
 from dragoman.errors import JournalDamaged, JournalUnavailable
 from dragoman.journal.journal import Journal
+from dragoman.model.enums import EBUS, EMQP, REFUSAL_CODES
 from dragoman.model.facts.records import carried_at
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import EBUS, EMQP, REFUSAL_CODES
 from dragoman.runtime.recovery import recover
 from dragoman.runtime.settings import apply_settings
 from dragoman_lab.sim.checks.facts import Chronicle
@@ -29,7 +29,7 @@ from dragoman_lab.sim.checks.ledger import Ledger
 from dragoman_lab.sim.checks.recount import agree, check_bounds, check_memory, recount
 from dragoman_lab.sim.machine.disk import PowerCut, SimDisk
 from dragoman_lab.sim.machine.failures import Corruption, plan_troubles
-from dragoman_lab.sim.machine.life import Life, WatchedJournal
+from dragoman_lab.sim.machine.life import BrokerRun, WatchedJournal
 from dragoman_lab.sim.machine.loop import MS_NS, Timeline
 from dragoman_lab.sim.peers.operator import SimOperator, drive
 from dragoman_lab.sim.peers.rude import GarbagePeer, Probe, RudePeer
@@ -57,8 +57,8 @@ class World:
         self.chronicle = Chronicle()
         self.ledger = Ledger()
         self.corruption = Corruption()
-        self._last_life: Life | None = None  # of the broker that runs, or ran last
-        self.life: Life | None = None
+        self._last_life: BrokerRun | None = None  # of the broker that runs, or ran last
+        self.life: BrokerRun | None = None
         self.is_healing = False
         self.wall_start_ns, self.wall_jump_ns = WALL_START_NS, 0
         self.has_lost_time = False  # a boot may count hours as passed that did not
@@ -86,7 +86,7 @@ class World:
     def wall_ns(self) -> int:
         return self.wall_start_ns + self.timeline.now_ns + self.wall_jump_ns
 
-    def act_again(self, least_ms: int, most_ms: int, act: Callable[[], None]) -> Life | None:
+    def act_again(self, least_ms: int, most_ms: int, act: Callable[[], None]) -> BrokerRun | None:
         """Schedule a peer's next action, until the world heals; return the broker if it runs."""
         if self.is_healing:
             return None
@@ -152,7 +152,7 @@ class World:
             self.run_ready()
 
     @property
-    def running(self) -> Life:
+    def running(self) -> BrokerRun:
         assert self.life is not None, "the broker does not run"
         return self.life
 
@@ -166,7 +166,7 @@ class World:
         if self.chance.random() < 0.1 and self.boots and not self.is_healing:
             self.disk.cut_after(self.chance.randint(0, 40))  # it dies during recovery
         try:
-            self.life = Life(self)
+            self.life = BrokerRun(self)
         except PowerCut:
             self.say("dies while it starts")
             self.crash()
@@ -223,7 +223,7 @@ class World:
         life.broker.drain()
         self.timeline.after(1 * SECOND_NS, lambda: self._stop(life))
 
-    def _stop(self, life: Life) -> None:
+    def _stop(self, life: BrokerRun) -> None:
         if self.life is not life:
             return
         try:
@@ -234,7 +234,7 @@ class World:
         self.end()
         self.timeline.after(self.chance.randint(1, 500) * MS_NS, self.start)
 
-    def shut_down(self, life: Life) -> None:
+    def shut_down(self, life: BrokerRun) -> None:
         life.broker.say_goodbye()
         life.loop.run_ready()
         life.broker.stop()
@@ -310,7 +310,7 @@ class World:
         for garbage in self._garbage:
             garbage.check_cut_off(within_s)
 
-    def _check_signs(self, life: Life) -> None:
+    def _check_signs(self, life: BrokerRun) -> None:
         """Check that the core has no worker that has been silent for too long."""
         now_ns, config = life.core.now_ns, life.broker.config  # it does not advance while a slow disk delays facts
         ebus = config.dialects["ebus"]
@@ -384,7 +384,7 @@ class World:
         assert set(self.life.broker.connections) == {wire.connection.session for wire in self.life.wires.values()}
 
 
-def check_replica(world: World, life: Life) -> None:
+def check_replica(world: World, life: BrokerRun) -> None:
     """Promise 4: the state replayed from disk has the same canonical encoding as the state in memory, byte for byte. Open a copy of the disk beside the running broker and compare the states. Record references change at a start, so the record's
     checksum is compared instead of its reference: that also proves that every reference still leads to the right record."""
     if world.plan.durability == "memory" or not life.is_settled or world.corruption.numbers:

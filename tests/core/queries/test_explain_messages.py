@@ -8,9 +8,9 @@ from dragoman.core import operator
 from dragoman.core.queries import explain, lookup, views
 from dragoman.core.settings import CoreSettings
 from dragoman.model import phrases
+from dragoman.model.enums import BY_OPERATOR, PROTOCOL_FAULT, PURGED, WORKER_LEFT
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import BY_OPERATOR, PROTOCOL_FAULT, PURGED, WORKER_LEFT
-from tests.core.harness import FIRST_PLACE, START_NS, Client, InMemoryBroker
+from tests.core.harness import FIRST_POSITION, START_NS, Client, InMemoryBroker
 from tests.core.queries.explaining import JOB, heard, message_lines, serve
 from tests.core.replaying import check_replay, replayed, restart
 from tests.dialects.rq.nodes import consumer
@@ -345,10 +345,10 @@ def test_a_message_whose_record_is_damaged_says_where() -> None:
         job = client.request(b"mail")
     waiting = lookup.find_message(broker.core, job.decode())
     assert waiting is not None
-    broker.damaged.add(waiting.place)
+    broker.damaged.add(waiting.position)
     serve(broker, b"mail", 2)
     [m] = broker.core.state.quarantine.values()
-    at, number = m.place - FIRST_PLACE, phrases.number_text(m.number)
+    at, number = m.position - FIRST_POSITION, phrases.number_text(m.number)
     assert heard(explain.explain_message(broker.core, m)) == [
         f"quarantined: its record in the journal is damaged (0000000001.seg at byte {at}: the record's CRC does not match)",
         f"`dragoman quarantine retry {number}` reads it again, `dragoman quarantine drop {number}` ends it",

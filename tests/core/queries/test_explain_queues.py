@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core import operator
 from dragoman.limits import MESSAGES_LOOKED_AT_MAX
-from dragoman.model.words import DRAINING
+from dragoman.model.enums import DRAINING
 from tests.core.harness import START_NS, InMemoryBroker
 from tests.core.queries.explaining import JOB, queue_lines, serve
 from tests.core.replaying import check_replay, restart

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dragoman.core.queries import lookup
 from dragoman.model import phrases
+from dragoman.model.enums import EMQP
 from dragoman.model.message import Message
-from dragoman.model.words import EMQP
 from tests.core.harness import InMemoryBroker
 from tests.core.queries.explaining import serve
 

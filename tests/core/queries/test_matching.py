@@ -7,9 +7,9 @@ from typing import Any
 from dragoman.core.queries import matching, views
 from dragoman.core.settings import CoreSettings
 from dragoman.limits import MESSAGES_LOOKED_AT_MAX, MESSAGES_PASSED_BY_MAX
+from dragoman.model.enums import EMQP, FAILED, RQ
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import EMQP, FAILED, RQ
 from tests.core.harness import InMemoryBroker, Worker
 
 

@@ -7,9 +7,9 @@ from typing import Any
 from dragoman.core import operator
 from dragoman.core.queries import stuck
 from dragoman.limits import FINDINGS_MAX, IDLE_NS_MAX, OLD_MESSAGE_NS
+from dragoman.model.enums import DRAINING
 from dragoman.model.phrases import number_text
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import DRAINING
 from tests.core.harness import InMemoryBroker, Worker
 from tests.core.queries.explaining import serve
 

@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.core.state.queue import Attendance, Queue
 from dragoman.limits import SERVED_MAX
-from dragoman.model.words import SUPERSEDED
+from dragoman.model.enums import SUPERSEDED
 from tests.core.harness import InMemoryBroker
 from tests.core.replaying import check_replay
 

@@ -8,7 +8,7 @@ from dragoman.core.settings import CoreSettings
 from dragoman.core.state.lines import Line
 from dragoman.core.storage.live_walk import Carrier, live_count
 from dragoman.limits import LINES_MAX
-from dragoman.model.words import BY_OPERATOR
+from dragoman.model.enums import BY_OPERATOR
 from dragoman_lab.sim.checks.recount import recount
 from tests.core.harness import Client, InMemoryBroker, Worker
 from tests.core.replaying import check_replay, replayed

@@ -10,10 +10,10 @@ from dragoman.core.settings import CoreSettings
 from dragoman.core.storage.live_walk import Carrier, DamageCheck
 from dragoman.core.storage.stored import peek_body
 from dragoman.limits import VERIFIED_SHARE
+from dragoman.model.enums import BY_OPERATOR
 from dragoman.model.message import Message
-from dragoman.model.words import BY_OPERATOR
 from dragoman_lab.sim.checks.recount import recount
-from tests.core.harness import FIRST_PLACE, Client, InMemoryBroker, Worker
+from tests.core.harness import FIRST_POSITION, Client, InMemoryBroker, Worker
 from tests.core.replaying import canonical, check_replay, restart
 
 STEP = 100
@@ -72,7 +72,7 @@ def test_a_large_body_comes_back_in_as_many_turns_as_it_has_steps() -> None:
     before = canonical(broker.core)
     efforts = []
     while broker.core.roster.has_more():
-        if not worker.session.work.held:
+        if not worker.session.work.leases:
             assert canonical(broker.core) == before, "nothing has happened to it"
         effort = broker.core.state.stored.effort
         broker.core.roster.go_on()
@@ -161,7 +161,7 @@ def test_a_damaged_one_is_set_aside_and_the_next_is_given_out() -> None:
     _, sent = filled(broker, [LARGE, LARGE])
     broker = on_disk(broker)
     worker = join(broker, 1)
-    broker.damaged.add(first(broker).place)
+    broker.damaged.add(first(broker).position)
     broker.go_on()
     assert bodies(worker) == sent[1:]
     assert list(broker.core.state.quarantine) == [first(broker).number]
@@ -177,12 +177,12 @@ def test_one_whose_record_is_carried_while_it_is_loaded_is_read_at_its_new_place
     for _ in range(3):
         broker.core.roster.go_on()
     m = first(broker)
-    old = m.place
-    carrier = Carrier(broker.core.state, broker.core.log, broker.core.quarantine, FIRST_PLACE >> 32)
+    old = m.position
+    carrier = Carrier(broker.core.state, broker.core.log, broker.core.quarantine, FIRST_POSITION >> 32)
     while carrier.step(10):
         pass
     broker.commit()
-    assert m.place != old
+    assert m.position != old
     broker.damaged.add(old)  # nobody may read there any more
     broker.go_on()
     assert bodies(worker) == sent
@@ -226,7 +226,7 @@ def test_little_memory_and_many_who_want_large_bodies_end_with_all_of_them_serve
     turns = broker.go_on()
     given = [body for worker in workers for body in bodies(worker)]
     assert sorted(given) == sorted(sent)
-    assert all(len(worker.session.work.held) == 4 for worker in workers)
+    assert all(len(worker.session.work.leases) == 4 for worker in workers)
     assert turns < 3 * len(sent) * LARGE // STEP
     recount(broker.core)
     check_replay(broker)
@@ -247,9 +247,9 @@ def test_idle_workers_and_busy_ones_have_their_large_bodies_in_turn() -> None:
     while few.leased == 0:
         assert broker.core.roster.has_more()
         broker.core.roster.go_on()
-    assert len(greedy.session.work.held) <= 3
+    assert len(greedy.session.work.leases) <= 3
     broker.go_on()
-    assert len(greedy.session.work.held) == 20
+    assert len(greedy.session.work.leases) == 20
 
 
 def test_picky_workers_of_two_kinds_do_not_unload_what_the_other_waits_for() -> None:
@@ -317,7 +317,7 @@ def test_a_damage_check_reads_no_more_than_a_step() -> None:
     filled(broker, [LARGE] * 20)
     broker = on_disk(broker)
     stored = broker.core.state.stored
-    check = DamageCheck(broker.core.state, broker.core.quarantine, FIRST_PLACE, FIRST_PLACE + len(broker.records))
+    check = DamageCheck(broker.core.state, broker.core.quarantine, FIRST_POSITION, FIRST_POSITION + len(broker.records))
     steps, is_open = 0, True
     while is_open:
         effort = stored.effort

@@ -7,7 +7,7 @@ import pytest
 from dragoman.core.core import Core
 from dragoman.core.storage.replay import Replay
 from dragoman.model.facts.decode import decode_block
-from tests.core.harness import FIRST_PLACE, InMemoryBroker
+from tests.core.harness import FIRST_POSITION, InMemoryBroker
 from tests.core.replaying import canonical, replayed
 
 
@@ -32,11 +32,11 @@ def worked() -> InMemoryBroker:
 
 def replayed_without(broker: InMemoryBroker, index: int) -> Core:
     core = Core(broker.core.settings, broker.load)
-    replay, place = Replay(core), FIRST_PLACE
+    replay, position = Replay(core), FIRST_POSITION
     for at, (instant_ns, records) in enumerate(broker.blocks):
         if at != index:
-            replay.block(records, place, instant_ns)
-        place += len(records)
+            replay.block(records, position, instant_ns)
+        position += len(records)
     return core
 
 

@@ -15,7 +15,7 @@ from dragoman.dialects.registry import Dialects
 from dragoman.dialects.session import Outboxes, Session
 from dragoman.limits import MESSAGE_SIZE_MAX
 from dragoman.wire.zmtp.frames import encode_message
-from tests.core.harness import FIRST_PLACE, End, InMemoryBroker
+from tests.core.harness import FIRST_POSITION, End, InMemoryBroker
 
 
 class EbusBroker(InMemoryBroker):
@@ -56,10 +56,10 @@ class EbusBroker(InMemoryBroker):
         after.records, after.blocks = self.records, list(self.blocks)
         after.core = Core(CoreSettings(), after.load)
         replay = Replay(after.core)
-        place = FIRST_PLACE
+        position = FIRST_POSITION
         for time_ns, records in self.blocks:
-            replay.block(records, place, time_ns)
-            place += len(records)
+            replay.block(records, position, time_ns)
+            position += len(records)
         after.now_ns = self.now_ns
         after.timers = Timers(after.core)
         after.outboxes = Outboxes(after.core)
@@ -67,7 +67,7 @@ class EbusBroker(InMemoryBroker):
         after.outboxes.boot_no = 2
         after.dialects = Dialects(after.outboxes, b"\x08" * 10)
         after.core.set_time(after.now_ns)
-        after.core.log.base_place = place
+        after.core.log.base_position = position
         after.core.start(2, b"0.1.0", bytes(16))
         after.commit()
         after.ebus.listening()

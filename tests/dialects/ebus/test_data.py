@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.dialects.ebus.data import pack, reject_data, text_in
-from dragoman.model.words import PAST_EXPIRY, WORKERS_DIED
+from dragoman.model.enums import PAST_EXPIRY, WORKERS_DIED
 from tests.dialects.ebus.in_memory import unpack
 
 VALUES = st.recursive(

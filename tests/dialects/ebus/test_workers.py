@@ -265,7 +265,7 @@ def test_a_worker_that_leaves_and_comes_back_for_less_has_no_more_than_that_in_t
         assert worker.jobs() == []
     worker.tell(b"REPLY", jobs[4][0], b"answer")
     assert len(worker.jobs()) == 1
-    assert len(worker.session.work.held) == 2
+    assert len(worker.session.work.leases) == 2
 
 
 def test_what_a_leaving_worker_held_goes_back_without_counting_as_a_death() -> None:
@@ -291,7 +291,7 @@ def test_a_request_that_times_out_and_comes_straight_back_to_the_same_worker_is_
     worker.tell(b"REPLY", rid, b'{"value":1}')
     assert client.take(b"REPLY")[-1][1:] == [b'{"value":1}', b"job-1"]
     assert worker.session.work.slots == 3
-    assert worker.session.work.held == {}
+    assert worker.session.work.leases == {}
 
 
 def test_a_worker_that_does_not_read_gets_no_new_requests() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.dialects.emqp.headers import read_headers
-from dragoman.model.words import GUARANTEED, HANDOVER_WANTED, KEPT_WANTED, NO_HASTE, REPLY_WANTED
+from dragoman.model.enums import GUARANTEED, HANDOVER_WANTED, KEPT_WANTED, NO_HASTE, REPLY_WANTED
 from tests.core.harness import InMemoryBroker
 from tests.dialects.emqp.ready_peers import JOB, error_type, handed_over, ready_worker, results
 

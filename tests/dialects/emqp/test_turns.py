@@ -112,5 +112,5 @@ def test_many_idle_workers_that_cannot_take_a_message_do_not_keep_another_from_i
     assert first.jobs() == [job]
     others = [ready_original(broker, identity=b"o%d" % n) for n in range(1500)]
     first.leave()
-    assert [worker.jobs() for worker in others if worker.session.work.held] == [[job]]
+    assert [worker.jobs() for worker in others if worker.session.work.leases] == [[job]]
     assert ready_worker(broker, identity=b"takes-anything").jobs() == [unfit]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.model.words import DRAINING
+from dragoman.model.enums import DRAINING
 from tests.core.harness import InMemoryBroker, Worker
 from tests.dialects.emqp.ready_peers import JOB, notes, ready_original, ready_worker, results
 

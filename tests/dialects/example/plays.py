@@ -26,7 +26,7 @@ from dragoman.dialects.description import DialectDescription, ListenerDescriptio
 from dragoman.dialects.registry import DESCRIPTIONS, register
 from dragoman.errors import NotInDialect
 from dragoman.limits import PLAIN_UNFINISHED_SIZE_MAX
-from dragoman.model.words import DIALECT_NAMES
+from dragoman.model.enums import DIALECT_NAMES
 from dragoman.testing.broker import RunningBroker, running_worker
 from dragoman_lab.sim.world import run_seed
 from tests.client import errands

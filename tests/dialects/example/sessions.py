@@ -4,8 +4,8 @@ from urllib.parse import unquote_to_bytes
 
 from dragoman.dialects.plain import PlainDialect, PlainSession, SessionHandler
 from dragoman.dialects.session import Outboxes
+from dragoman.model.enums import KEPT_WANTED, REASON_NAMES, REFUSAL_CODES, REPLY_WANTED, TAKEN
 from dragoman.model.message import Message
-from dragoman.model.words import KEPT_WANTED, REASON_NAMES, REFUSAL_CODES, REPLY_WANTED, TAKEN
 from tests.dialects.example import LINES, BadLine, escaped
 from tests.dialects.example.settings import LinesSettings
 

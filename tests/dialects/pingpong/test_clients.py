@@ -8,7 +8,7 @@ import pytest
 from dragoman.core.operator import set_paused
 from dragoman.core.settings import CoreSettings
 from dragoman.limits import EARLY_ANSWERS_SIZE_MAX
-from dragoman.model.words import DRAINING, JOURNAL_FAILING
+from dragoman.model.enums import DRAINING, JOURNAL_FAILING
 from tests.dialects.pingpong.in_memory import FakeClient, PingpongBroker, json_worker, ready_worker
 
 
@@ -182,7 +182,7 @@ def test_what_failed_while_its_client_was_away_does_not_hold_up_the_rest(broker:
     client.order(b"one")
     client.order(b"two")
     client.leave()
-    message = next(iter(worker.broker_side.work.held.values()))
+    message = next(iter(worker.broker_side.work.leases.values()))
     broker.core.cancel(message, 10)
     again = FakeClient(broker)
     worker.result(b"late")
@@ -271,7 +271,7 @@ def test_a_json_client_that_came_back_is_notified_in_json_what_ended_meanwhile(b
     worker, client = ready_worker(broker), FakeClient(broker)
     client.send_json({"order": 1})
     client.leave()
-    broker.core.cancel(next(iter(worker.broker_side.work.held.values())), 10)
+    broker.core.cancel(next(iter(worker.broker_side.work.leases.values())), 10)
     again = FakeClient(broker)
     broker.pass_time(0.2)
     assert again.said() == [[b'{"msg":"ERROR","reason":"REPLY_UNDELIVERABLE"}']]

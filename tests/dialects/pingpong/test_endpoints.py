@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dragoman.dialects.endpoint import ANSWERED, FAILED, REFUSED, CallOptions, EndpointSetup, MessageIds
+from dragoman.dialects.pingpong.commands import PACKAGE, PLAIN
 from dragoman.dialects.pingpong.endpoints import PingpongClientEndpoint, PingpongWorkerEndpoint
-from dragoman.dialects.pingpong.words import PACKAGE, PLAIN
 from dragoman.dialects.session import Session
-from dragoman.model.words import BY_OPERATOR
+from dragoman.model.enums import BY_OPERATOR
 from dragoman.wire.zmtp.frames import encode_message
 from tests.dialects.pingpong.in_memory import FakeClient, PingpongBroker, ready_worker
 
@@ -81,7 +81,7 @@ def test_refusals_and_failures_are_distinguished(broker: PingpongBroker) -> None
     client.request(b"1", CallOptions(b"pingpong"), b"PONG")
     client.request(b"2", CallOptions(b"pingpong"), b"job")
     wire.pass_on()
-    broker.core.cancel(next(iter(worker.broker_side.work.held.values())), BY_OPERATOR)
+    broker.core.cancel(next(iter(worker.broker_side.work.leases.values())), BY_OPERATOR)
     said = {call_id: (what, value) for what, call_id, value in wire.pass_on() + wire.pass_on()}
     assert said[b"2"] == (FAILED, b"BY_OPERATOR")
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from dragoman.dialects.pingpong import texts
-from dragoman.dialects.pingpong.words import JSON, PACKAGE, PLAIN, UNKNOWN
+from dragoman.dialects.pingpong.commands import JSON, PACKAGE, PLAIN, UNKNOWN
 from tests.dialects.pingpong.in_memory import (
     PONG,
     FakeClient,

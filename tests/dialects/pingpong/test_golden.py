@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dragoman.dialects.pingpong.words import JSON, PACKAGE
+from dragoman.dialects.pingpong.commands import JSON, PACKAGE
 from dragoman.wire.zmtp.frames import encode_message
 from tests.dialects.pingpong.in_memory import PONG, FakeClient, FakePeer, FakeWorker, PingpongBroker
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dragoman.core.settings import CoreSettings
+from dragoman.model.enums import BY_OPERATOR
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import BY_OPERATOR
 from tests.dialects.pingpong.in_memory import PONG, FakeClient, FakeWorker, PingpongBroker, ready_worker
 
 
@@ -194,7 +194,7 @@ def test_a_ready_that_crossed_a_cancelled_job_does_not_free_its_worker(broker: P
     # Simulator seed 82008644: READY was sent before the job arrived, and read after the job was withdrawn.
     worker, client = ready_worker(broker), FakeClient(broker)
     client.order(b"job")
-    message = next(iter(worker.broker_side.work.held.values()))
+    message = next(iter(worker.broker_side.work.leases.values()))
     broker.core.cancel(message, BY_OPERATOR)
     client.order(b"next")
     worker.ready()
@@ -230,7 +230,7 @@ def test_an_owing_worker_may_be_silent_for_as_long_as_it_works() -> None:
 def test_a_cancelled_job_makes_its_worker_owe(broker: PingpongBroker) -> None:
     worker, client = ready_worker(broker), FakeClient(broker)
     client.order(b"job")
-    message = next(iter(worker.broker_side.work.held.values()))
+    message = next(iter(worker.broker_side.work.leases.values()))
     broker.core.cancel(message, BY_OPERATOR)
     assert client.said() == [[b"", b"ERROR", b"BY_OPERATOR"]]
     client.order(b"next")

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.errors import TooManyConsumers
 from dragoman.limits import RQ_QUEUES_MAX
-from dragoman.wire.risp.words import U16
+from dragoman.wire.risp.commands import U16
 from tests.core.harness import InMemoryBroker
 from tests.dialects.rq.nodes import Node, consumer, job, notes, request
 

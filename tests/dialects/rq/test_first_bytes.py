@@ -11,21 +11,26 @@ from hypothesis import strategies as st
 
 from dragoman.dialects.rq.sessions import RqSession
 from dragoman.errors import HttpNotSpoken, PeerError, TlsNotSpoken
-from dragoman.wire.risp import words
+from dragoman.wire.risp import commands
 from tests.core.harness import InMemoryBroker
 from tests.wire.test_first_bytes import HELLOS, REQUESTS
 
 RECORDINGS = sorted((Path(__file__).parents[2] / "golden" / "rq").glob("*.jsonl"))
-ACTING = [words.CLEAR, words.PING, words.PONG, words.NOP]
+ACTING = [commands.CLEAR, commands.PING, commands.PONG, commands.NOP]
 
 # Values that look like text are the ones that could be mistaken.
 byte = st.one_of(st.sampled_from(list(b"AGPTabz /*")), st.integers(0, 255))
 parameters = st.one_of(
-    st.sampled_from([bytes([command]) for command in (words.EXCLUSIVE, words.NOREPLY, *ACTING)]),
-    st.builds(lambda c, v: bytes([c, v]), st.sampled_from([words.PRIORITY, words.RETRIES]), byte),
-    st.builds(lambda c, h, v: bytes([c, h, v]), st.sampled_from([words.QUEUEID, words.TIMEOUT, words.MAX]), byte, byte),
-    st.binary(max_size=40).map(lambda name: bytes([words.QUEUE, len(name)]) + name),
-    st.binary(min_size=4, max_size=4).map(lambda number: bytes([words.ID]) + number),
+    st.sampled_from([bytes([command]) for command in (commands.EXCLUSIVE, commands.NOREPLY, *ACTING)]),
+    st.builds(lambda c, v: bytes([c, v]), st.sampled_from([commands.PRIORITY, commands.RETRIES]), byte),
+    st.builds(
+        lambda c, h, v: bytes([c, h, v]),
+        st.sampled_from([commands.QUEUEID, commands.TIMEOUT, commands.MAX]),
+        byte,
+        byte,
+    ),
+    st.binary(max_size=40).map(lambda name: bytes([commands.QUEUE, len(name)]) + name),
+    st.binary(min_size=4, max_size=4).map(lambda number: bytes([commands.ID]) + number),
 )
 
 
@@ -76,5 +81,5 @@ def test_http_is_refused_byte_by_byte_too(stream: bytes) -> None:
 
 def test_a_node_that_leaves_without_another_word_is_let_go() -> None:
     session = new_session()
-    session.receive(bytes([words.CLOSING]))
+    session.receive(bytes([commands.CLOSING]))
     assert session.is_finished

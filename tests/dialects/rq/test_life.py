@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.model.words import DRAINING
+from dragoman.model.enums import DRAINING
 from tests.core.harness import InMemoryBroker
 from tests.dialects.rq.nodes import Node, consumer, job, notes, request
 

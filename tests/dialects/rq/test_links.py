@@ -10,7 +10,7 @@ import pytest
 from dragoman.core.settings import CoreSettings
 from dragoman.dialects.rq.description import LINK
 from dragoman.dialects.rq.link import RqLink
-from dragoman.model.words import RQ
+from dragoman.model.enums import RQ
 from tests.core.harness import InMemoryBroker
 from tests.core.replaying import check_replay, restart
 from tests.dialects.rq.nodes import Node, consumer, job, request

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.dialects.endpoint import ANSWERED, FAILED, REFUSED, CallOptions, EndpointSetup, MessageIds
 from dragoman.dialects.scale0.endpoints import Scale0ClientEndpoint, Scale0WorkerEndpoint
-from dragoman.model.words import BY_OPERATOR, DRAINING, SCALE0
+from dragoman.model.enums import BY_OPERATOR, DRAINING, SCALE0
 from tests.core.harness import InMemoryBroker
 from tests.dialects.scale0.in_memory import configure, new_client, pinged
 

@@ -9,7 +9,7 @@ import pytest
 from dragoman.dialects.scale0.configuration.documents import Documents
 from dragoman.dialects.scale0.configuration.notations import parse
 from dragoman.errors import BadDocument
-from dragoman.model.words import DRAINING
+from dragoman.model.enums import DRAINING
 from tests.core.harness import InMemoryBroker
 from tests.dialects.scale0.in_memory import configure, new_client, new_worker, pinged
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.core.settings import CoreSettings
-from dragoman.model.words import BY_CLIENT, DRAINING
+from dragoman.model.enums import BY_CLIENT, DRAINING
 from tests.core.harness import InMemoryBroker
 from tests.core.replaying import check_replay, restart
 from tests.dialects.scale0.in_memory import Peer, configure, new_client, new_worker

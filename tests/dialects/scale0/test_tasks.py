@@ -257,7 +257,7 @@ def test_a_task_that_ends_without_an_answer_is_reported_with_its_id() -> None:
     client = new_client(broker)
     client.task("gone")
     (message,) = broker.core.open_messages(1)
-    from dragoman.model.words import BY_OPERATOR
+    from dragoman.model.enums import BY_OPERATOR
 
     broker.core.cancel(message, BY_OPERATOR)
     said, _ = client.one("ERROR")

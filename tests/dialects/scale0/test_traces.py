@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dragoman.dialects.traceparent import is_traceparent, leading, traceparent_of, without_traceparent
+from dragoman.model.enums import EMQP, SCALE0
 from dragoman.model.message import Message
-from dragoman.model.words import EMQP, SCALE0
 from tests.core.harness import InMemoryBroker
 from tests.dialects.scale0.in_memory import new_client, new_worker, pinged
 

@@ -22,7 +22,7 @@ class Story:
         self.appended = 0
         self.kept = 0
         self.state = 0
-        self.places: dict[int, int] = {}
+        self.positions: dict[int, int] = {}
         self.journal = opened(self.disk, durability)
 
     def tick(self) -> None:
@@ -34,9 +34,9 @@ class Story:
         if self.rng.random() < 0.02:
             self.disk.fail_writes(self.rng.randint(1, 2))
         count, size = self.rng.randint(0, 4), self.rng.choice([40, 300, 9000])
-        place = append_numbers(self.journal, self.appended + 1, count, size)
+        position = append_numbers(self.journal, self.appended + 1, count, size)
         for i in range(count):
-            self.places[self.appended + 1 + i] = place + i * size
+            self.positions[self.appended + 1 + i] = position + i * size
         self.appended += count
         if self.durability == "disk" and self.rng.random() < 0.7:
             self.kept = max(self.kept, self.journal.commit())
@@ -50,8 +50,8 @@ class Story:
             except JournalUnavailable:
                 continue
             number = self.rng.randint(1, max(1, self.appended))
-            if number in self.places:
-                assert numbers_in(self.journal.read_record(self.places[number])) == [number]
+            if number in self.positions:
+                assert numbers_in(self.journal.read_record(self.positions[number])) == [number]
 
     def die(self) -> None:
         if self.rng.random() < 0.5:
@@ -71,25 +71,25 @@ class Story:
 
     def rise(self) -> None:
         self.journal = opened(self.disk, self.durability)
-        found, self.places = replay_with_places(self.journal)
+        found, self.positions = replay_with_positions(self.journal)
         assert len(found) >= self.kept, f"fact {len(found) + 1} was committed and is lost"
         assert found == list(range(1, len(found) + 1))
         assert self.journal.next_lsn == len(found) + 1
         self.appended = self.kept = len(found)
 
 
-def replay_with_places(journal: Journal) -> tuple[list[int], dict[int, int]]:
+def replay_with_positions(journal: Journal) -> tuple[list[int], dict[int, int]]:
     found: list[int] = []
-    places: dict[int, int] = {}
+    positions: dict[int, int] = {}
     for block in journal.replay():
         if block.is_checkpoint:
             assert not found, "a checkpoint comes first"
             found = list(range(1, int.from_bytes(block.records[5:13], "little") + 1))
             continue
         numbers, size = numbers_in(block.records), int.from_bytes(block.records[:4], "little")
-        places |= {number: block.place + i * size for i, number in enumerate(numbers)}
+        positions |= {number: block.position + i * size for i, number in enumerate(numbers)}
         found += numbers
-    return found, places
+    return found, positions
 
 
 @pytest.mark.parametrize("durability", ["os", "disk"])
@@ -135,7 +135,7 @@ def test_a_tail_cut_at_any_byte_loses_only_whole_blocks_of_the_tail() -> None:
     for cut in range(128, ends[-1] + 1):
         disk = FakeDisk()
         disk.put(path, content[:cut])
-        found, _ = replay_with_places(opened(disk))
+        found, _ = replay_with_positions(opened(disk))
         assert len(found) == 2 * sum(end <= cut for end in ends), f"cut at byte {cut}"
 
 
@@ -162,5 +162,5 @@ def test_a_flipped_byte_of_the_unsynced_tail_is_cut_and_of_the_synced_part_is_re
             with pytest.raises(JournalDamaged):
                 opened(disk)
         else:
-            found, _ = replay_with_places(opened(disk))
+            found, _ = replay_with_positions(opened(disk))
             assert found == [1, 2, 3, 4], f"flipped byte {at}"

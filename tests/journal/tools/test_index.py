@@ -28,7 +28,7 @@ from dragoman.journal.tools.index import (
 )
 from dragoman.journal.tools.indexer import Indexer, indexing_alone
 from dragoman.journal.tools.salvage import salvage
-from dragoman.model import words
+from dragoman.model import enums
 from dragoman.model.facts.index import number_key
 from dragoman.model.facts.layout import LEASED
 from dragoman.model.facts.records import FactLog
@@ -116,7 +116,7 @@ def test_a_broker_knows_of_a_sync_before_its_journal_says_so(disk: FakeDisk) -> 
     journal = opened(disk, "os")
     fill(journal, 1, 10)
     carried, log = FactLog(), FactLog()
-    carried.accepted(Message(words.EMQP, b"q", b"", b""))
+    carried.accepted(Message(enums.EMQP, b"q", b"", b""))
     log.carried(carried.take(), 1)
     journal.append(log.take_parts(), 0, 11)  # it has no fact: synced for sure when one behind it is
     journal.sync()

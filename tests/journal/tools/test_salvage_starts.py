@@ -157,7 +157,7 @@ def started(world: World, disk: FakeDisk) -> list[bytes]:
     journal = Journal.open(replace(world.plan.journal, directory=SAVED), disk, now_ns=world.wall_ns())
     core, _ = recover(journal, settings)
     disk.kill()
-    return encode(core.state, lambda place: 0)
+    return encode(core.state, lambda position: 0)
 
 
 def test_the_last_facts_flipped_after_a_clean_stop_are_lost_and_the_rest_starts(disk: FakeDisk) -> None:

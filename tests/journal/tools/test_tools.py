@@ -102,13 +102,13 @@ def test_salvage_saves_every_intact_block_and_names_what_was_lost(tmp_path: Path
 
 def test_a_salvaged_record_keeps_its_place(tmp_path: Path) -> None:
     journal = written(tmp_path)
-    place = append_numbers(journal, 61, 1)
+    position = append_numbers(journal, 61, 1)
     journal.close()
     spoil(segment(tmp_path, 3), 130)
     target = str(tmp_path / "saved")
     salvage(str(tmp_path / "journal"), target)
     journal = opened(Disk(), "disk", target)
-    assert journal.read_record(place) == record(61)
+    assert journal.read_record(position) == record(61)
     journal.close()
 
 

@@ -15,10 +15,10 @@ from dragoman.cli.root import run
 from dragoman.errors import BadInstant, ExportTooLarge
 from dragoman.journal.format import Block
 from dragoman.limits import EXPORT_MESSAGES_MAX
+from dragoman.model.enums import ANSWERED, EMQP
 from dragoman.model.facts.layout import QUEUE_NAMED, STARTED, WORKER_JOINED
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
-from dragoman.model.words import ANSWERED, EMQP
 from dragoman.runtime.config import Config
 from dragoman.runtime.search.instants import in_ns, read_instant
 from dragoman_lab.replay.export.history import History, Wanted

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from dragoman.limits import WRITTEN_ASIDE_SIZE
+from dragoman.model.enums import JOURNAL_FULL, TAKEN
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import JOURNAL_FULL, TAKEN
-from dragoman_lab.sim.checks.facts import Chronicle, Life
+from dragoman_lab.sim.checks.facts import CheckedMessage, Chronicle
 from dragoman_lab.sim.checks.ledger import Ledger, Request
 from dragoman_lab.sim.machine import risp
 from dragoman_lab.sim.peers.rude import Probe
@@ -252,8 +252,8 @@ def test_of_two_ends_the_ledger_forgives_the_one_that_a_power_loss_took() -> Non
         ledger.sent(Request("c0~0001", "c0"))
         ledger.answered("c0", "c0~0001", b"done c0~0001")
         chronicle.by_token.setdefault("c0~0001", []).append(number)
-    chronicle.closed[1] = Life("done")
-    chronicle.open[2] = Life()  # its end was not synced
+    chronicle.closed[1] = CheckedMessage("done")
+    chronicle.open[2] = CheckedMessage()  # its end was not synced
     ledger.forgive(chronicle)
     ledger.answered("c0", "c0~0001", b"done c0~0001")
     ledger.check_counts()

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.model import words
+from dragoman.model import enums
+from dragoman.model.enums import FLAG_NAMES, STATE_NAMES
 from dragoman.model.facts import layout
 from dragoman.model.facts.columns import BODIES_FULL, BODIES_HASH, BODIES_NONE, NO_BYTE, NO_INT, NO_LONG, FactColumns
 from dragoman.model.facts.decode import decode_block
 from dragoman.model.facts.layout import FACT_NAMES
 from dragoman.model.facts.records import FactLog, fired_text, schedule_text
 from dragoman.model.message import Message
-from dragoman.model.words import FLAG_NAMES, STATE_NAMES
 
 NOW_NS = 1_700_000_000_123_456_789
 # Column → its struct code and what stands for "not said" there.
@@ -66,7 +66,7 @@ RENAMED = {
     "headers": None, "address": None, "dedupe": None, "interval_ns": None, "runs": None, "body": None,
 }  # fmt: skip
 NUMBERED = {
-    "client_dialect": words.DIALECT_NAMES, "worker_dialect": words.DIALECT_NAMES, "reason": words.REASON_NAMES,
+    "client_dialect": enums.DIALECT_NAMES, "worker_dialect": enums.DIALECT_NAMES, "reason": enums.REASON_NAMES,
     "outcome": STATE_NAMES,
 }  # fmt: skip
 ZERO_SAYS_NOTHING = {name for name, (_, absent) in FIXED.items() if absent == 0}
@@ -106,9 +106,9 @@ def expected(fact: dict[str, object], lsn: int) -> dict[str, object]:
     return {name: value for name, value in row.items() if value is not None}
 
 
-def a_message(dialect: int = words.EMQP, client_id: bytes = b"client-1", body: bytes = b"the body") -> Message:
+def a_message(dialect: int = enums.EMQP, client_id: bytes = b"client-1", body: bytes = b"the body") -> Message:
     m = Message(dialect, b"mail", client_id, body)
-    m.number, m.queue_no, m.flags, m.priority = (1 << 40) + 77, 3, words.REPLY_WANTED | words.FAILURE_FINAL, 5
+    m.number, m.queue_no, m.flags, m.priority = (1 << 40) + 77, 3, enums.REPLY_WANTED | enums.FAILURE_FINAL, 5
     m.retries_left, m.timeout_ns, m.expires_ns, m.due_ns, m.schedule_no = 4, 11_000, 12_000, 13_000, 14
     m.address, m.dedupe, m.headers = b"\x01who", b"key", b"guarantee,priority:5"
     m.attempt, m.accepted_ns, m.first_leased_ns, m.leased_ns, m.delivered_ns = 2, 100_000, 101_000, 102_000, 103_000
@@ -118,7 +118,7 @@ def a_message(dialect: int = words.EMQP, client_id: bytes = b"client-1", body: b
 
 def every_fact() -> bytes:
     """One block with each kind at least once, storage in between, and each shape a kind may have."""
-    log, m, plain = FactLog(), a_message(), Message(words.SCALE0, b"q", b"", b"")
+    log, m, plain = FactLog(), a_message(), Message(enums.SCALE0, b"q", b"", b"")
     plain.number, plain.queue_no, plain.retries_left = 78, 1, -1
     log.accepted(m)
     log.accepted(plain)
@@ -126,22 +126,22 @@ def every_fact() -> bytes:
     m.attempt = 1  # the fact of the second attempt is written before it is applied
     log.leased(m, 9)
     m.attempt = 2
-    log.released(m, 9, words.RQ, 3, 500_000, words.WORKER_LOST, True)
-    log.released(m, 9, layout.NO_DIALECT, -1, 0, words.BROKER_STARTED, False)
-    log.closed(m, 9, words.RQ, 20, STATE_NAMES.index("done"), words.ANSWERED, 9)
-    log.closed(m, 9, words.RQ, 0, STATE_NAMES.index("done"), words.ANSWERED_LATE, 10)
-    log.closed(m, 0, 0, 0, STATE_NAMES.index("cancelled"), words.BY_CLIENT, 10)
-    log.closed(plain, 0, 0, 0, STATE_NAMES.index("expired"), words.PAST_EXPIRY, 0)
-    log.quarantined(m, 9, words.EBUS, words.WORKERS_DIED, 9)
+    log.released(m, 9, enums.RQ, 3, 500_000, enums.WORKER_LOST, True)
+    log.released(m, 9, layout.NO_DIALECT, -1, 0, enums.BROKER_STARTED, False)
+    log.closed(m, 9, enums.RQ, 20, STATE_NAMES.index("done"), enums.ANSWERED, 9)
+    log.closed(m, 9, enums.RQ, 0, STATE_NAMES.index("done"), enums.ANSWERED_LATE, 10)
+    log.closed(m, 0, 0, 0, STATE_NAMES.index("cancelled"), enums.BY_CLIENT, 10)
+    log.closed(plain, 0, 0, 0, STATE_NAMES.index("expired"), enums.PAST_EXPIRY, 0)
+    log.quarantined(m, 9, enums.EBUS, enums.WORKERS_DIED, 9)
     log.requeued(m, False)
     log.numbered(layout.STARTED, 3, 0, b"1.2.3")
     log.numbered(layout.QUEUE_NAMED, 3, 0, "pošta".encode())
-    log.numbered(layout.QUEUE_FORGOTTEN, 3, words.BY_OPERATOR, "pošta".encode())
-    log.numbered(layout.WORKER_LEFT, 9, words.HEARTBEAT_LOST, b"")
+    log.numbered(layout.QUEUE_FORGOTTEN, 3, enums.BY_OPERATOR, "pošta".encode())
+    log.numbered(layout.WORKER_LEFT, 9, enums.HEARTBEAT_LOST, b"")
     log.numbered(layout.DELIVERED, m.number, 9, b"")
     log.numbered(layout.SCHEDULED, 14, 600_000, schedule_text(m, 1000, "*/5 * * * *", -1))
     log.numbered(layout.SCHEDULED, 15, 600_000, schedule_text(plain, 1000, "", 3))
-    log.numbered(layout.UNSCHEDULED, 14, words.BY_OPERATOR, b"")
+    log.numbered(layout.UNSCHEDULED, 14, enums.BY_OPERATOR, b"")
     log.numbered(layout.FIRED, 14, 600_000, fired_text(m.number, 700_000, 0))
     log.numbered(layout.FIRED, 14, 700_000, fired_text(0, 800_000, -1))
     log.numbered(layout.PAUSED, 3, 0, b"")
@@ -150,7 +150,7 @@ def every_fact() -> bytes:
     log.numbered(layout.PUBLISHED, 1, 0, b"")
     log.numbered(layout.CLOCK_STEPPED, 5_000, 1, b"")
     log.numbered(layout.CLOCK_STEPPED, 5_000, 0, b"")
-    log.numbered(layout.LATE, 9, words.PINGPONG, b"\xff\x00id")
+    log.numbered(layout.LATE, 9, enums.PINGPONG, b"\xff\x00id")
     log.numbered(layout.NOTED, 2, 0, b"UNKNOWN_COMMAND")
     return log.take()
 
@@ -172,9 +172,9 @@ def test_the_block_above_has_every_kind_but_worker_joined() -> None:
 def test_a_worker_that_joined_keeps_its_text_whole() -> None:
     log = FactLog()
     text = b"emqp.worker\t127.0.0.1:5\t6162\t1 mail\t-2 post"
-    log.numbered(layout.WORKER_JOINED, 9, words.EMQP, text)
+    log.numbered(layout.WORKER_JOINED, 9, enums.EMQP, text)
     [row] = split(log.take())
-    assert row == {"lsn": 100, "kind": 3, "time_ns": NOW_NS, "worker_no": 9, "worker_dialect": words.EMQP, "text": text}
+    assert row == {"lsn": 100, "kind": 3, "time_ns": NOW_NS, "worker_no": 9, "worker_dialect": enums.EMQP, "text": text}
 
 
 def older(block: bytes, size: int) -> bytes:
@@ -185,7 +185,7 @@ def older(block: bytes, size: int) -> bytes:
 @pytest.mark.parametrize("size", [39])
 def test_a_released_fact_of_an_older_journal_says_less(size: int) -> None:
     log = FactLog()
-    log.released(a_message(), 9, words.RQ, 3, 500, words.WORKER_LOST, True)
+    log.released(a_message(), 9, enums.RQ, 3, 500, enums.WORKER_LOST, True)
     block = older(log.take(), size)
     [row] = split(block)
     assert row == expected(decode_block(block)[0], 100)
@@ -196,7 +196,7 @@ def test_a_released_fact_of_an_older_journal_says_less(size: int) -> None:
 @pytest.mark.parametrize("size", [73, 81])
 def test_a_closed_fact_of_an_older_journal_says_less(size: int) -> None:
     log = FactLog()
-    log.closed(a_message(), 8, words.RQ, 20, STATE_NAMES.index("done"), words.ANSWERED_LATE, 9)
+    log.closed(a_message(), 8, enums.RQ, 20, STATE_NAMES.index("done"), enums.ANSWERED_LATE, 9)
     block = older(log.take(), size)
     [row] = split(block)
     assert row == expected(decode_block(block)[0], 100)
@@ -205,11 +205,11 @@ def test_a_closed_fact_of_an_older_journal_says_less(size: int) -> None:
 
 def test_a_quarantined_fact_of_an_older_journal_knows_who_died() -> None:
     log = FactLog()
-    log.numbered(layout.QUARANTINED, 77, words.WORKERS_DIED, b"9")
+    log.numbered(layout.QUARANTINED, 77, enums.WORKERS_DIED, b"9")
     log.numbered(layout.REQUEUED, 77, 0, b"")
     dead, again = split(log.take())
     base = {"time_ns": NOW_NS, "message_no": 77}
-    assert dead == {**base, "lsn": 100, "kind": 10, "worker_no": 9, "reason": words.WORKERS_DIED}
+    assert dead == {**base, "lsn": 100, "kind": 10, "worker_no": 9, "reason": enums.WORKERS_DIED}
     assert again == {**base, "lsn": 101, "kind": 11}
 
 

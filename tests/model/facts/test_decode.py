@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.model import words
+from dragoman.model import enums
+from dragoman.model.enums import FLAG_NAMES, STATE_NAMES, word
 from dragoman.model.facts import layout, records
 from dragoman.model.facts.decode import client_id_text, decode, decode_block
 from dragoman.model.facts.record_filter import find_matches
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
 from dragoman.model.peer import Peer
-from dragoman.model.words import FLAG_NAMES, STATE_NAMES, word
 
 
 def a_message() -> Message:
-    m = Message(words.EMQP, b"mail", b"client-1", b"the body")
-    m.number, m.queue_no, m.flags, m.priority = 77, 3, words.REPLY_WANTED | words.GUARANTEED, 5
+    m = Message(enums.EMQP, b"mail", b"client-1", b"the body")
+    m.number, m.queue_no, m.flags, m.priority = 77, 3, enums.REPLY_WANTED | enums.GUARANTEED, 5
     m.retries_left, m.timeout_ns, m.expires_ns, m.due_ns, m.schedule_no = 4, 11, 12, 13, 14
     m.address, m.dedupe, m.headers = b"\x01who", b"key", b"guarantee,priority:5"
     return m
@@ -60,8 +60,8 @@ def test_the_moves_of_a_message_come_back_whole() -> None:
     log = FactLog()
     log.leased(m, 9)
     m.attempt, m.first_leased_ns, m.leased_ns, m.delivered_ns = 2, 101, 102, 103
-    log.released(m, 9, words.RQ, 3, 500, words.WORKER_LOST, True)
-    log.closed(m, 9, words.RQ, 20, STATE_NAMES.index("done"), words.ANSWERED, 9)
+    log.released(m, 9, enums.RQ, 3, 500, enums.WORKER_LOST, True)
+    log.closed(m, 9, enums.RQ, 20, STATE_NAMES.index("done"), enums.ANSWERED, 9)
     assert decode_block(log.take()) == [
         {"fact": "leased", "message_no": 77, "worker_no": 9, "attempt": 2},
         {
@@ -103,7 +103,7 @@ def closed_by(worker_no: int, holder_no: int) -> dict[str, object]:
     m = a_message()
     m.leased_ns = 102
     log = FactLog()
-    log.closed(m, worker_no, words.EMQP, 0, STATE_NAMES.index("done"), words.ANSWERED_LATE, holder_no)
+    log.closed(m, worker_no, enums.EMQP, 0, STATE_NAMES.index("done"), enums.ANSWERED_LATE, holder_no)
     return decode(log.take(), 0)
 
 
@@ -121,7 +121,7 @@ def test_an_attempt_that_ended_in_quarantine_tells_its_worker_and_its_beginning(
     m = a_message()
     m.attempt, m.leased_ns = 3, 102
     log = FactLog()
-    log.quarantined(m, 9, words.RQ, words.WORKERS_DIED, 9)
+    log.quarantined(m, 9, enums.RQ, enums.WORKERS_DIED, 9)
     log.requeued(m, False)
     assert decode_block(log.take()) == [
         {
@@ -143,11 +143,11 @@ def test_an_attempt_that_ended_in_quarantine_tells_its_worker_and_its_beginning(
 def test_records_of_older_journals_are_read_as_far_as_they_go() -> None:
     m = a_message()
     log = FactLog()
-    log.released(m, 9, words.RQ, 3, 500, words.WORKER_LOST, True)
+    log.released(m, 9, enums.RQ, 3, 500, enums.WORKER_LOST, True)
     old = (39).to_bytes(4, "little") + log.take()[4:39]
     assert decode(old, 0)["is_death"] is True
     assert "leased_ns" not in decode(old, 0)
-    log.closed(m, 9, words.RQ, 20, STATE_NAMES.index("done"), words.ANSWERED, 9)
+    log.closed(m, 9, enums.RQ, 20, STATE_NAMES.index("done"), enums.ANSWERED, 9)
     old = (73).to_bytes(4, "little") + log.take()[4:73]
     assert decode(old, 0)["worker_dialect"] == "rq"
     assert "due_ns" not in decode(old, 0)
@@ -161,21 +161,21 @@ def test_records_of_older_journals_are_read_as_far_as_they_go() -> None:
         (
             layout.QUEUE_FORGOTTEN,
             2,
-            words.BY_OPERATOR,
+            enums.BY_OPERATOR,
             b"mail\xff",
             {"queue_no": 2, "queue": "mail\\xff", "reason": "by_operator"},
         ),
-        (layout.WORKER_LEFT, 8, words.HEARTBEAT_LOST, b"", {"worker_no": 8, "reason": "heartbeat_lost"}),
+        (layout.WORKER_LEFT, 8, enums.HEARTBEAT_LOST, b"", {"worker_no": 8, "reason": "heartbeat_lost"}),
         (layout.DELIVERED, 77, 8, b"", {"message_no": 77, "worker_no": 8}),
         (
             layout.QUARANTINED,
             77,
-            words.WORKERS_DIED,
+            enums.WORKERS_DIED,
             b"8",
             {"message_no": 77, "reason": "workers_died", "died_with": 8},
         ),
         (layout.REQUEUED, 77, 0, b"", {"message_no": 77}),
-        (layout.UNSCHEDULED, 5, words.BY_OPERATOR, b"", {"schedule_no": 5, "reason": "by_operator"}),
+        (layout.UNSCHEDULED, 5, enums.BY_OPERATOR, b"", {"schedule_no": 5, "reason": "by_operator"}),
         (
             layout.FIRED,
             5,
@@ -188,7 +188,7 @@ def test_records_of_older_journals_are_read_as_far_as_they_go() -> None:
         (layout.PUBLISHED, 12, 0, b"orders/", {"count": 12, "topic": "orders/"}),
         (layout.CLOCK_STEPPED, 60, 0, b"", {"delta_ns": -60}),
         (layout.CLOCK_STEPPED, 60, 1, b"", {"delta_ns": 60}),
-        (layout.LATE, 8, words.EMQP, b"client-1", {"worker_no": 8, "dialect": "emqp", "wire_id": "client-1"}),
+        (layout.LATE, 8, enums.EMQP, b"client-1", {"worker_no": 8, "dialect": "emqp", "wire_id": "client-1"}),
         (layout.NOTED, 4, 0, b"EMQP_VERSION", {"count": 4, "code": "EMQP_VERSION"}),
     ],
 )
@@ -201,10 +201,10 @@ def test_a_rarer_fact_comes_back_with_its_own_names(
 
 
 def test_a_worker_that_joined_is_read_with_its_queues_even_with_tabs_in_their_names() -> None:
-    peer = Peer(words.EMQP, "emqp.worker")
+    peer = Peer(enums.EMQP, "emqp.worker")
     peer.identity, peer.remote = b"\x00id", "127.0.0.1:5"
     log = FactLog()
-    log.numbered(layout.WORKER_JOINED, 8, words.EMQP, records.worker_text(peer, [b"10 mail", b"-3 a\tb c", b"2 "]))
+    log.numbered(layout.WORKER_JOINED, 8, enums.EMQP, records.worker_text(peer, [b"10 mail", b"-3 a\tb c", b"2 "]))
     fact = only(log)
     assert fact["queues"] == [[10, "mail"], [-3, "a\tb c"], [2, ""]]
     assert (fact["listener"], fact["remote"], fact["identity"]) == ("emqp.worker", "127.0.0.1:5", "\x00id")
@@ -242,13 +242,13 @@ def test_storage_records_are_distinguished_from_facts() -> None:
 def test_every_kind_of_fact_has_a_name_and_every_word_of_a_later_version_is_shown_as_unknown() -> None:
     kinds = [getattr(layout, name.upper()) for name in layout.FACT_NAMES[1:]]
     assert kinds == list(range(1, len(layout.FACT_NAMES)))
-    assert word(words.REASON_NAMES, 250) == "unknown_250"
+    assert word(enums.REASON_NAMES, 250) == "unknown_250"
 
 
 def test_outcomes_and_flags_are_the_words_of_the_core() -> None:
     assert STATE_NAMES == STATE_NAMES
-    bits = [words.REPLY_WANTED, words.HANDOVER_WANTED, words.KEPT_WANTED, words.GUARANTEED, words.NO_HASTE]
-    bits += [words.KEEP_SAME, words.EXPIRES_HELD, words.FAILURE_FINAL]
+    bits = [enums.REPLY_WANTED, enums.HANDOVER_WANTED, enums.KEPT_WANTED, enums.GUARANTEED, enums.NO_HASTE]
+    bits += [enums.KEEP_SAME, enums.EXPIRES_HELD, enums.FAILURE_FINAL]
     assert bits == [1 << bit for bit in range(len(FLAG_NAMES))]
 
 
@@ -260,7 +260,7 @@ def test_mentions_find_a_message_by_its_clients_id_and_then_by_its_number() -> N
         log.accepted(each)
         log.leased(each, 9)
     log.numbered(layout.PAUSED, 3, 0, b"")
-    log.closed(m, 9, words.EMQP, 0, 3, words.ANSWERED, 9)
+    log.closed(m, 9, enums.EMQP, 0, 3, enums.ANSWERED, 9)
     data = log.take()
     numbers: set[int] = set()
     found: list[tuple[int, int]] = []
@@ -277,5 +277,5 @@ def test_mentions_find_a_message_by_its_clients_id_and_then_by_its_number() -> N
 
 
 def test_an_rq_sources_id_is_shown_as_the_number_it_is() -> None:
-    assert client_id_text(words.RQ, b"\x00\x00\x01\x02") == "258"
-    assert client_id_text(words.EMQP, b"\x00\x00\x01\x02") == "\x00\x00\x01\x02"
+    assert client_id_text(enums.RQ, b"\x00\x00\x01\x02") == "258"
+    assert client_id_text(enums.EMQP, b"\x00\x00\x01\x02") == "\x00\x00\x01\x02"

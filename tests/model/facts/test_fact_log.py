@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from dragoman.limits import BODY_REFERENCE_SIZE
+from dragoman.model.enums import EMQP
 from dragoman.model.facts.decode import decode_block
 from dragoman.model.facts.fields import accepted_body
 from dragoman.model.facts.records import ANY_MESSAGE, FactLog, carried_at, flaw_of
 from dragoman.model.message import Message
-from dragoman.model.words import EMQP
 
-BASE_PLACE = 3 << 32 | 200
+BASE_POSITION = 3 << 32 | 200
 LARGE = b"x" * BODY_REFERENCE_SIZE
 
 
@@ -21,9 +21,9 @@ def message(number: int, body: bytes) -> Message:
     return m
 
 
-def filled(bodies: list[bytes], base_place: int = BASE_PLACE) -> tuple[FactLog, list[Message]]:
+def filled(bodies: list[bytes], base_position: int = BASE_POSITION) -> tuple[FactLog, list[Message]]:
     log = FactLog()
-    log.base_place = base_place
+    log.base_position = base_position
     messages = [message(number, body) for number, body in enumerate(bodies, 1)]
     for m in messages:
         log.accepted(m)
@@ -44,16 +44,16 @@ BODIES = [
 def test_a_record_is_found_by_its_place_in_the_block_being_filled_and_in_the_one_taken(bodies: list[bytes]) -> None:
     log, messages = filled(bodies)
     check_found(log, messages)
-    end = BASE_PLACE + log.size()
+    end = BASE_POSITION + log.size()
     log.take_parts()
-    log.base_place = BASE_PLACE + (1 << 32)
+    log.base_position = BASE_POSITION + (1 << 32)
     check_found(log, messages)
     assert log.find(end) == b""
 
 
 def check_found(log: FactLog, messages: list[Message]) -> None:
     for m in messages:
-        record = log.find(m.place)
+        record = log.find(m.position)
         assert flaw_of(record, m.number, False) == ""
         assert accepted_body(record, 0) == m.body
 
@@ -61,11 +61,11 @@ def check_found(log: FactLog, messages: list[Message]) -> None:
 def test_places_are_where_the_records_lie_once_the_parts_are_one_behind_the_other() -> None:
     log, messages = filled([b"one", LARGE, b"two", LARGE + b"!"])
     size = log.size()
-    assert log.first_place() == BASE_PLACE
+    assert log.first_position() == BASE_POSITION
     block = b"".join(log.take_parts())
     assert len(block) == size
     for m in messages:
-        at = m.place - BASE_PLACE
+        at = m.position - BASE_POSITION
         assert int.from_bytes(block[at + 8 : at + 16], "little") == m.number
     assert [fact["fact"] for fact in decode_block(block)] == ["accepted", "leased"] * 4
 
@@ -79,27 +79,27 @@ def test_the_log_begins_afresh_after_large_bodies() -> None:
     log, _ = filled([LARGE, b"small"])
     log.take_parts()
     assert (log.size(), log.count) == (0, 0)
-    log.base_place = BASE_PLACE + 5000
+    log.base_position = BASE_POSITION + 5000
     again = message(9, b"next")
     log.accepted(again)
-    assert again.place == BASE_PLACE + 5000
+    assert again.position == BASE_POSITION + 5000
     assert log.take() == log.taken[0]
 
 
 def test_a_large_record_is_carried_without_a_copy_to_the_announced_offset() -> None:
     source, [m] = filled([LARGE])
-    record = source.find(m.place)
+    record = source.find(m.position)
     log, _ = filled([b"before"])
-    place = log.carried(record, 5)
+    position = log.carried(record, 5)
     log.leased(m, 8)
     assert any(part is record for part in log.parts)
-    found = log.find(place)
+    found = log.find(position)
     assert found[carried_at(found) :] == record
     assert flaw_of(found, ANY_MESSAGE, False) == ""
-    assert log.find(log.first_place() + log.size() - 25)[4] == 6, "what follows is found, too"
+    assert log.find(log.first_position() + log.size() - 25)[4] == 6, "what follows is found, too"
 
 
 def test_without_a_journal_there_are_no_places() -> None:
-    log, messages = filled([LARGE, b"small"], base_place=0)
-    assert [m.place for m in messages] == [0, 0]
-    assert log.first_place() == 0
+    log, messages = filled([LARGE, b"small"], base_position=0)
+    assert [m.position for m in messages] == [0, 0]
+    assert log.first_position() == 0

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from dragoman.model import words
+from dragoman.model import enums
 from dragoman.model.facts import layout, records
 from dragoman.model.facts.index import KEY_MASK, NUMBER_MAX, id_key, index_block, number_key, packed, unpacked
 from dragoman.model.facts.records import FactLog
@@ -24,7 +24,7 @@ def keys(log: FactLog) -> list[int]:
 
 
 def message(client_id: bytes = b"") -> Message:
-    m = Message(words.EMQP, b"q", client_id, b"body")
+    m = Message(enums.EMQP, b"q", client_id, b"body")
     m.number, m.queue_no, m.attempt = NUMBER, 1, 1
     return m
 
@@ -40,9 +40,9 @@ def test_every_move_of_a_message_is_known_by_its_number() -> None:
     log = FactLog()
     m = message()
     log.leased(m, 5)
-    log.released(m, 5, words.EMQP, 1, 0, words.FAILED, False)
-    log.closed(m, 5, words.EMQP, 1, 3, words.ANSWERED, 5)
-    log.quarantined(m, 5, words.EMQP, words.WORKERS_DIED, 5)
+    log.released(m, 5, enums.EMQP, 1, 0, enums.FAILED, False)
+    log.closed(m, 5, enums.EMQP, 1, 3, enums.ANSWERED, 5)
+    log.quarantined(m, 5, enums.EMQP, enums.WORKERS_DIED, 5)
     log.requeued(m, False)
     log.numbered(layout.DELIVERED, NUMBER, 5, b"")
     log.numbered(layout.FIRED, 9, 1, records.fired_text(NUMBER, 1, -1))
@@ -59,16 +59,16 @@ def test_a_record_carried_forward_is_known_like_the_one_it_wraps() -> None:
 def test_what_a_life_needs_beside_its_own_facts_is_known_too() -> None:
     log = FactLog()
     log.numbered(layout.STARTED, 4, 0, b"0.1.0")
-    log.numbered(layout.WORKER_JOINED, NUMBER, words.EMQP, b"l\tr\t")
-    log.numbered(layout.WORKER_LEFT, NUMBER, words.WORKER_LEFT, b"")
+    log.numbered(layout.WORKER_JOINED, NUMBER, enums.EMQP, b"l\tr\t")
+    log.numbered(layout.WORKER_LEFT, NUMBER, enums.WORKER_LEFT, b"")
     log.numbered(layout.QUEUE_NAMED, 12, 0, b"mail")
-    log.numbered(layout.LATE, 5, words.EMQP, b"order-1")
+    log.numbered(layout.LATE, 5, enums.EMQP, b"order-1")
     assert keys(log) == [0, number_key(NUMBER), number_key(NUMBER), number_key(12), id_key(b"order-1")]
 
 
 def test_a_late_answer_is_known_by_the_id_as_people_see_it() -> None:
     log = FactLog()
-    log.numbered(layout.LATE, 5, words.EMQP, b"\xff")
+    log.numbered(layout.LATE, 5, enums.EMQP, b"\xff")
     assert keys(log) == [id_key(b"\\xff")]
 
 

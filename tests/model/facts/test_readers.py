@@ -20,7 +20,8 @@ from dragoman.core.storage.replay import Replay
 from dragoman.core.storage.snapshot import encode
 from dragoman.lake.lookup import EPOCH, fact_of
 from dragoman.lake.schema import COLUMNS
-from dragoman.model import words
+from dragoman.model import enums
+from dragoman.model.enums import STATE_NAMES
 from dragoman.model.facts import layout, record_filter, sampling
 from dragoman.model.facts.decode import decode, decode_block
 from dragoman.model.facts.fields import RecordWalk
@@ -28,7 +29,6 @@ from dragoman.model.facts.index import index_block
 from dragoman.model.facts.layout import FACT_NAMES, FACTS
 from dragoman.model.facts.records import FactLog, fired_text, schedule_text
 from dragoman.model.message import Message
-from dragoman.model.words import STATE_NAMES
 from tests.model.facts.test_columns import split
 
 UNDEFINED = 199  # the last number of a fact
@@ -58,7 +58,7 @@ IGNORED: dict[str, set[str]] = {
 
 
 def message(number: int) -> Message:
-    m = Message(words.EMQP, b"a", b"client-%d" % number, b"body")
+    m = Message(enums.EMQP, b"a", b"client-%d" % number, b"body")
     m.number, m.queue_no, m.address, m.retries_left, m.accepted_ns = number, QUEUE_A, b"\x01who", 3, NOW_NS
     return m
 
@@ -71,36 +71,36 @@ def leased(log: FactLog, m: Message) -> None:
 def every_effect() -> bytes:
     """One block with every kind, in which no later fact hides the effect of one of each kind."""
     log = FactLog()
-    log.base_place = PLACE
+    log.base_position = PLACE
     log.numbered(layout.STARTED, 3, 0, b"1.2.3")
     for queue_no, name in ((QUEUE_A, b"a"), (QUEUE_B, b"b"), (QUEUE_C, b"c")):
         log.numbered(layout.QUEUE_NAMED, queue_no, 0, name)
-    log.numbered(layout.QUEUE_FORGOTTEN, QUEUE_C, words.BY_OPERATOR, b"c")
+    log.numbered(layout.QUEUE_FORGOTTEN, QUEUE_C, enums.BY_OPERATOR, b"c")
     for worker_no in (STAYED, LEFT):
-        log.numbered(layout.WORKER_JOINED, worker_no, words.EMQP, b"emqp.worker\t127.0.0.1:5\t6162\t1 a")
-    log.numbered(layout.WORKER_LEFT, LEFT, words.HEARTBEAT_LOST, b"")
+        log.numbered(layout.WORKER_JOINED, worker_no, enums.EMQP, b"emqp.worker\t127.0.0.1:5\t6162\t1 a")
+    log.numbered(layout.WORKER_LEFT, LEFT, enums.HEARTBEAT_LOST, b"")
     waits, runs, returned, done, isolated, retried = messages = [message(number) for number in range(1, 7)]
     for m in messages:
         log.accepted(m)
     for m in messages[1:]:
         leased(log, m)
     log.delivered(runs, STAYED)
-    log.released(returned, STAYED, words.EMQP, 2, 0, words.WORKER_LOST, True)
-    log.closed(done, STAYED, words.EMQP, 5, STATE_NAMES.index("done"), words.ANSWERED, 0)
+    log.released(returned, STAYED, enums.EMQP, 2, 0, enums.WORKER_LOST, True)
+    log.closed(done, STAYED, enums.EMQP, 5, STATE_NAMES.index("done"), enums.ANSWERED, 0)
     for m in (isolated, retried):
-        log.quarantined(m, STAYED, words.EMQP, words.FAILED, 0)
+        log.quarantined(m, STAYED, enums.EMQP, enums.FAILED, 0)
     log.requeued(retried, False)
     for schedule_no in (FIRST, SECOND):
         template = message(0)
         template.dedupe = b"key-%d" % schedule_no
         log.numbered(layout.SCHEDULED, schedule_no, NOW_NS, schedule_text(template, 1000, "", -1))
-    log.numbered(layout.UNSCHEDULED, SECOND, words.BY_OPERATOR, b"")
+    log.numbered(layout.UNSCHEDULED, SECOND, enums.BY_OPERATOR, b"")
     log.numbered(layout.FIRED, FIRST, NOW_NS, fired_text(waits.number, NOW_NS + 1000, -1))
     log.numbered(layout.PAUSED, QUEUE_A, 0, b"")
-    log.numbered(layout.RESUMED, QUEUE_B, words.DRAINS, b"")
+    log.numbered(layout.RESUMED, QUEUE_B, enums.DRAINS, b"")
     log.numbered(layout.PUBLISHED, 12, 0, b"news")
     log.numbered(layout.CLOCK_STEPPED, 5_000, 1, b"")
-    log.numbered(layout.LATE, STAYED, words.EMQP, b"client-1")
+    log.numbered(layout.LATE, STAYED, enums.EMQP, b"client-1")
     log.numbered(layout.NOTED, 2, 0, b"EMQP_VERSION")
     return log.take()
 
@@ -120,8 +120,8 @@ def nameless(facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def in_replay(block: bytes) -> object:
-    def read_record(place: int, number: int) -> bytes:
-        at = place - PLACE
+    def read_record(position: int, number: int) -> bytes:
+        at = position - PLACE
         return block[at : at + int.from_bytes(block[at : at + 4], "little")]
 
     core = Core(CoreSettings(), read_record)

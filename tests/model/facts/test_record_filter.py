@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.model import words
+from dragoman.model import enums
+from dragoman.model.enums import DIALECT_NAMES, STATE_NAMES, shown
 from dragoman.model.facts import layout
 from dragoman.model.facts.decode import decode_block
 from dragoman.model.facts.record_filter import ANY, ENDED, OPEN, Filter, find_listed, note_numbers
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message
 from dragoman.model.peer import address_of, client_of, identities_of, is_client_in
-from dragoman.model.words import DIALECT_NAMES, STATE_NAMES, shown
 
 NOW_NS = 1_700_000_000_000_000_000
 FIRST_LSN = 100
@@ -45,9 +45,9 @@ def written(story: list[tuple[str, int, int]]) -> bytes:
         elif kind == "leased":
             log.leased(m, worker)
         elif kind == "closed":
-            log.closed(m, worker if choice % 4 else 0, words.EMQP, 3, 3 + choice % 4, words.ANSWERED, 0)
+            log.closed(m, worker if choice % 4 else 0, enums.EMQP, 3, 3 + choice % 4, enums.ANSWERED, 0)
         elif kind == "taken away":
-            log.closed(m, 0, words.EMQP, 0, 6, words.BY_CLIENT, worker)
+            log.closed(m, 0, enums.EMQP, 0, 6, enums.BY_CLIENT, worker)
         elif kind == "carried":
             inner = FactLog()
             inner.accepted(m)

@@ -17,8 +17,8 @@ from dragoman.errors import AdminRefused
 from dragoman.journal.journal import Journal
 from dragoman.journal.settings import JournalSettings
 from dragoman.limits import ADMIN_CONNECTIONS_MAX, ADMIN_REQUEST_SIZE_MAX, ADMIN_STEP_COUNT
+from dragoman.model.enums import EMQP
 from dragoman.model.message import Message
-from dragoman.model.words import EMQP
 from dragoman.runtime.admin import operation
 from dragoman.runtime.admin.socket import AdminServer
 from dragoman.runtime.config import Config

@@ -10,8 +10,8 @@ import pytest
 from dragoman.core.settings import CATCH_UP_ALL, CoreSettings
 from dragoman.dialects.ebus.settings import EbusSettings
 from dragoman.dialects.emqp.settings import EmqpSettings
+from dragoman.dialects.pingpong.commands import FORM_NAMES
 from dragoman.dialects.pingpong.settings import PingpongSettings
-from dragoman.dialects.pingpong.words import FORM_NAMES
 from dragoman.dialects.rq.settings import RqSettings
 from dragoman.dialects.scale0.settings import Scale0Settings
 from dragoman.journal.settings import JournalSettings

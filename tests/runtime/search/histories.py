@@ -11,11 +11,11 @@ from dragoman.journal.segment_views import segment_views
 from dragoman.journal.settings import JournalSettings
 from dragoman.journal.tools.indexer import Indexer
 from dragoman.journal.tools.verify import Progress, no_progress
-from dragoman.model import words
+from dragoman.model import enums
 from dragoman.model.facts import layout, records
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message, fact_id
-from dragoman.runtime.search.lives import FactCollector, Life
+from dragoman.runtime.search.lives import FactCollector, MessageHistory
 from dragoman.runtime.search.naming import stored_ids
 from dragoman.runtime.search.trace import look_through
 from dragoman.testing.disk import FakeDisk
@@ -53,7 +53,7 @@ class History:
         self.workers = [self.number() for _ in range(3)]
         for worker in self.workers:
             text = b"emqp.worker\t127.0.0.1:9\t" + b"bob".hex().encode()
-            self.log.numbered(layout.WORKER_JOINED, worker, words.EMQP, text)
+            self.log.numbered(layout.WORKER_JOINED, worker, enums.EMQP, text)
 
     def number(self) -> int:
         self.count += 1
@@ -70,7 +70,7 @@ class History:
                 self.indexer.work(is_last=self.chance.random() < 0.3)
 
     def accept(self) -> None:
-        m = Message(words.EMQP, b"queue", self.chance.choice(IDS), b"body" * self.chance.randint(0, 60))
+        m = Message(enums.EMQP, b"queue", self.chance.choice(IDS), b"body" * self.chance.randint(0, 60))
         m.number, m.queue_no = self.number(), self.chance.choice([1, 2, 3])
         if self.chance.random() < 0.1:
             m.client_id, m.schedule_no = b"", 5
@@ -91,12 +91,12 @@ class History:
             m.attempt += 1
             self.log.leased(m, worker)
         elif kind == 2:
-            reason = self.chance.choice([words.WORKER_LOST, words.BROKER_STARTED])
-            self.log.released(m, worker, words.EMQP, 2, 0, reason, False)
+            reason = self.chance.choice([enums.WORKER_LOST, enums.BROKER_STARTED])
+            self.log.released(m, worker, enums.EMQP, 2, 0, reason, False)
         elif kind == 3:
-            self.log.closed(m, worker, words.EMQP, 9, 3, words.ANSWERED, worker)
+            self.log.closed(m, worker, enums.EMQP, 9, 3, enums.ANSWERED, worker)
         elif kind == 4:
-            self.log.quarantined(m, worker, words.EMQP, words.WORKERS_DIED, worker)
+            self.log.quarantined(m, worker, enums.EMQP, enums.WORKERS_DIED, worker)
         else:
             self.log.numbered(layout.DELIVERED, m.number, worker, b"")
 
@@ -104,11 +104,11 @@ class History:
         if self.messages and self.chance.random() < 0.7:
             m = self.chance.choice(self.messages)
             named = self.chance.choice([fact_id(m.number), m.client_id or b"nobody", b"\\xff\\xfe", b"\xff\xfe"])
-            self.log.numbered(layout.LATE, self.chance.choice(self.workers), words.EMQP, named)
+            self.log.numbered(layout.LATE, self.chance.choice(self.workers), enums.EMQP, named)
         elif self.messages:
             m, log = self.chance.choice(self.messages), FactLog()
             if self.chance.random() < 0.5:  # as if its acceptance had been trimmed away
-                m = Message(words.EMQP, b"queue", self.chance.choice(IDS), b"")
+                m = Message(enums.EMQP, b"queue", self.chance.choice(IDS), b"")
                 m.number, m.queue_no = self.number(), 1
                 self.messages.append(m)
                 self.keys.add(str(m.number))
@@ -162,7 +162,7 @@ class History:
             else:
                 self.disk.lose_tail(path, self.chance.randrange(size))
 
-    def lives(self, key: str, *, with_indexes: bool) -> list[Life]:
+    def lives(self, key: str, *, with_indexes: bool) -> list[MessageHistory]:
         segments = segment_views(DIRECTORY, self.disk)
         if not with_indexes:
             for view in segments:
@@ -175,7 +175,7 @@ class History:
         return sum(view.index is not None for view in segments), len(segments)
 
 
-def trace(directory: str, key: str, progress: Progress = no_progress) -> list[Life]:
+def trace(directory: str, key: str, progress: Progress = no_progress) -> list[MessageHistory]:
     """Like `find_lives`, from the journal only and without its indexes: reads every block."""
     segments = segment_views(directory)
     for view in segments:

@@ -9,7 +9,7 @@ import pytest
 from dragoman.journal.journal import Journal
 from dragoman.journal.settings import JournalSettings
 from dragoman.journal.tools.indexer import Indexer
-from dragoman.model import words
+from dragoman.model import enums
 from dragoman.model.facts import layout
 from dragoman.model.facts.records import FactLog
 from dragoman.model.phrases import number_text
@@ -39,10 +39,10 @@ def journal_of(directory: Path, *blocks: tuple[int, list[tuple[int, int, int, by
 def test_a_worker_that_left_is_shown_with_what_it_served_last(tmp_path: Path, is_indexed: bool) -> None:
     directory = journal_of(
         tmp_path,
-        (0, [(layout.STARTED, 1, 0, b"0.1.0"), (layout.WORKER_JOINED, FIRST, words.EMQP, JOINED % b"mail")]),
-        (10, [(layout.WORKER_JOINED, FIRST, words.EMQP, JOINED % b"tab\tbed")]),
-        (20, [(layout.WORKER_JOINED, LAST, words.RQ, b"rq\t127.0.0.1:7\t")]),
-        (30, [(layout.WORKER_LEFT, LAST, words.WORKER_LEFT, b""), (layout.WORKER_LEFT, FIRST, words.HEARTBEAT_LOST, b"")]),
+        (0, [(layout.STARTED, 1, 0, b"0.1.0"), (layout.WORKER_JOINED, FIRST, enums.EMQP, JOINED % b"mail")]),
+        (10, [(layout.WORKER_JOINED, FIRST, enums.EMQP, JOINED % b"tab\tbed")]),
+        (20, [(layout.WORKER_JOINED, LAST, enums.RQ, b"rq\t127.0.0.1:7\t")]),
+        (30, [(layout.WORKER_LEFT, LAST, enums.WORKER_LEFT, b""), (layout.WORKER_LEFT, FIRST, enums.HEARTBEAT_LOST, b"")]),
         (40, [(layout.STARTED, 2, 0, b"0.1.0")]),
     )  # fmt: skip
     if is_indexed:
@@ -60,7 +60,7 @@ def test_a_worker_that_left_is_shown_with_what_it_served_last(tmp_path: Path, is
 
 def test_a_worker_that_was_cut_off_says_by_what(tmp_path: Path) -> None:
     started = (layout.STARTED, 1, 0, b"0.1.0")
-    joined = (layout.WORKER_JOINED, FIRST, words.EMQP, JOINED % b"mail")
+    joined = (layout.WORKER_JOINED, FIRST, enums.EMQP, JOINED % b"mail")
     directory = journal_of(tmp_path / "stopped", (0, [started, joined]))
     first = departed_worker_lines(directory, f"w{number_text(FIRST)}", LATER_NS)[0]
     assert first.startswith("was connected when the journal last told of it")
@@ -70,7 +70,7 @@ def test_a_worker_that_was_cut_off_says_by_what(tmp_path: Path) -> None:
 
 
 def test_a_worker_whose_joining_is_no_longer_kept_still_says_how_it_went(tmp_path: Path) -> None:
-    left = (layout.WORKER_LEFT, FIRST, words.HEARTBEAT_LOST, b"")
+    left = (layout.WORKER_LEFT, FIRST, enums.HEARTBEAT_LOST, b"")
     directory = journal_of(tmp_path, (0, [(layout.STARTED, 2, 0, b"0.1.0")]), (30, [left]))
     assert departed_worker_lines(directory, f"w{number_text(FIRST)}", LATER_NS) == [
         "left 22:13:50 UTC, 30.0 s ago (heartbeat lost)",

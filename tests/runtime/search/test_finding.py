@@ -23,7 +23,7 @@ from dragoman.journal.segment_views import segment_views
 from dragoman.journal.settings import JournalSettings
 from dragoman.journal.tools.indexer import Indexer
 from dragoman.journal.tools.verify import no_progress
-from dragoman.model import words
+from dragoman.model import enums
 from dragoman.model.facts import layout
 from dragoman.model.facts.decode import decode_block
 from dragoman.model.facts.records import FactLog
@@ -262,7 +262,7 @@ def test_a_queue_whose_naming_is_gone_from_the_journal_is_called_as_the_newest_c
     for checkpoint in (encode(core.state, None), None):  # the newest segment need not begin with one
         journal.roll(checkpoint)
     for number, queue_no in ((11, 1), (12, 2)):
-        m = Message(words.EMQP, b"", b"", b"")
+        m = Message(enums.EMQP, b"", b"", b"")
         m.number, m.queue_no = number, queue_no
         log.accepted(m)
     journal.append(log.take_parts(), 2, 2)

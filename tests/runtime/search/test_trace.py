@@ -6,12 +6,12 @@ from pathlib import Path
 
 from dragoman.journal.journal import Journal
 from dragoman.journal.settings import JournalSettings
-from dragoman.model import words
+from dragoman.model import enums
 from dragoman.model.facts import layout, records
 from dragoman.model.facts.records import FactLog
 from dragoman.model.message import Message, fact_id
 from dragoman.model.phrases import number_text
-from dragoman.runtime.search.trace import Life, end_line
+from dragoman.runtime.search.trace import MessageHistory, end_line
 from tests.runtime.search.histories import trace
 
 START_NS = 1_700_000_000_000_000_000
@@ -34,7 +34,7 @@ class Scribe:
         self.now_ns += 1_000_000
 
     def accept(self, number: int, client_id: bytes = b"", queue_no: int = 1) -> Message:
-        m = Message(words.EMQP, b"mail", client_id, b"body")
+        m = Message(enums.EMQP, b"mail", client_id, b"body")
         m.number, m.queue_no, m.accepted_ns = number, queue_no, self.now_ns
         self.log.accepted(m)
         self.keep()
@@ -48,14 +48,14 @@ class Scribe:
         self.keep()
 
     def settle(self, m: Message, worker_no: int) -> None:
-        self.log.closed(m, worker_no, words.EMQP, 9, 3, words.ANSWERED, worker_no)
+        self.log.closed(m, worker_no, enums.EMQP, 9, 3, enums.ANSWERED, worker_no)
         self.keep()
 
-    def trace(self, key: str) -> list[Life]:
+    def trace(self, key: str) -> list[MessageHistory]:
         return trace(self.directory, key)
 
 
-def names(life: Life) -> list[str]:
+def names(life: MessageHistory) -> list[str]:
     return [fact["fact"] for fact in life.facts]
 
 
@@ -84,7 +84,7 @@ def test_a_message_of_a_schedule_is_found_by_number_and_by_its_wire_id(tmp_path:
 
 def test_a_lease_names_the_worker_that_joined_before_the_message_came(tmp_path: Path) -> None:
     scribe = Scribe(tmp_path)
-    scribe.log.numbered(layout.WORKER_JOINED, 5, words.EMQP, b"emqp.worker\t127.0.0.1:9\t" + b"bob".hex().encode())
+    scribe.log.numbered(layout.WORKER_JOINED, 5, enums.EMQP, b"emqp.worker\t127.0.0.1:9\t" + b"bob".hex().encode())
     m = scribe.accept(10, b"x")
     scribe.lease(m, 5)
     [life] = scribe.trace("x")
@@ -96,8 +96,8 @@ def test_a_late_answer_belongs_to_the_life_it_names(tmp_path: Path) -> None:
     m = scribe.accept(10, b"x")
     scribe.lease(m, 5)
     scribe.settle(m, 5)
-    scribe.log.numbered(layout.LATE, 6, words.EMQP, b"x")
-    scribe.log.numbered(layout.LATE, 6, words.EMQP, b"y")
+    scribe.log.numbered(layout.LATE, 6, enums.EMQP, b"x")
+    scribe.log.numbered(layout.LATE, 6, enums.EMQP, b"y")
     scribe.keep()
     [life] = scribe.trace("x")
     assert names(life) == ["accepted", "leased", "closed", "late"]
@@ -117,7 +117,7 @@ def test_a_start_ends_a_lease_but_is_no_event_of_a_waiting_message(tmp_path: Pat
 
 def test_a_life_without_its_beginning_says_so(tmp_path: Path) -> None:
     scribe = Scribe(tmp_path)
-    m = Message(words.EMQP, b"mail", b"x", b"body")
+    m = Message(enums.EMQP, b"mail", b"x", b"body")
     m.number, m.queue_no, m.accepted_ns = 10, 4, START_NS
     scribe.lease(m, 5)
     scribe.settle(m, 5)

@@ -20,7 +20,7 @@ from dragoman.client.worker.worker import Worker
 from dragoman.dialects import crossing, features
 from dragoman.dialects.registry import DESCRIPTIONS
 from dragoman.errors import DragomanError
-from dragoman.model.words import DIALECT_NAMES
+from dragoman.model.enums import DIALECT_NAMES
 
 NAMES: Final = [described.name for described in DESCRIPTIONS]
 SLOTS: Final = 2

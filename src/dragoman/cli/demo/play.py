@@ -27,7 +27,7 @@ from dragoman.cli.demo.cast import LATER, LONG, NAMES, Clients, Tally, Workers
 from dragoman.cli.show import console
 from dragoman.dialects import crossing, features
 from dragoman.errors import AdminUnreachable, BrokerUnreachable
-from dragoman.model.words import DIALECT_NAMES
+from dragoman.model.enums import DIALECT_NAMES
 
 STORED_COUNT: Final = 50  # messages stored just before the kill, in each dialect that confirms it
 FINISH_S: Final = 60.0

@@ -20,7 +20,7 @@ from dragoman.model.phrases import count_of, duration, number_text, read_number,
 if TYPE_CHECKING:
     from dragoman.runtime.search.finding import Answer, Question
     from dragoman.runtime.search.naming import Naming
-    from dragoman.runtime.search.trace import Life
+    from dragoman.runtime.search.trace import MessageHistory
 
 JOURNAL = "journal"
 LAKE = "lake"
@@ -48,7 +48,7 @@ def trace(id_: str, lake: str | None, data: Path, as_json: bool) -> None:
 
 def read_lives(
     data: Path, key: str, is_quiet: bool, lake: str | None = None, notes: list[str] | None = None
-) -> list[Life]:
+) -> list[MessageHistory]:
     """All messages with this id. What could not be read is added to `notes`, or to the error if nothing was found."""
     from dragoman.runtime.search.trace import find_lives
 
@@ -77,7 +77,7 @@ def lake_root(data: Path) -> str:
     return root if "://" in root or Path(root).is_dir() else ""
 
 
-def name_queues(data: Path, lives: list[Life]) -> None:
+def name_queues(data: Path, lives: list[MessageHistory]) -> None:
     """Fill in missing queue names. A queue named before the oldest stored fact has only a number in the facts; a running broker or the
     journal's newest checkpoint knows its name."""
     nameless = [life for life in lives if life.queue_no and not life.queue]
@@ -92,13 +92,13 @@ def name_queues(data: Path, lives: list[Life]) -> None:
         life.queue = names.get(life.queue_no, f"queue {life.queue_no}")
 
 
-def life_view(life: Life) -> dict[str, Any]:
+def life_view(life: MessageHistory) -> dict[str, Any]:
     names = ("client_id", "worker_id", "queue")
     view = {"number": life.number, "id": number_text(life.number), **{name: getattr(life, name) for name in names}}
     return view | {"is_complete": life.is_begun, "is_settled": life.end is not None, "facts": life.facts}
 
 
-def print_life(life: Life) -> None:
+def print_life(life: MessageHistory) -> None:
     title = f"message {number_text(life.number)}"
     title += f" ({life.client_id})" if life.client_id else ""
     title += f" in {life.queue}" if life.queue else ""

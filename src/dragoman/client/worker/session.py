@@ -11,7 +11,7 @@ The session never runs a job, and no job runs in its loop: heartbeats go out how
                    │     └─ ConnectionLease of each Link that is not lost: the current one, and old ones kept open for their answers
                    └─ Run of each job ──► the ConnectionLease it came on ──► WorkerConnection, endpoint, Link
 
-A `ConnectionLease` outlasts its `Link` (`is_lost`) until the last `Run` that refers to it has ended.
+A `ConnectionRuns` outlasts its `Link` (`is_lost`) until the last `Run` that refers to it has ended.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Crew(Protocol):
         """End a run that exceeded its timeout or that the broker withdrew, if that is possible."""
 
 
-class ConnectionLease(msgspec.Struct, eq=False):
+class ConnectionRuns(msgspec.Struct, eq=False):
     """The jobs of one connection that have not ended."""
 
     connection: WorkerConnection
@@ -67,7 +67,7 @@ class ConnectionLease(msgspec.Struct, eq=False):
 class Run(msgspec.Struct, eq=False):
     """A job that was received and has not ended."""
 
-    lease: ConnectionLease
+    lease: ConnectionRuns
     request_id: bytes
     timeout_s: float
     until: float = 0.0
@@ -95,12 +95,12 @@ class WorkerConnection:
         self._session = session
         self._program = new_identity()  # the same on every connection, so that a dismissal by the operator outlasts one
         self._unsent: list[tuple[bytes, bytes]] = []  # answers that wait for a connection; at most one per slot
-        self._lease: ConnectionLease | None = None
-        self._leases: dict[Link[WorkerEndpoint], ConnectionLease] = {}  # of all connections that are not lost
+        self._lease: ConnectionRuns | None = None
+        self._leases: dict[Link[WorkerEndpoint], ConnectionRuns] = {}  # of all connections that are not lost
         self._is_leaving = False
         self.connection = ReconnectingConnection(address, WORKER, self._make, self._up, self._down)
 
-    def answer(self, lease: ConnectionLease, request_id: bytes, value: bytes) -> bool:
+    def answer(self, lease: ConnectionRuns, request_id: bytes, value: bytes) -> bool:
         """Send an answer; False when it is lost with its connection."""
         if lease.is_lost:
             if not self._profile.answers_survive:
@@ -114,7 +114,7 @@ class WorkerConnection:
         lease.link.push()
         return True
 
-    def finish(self, lease: ConnectionLease, request_id: bytes, value: bytes | None) -> bool:
+    def finish(self, lease: ConnectionRuns, request_id: bytes, value: bytes | None) -> bool:
         """Answer a job, unless it is already answered (None), and free its slot; False when the answer is lost with its connection."""
         lease.runs -= 1
         if lease.is_lost:
@@ -130,7 +130,7 @@ class WorkerConnection:
             link.close()
         return True
 
-    def _finish_lost(self, lease: ConnectionLease, request_id: bytes, value: bytes | None) -> bool:
+    def _finish_lost(self, lease: ConnectionRuns, request_id: bytes, value: bytes | None) -> bool:
         is_sent = value is None or self.answer(lease, request_id, value)
         carrier = self._lease if self._profile.answers_survive else None
         if carrier is not None and not carrier.is_lost and not self._is_leaving:
@@ -146,7 +146,7 @@ class WorkerConnection:
         if not self._is_leaving:
             endpoint.serve(self._queues, self._session.free_slots())
         link = Link(endpoint, self._receive, self._over, self._gone, self._readied, self._profile.hello)
-        self._lease = self._leases[link] = ConnectionLease(self, link.endpoint, link)
+        self._lease = self._leases[link] = ConnectionRuns(self, link.endpoint, link)
         return link
 
     def _up(self, link: Link[WorkerEndpoint]) -> None:
@@ -207,7 +207,7 @@ class WorkerConnection:
     def _gone(self, link: Link[WorkerEndpoint]) -> None:
         self._leases.pop(link).is_lost = True
 
-    def _leave(self, lease: ConnectionLease) -> None:
+    def _leave(self, lease: ConnectionRuns) -> None:
         # Where answers survive, the connection stays open: the answer to a job of an earlier connection may have to be sent on it.
         lease.is_leaving = not self._profile.answers_survive
         lease.endpoint.goodbye()
@@ -283,7 +283,7 @@ class WorkerSession:
         occupied = len(self.runs) if self._profile.answers_survive else 0
         return max(0, self._settings.slots - occupied)
 
-    def begin(self, lease: ConnectionLease, jobs: list[tuple[bytes, float, bytes]]) -> None:
+    def begin(self, lease: ConnectionRuns, jobs: list[tuple[bytes, float, bytes]]) -> None:
         run_no = self._run_no
         given: list[tuple[int, bytes]] = []
         for request_id, timeout_s, body in jobs:
@@ -304,7 +304,7 @@ class WorkerSession:
             self._waiting.extend(given)
             self._give()
 
-    def withdraw(self, lease: ConnectionLease, request_ids: list[bytes]) -> None:
+    def withdraw(self, lease: ConnectionRuns, request_ids: list[bytes]) -> None:
         found = {run.request_id: run_no for run_no, run in self.runs.items() if run.lease is lease}
         for request_id in request_ids:
             run_no = found.get(request_id)

@@ -13,7 +13,7 @@ from dragoman.core.queries.lookup import count_ahead, lane_size, worker_name
 from dragoman.core.queries.views import delayed_messages
 from dragoman.core.state.queue import Queue
 from dragoman.limits import MESSAGES_LOOKED_AT_MAX
-from dragoman.model import words
+from dragoman.model import enums
 from dragoman.model.facts.decode import client_id_text
 from dragoman.model.message import IN_DELAYED, Message
 from dragoman.model.peer import TAKES_ANYTHING, TAKES_JSON_JOBS, Peer
@@ -21,22 +21,22 @@ from dragoman.model.phrases import body_constraint_text, count_of, duration, ins
 
 # Why a queue's last worker left.
 LEFT_TEXTS: Final = {
-    words.BROKER_STARTED: "the broker started anew, and it did not come back",
-    words.BY_OPERATOR: "the operator sent it away",
-    words.CONNECTION_ENDED: "its connection ended without a goodbye",
-    words.HEARTBEAT_LOST: "heartbeat lost",
-    words.PROTOCOL_FAULT: "it broke its protocol",
-    words.SUPERSEDED: "it serves other queues now",
-    words.WORKER_LEFT: "it said goodbye",
+    enums.BROKER_STARTED: "the broker started anew, and it did not come back",
+    enums.BY_OPERATOR: "the operator sent it away",
+    enums.CONNECTION_ENDED: "its connection ended without a goodbye",
+    enums.HEARTBEAT_LOST: "heartbeat lost",
+    enums.PROTOCOL_FAULT: "it broke its protocol",
+    enums.SUPERSEDED: "it serves other queues now",
+    enums.WORKER_LEFT: "it said goodbye",
 }
 # Why an earlier attempt ended.
 ENDED_TEXTS: Final = {
-    words.FAILED: "the worker answered that it failed",
-    words.RETURNED: "the worker gave it back",
-    words.TIMED_OUT: "it took longer than its time bound",
-    words.WORKER_LEFT: "the worker had said goodbye, or was sent away, and went",
-    words.WORKER_LOST: "the worker was lost",
-    words.WORKERS_DIED: "it was set aside as one that kills workers, and let out again",
+    enums.FAILED: "the worker answered that it failed",
+    enums.RETURNED: "the worker gave it back",
+    enums.TIMED_OUT: "it took longer than its time bound",
+    enums.WORKER_LEFT: "the worker had said goodbye, or was sent away, and went",
+    enums.WORKER_LOST: "the worker was lost",
+    enums.WORKERS_DIED: "it was set aside as one that kills workers, and let out again",
 }
 
 
@@ -54,14 +54,14 @@ class Workforce:
         self.blocked = 0
         for serving in queue.servings:
             peer = serving.peer
-            self.leased += len(peer.work.held)
+            self.leased += len(peer.work.leases)
             if peer.body_constraint & unfit != 0:
                 self.unable += 1
-                if not peer.is_blocked and (peer.work.slots > 0 or peer.work.held):
+                if not peer.is_blocked and (peer.work.slots > 0 or peer.work.leases):
                     continue
             if peer.is_blocked:
                 self.blocked += 1
-            elif peer.work.slots == 0 and not peer.work.held:
+            elif peer.work.slots == 0 and not peer.work.leases:
                 self.without_slots += 1
             else:
                 self.free_slots += peer.work.slots
@@ -74,12 +74,12 @@ def explain_message(core: Core, m: Message) -> list[str]:
     if m.state == QUARANTINED:
         return explain_quarantined(core, m)
     if m.state > QUARANTINED:
-        return [f"settled: {words.STATE_NAMES[m.state]}"]
+        return [f"settled: {enums.STATE_NAMES[m.state]}"]
     queue = core.state.queues_by_no[m.queue_no]
     if m.where == IN_DELAYED:
         lines = [delayed_line(core, m)]
         if queue.is_paused:
-            lines.append(f"then it waits on: the queue `{words.shown(queue.name)}` is paused")
+            lines.append(f"then it waits on: the queue `{enums.shown(queue.name)}` is paused")
         return lines
     ahead = count_ahead(core, m)
     lines = blocking_lines(core, queue, m.unfit)
@@ -101,7 +101,7 @@ def delayed_line(core: Core, m: Message) -> str:
 
 def blocking_lines(core: Core, queue: Queue, unfit: int) -> list[str]:
     """What prevents the first message of a queue from being leased; empty: nothing."""
-    name = words.shown(queue.name)
+    name = enums.shown(queue.name)
     if core.dispatch.is_stopped:
         return ["waits: the broker is draining and gives nothing to workers; it is served after the next start"]
     if queue.is_paused:
@@ -121,7 +121,7 @@ def blocking_lines(core: Core, queue: Queue, unfit: int) -> list[str]:
 
 
 def no_worker_line(core: Core, queue: Queue) -> str:
-    name = words.shown(queue.name)
+    name = enums.shown(queue.name)
     if queue.last_worker_left_ns == 0:
         return f"waits: no worker serves `{name}`, and none is known to have"
     left = instant(queue.last_worker_left_ns, core.now_ns)
@@ -171,11 +171,11 @@ def explain_leased(core: Core, m: Message) -> list[str]:
 def explain_quarantined(core: Core, m: Message) -> list[str]:
     number = number_text(m.number)
     verb = "tries"
-    if m.last_reason == words.WORKERS_DIED and m.died_with is not None:
+    if m.last_reason == enums.WORKERS_DIED and m.died_with is not None:
         names = ", ".join([f"w{number_text(worker_no)}" for worker_no in m.died_with])
         reason = f"{count_of(len(m.died_with), 'worker')} died holding it ({names})"
-    elif m.last_reason == words.DAMAGED:
-        reason = f"its record in the journal is damaged ({words.shown(m.damage)})"
+    elif m.last_reason == enums.DAMAGED:
+        reason = f"its record in the journal is damaged ({enums.shown(m.damage)})"
         verb = "reads"
     else:
         ended = text_of(ENDED_TEXTS, m.last_reason)
@@ -186,11 +186,11 @@ def explain_quarantined(core: Core, m: Message) -> list[str]:
 
 def explain_queue(core: Core, queue: Queue) -> list[str]:
     lines: list[str] = []
-    if core.refusing != words.TAKEN:
-        lines.append(f"takes no new work: {words.REFUSAL_TEXTS[core.refusing]}")
+    if core.refusing != enums.TAKEN:
+        lines.append(f"takes no new work: {enums.REFUSAL_TEXTS[core.refusing]}")
     if queue.is_draining:
         lines.append(
-            f"takes no new messages: it is being drained; `dragoman queues resume {words.shown(queue.name)}` ends that"
+            f"takes no new messages: it is being drained; `dragoman queues resume {enums.shown(queue.name)}` ends that"
         )
     if queue.waiting > 0:
         unfit = 0
@@ -242,15 +242,15 @@ def delayed_count_line(core: Core, queue: Queue) -> str:
 
 def explain_worker(core: Core, peer: Peer) -> list[str]:
     lines = [worker_line(core, peer)]
-    if peer.work.held:
+    if peer.work.leases:
         lines.append(longest_line(core, peer))
     for serving in peer.work.serves:
         queue = core.state.queues_by_no[serving.queue_no]
         if serving.is_waiting:
-            lines.append(f"waits to serve `{words.shown(queue.name)}`: an exclusive claim stands between")
+            lines.append(f"waits to serve `{enums.shown(queue.name)}`: an exclusive claim stands between")
         else:
             counts = f"{queue.waiting} waiting, {queue.leased} leased{', paused' if queue.is_paused else ''}"
-            lines.append(f"serves `{words.shown(queue.name)}` (weight {serving.weight}): {counts}")
+            lines.append(f"serves `{enums.shown(queue.name)}` (weight {serving.weight}): {counts}")
     if peer.body_constraint == TAKES_JSON_JOBS:
         lines.append("is an original EventMQ worker: it is offered JSON jobs only")
     elif peer.body_constraint != TAKES_ANYTHING:
@@ -260,7 +260,7 @@ def explain_worker(core: Core, peer: Peer) -> list[str]:
 
 
 def worker_line(core: Core, peer: Peer) -> str:
-    holding = f"{len(peer.work.held)} leased"
+    holding = f"{len(peer.work.leases)} leased"
     if peer.work.is_dismissed:
         admit = f"`dragoman workers admit w{number_text(peer.number)}` ends that"
         return f"takes nothing new: the operator dismissed it ({holding}; it may still answer them); {admit}"
@@ -268,7 +268,7 @@ def worker_line(core: Core, peer: Peer) -> str:
         return f"takes nothing new: it is leaving ({holding}; it may still answer them)"
     if peer.is_blocked:
         return f"takes nothing new: it does not read what is sent to it ({holding})"
-    if peer.work.slots == 0 and not peer.work.held:
+    if peer.work.slots == 0 and not peer.work.leases:
         return "takes nothing: it has joined but has not said that it has room (eMQP: no READY came)"
     if peer.work.slots == 0:
         return f"takes nothing new: all its slots are taken ({holding})"
@@ -281,7 +281,7 @@ def worker_line(core: Core, peer: Peer) -> str:
 
 
 def longest_line(core: Core, peer: Peer) -> str:
-    longest = next(iter(peer.work.held.values()))  # in the order in which they were leased
+    longest = next(iter(peer.work.leases.values()))  # in the order in which they were leased
     label = client_id_text(longest.dialect, longest.client_id) or number_text(longest.number)
     return (
         f"has held message {label} the longest: {duration(core.now_ns - longest.leased_ns)} (attempt {longest.attempt})"
@@ -305,4 +305,4 @@ def when(at_ns: int, now_ns: int) -> str:
 
 def text_of(texts: dict[int, str], reason: int) -> str:
     """A reason as text; one that has none here by its name in facts."""
-    return texts.get(reason, words.REASON_NAMES[reason])
+    return texts.get(reason, enums.REASON_NAMES[reason])

@@ -11,10 +11,10 @@ from dragoman.core.core import Core
 from dragoman.core.state.lines import Lane, Line, line_key
 from dragoman.core.state.queue import Queue
 from dragoman.core.storage.stored import peek_by_id, peek_by_number
+from dragoman.model.enums import shown
 from dragoman.model.message import IN_FRESH, Message
 from dragoman.model.peer import Peer
 from dragoman.model.phrases import read_number
-from dragoman.model.words import shown
 
 NUMBER_FORM: Final = "number:"
 

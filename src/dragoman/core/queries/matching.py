@@ -88,11 +88,11 @@ def find(core: Core, wanted: Wanted) -> Matches:
     """Open messages that match, by queue, the oldest of each first."""
     matches = Matches(wanted)
     if wanted.worker is not None:
-        look_at_all(matches, wanted.worker.work.held)
+        look_at_all(matches, wanted.worker.work.leases)
     else:
         if wanted.may_be(LEASED):  # bounded by the workers' slots
             for peer in core.workers.values():
-                if peer.work.held and not look_at_all(matches, peer.work.held):
+                if peer.work.leases and not look_at_all(matches, peer.work.leases):
                     break
         if wanted.may_be(WAITING):
             look_at_lines(core, matches)

@@ -13,9 +13,9 @@ from dragoman.core.queries.lookup import lane_size, worker_name
 from dragoman.core.state.queue import Queue
 from dragoman.core.tallies import oldest_ns
 from dragoman.limits import FINDINGS_MAX, IDLE_NS_MAX, OLD_MESSAGE_NS
+from dragoman.model.enums import REFUSAL_TEXTS, TAKEN, shown
 from dragoman.model.peer import Peer
 from dragoman.model.phrases import count_of, duration, number_text
-from dragoman.model.words import REFUSAL_TEXTS, TAKEN, shown
 
 KINDS: Final = [
     "refusing",
@@ -102,7 +102,7 @@ def look_at_worker(core: Core, peer: Peer, found: Findings) -> None:
     elif peer.work.slots > 0:
         line = f"{label} has free slots and matching work in `{name}` but {took_nothing}"
         found.add("idle_worker", name, worker, line)
-    elif not peer.work.held:
+    elif not peer.work.leases:
         line = f"{label} has never said that it has room and {took_nothing}; {queue.waiting} wait in `{name}`"
         found.add("blocked_worker", name, worker, line)
 

@@ -16,7 +16,7 @@ from dragoman.core.state.queue import Queue
 from dragoman.core.state.schedule import Schedule
 from dragoman.core.tallies import oldest_ns
 from dragoman.limits import KEPT_OUT_SHOWN_MAX
-from dragoman.model import words
+from dragoman.model import enums
 from dragoman.model.buckets import summed
 from dragoman.model.facts.decode import client_id_text, flag_words
 from dragoman.model.message import IN_DELAYED, NOWHERE, Message
@@ -66,7 +66,7 @@ def counters(core: Core) -> dict[str, object]:
         "released": released,
         "published": core.topics.published,
         "subscriptions": len(core.topics.prefixes),
-        "refusing": words.REFUSAL_CODES[core.refusing] if core.refusing != 0 else "",
+        "refusing": enums.REFUSAL_CODES[core.refusing] if core.refusing != 0 else "",
     }
 
 
@@ -87,7 +87,7 @@ def queue_view(queue: Queue) -> dict[str, object]:
         slots += serving.peer.work.slots
     leased_ever = queue.accepted - queue.waiting - queue.delayed
     return {
-        "queue": words.shown(queue.name),
+        "queue": enums.shown(queue.name),
         "queue_no": queue.number,
         **fields_of(queue, "is_paused", "is_draining", "waiting", "delayed", "leased", "quarantined"),
         "workers": len(queue.servings),
@@ -114,7 +114,7 @@ def kept_out(core: Core) -> list[dict[str, object]]:
         {
             "id": "w" + number_text(one.worker_no),
             "name": identity_text(one.identity) if one.identity else one.remote,
-            "dialect": words.word(words.DIALECT_NAMES, one.dialect),
+            "dialect": enums.word(enums.DIALECT_NAMES, one.dialect),
             **fields_of(one, "remote", "since_ns", "until_ns"),
         }
         for one in absent[: -KEPT_OUT_SHOWN_MAX - 1 : -1]
@@ -139,18 +139,18 @@ def worker_view(peer: Peer) -> dict[str, object]:
     elif peer.is_blocked:
         state = "not reading"
     elif peer.work.slots == 0:
-        state = "busy" if peer.work.held else "no room yet"
+        state = "busy" if peer.work.leases else "no room yet"
     return {
         "number": peer.number,
         "id": worker_id(peer),
         "name": worker_name(peer),
-        "dialect": words.word(words.DIALECT_NAMES, peer.dialect),
+        "dialect": enums.word(enums.DIALECT_NAMES, peer.dialect),
         **fields_of(peer, "listener", "remote"),
         "state": state,
         "takes_only": body_constraint_text(peer.body_constraint),
-        "queues": [{"queue": words.shown(serving.queue), "weight": serving.weight} for serving in servings],
+        "queues": [{"queue": enums.shown(serving.queue), "weight": serving.weight} for serving in servings],
         "slots_free": peer.work.slots,
-        "leased": len(peer.work.held),
+        "leased": len(peer.work.leases),
         **fields_of(peer.work, "settled", "failed", "last_leased_ns"),
         "joined_ns": peer.joined_ns,
         "last_sign_ns": peer.near_end().last_sign_ns,
@@ -163,10 +163,10 @@ def held_views(peer: Peer, most: int) -> list[dict[str, object]]:
         {
             "id": number_text(m.number),
             "client_id": client_id_text(m.dialect, m.client_id),
-            "queue": words.shown(m.queue),
+            "queue": enums.shown(m.queue),
             **fields_of(m, "attempt", "leased_ns"),
         }
-        for m in list(peer.work.held.values())[:most]
+        for m in list(peer.work.leases.values())[:most]
     ]
 
 
@@ -185,24 +185,24 @@ def listed_view(core: Core, m: Message) -> dict[str, object]:
         "number": m.number,
         "id": number_text(m.number),
         "client_id": client_id_text(m.dialect, m.client_id),
-        "wire_id": words.shown(core.ids.of(m)),
-        "queue": words.shown(core.state.queues_by_no[m.queue_no].name),
-        "state": words.STATE_NAMES[m.state],
+        "wire_id": enums.shown(core.ids.of(m)),
+        "queue": enums.shown(core.state.queues_by_no[m.queue_no].name),
+        "state": enums.STATE_NAMES[m.state],
         "is_delayed": m.where == IN_DELAYED,
         "is_on_disk_only": m.state == WAITING and m.where == NOWHERE,
         "attempt": m.attempt,
         "worker": worker_id(worker) if worker is not None else "",
-        "dialect": words.word(words.DIALECT_NAMES, m.dialect),
+        "dialect": enums.word(enums.DIALECT_NAMES, m.dialect),
         "priority": m.priority,
         "flags": flag_words(m.flags),
-        "headers": words.shown(m.headers),
+        "headers": enums.shown(m.headers),
         **fields_of(m, "body_size", "retries_left", "timeout_ns", "accepted_ns", "first_leased_ns", "leased_ns"),
         **fields_of(m, "lease_until_ns", "due_ns", "expires_ns"),
-        "last_reason": words.REASON_NAMES[m.last_reason],
+        "last_reason": enums.REASON_NAMES[m.last_reason],
         "died_with": ["w" + number_text(worker_no) for worker_no in m.died_with or []],
-        "damage": words.shown(m.damage),
+        "damage": enums.shown(m.damage),
         "schedule": "s" + number_text(m.schedule_no) if m.schedule_no != 0 else "",
-        "dedupe": words.shown(m.dedupe),
+        "dedupe": enums.shown(m.dedupe),
     }
     if m.state == LEASED and worker is not None:
         view["worker_name"] = worker_name(worker)
@@ -243,13 +243,13 @@ def schedule_view(schedule: Schedule) -> dict[str, object]:
     return {
         "number": schedule.number,
         "id": "s" + number_text(schedule.number),
-        "queue": words.shown(template.queue),
+        "queue": enums.shown(template.queue),
         "interval_s": schedule.interval_ns / SECOND_NS if schedule.interval_ns > 0 else 0.0,
         "cron": schedule.cron if schedule.interval_ns <= 0 else "",
         "next_due_ns": schedule.due_ns(),
         **fields_of(schedule, "last_due_ns", "fired", "runs_left"),
-        "headers": words.shown(template.headers),
-        "body": words.shown(template.body[:200]),
+        "headers": enums.shown(template.headers),
+        "body": enums.shown(template.body[:200]),
         "body_size": template.body_size,
     }
 
@@ -264,14 +264,14 @@ def tallies(core: Core) -> dict[str, object]:
     view["total"] = summed([s.total for s in spans])
     dialects: list[dict[str, object]] = []
     crossings: list[dict[str, object]] = []
-    for client in range(words.DIALECTS_MAX):
-        name = words.word(words.DIALECT_NAMES, client)
+    for client in range(enums.DIALECTS_MAX):
+        name = enums.word(enums.DIALECT_NAMES, client)
         settled = 0
-        for worker in range(words.ROW_SIZE):
-            count: int = core.tallies.settled[client * words.ROW_SIZE + worker].count
+        for worker in range(enums.ROW_SIZE):
+            count: int = core.tallies.settled[client * enums.ROW_SIZE + worker].count
             settled += count
-            if count > 0 and worker != words.NOBODY:
-                crossings.append({"client": name, "worker": words.word(words.DIALECT_NAMES, worker), "count": count})
+            if count > 0 and worker != enums.NOBODY:
+                crossings.append({"client": name, "worker": enums.word(enums.DIALECT_NAMES, worker), "count": count})
         accepted: int = core.tallies.accepted[client].count
         if accepted + settled > 0 or not name.startswith("unknown"):
             dialects.append({"dialect": name, "accepted": accepted, "settled": settled})

@@ -12,11 +12,11 @@ from dragoman.core.state.queue import Queue
 from dragoman.core.state.state import State
 from dragoman.core.tallies import Tallies
 from dragoman.limits import FORGET_AFTER_START_NS, QUEUES_FORGOTTEN_STEP, QUEUES_LOOKED_AT_STEP
+from dragoman.model.enums import BY_OPERATOR, NO_REASON
 from dragoman.model.facts.layout import QUEUE_FORGOTTEN
 from dragoman.model.facts.records import FactLog
 from dragoman.model.phrases import count_of
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import BY_OPERATOR, NO_REASON
 
 
 @final

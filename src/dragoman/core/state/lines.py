@@ -33,9 +33,9 @@ class Line:
 
     def push(self, m: Message, head_max: int) -> bool:
         """Append a fresh message; False when it went to the tail and its object is not kept."""
-        if m.place != 0 and (self.tail.live > 0 or len(self.fresh) >= head_max):
+        if m.position != 0 and (self.tail.live > 0 or len(self.fresh) >= head_max):
             self.size += 1
-            self.tail.append(m.number, m.place, m.accepted_ns, m.expires_ns, id_hash(m.client_id))
+            self.tail.append(m.number, m.position, m.accepted_ns, m.expires_ns, id_hash(m.client_id))
             return False
         self.push_head(m)
         return True

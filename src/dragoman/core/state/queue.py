@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from typing import final
 
 from dragoman.core.state.lines import Lane, Line
-from dragoman.model.buckets import Spans
+from dragoman.model.buckets import Durations
+from dragoman.model.enums import BROKER_STARTED, SUPERSEDED
 from dragoman.model.facts.records import claims_of
 from dragoman.model.message import Message
 from dragoman.model.peer import RANK_NONE, TAKES_ANYTHING, Serving
-from dragoman.model.words import BROKER_STARTED, SUPERSEDED
 
 
 @final
@@ -62,7 +62,7 @@ class Queue:
         # meet, `least_loaded` skips them, and `add_slots` removes a worker's own before it gets new slots; `drop` removes any.
         self.idle_lines: list[IdleLine] = []
         self.idle: int = 0  # servings in all idle lines, stale ones included
-        self.is_undrained: bool = False  # `Dispatch.drain` was interrupted: new messages are enqueued, not offered
+        self.is_unserved: bool = False  # `Dispatch.drain` was interrupted: new messages are enqueued, not offered
         # Dedupe keys, oldest first: key → (message number, when the key expires).
         self.dedupe: dict[bytes, tuple[int, int]] = {}
 
@@ -73,7 +73,7 @@ class Queue:
         self.released: int = 0
         self.wait_ns: int = 0  # sum over first leases
         self.wait_max_ns: int = 0
-        self.spans: Spans | None = None  # since the broker started; created when first needed (core/tallies)
+        self.spans: Durations | None = None  # since the broker started; created when first needed (core/tallies)
         self.last_worker_left_ns: int = 0
         self.last_worker_left_reason: int = 0
 

@@ -26,10 +26,10 @@ from dragoman.core.state.lines import Lane, Line, line_code
 from dragoman.core.state.queue import Attendance, Queue
 from dragoman.core.state.schedule import Schedule
 from dragoman.core.storage.stored import StoredRecords, TailRow, find_row
+from dragoman.model.enums import HANDOVER_WANTED, NAMED_BY_CLIENT
 from dragoman.model.facts.layout import BOOT_SHIFT
 from dragoman.model.message import IN_DELAYED, NOWHERE, Message, is_own_id, own_digits
 from dragoman.model.wire_ids import WireIds
-from dragoman.model.words import HANDOVER_WANTED, NAMED_BY_CLIENT
 
 if TYPE_CHECKING:
     from dragoman.core.storage.snapshot import Snapshot
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 class State:
     """All durable state, and the in-memory index of it."""
 
-    def __init__(self, settings: CoreSettings, kept: StoredRecords) -> None:
+    def __init__(self, settings: CoreSettings, stored: StoredRecords) -> None:
         self.settings = settings
-        self.stored = kept
+        self.stored = stored
         self.now_ns: int = 0
         self.boot_no: int = 0
         self.started_ns: int = 0  # when this boot began: schedules due before were missed
@@ -274,13 +274,13 @@ class State:
             if m.expires_ns != 0:
                 self.expiries.watch_far(m.number, line_code(queue.number, lane, line), m.expires_ns)
             return
-        self.lighten(m)
+        self.unload_if_short(m)
 
     def enqueue_returned(self, m: Message, queue: Queue) -> None:
         queue.waiting += 1
         lane = queue.unfit_lane(m.unfit, m.priority) if m.unfit != 0 else queue.lane(m.priority)
         lane.line_of(m.address).push_returned(m)
-        self.lighten(m)
+        self.unload_if_short(m)
 
     def delay(self, m: Message, queue: Queue) -> None:
         m.where = IN_DELAYED
@@ -289,7 +289,7 @@ class State:
         if len(self.delayed) > self.settings.head_max:
             self.unload(m)
         else:
-            self.lighten(m)
+            self.unload_if_short(m)
 
     def undelay(self, m: Message, queue: Queue) -> None:
         m.where = NOWHERE
@@ -331,15 +331,15 @@ class State:
         row = find_row(self.queues, number)
         return self.take_out(row.line, row.at, self.stored.bare_row(row)) if row is not None else None
 
-    def move(self, number: int, place: int) -> None:
-        """Set the new record reference of a message that was carried."""
+    def move(self, number: int, position: int) -> None:
+        """Set the new position of the record of a message that was carried."""
         m = self.messages.get(number)
         if m is not None:
-            m.place = place
+            m.position = position
             return
         row = find_row(self.queues, number)
         if row is not None:
-            row.line.tail.places[row.at] = place
+            row.line.tail.positions[row.at] = position
 
     def take_row(self, row: TailRow) -> Message:
         return self.take_out(row.line, row.at, self.stored.read_row(row.queue, row.lane, row.line, row.at, False))
@@ -384,7 +384,7 @@ class State:
 
     def unload(self, m: Message) -> None:
         """Drop a body from memory; it stays on disk."""
-        if m.place != 0 and m.is_loaded:
+        if m.position != 0 and m.is_loaded:
             m.body = b""
             m.is_loaded = False
             self.bodies_size -= m.body_size
@@ -414,7 +414,7 @@ class State:
         """Whether fresh waiting messages go to disk only."""
         return self.bodies_size > self.settings.bodies_max or len(self.messages) > self.settings.objects_max
 
-    def lighten(self, m: Message) -> None:
+    def unload_if_short(self, m: Message) -> None:
         """Unload a body that is not needed now if memory is short: a large body sooner than a small one."""
         size = self.bodies_size
         settings = self.settings

@@ -32,7 +32,7 @@ class Tail:
 
     def __init__(self) -> None:
         self.numbers: array[int] = array("q")
-        self.places: array[int] = array("q")
+        self.positions: array[int] = array("q")
         self.accepted: array[int] = array("q")
         self.expires: array[int] = array("q")
         self.hashes: array[int] = array("q")
@@ -40,9 +40,9 @@ class Tail:
         self.live: int = 0
         self.departed: list[array[int]] | None = None  # rows removed while a snapshot is in progress, in five columns
 
-    def append(self, number: int, place: int, accepted_ns: int, expires_ns: int, hash_: int) -> None:
+    def append(self, number: int, position: int, accepted_ns: int, expires_ns: int, hash_: int) -> None:
         self.numbers.append(number)
-        self.places.append(place)
+        self.positions.append(position)
         self.accepted.append(accepted_ns)
         self.expires.append(expires_ns)
         self.hashes.append(hash_)
@@ -97,7 +97,7 @@ class Tail:
         self.live -= 1
 
     def columns(self) -> list[array[int]]:
-        return [self.numbers, self.places, self.accepted, self.expires, self.hashes]
+        return [self.numbers, self.positions, self.accepted, self.expires, self.hashes]
 
     def find_hash(self, hash_: int, start: int) -> int:
         """Index of the next live entry with this id hash from `start` on, or -1."""

@@ -13,7 +13,7 @@ A checkpoint is a sequence of chunks, each `u8 section, …` (little endian), in
     SERVES    i64 worker_no, then per queue it serves: i32 queue_no
     LEFT      per queue that a worker left: i32 queue_no, i64 left_ns, u8 reason
     USED      per queue: i32 queue_no, i64 used_ns
-    LINE      i32 queue_no, u8 priority, u8 n, key of the line (n), i32 count, then five columns of i64: number, place (the
+    LINE      i32 queue_no, u8 priority, u8 n, key of the line (n), i32 count, then five columns of i64: number, position (the
               record's segment << 32 | offset), accepted_ns, expires_ns, id hash: messages that have only waited, in order
 
 Long KEYS, HOLDERS, LEFT, USED and LINE sections are split into several chunks. The same state always gives the same bytes, whichever
@@ -39,7 +39,7 @@ from dragoman.limits import CHECKPOINT_ROWS_MAX
 from dragoman.model.facts import fields
 from dragoman.model.facts.layout import BOOT_SHIFT, CHECKPOINT, CHECKPOINT_CHUNK, SCHEDULE_INTERVAL_NS, SCHEDULE_RUNS
 from dragoman.model.facts.records import ANY_MESSAGE, read_accepted, schedule_text
-from dragoman.model.message import PLACE_SHIFT, Message
+from dragoman.model.message import POSITION_SHIFT, Message
 from dragoman.model.wire_ids import KEY_SIZE, WireIds
 
 COUNTERS: Final = 1
@@ -118,14 +118,14 @@ def write_schedule(schedule: Schedule) -> bytes:
     )
 
 
-def write_message(m: Message, place: int) -> bytes:
-    """`i64 place, i32 queue_no, u8 state, u8 last_reason, u8 is_answerable, u8 has_due, i32 attempt, i32 retries_left, i64
+def write_message(m: Message, position: int) -> bytes:
+    """`i64 position, i32 queue_no, u8 state, u8 last_reason, u8 is_answerable, u8 has_due, i32 attempt, i32 retries_left, i64
     due_ns, i64 accepted_ns, i64 first_leased_ns, i64 leased_ns, i64 number, i64 expires_ns, u8 priority, u8 n, damage (n),
-    i64 worker_no of each worker that died with it`. Fields that the record at `place` has too are for the case that it is damaged."""
+    i64 worker_no of each worker that died with it`. Fields that the record at `position` has too are for the case that it is damaged."""
     has_due = m.state == WAITING and m.due_ns != 0
     codes = (m.state, m.last_reason, 1 if m.is_answerable else 0, 1 if has_due else 0)
     instants = (m.due_ns, m.accepted_ns, m.first_leased_ns, m.leased_ns)
-    data = MESSAGE_FIELDS.pack(place, m.queue_no, *codes, m.attempt, m.retries_left, *instants)
+    data = MESSAGE_FIELDS.pack(position, m.queue_no, *codes, m.attempt, m.retries_left, *instants)
     damage = m.damage if m.state == QUARANTINED else b""
     data += LATER_FIELDS.pack(m.number, m.expires_ns, m.priority, len(damage)) + damage
     return chunk(MESSAGE, data if m.died_with is None else data + array("q", m.died_with).tobytes())
@@ -223,10 +223,10 @@ class CheckpointReader:
         self.state.add_schedule(schedule)
 
     def message(self, data: bytes, is_old: bool) -> None:
-        place, queue_no, kind, reason, is_answerable, _, *numbers = MESSAGE_FIELDS.unpack_from(data, FIELDS_AT)
+        position, queue_no, kind, reason, is_answerable, _, *numbers = MESSAGE_FIELDS.unpack_from(data, FIELDS_AT)
         queue = self.state.queues_by_no[queue_no]
-        self.segments.add(place >> PLACE_SHIFT)
-        m = self.load_old(queue, place) if is_old else self.load(queue, place, data)
+        self.segments.add(position >> POSITION_SHIFT)
+        m = self.load_old(queue, position) if is_old else self.load(queue, position, data)
         m.last_reason = reason
         m.is_answerable = is_answerable == 1
         m.attempt, m.retries_left, m.due_ns, m.accepted_ns, m.first_leased_ns, m.leased_ns = numbers
@@ -236,10 +236,10 @@ class CheckpointReader:
         self.state.index(m)
         self.put(m, queue, kind)
 
-    def load(self, queue: Queue, place: int, data: bytes) -> Message:
+    def load(self, queue: Queue, position: int, data: bytes) -> Message:
         """The message of a chunk; if its record is damaged, a bare one with what the chunk has. The damage that it was quarantined for stays."""
         number, expires_ns, priority, damage_size = LATER_FIELDS.unpack_from(data, LATER_FIELDS_AT)
-        m = self.state.stored.read(queue, number, place, False)
+        m = self.state.stored.read(queue, number, position, False)
         if m.is_bare:
             m.expires_ns = expires_ns
             m.priority = priority
@@ -247,9 +247,9 @@ class CheckpointReader:
             m.damage = data[DAMAGE_AT : DAMAGE_AT + damage_size]
         return m
 
-    def load_old(self, queue: Queue, place: int) -> Message:
+    def load_old(self, queue: Queue, position: int) -> Message:
         """The message of a chunk of version 1, which has no number: if its record is damaged, it gets a number that no message has."""
-        m = self.state.stored.read(queue, ANY_MESSAGE, place, False)
+        m = self.state.stored.read(queue, ANY_MESSAGE, position, False)
         if m.is_bare:
             self.nameless += 1
             m.number = (self.state.boot_no << BOOT_SHIFT | NAMELESS) + self.nameless
@@ -281,7 +281,7 @@ class CheckpointReader:
         for column in tail.columns():
             column.frombytes(data[at : at + count * 8])
             at += count * 8
-        self.segments.update([place >> PLACE_SHIFT for place in tail.places[start:]])
+        self.segments.update([position >> POSITION_SHIFT for position in tail.positions[start:]])
         tail.live += count
         queue.has_tails = True
         line.size += count

@@ -15,7 +15,7 @@ from dragoman.core.state.queue import Queue, lines_with_tails
 from dragoman.core.state.tail import Tail, copy_row, id_hash
 from dragoman.core.storage.checkpoint import write_line
 from dragoman.limits import CHECKPOINT_ROWS_MAX
-from dragoman.model.message import PLACE_SHIFT, Message
+from dragoman.model.message import POSITION_SHIFT, Message
 
 ROWS_PER_UNIT: Final = 16  # rows copied by column that cost as much as one written field by field
 ROWS_GATHERED_MAX: Final = 2000  # rows merged one by one in one step
@@ -31,9 +31,9 @@ FROM_TAIL: Final = 2
 class LineRows:
     """The rows of all lines. `last_no`: higher numbers are not included. `is_watching`: tails may change between two calls."""
 
-    def __init__(self, last_no: int, moved_place: Callable[[int], int] | None, is_watching: bool) -> None:
+    def __init__(self, last_no: int, moved_position: Callable[[int], int] | None, is_watching: bool) -> None:
         self.last_no = last_no
-        self.moved_place = moved_place
+        self.moved_position = moved_position
         self.is_watching = is_watching
         self.is_over: bool = False
         self.units: int = 0
@@ -71,7 +71,7 @@ class LineRows:
             rows = array("q")
             self.rows[code] = rows
         rows.append(len(self.flat[0]))
-        row = (m.number, m.place, m.accepted_ns, m.expires_ns, id_hash(m.client_id))
+        row = (m.number, m.position, m.accepted_ns, m.expires_ns, id_hash(m.client_id))
         for column, value in zip(self.flat, row, strict=True):
             column.append(value)
 
@@ -142,7 +142,7 @@ class LineRows:
                 column.extend(values[at:end])  # nothing was removed from the middle: copied as a whole
         else:
             self.merge(tail, at, end, departed, chosen)
-        self.settle_places(began)
+        self.fix_positions(began)
         self.row_cursor = stop
         return stop == ALL
 
@@ -176,15 +176,15 @@ class LineRows:
                 rows = departed
             copy_row(rows, index, self.columns)
 
-    def settle_places(self, began: int) -> None:
-        """Update the record references of the rows from `began` on, and collect their segments."""
-        places = self.columns[1]
-        moved = self.moved_place
+    def fix_positions(self, began: int) -> None:
+        """Update the positions of the rows from `began` on, and collect their segments."""
+        positions = self.columns[1]
+        moved = self.moved_position
         segment = -1
-        for at in range(began, len(places)):
+        for at in range(began, len(positions)):
             if moved is not None:
-                places[at] = moved(places[at])
-            here = places[at] >> PLACE_SHIFT
+                positions[at] = moved(positions[at])
+            here = positions[at] >> POSITION_SHIFT
             if here != segment:
                 segment = here
                 self.segments.add(here)
@@ -196,5 +196,5 @@ def is_whole(tail: Tail) -> bool:
 
 
 def new_columns() -> list[array[int]]:
-    """Empty columns: number, place, accepted_ns, expires_ns, id hash."""
+    """Empty columns: number, position, accepted_ns, expires_ns, id hash."""
     return [array("q"), array("q"), array("q"), array("q"), array("q")]

@@ -25,7 +25,7 @@ from dragoman.limits import CARRY_STEP_SIZE, LIVE_STEP_COUNT, SEGMENT_SAMPLES_MA
 from dragoman.model.facts.fields import record_size
 from dragoman.model.facts.record_load import RecordLoad
 from dragoman.model.facts.records import FactLog, carried_at
-from dragoman.model.message import PLACE_SHIFT, Message
+from dragoman.model.message import POSITION_SHIFT, Message
 
 ALL: Final = 1 << 60
 LISTED_PER_ROW: Final = 50  # listing this many message numbers takes as long as visiting one row
@@ -80,7 +80,7 @@ class LiveWalk:
 
 @final
 class LiveCount(LiveWalk):
-    """Counts live messages by the segment of their records, and samples some of their record references to estimate the size of all."""
+    """Counts live messages by the segment of their records, and samples some of their positions to estimate the size of all."""
 
     def __init__(self, state: State) -> None:
         LiveWalk.__init__(self, state)
@@ -93,24 +93,24 @@ class LiveCount(LiveWalk):
         return self.counts.get(segment_no, 0) - self.damaged.get(segment_no, 0)
 
     def meet(self, m: Message) -> None:
-        segment_no = m.place >> PLACE_SHIFT
+        segment_no = m.position >> POSITION_SHIFT
         self.counts[segment_no] = self.counts.get(segment_no, 0) + 1
         if m.damage and m.state == QUARANTINED:
             self.damaged[segment_no] = self.damaged.get(segment_no, 0) + 1
-        self.add_sample(m.place)
+        self.add_sample(m.position)
 
     def meet_rows(self, tail: Tail, at: int, stop: int) -> None:
-        """Record references ascend along a tail, so runs of one segment are long."""
+        """Positions ascend along a tail, so runs of one segment are long."""
         segment_no = -1
         run = 0
-        places = tail.places
+        positions = tail.positions
         numbers = tail.numbers
         sample_step = (stop - at) // TAIL_SAMPLES_MAX + 1
         next_sample = at
         for index in range(at, stop):
             if numbers[index] < 0:
                 continue
-            here = places[index] >> PLACE_SHIFT
+            here = positions[index] >> POSITION_SHIFT
             if here != segment_no:
                 if run:
                     self.counts[segment_no] = self.counts.get(segment_no, 0) + run
@@ -119,14 +119,14 @@ class LiveCount(LiveWalk):
             run += 1
             if index >= next_sample:
                 next_sample = index + sample_step
-                self.add_sample(places[index])
+                self.add_sample(positions[index])
         if run:
             self.counts[segment_no] = self.counts.get(segment_no, 0) + run
 
-    def add_sample(self, place: int) -> None:
-        found = self.samples.setdefault(place >> PLACE_SHIFT, [])
+    def add_sample(self, position: int) -> None:
+        found = self.samples.setdefault(position >> POSITION_SHIFT, [])
         if len(found) < SEGMENT_SAMPLES_MAX:
-            found.append(place)
+            found.append(position)
 
 
 def live_count(state: State) -> LiveCount:
@@ -141,7 +141,7 @@ class Carrier(LiveWalk):
     """Carries the live messages of one segment, so that it can be deleted: finds them, then copies a few records per step, a large one in parts.
 
     A carried record is storage, not a fact: `u32 size, u8 201, i64 accepted_ns`, then the unchanged accepted record. Replay takes only the
-    new record reference from it, and completes a message whose old record was damaged.
+    new position from it, and completes a message whose old record was damaged.
     """
 
     def __init__(self, state: State, log: FactLog, quarantine: Quarantine, segment_no: int) -> None:
@@ -152,15 +152,15 @@ class Carrier(LiveWalk):
         self.is_looking: bool = True
         self.found: list[tuple[Tail | None, int]] = []  # the tail it was in (or None) and its number: indexes change
         self.load: RecordLoad | None = None  # of the last one in `found`
-        self.load_place: int = 0
+        self.load_position: int = 0
 
     def meet(self, m: Message) -> None:
-        if m.place >> PLACE_SHIFT == self.segment_no and not m.damage:
+        if m.position >> POSITION_SHIFT == self.segment_no and not m.damage:
             self.found.append((None, m.number))
 
     def meet_rows(self, tail: Tail, at: int, stop: int) -> None:
         for index in range(at, stop):
-            if tail.places[index] >> PLACE_SHIFT == self.segment_no and tail.numbers[index] > 0:
+            if tail.positions[index] >> POSITION_SHIFT == self.segment_no and tail.numbers[index] > 0:
                 self.found.append((tail, tail.numbers[index]))
 
     def step(self, most: int, size: int = CARRY_STEP_SIZE, rows: int = LIVE_STEP_COUNT) -> bool:
@@ -184,40 +184,40 @@ class Carrier(LiveWalk):
         quarantined."""
         at = tail.find(number) if tail is not None else -1
         m = self.state.messages.get(number)
-        place = 0
+        position = 0
         accepted_ns = 0
         if tail is not None and at >= 0:
-            place = tail.places[at]
+            position = tail.positions[at]
             accepted_ns = tail.accepted[at]
         elif m is not None and not m.damage:
-            place = m.place
+            position = m.position
             accepted_ns = m.accepted_ns
-        if place >> PLACE_SHIFT != self.segment_no:  # it has ended, or was carried already
+        if position >> POSITION_SHIFT != self.segment_no:  # it has ended, or was carried already
             return True
         try:
-            record = self.read(place, number, size)
+            record = self.read(position, number, size)
         except RecordDamaged:
             self.quarantine.check(number)
             return True
         if not record:
             return False
-        place = self.log.carried(record, accepted_ns)
+        position = self.log.carried(record, accepted_ns)
         if tail is not None and at >= 0:
-            tail.places[at] = place
+            tail.positions[at] = position
         elif m is not None:
-            m.place = place
+            m.position = position
         return True
 
-    def read(self, place: int, number: int, size: int) -> bytes:
-        """The accepted record at a reference; empty until all of it is read."""
+    def read(self, position: int, number: int, size: int) -> bytes:
+        """The accepted record at a position; empty until all of it is read."""
         stored = self.state.stored
         load = self.load
-        if load is None or self.load_place != place:
-            record = stored.verify(place, number, 0)
+        if load is None or self.load_position != position:
+            record = stored.verify(position, number, 0)
             if len(record) == record_size(record, 0):
                 return record[carried_at(record) :]
-            self.load = stored.begin(place, number, True)
-            self.load_place = place
+            self.load = stored.begin(position, number, True)
+            self.load_position = position
             return b""
         stored.effort += size
         return load.taken() if load.step(size) else b""
@@ -231,7 +231,7 @@ class DamageCheck(LiveWalk):
     """
 
     def __init__(self, state: State, quarantine: Quarantine, begin: int, end: int) -> None:
-        """`begin` and `end`: record references (segment << 32 | offset)."""
+        """`begin` and `end`: positions (segment << 32 | offset)."""
         LiveWalk.__init__(self, state)
         self.quarantine = quarantine
         self.begin = begin
@@ -241,12 +241,12 @@ class DamageCheck(LiveWalk):
         self.is_looking: bool = True
 
     def meet(self, m: Message) -> None:
-        if self.begin <= m.place < self.end and not m.is_loaded:
+        if self.begin <= m.position < self.end and not m.is_loaded:
             self.numbers.append(m.number)
 
     def meet_rows(self, tail: Tail, at: int, stop: int) -> None:
         for index in range(at, stop):
-            if self.begin <= tail.places[index] < self.end and tail.numbers[index] > 0:
+            if self.begin <= tail.positions[index] < self.end and tail.numbers[index] > 0:
                 self.numbers.append(tail.numbers[index])
 
     def step(self, most: int, rows_most: int) -> bool:

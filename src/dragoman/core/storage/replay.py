@@ -20,10 +20,10 @@ from dragoman.core.state.forgetting import on_queue_forgotten
 from dragoman.core.state.queue import Queue
 from dragoman.core.storage.checkpoint import CheckpointReader, read_schedule
 from dragoman.core.storage.stored import complete
+from dragoman.model.enums import BROKER_STARTED, DAMAGED, DRAINS
 from dragoman.model.facts import fields, layout
 from dragoman.model.facts.records import read_accepted
 from dragoman.model.message import Message
-from dragoman.model.words import BROKER_STARTED, DAMAGED, DRAINS
 
 
 @final
@@ -37,15 +37,15 @@ class Replay:
         self.facts: int = 0
         self.nameless: set[int] = set()  # queues whose names were lost in a salvage
 
-    def block(self, records: bytes, place: int, time_ns: int) -> None:
-        """Apply one block; `place` is the reference of its first record."""
+    def block(self, records: bytes, position: int, time_ns: int) -> None:
+        """Apply one block; `position`: of its first record."""
         self.core.set_time(time_ns)
         walk = fields.RecordWalk(records)
         while walk.step():
             at = walk.at
             kind = walk.kind
             if kind == layout.ACCEPTED:
-                self.accepted(records, at, place)
+                self.accepted(records, at, position)
             elif kind == layout.LEASED:
                 self.leased(records, at)
             elif kind == layout.CLOSED:
@@ -55,25 +55,25 @@ class Replay:
             elif kind == layout.CHECKPOINT:
                 self.checkpoint.chunk(fields.checkpoint_chunk(records, at))
             elif kind == layout.CARRIED:
-                self.carried(records, at, place)
+                self.carried(records, at, position)
             elif kind == layout.KEYED:
                 self.state.ids.set_key(fields.keyed_key(records, at), fields.record_number(records, at))
             else:
                 self.rare(records, at, kind)
         self.facts += walk.facts
 
-    def accepted(self, records: bytes, at: i64, place: int) -> None:
+    def accepted(self, records: bytes, at: i64, position: int) -> None:
         state = self.state
         queue = self.queue_of(fields.accepted_queue_no(records, at))
         m = read_accepted(records, at, queue.name, False)
-        m.place = place + at
+        m.position = position + at
         state.on_accepted(m, queue)
         state.enqueue(m, queue)
 
-    def carried(self, records: bytes, at: i64, place: int) -> None:
+    def carried(self, records: bytes, at: i64, position: int) -> None:
         """A message's record was copied out of an old segment: refer to the copy, and complete a message whose old record could not be read."""
         number: int = fields.accepted_message_no(records, at + layout.CARRIED_RECORD)
-        self.state.move(number, place + at)
+        self.state.move(number, position + at)
         m = self.state.messages.get(number)
         if m is not None and m.is_bare:
             complete(m, read_accepted(records, at + layout.CARRIED_RECORD, m.queue, False))

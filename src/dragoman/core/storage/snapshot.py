@@ -4,7 +4,7 @@
 `State.snapshot` refers to it, and every mutator notifies it before a change: what the walk has not reached yet is copied first. Tails record
 the rows removed from them. So the bytes are those of the state at the instant the snapshot began, however many steps it takes.
 
-State that is in no section may change freely. Record references must not change: nothing is carried while a snapshot is in progress.
+State that is in no section may change freely. Positions must not change: nothing is carried while a snapshot is in progress.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dragoman.core.state.state import State
 from dragoman.core.storage import checkpoint
 from dragoman.core.storage.line_rows import ALL, ROWS_PER_UNIT, LineRows
 from dragoman.limits import CHECKPOINT_ROWS_MAX, CHECKPOINT_STEP_COUNT
-from dragoman.model.message import PLACE_SHIFT, Message
+from dragoman.model.message import POSITION_SHIFT, Message
 
 # The phases of the walk, in order; each is finished before the next one begins.
 QUEUES: Final = 0
@@ -41,9 +41,9 @@ def estimated_size(state: State) -> int:
     return size
 
 
-def encode(state: State, moved_place: Callable[[int], int] | None) -> list[bytes]:
-    """The state as checkpoint records, all at once. `moved_place` maps record references that changed because a write to disk failed."""
-    snapshot = Snapshot(state, moved_place, False)
+def encode(state: State, moved_position: Callable[[int], int] | None) -> list[bytes]:
+    """The state as checkpoint records, all at once. `moved_position` maps positions that changed because a write to disk failed."""
+    snapshot = Snapshot(state, moved_position, False)
     return snapshot.step(ALL)
 
 
@@ -51,14 +51,14 @@ def encode(state: State, moved_place: Callable[[int], int] | None) -> list[bytes
 class Snapshot:
     """One walk over the state. `is_watching`: the state may change between steps; False for a walk in a single step."""
 
-    def __init__(self, state: State, moved_place: Callable[[int], int] | None, is_watching: bool) -> None:
+    def __init__(self, state: State, moved_position: Callable[[int], int] | None, is_watching: bool) -> None:
         self.state = state
-        self.moved_place = moved_place
+        self.moved_position = moved_position
         self.is_watching = is_watching
         self.section: int = QUEUES
         self.chunks: list[bytes] = []
         self.units: int = 0  # units of work done in this step
-        self.places: set[int] = set()  # journal segments that MESSAGE chunks refer to
+        self.positions: set[int] = set()  # journal segments that MESSAGE chunks refer to
         self.last_no: int = state.next_number - 1  # messages with higher numbers are not included
 
         self.queues: list[Queue] = list(state.queues_by_no.values())
@@ -82,7 +82,7 @@ class Snapshot:
         self.left: dict[int, tuple[int, int]] = dict(state.attendance.left)
         self.workers: list[int] = []
         self.worker_at: int = -1
-        self.lines = LineRows(self.last_no, moved_place, is_watching)
+        self.lines = LineRows(self.last_no, moved_position, is_watching)
         self.lines.watch(self.queues)
         self.chunks.append(checkpoint.write_counters(state))
         if is_watching:
@@ -95,7 +95,7 @@ class Snapshot:
 
     def segments(self) -> set[int]:
         """The journal segments that its chunks refer to."""
-        return self.places | self.lines.segments
+        return self.positions | self.lines.segments
 
     def close(self) -> None:
         """Stop watching the state: the snapshot is complete or abandoned."""
@@ -229,9 +229,9 @@ class Snapshot:
         if m.state == WAITING and m.attempt == 0 and m.due_ns == 0:
             self.lines.take(m)
             return False
-        place = m.place if self.moved_place is None else self.moved_place(m.place)
-        self.places.add(place >> PLACE_SHIFT)
-        self.chunks.append(checkpoint.write_message(m, place))
+        position = m.position if self.moved_position is None else self.moved_position(m.position)
+        self.positions.add(position >> POSITION_SHIFT)
+        self.chunks.append(checkpoint.write_message(m, position))
         if m.state == LEASED:
             self.holders.append((number, m.worker_no))
         return False
@@ -260,7 +260,7 @@ def frozen(m: Message) -> Message:
     """A copy of the fields of a message that a checkpoint holds."""
     copy = Message(m.dialect, m.queue, m.client_id, b"")
     copy.number = m.number
-    copy.place = m.place
+    copy.position = m.position
     copy.queue_no = m.queue_no
     copy.priority = m.priority
     copy.address = m.address

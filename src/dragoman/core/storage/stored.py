@@ -1,4 +1,4 @@
-"""Reads messages back from the journal by record reference (`place`: segment << 32 | offset). The CRC of every record is verified. A damaged
+"""Reads messages back from the journal by the position of their records (segment << 32 | offset). The CRC of every record is verified. A damaged
 record affects only its own message, which continues as a bare one (`Message.is_bare`) until it is quarantined.
 
 Reading takes time, mostly for allocating memory: `effort` counts the bytes that were loaded, and an eighth of those that were only verified.
@@ -17,16 +17,16 @@ from dragoman.core.state.queue import Queue, lines_with_tails
 from dragoman.core.state.tail import id_hash
 from dragoman.errors import RecordDamaged
 from dragoman.limits import EXPIRING_MAX, EXPIRING_READ_SIZE, EXPIRING_STEP, READ_WHOLE_SIZE, VERIFIED_SHARE
+from dragoman.model.enums import INTERNAL
 from dragoman.model.facts.fields import accepted_body, body_at, body_end, record_size
 from dragoman.model.facts.record_load import RecordInMemory, RecordLoad
 from dragoman.model.facts.records import FactLog, carried_at, read_accepted
 from dragoman.model.message import Message
-from dragoman.model.words import INTERNAL
 
 if TYPE_CHECKING:
     from dragoman.core.state.state import State
 
-# What the journal offers, by record reference and message number: a verified record, the beginning of one, a load in steps.
+# What the journal offers, by position and message number: a verified record, the beginning of one, a load in steps.
 ReadRecord = Callable[[int, int], bytes]
 Look = Callable[[int, int, int], bytes]
 BeginLoad = Callable[[int, int, bool], RecordLoad]
@@ -82,43 +82,45 @@ class StoredRecords:
         self.begin_load = begin_load
         self.effort: int = 0
 
-    def load(self, place: int, number: int) -> bytes:
+    def load(self, position: int, number: int) -> bytes:
         """The verified record of a message. Raises `RecordDamaged`, like `begin` and `prove`."""
-        record = self.log.find(place)
-        return record if record else self.read_record(place, number)
+        record = self.log.find(position)
+        return record if record else self.read_record(position, number)
 
-    def begin(self, place: int, number: int, is_whole: bool) -> RecordLoad:
+    def begin(self, position: int, number: int, is_whole: bool) -> RecordLoad:
         """Begin to load the body, or (`is_whole`) the accepted record, in steps."""
-        record = self.log.find(place)
+        record = self.log.find(position)
         if not record and self.begin_load is not None:
-            return self.begin_load(place, number, is_whole)
-        return RecordInMemory(record if record else self.read_record(place, number), is_whole)
+            return self.begin_load(position, number, is_whole)
+        return RecordInMemory(record if record else self.read_record(position, number), is_whole)
 
-    def verify(self, place: int, number: int, body_most: int) -> bytes:
+    def verify(self, position: int, number: int, body_most: int) -> bytes:
         """Verify a whole record; returns its beginning with up to `body_most` bytes of the body, all of a small record."""
-        record = self.log.find(place)
+        record = self.log.find(position)
         if not record:
-            record = self.look(place, number, body_most) if self.look is not None else self.read_record(place, number)
+            record = (
+                self.look(position, number, body_most) if self.look is not None else self.read_record(position, number)
+            )
         size = record_size(record, 0)
         self.effort += size if size == len(record) else size // VERIFIED_SHARE
         return record
 
-    def read(self, queue: Queue, number: int, place: int, with_body: bool) -> Message:
+    def read(self, queue: Queue, number: int, position: int, with_body: bool) -> Message:
         """The message of a record; a bare one if the record is damaged. `with_body`: load the body if it is small."""
         try:
-            record = self.verify(place, number, 0)
+            record = self.verify(position, number, 0)
         except RecordDamaged as damaged:
-            return bare_message(queue, number, place, damaged.evidence)
+            return bare_message(queue, number, position, damaged.evidence)
         is_whole = len(record) == record_size(record, 0)
         m = read_accepted(record, carried_at(record), queue.name, with_body and is_whole)
-        m.place = place
+        m.position = position
         m.state = WAITING
         return m
 
     def read_row(self, queue: Queue, lane: Lane, line: Line, at: int, with_body: bool) -> Message:
         """A message read from a tail row; it is in no index and in no line."""
         tail = line.tail
-        m = self.read(queue, tail.numbers[at], tail.places[at], with_body)
+        m = self.read(queue, tail.numbers[at], tail.positions[at], with_body)
         if m.is_bare:
             add_row(m, lane, line, at)
         else:
@@ -128,7 +130,7 @@ class StoredRecords:
     def bare_row(self, row: TailRow) -> Message:
         """The bare message of a tail row, without reading its record."""
         tail = row.line.tail
-        m = bare_message(row.queue, tail.numbers[row.at], tail.places[row.at], b"")
+        m = bare_message(row.queue, tail.numbers[row.at], tail.positions[row.at], b"")
         add_row(m, row.lane, row.line, row.at)
         return m
 
@@ -136,12 +138,12 @@ class StoredRecords:
         """Load a body, and the fields that a bare message lacks. False when its record is damaged: `m.damage` says how."""
         try:
             if m.is_bare or m.body_size <= READ_WHOLE_SIZE:
-                record = self.load(m.place, m.number)
+                record = self.load(m.position, m.number)
                 at = carried_at(record)
                 self.effort += len(record)
                 self.set_body(m, record, accepted_body(record, at))
             else:
-                load = self.begin(m.place, m.number, False)
+                load = self.begin(m.position, m.number, False)
                 while not load.step(m.body_size):
                     pass
                 self.effort += m.body_size
@@ -162,7 +164,7 @@ class StoredRecords:
     def is_sound(self, m: Message) -> bool:
         """Whether a record can be read; if so, a bare message is completed. If not, `m.damage` says why."""
         try:
-            head = self.verify(m.place, m.number, 0)
+            head = self.verify(m.position, m.number, 0)
         except RecordDamaged as damaged:
             m.damage = damaged.evidence
             return False
@@ -172,12 +174,12 @@ class StoredRecords:
         return True
 
 
-def bare_message(queue: Queue, number: int, place: int, damage: bytes) -> Message:
+def bare_message(queue: Queue, number: int, position: int, damage: bytes) -> Message:
     """A message whose record is damaged. Its client is unknown: `Routes` finds none to answer."""
     m = Message(INTERNAL, queue.name, b"", b"")
     m.number = number
     m.queue_no = queue.number
-    m.place = place
+    m.position = position
     m.is_loaded = False
     m.is_bare = True
     m.damage = damage
@@ -253,7 +255,7 @@ def peek_body(state: State, m: Message, most: int) -> bytes:
     """The first bytes of a message's body. If it is on disk only, its whole record is read and verified, but not kept. Raises `RecordDamaged`."""
     if m.is_loaded:
         return m.body[:most]
-    record = state.stored.verify(m.place, m.number, most)
+    record = state.stored.verify(m.position, m.number, most)
     at = carried_at(record)
     begin: int = body_at(record, at)
     end: int = body_end(record, at)  # beyond the bytes read, if those are only the beginning

@@ -10,15 +10,15 @@ from typing import Final
 
 from librt.strings import BytesWriter
 
-from dragoman.dialects.ebus import words
+from dragoman.dialects.ebus import commands
 from dragoman.dialects.ebus.data import pack, reject_data
 from dragoman.dialects.ebus.dialect import EbusDialect
 from dragoman.dialects.ebus.requests import ClientRecord, Ended, recipient_of
 from dragoman.dialects.ebus.stales import STALES_NS_MAX, in_ms
 from dragoman.dialects.session import Outboxes, ZmtpSession
 from dragoman.limits import INLINE_BODY_SIZE_MAX
+from dragoman.model.enums import BY_CLIENT, EBUS, EXPIRES_HELD, REFUSAL_CODES, REFUSAL_TEXTS, REPLY_WANTED, TAKEN
 from dragoman.model.message import Message
-from dragoman.model.words import BY_CLIENT, EBUS, EXPIRES_HELD, REFUSAL_CODES, REFUSAL_TEXTS, REPLY_WANTED, TAKEN
 from dragoman.wire.zmtp.frames import write_frame
 
 # Lookups of existing requests in one turn of this connection.
@@ -42,23 +42,23 @@ class ClientRole(ZmtpSession):
 
     def on_client(self, word: bytes, frames: list[bytes], at: int) -> None:
         """`at` is the index of the first frame after the command."""
-        if word == words.REQ or word == words.REQUEST:
+        if word == commands.REQ or word == commands.REQUEST:
             self.on_request(frames, at)
-        elif word == words.PING:
-            self.send_client_now([words.HEARTBEAT])
-        elif word == words.HEARTBEAT:
+        elif word == commands.PING:
+            self.send_client_now([commands.HEARTBEAT])
+        elif word == commands.HEARTBEAT:
             pass
-        elif word == words.CANCEL:
+        elif word == commands.CANCEL:
             self.on_cancel(frames, at + 1 if len(frames) > at + 1 else at, True)
-        elif word == words.REJECT:
+        elif word == commands.REJECT:
             self.on_cancel(frames, at, False)
-        elif word == words.SERVICES:
-            self.send_client_now([words.SERVICES, b"", self.ebus.worker_list().services()])
+        elif word == commands.SERVICES:
+            self.send_client_now([commands.SERVICES, b"", self.ebus.worker_list().services()])
             self.had_enough = True
-        elif word == words.WORKERS:
-            self.send_client_now([words.WORKERS, b"", self.ebus.worker_list().workers()])
+        elif word == commands.WORKERS:
+            self.send_client_now([commands.WORKERS, b"", self.ebus.worker_list().workers()])
             self.had_enough = True
-        elif word == words.DISCONNECT:
+        elif word == commands.DISCONNECT:
             if not self.is_worker:
                 self.finish()
         else:
@@ -78,7 +78,7 @@ class ClientRole(ZmtpSession):
         client_record.envelope = self.client_envelope
         queue = frames[at]
         rid = frames[at + 1]
-        body = frames[at + 2] if count > at + 2 else words.NULL
+        body = frames[at + 2] if count > at + 2 else commands.NULL
         if self.is_known(client_record, rid):
             return
         if self.ebus.requests.has_orphans():
@@ -103,7 +103,7 @@ class ClientRole(ZmtpSession):
             client_record.open[rid] = m.key  # its number as an object that exists already
         else:
             text = f"{REFUSAL_CODES[refusal]}: {REFUSAL_TEXTS[refusal]}"
-            self.send_client_now([words.REJECT, rid, pack(text, self.ebus.settings.is_json)])
+            self.send_client_now([commands.REJECT, rid, pack(text, self.ebus.settings.is_json)])
 
     def is_known(self, client_record: ClientRecord, rid: bytes) -> bool:
         """Whether the request exists already. If it is open, its outcome is redirected to this connection; if it has ended, it is sent again."""
@@ -151,12 +151,12 @@ class ClientRole(ZmtpSession):
         self.remember(message, value, True, False)
         if self.is_plain_client:
             out = self.held_out
-            out.write(words.REPLY_OPENING)
+            out.write(commands.REPLY_OPENING)
             write_frame(out, message.client_id, True)
             self.write_body(out, value, False)
             self.touch()
         else:
-            self.send_client([words.REPLY, message.client_id, value])
+            self.send_client([commands.REPLY, message.client_id, value])
 
     def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
         """An expired request is rejected without a reason, as in the original; any other with the worker's reason, or ours."""
@@ -166,13 +166,15 @@ class ClientRole(ZmtpSession):
             return
         if self.is_plain_client:
             out = self.held_out
-            out.write(words.REJECT_OPENING)
+            out.write(commands.REJECT_OPENING)
             write_frame(out, message.client_id, len(value) > 0)
             if value:
                 self.write_body(out, value, False)
             self.touch()
         else:
-            self.send_client([words.REJECT, message.client_id, value] if value else [words.REJECT, message.client_id])
+            self.send_client(
+                [commands.REJECT, message.client_id, value] if value else [commands.REJECT, message.client_id]
+            )
 
     def remember(self, message: Message, value: bytes, has_value: bool, is_rejected: bool) -> None:
         client_record = self.client_record
@@ -183,7 +185,7 @@ class ClientRole(ZmtpSession):
 
     def send_outcome(self, rid: bytes, ended: Ended) -> None:
         """Send a remembered outcome."""
-        frames = [words.REJECT if ended.is_rejected else words.REPLY, rid]
+        frames = [commands.REJECT if ended.is_rejected else commands.REPLY, rid]
         if ended.has_value:
             frames.append(ended.value)
         self.send_client(frames)
@@ -198,12 +200,12 @@ class ClientRole(ZmtpSession):
             self.hold_frame(body, more)
 
     def send_client(self, frames: list[bytes]) -> None:
-        self.say([b""] * self.client_envelope + [words.WORKER, *frames])
+        self.say([b""] * self.client_envelope + [commands.WORKER, *frames])
 
     def send_client_now(self, frames: list[bytes]) -> None:
-        self.say_now([b""] * self.client_envelope + [words.WORKER, *frames])
+        self.say_now([b""] * self.client_envelope + [commands.WORKER, *frames])
 
     def disconnect_client(self, why: bytes) -> None:
         """Send DISCONNECT with the reason, in the client's own envelope, and end the connection."""
-        self.send_client([words.DISCONNECT, why])
+        self.send_client([commands.DISCONNECT, why])
         self.finish()

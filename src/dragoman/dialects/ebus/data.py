@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from dragoman.model.words import PAST_EXPIRY, REASON_NAMES
+from dragoman.model.enums import PAST_EXPIRY, REASON_NAMES
 
 TEXT: Final = 0x02
 DOCUMENT: Final = 0x03

@@ -6,7 +6,7 @@ from typing import Final
 
 from dragoman.dialects import description, features
 from dragoman.dialects.description import CLIENT, NEWS, PUBLISH, SUBSCRIBE, WORKER, DialectDescription, Fact, Frame
-from dragoman.model.words import EBUS
+from dragoman.model.enums import EBUS
 
 
 def client_request(fact: Fact, queue: str, message_id: str) -> list[Frame]:

@@ -8,16 +8,16 @@ from typing import Final, final
 from librt.strings import BytesWriter
 
 from dragoman.dialects.contract import Dialect
+from dragoman.dialects.ebus.commands import SHUTDOWN_CHANNEL, STARTED_CHANNEL, WORKERS_CHANNEL
 from dragoman.dialects.ebus.data import pack
 from dragoman.dialects.ebus.requests import Requests
 from dragoman.dialects.ebus.settings import EbusSettings
 from dragoman.dialects.ebus.stales import StalesMeanings
-from dragoman.dialects.ebus.words import SHUTDOWN_CHANNEL, STARTED_CHANNEL, WORKERS_CHANNEL
 from dragoman.dialects.session import Outboxes
+from dragoman.model.enums import EBUS, shown
 from dragoman.model.peer import Peer
 from dragoman.model.units import SECOND_NS
 from dragoman.model.wire_ids import DIGITS
-from dragoman.model.words import EBUS, shown
 from dragoman.wire.zmtp.frames import MORE, write_frame
 
 # `ebus/started` is published this long after the ports opened: subscribers of the previous broker need time to reconnect.
@@ -67,7 +67,7 @@ def active(workers: list[Peer]) -> list[tuple[str, Peer]]:
 
 def description(service: str, worker: Peer) -> dict[str, object]:
     identity = shown(worker.identity) or f"W/{service}/{worker.number:x}"
-    return {"id": identity, "service": service, "load": len(worker.work.held)}
+    return {"id": identity, "service": service, "load": len(worker.work.leases)}
 
 
 def mark_of(workers: list[Peer]) -> int:

@@ -14,11 +14,11 @@ from __future__ import annotations
 from typing import Final, final
 
 from dragoman.dialects import endpoint as sdk
-from dragoman.dialects.ebus import words
+from dragoman.dialects.ebus import commands
 from dragoman.dialects.ebus.data import text_in
 from dragoman.dialects.ebus.stales import in_ms
 from dragoman.limits import FRAMES_MAX
-from dragoman.model.words import REFUSAL_CODES
+from dragoman.model.enums import REFUSAL_CODES
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message, write_frame
 
@@ -74,24 +74,24 @@ class EbusClientEndpoint(sdk.ClientEndpoint):
 
     def receive_message(self, frames: list[bytes], outcomes: list[tuple[int, bytes, bytes]]) -> None:
         count = len(frames)
-        if count < 3 or frames[0] or frames[1] != words.WORKER:
+        if count < 3 or frames[0] or frames[1] != commands.WORKER:
             return  # not addressed to a client
         self.pulse.has_received = True
         word = frames[2]
-        if word == words.REPLY or word == words.REJECT:
+        if word == commands.REPLY or word == commands.REJECT:
             # Ignore an answer to a request that we did not send, or that is already answered.
             if count < 4 or self.services.pop(frames[3], None) is None:
                 return
             value = frames[4] if count > 4 else b""
-            if word == words.REPLY:
+            if word == commands.REPLY:
                 outcomes.append((sdk.ANSWERED, frames[3], value))
             else:
                 reason = text_in(value) if value else EXPIRED
                 is_refusal = reason.partition(b":")[0] in REFUSALS
                 outcomes.append((sdk.REFUSED if is_refusal else sdk.FAILED, frames[3], reason))
-        elif word == words.PING:
-            self.send([words.HEARTBEAT])
-        elif word == words.DISCONNECT:
+        elif word == commands.PING:
+            self.send([commands.HEARTBEAT])
+        elif word == commands.DISCONNECT:
             self.is_over = True
             self.problem = frames[3].decode("utf-8", "replace") if count > 3 else "the broker sent us away"
 
@@ -100,7 +100,7 @@ class EbusClientEndpoint(sdk.ClientEndpoint):
         self.services[call_id] = options.queue
         stales_ns = max(1, options.expires_ns) if options.expires_ns != sdk.NOT_GIVEN else options.timeout_ns
         out = self.unsent
-        out.write(words.ASK_OPENING)
+        out.write(commands.ASK_OPENING)
         write_frame(out, options.queue, True)
         write_frame(out, call_id, True)
         write_frame(out, body, stales_ns > 0)
@@ -110,14 +110,14 @@ class EbusClientEndpoint(sdk.ClientEndpoint):
     def give_up(self, call_id: bytes) -> None:
         service = self.services.get(call_id)
         if service is not None:
-            self.send([words.CANCEL, service, call_id])
+            self.send([commands.CANCEL, service, call_id])
 
     def beat(self, now_s: float) -> None:
         if self.is_ready and not self.is_over and self.pulse.is_ping_due(now_s):
-            self.send([words.PING])
+            self.send([commands.PING])
 
     def send(self, frames: list[bytes]) -> None:
-        self.unsent.write(encode_message([b"", words.CLIENT, *frames]))
+        self.unsent.write(encode_message([b"", commands.CLIENT, *frames]))
 
 
 @final
@@ -138,52 +138,52 @@ class EbusWorkerEndpoint(sdk.WorkerEndpoint):
         if not 0 < len(names) <= SERVICES_MAX:
             raise ValueError(f"an ebus worker serves 1 to {SERVICES_MAX} services, not {len(names)}")
         self.service = names[0]
-        self.send([words.READY, words.NULL, names[0], b"%d" % max(slots, 1), *names[1:]])
-        self.send([words.PING])  # READY has no answer; PING has one, if the broker accepted us
+        self.send([commands.READY, commands.NULL, names[0], b"%d" % max(slots, 1), *names[1:]])
+        self.send([commands.PING])  # READY has no answer; PING has one, if the broker accepted us
 
     def receive(self, data: bytes) -> list[tuple[bytes, float, bytes]]:
         """Return the received jobs without a timeout: when `stales ms` has passed, the broker sends CANCEL."""
         jobs: list[tuple[bytes, float, bytes]] = []
         for frames in self.zmtp.receive(data):
             count = len(frames)
-            if count < 2 or frames[0] != words.CLIENT:
+            if count < 2 or frames[0] != commands.CLIENT:
                 continue
             self.pulse.has_received = True
             word = frames[1]
-            if word == words.REQ or word == words.REQUEST:
+            if word == commands.REQ or word == commands.REQUEST:
                 if count > 2:
-                    jobs.append((frames[2], 0.0, frames[3] if count > 3 else words.NULL))
-            elif word == words.HEARTBEAT:
+                    jobs.append((frames[2], 0.0, frames[3] if count > 3 else commands.NULL))
+            elif word == commands.HEARTBEAT:
                 self.is_ready = True
-            elif word == words.CANCEL:
+            elif word == commands.CANCEL:
                 self.cancelled.append(frames[2] if count > 2 else b"")
-            elif word == words.PING:
-                self.send([words.HEARTBEAT])
-            elif word == words.DISCONNECT:
+            elif word == commands.PING:
+                self.send([commands.HEARTBEAT])
+            elif word == commands.DISCONNECT:
                 self.is_over = True
                 self.problem = frames[2].decode("utf-8", "replace") if count > 2 else "the broker sent us away"
         return jobs
 
     def reply(self, request_id: bytes, value: bytes) -> None:
         out = self.unsent
-        out.write(words.ANSWER_OPENING)
+        out.write(commands.ANSWER_OPENING)
         write_frame(out, request_id, True)
         write_frame(out, value, False)
 
     def goodbye(self) -> None:
-        self.send([words.DISCONNECT, self.service, b"leaving"])
+        self.send([commands.DISCONNECT, self.service, b"leaving"])
 
     def beat(self, now_s: float) -> None:
         if not self.zmtp.is_ready or self.is_over:
             return
         if self.pulse.is_ping_due(now_s):
-            self.send([words.PING])
+            self.send([commands.PING])
         if now_s - self.last_heartbeat_s >= HEARTBEAT_S and self.is_ready and not self.is_over:
             self.last_heartbeat_s = now_s
-            self.send([words.HEARTBEAT])
+            self.send([commands.HEARTBEAT])
 
     def send(self, frames: list[bytes]) -> None:
-        self.unsent.write(encode_message([words.WORKER, *frames]))
+        self.unsent.write(encode_message([commands.WORKER, *frames]))
 
 
 @final

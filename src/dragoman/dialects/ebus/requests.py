@@ -23,11 +23,11 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from dragoman.dialects.ebus.data import reject_data
+from dragoman.model.enums import EBUS
 from dragoman.model.exchange import Exchange
 from dragoman.model.message import Message
 from dragoman.model.peer import Peer
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import EBUS
 
 # A body up to this size is remembered by its hash: computing it costs less than storing the body.
 HASHED_SIZE_MAX: Final = 512

@@ -9,14 +9,23 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from dragoman.dialects.ebus.commands import (
+    ANSWER_OPENING,
+    ASK_OPENING,
+    CLIENT,
+    DISCONNECT,
+    NULL,
+    PREFIXES,
+    REPLY,
+    WORKER,
+)
 from dragoman.dialects.ebus.dialect import EbusDialect
 from dragoman.dialects.ebus.settings import EbusSettings
-from dragoman.dialects.ebus.words import ANSWER_OPENING, ASK_OPENING, CLIENT, DISCONNECT, NULL, OPENINGS, REPLY, WORKER
 from dragoman.dialects.ebus.worker_role import WorkerRole
 from dragoman.dialects.session import Outboxes, Session, ZmtpSession
 from dragoman.dialects.subscriber import TopicSubscriber
 from dragoman.limits import NAME_SIZE_MAX
-from dragoman.model.words import EBUS
+from dragoman.model.enums import EBUS
 
 # Outcomes that a client which reconnected receives in one turn.
 UNDELIVERED_STEP: Final = 1000
@@ -28,7 +37,7 @@ class EbusSession(WorkerRole):
 
     def __init__(self, listener: str, listener_no: int, outboxes: Outboxes, dialect: EbusDialect) -> None:
         super().__init__(listener, listener_no, outboxes, dialect)
-        self.zmtp.reader.openings = OPENINGS
+        self.zmtp.reader.prefixes = PREFIXES
         self.is_worker_port: bool = listener == "ebus.worker"
         self.undelivered: list[bytes] = []  # rids of outcomes that still have to be sent to it
 
@@ -87,7 +96,7 @@ class EbusSession(WorkerRole):
             return
         first = frames[0]
         if first is ASK_OPENING or first is ANSWER_OPENING:
-            self.on_opened(first, frames)
+            self.on_prefixed(first, frames)
             return
         at = 0
         while at < 2 and at < len(frames) and not frames[at]:
@@ -117,7 +126,7 @@ class EbusSession(WorkerRole):
             self.exchange.note(self, "EBUS_UNKNOWN_SENDER")
             self.disconnect_unknown(at, b"unknown sender type")
 
-    def on_opened(self, opening: bytes, frames: list[bytes]) -> None:
+    def on_prefixed(self, opening: bytes, frames: list[bytes]) -> None:
         """Handle the two messages that make up most of the traffic, in the original's form."""
         if opening is ASK_OPENING:
             if self.client_envelope != 1:

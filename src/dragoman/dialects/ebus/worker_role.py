@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.dialects.ebus import words
+from dragoman.dialects.ebus import commands
 from dragoman.dialects.ebus.client_role import ClientRole
 from dragoman.dialects.ebus.dialect import EbusDialect
 from dragoman.dialects.ebus.stales import in_ms
 from dragoman.dialects.session import Outboxes
+from dragoman.model.enums import EBUS, HEARTBEAT_LOST, PROTOCOL_FAULT, REFUSAL_TEXTS, TAKEN
 from dragoman.model.message import Message
 from dragoman.model.wire_ids import DIGITS
-from dragoman.model.words import EBUS, HEARTBEAT_LOST, PROTOCOL_FAULT, REFUSAL_TEXTS, TAKEN
 from dragoman.wire.zmtp.frames import write_frame
 
 WEIGHT: Final = 10  # the same for all services of an ebus worker
@@ -41,21 +41,21 @@ class WorkerRole(ClientRole):
 
     def on_worker(self, word: bytes, frames: list[bytes], at: int) -> None:
         """`at` is the index of the first frame after the command."""
-        if word == words.REPLY or word == words.REJECT:
+        if word == commands.REPLY or word == commands.REJECT:
             if self.is_worker:
                 self.on_answer(word, frames, at)
             else:
                 self.disconnect_at_fault(b"not ready: say READY first")
-        elif word == words.READY:
+        elif word == commands.READY:
             self.on_ready(frames, at)
         elif not self.is_worker:
             # Its READY went to the previous broker, or it was taken for lost: DISCONNECT makes it reconnect.
             self.disconnect_at_fault(b"not ready: say READY first")
-        elif word == words.PING:
-            self.send_worker_now([words.HEARTBEAT])
-        elif word == words.HEARTBEAT:
+        elif word == commands.PING:
+            self.send_worker_now([commands.HEARTBEAT])
+        elif word == commands.HEARTBEAT:
             pass
-        elif word == words.DISCONNECT:
+        elif word == commands.DISCONNECT:
             self.exchange.leave(self)
         else:
             self.exchange.note(self, "EBUS_UNKNOWN_MESSAGE")
@@ -67,7 +67,7 @@ class WorkerRole(ClientRole):
             self.disconnect_at_fault(b"an answer needs a rid")
             return
         rid = frames[at]
-        value = frames[at + 1] if len(frames) > at + 1 else words.NULL
+        value = frames[at + 1] if len(frames) > at + 1 else commands.NULL
         digits = rid
         if len(rid) != DIGITS:  # rids from before there was a key are shorter
             digits = rid.rjust(DIGITS, b"0") if len(rid) < DIGITS else b""
@@ -77,7 +77,7 @@ class WorkerRole(ClientRole):
             m = None  # it cannot have had a request of a service that it does not serve
         if m is None or m.attempt == 0:
             self.exchange.late(self, self.exchange.ids.fact_id(digits, 0, rid))
-        elif word == words.REPLY:
+        elif word == commands.REPLY:
             self.exchange.reply(self, m, value, False)
         else:
             self.exchange.reject(self, m, value)
@@ -90,7 +90,9 @@ class WorkerRole(ClientRole):
             self.disconnect_at_fault(b"READY was said already")
             return
         count = len(frames)
-        service = frames[at + 1] if count > at + 1 else frames[at] if count > at and frames[at] != words.NULL else b""
+        service = (
+            frames[at + 1] if count > at + 1 else frames[at] if count > at and frames[at] != commands.NULL else b""
+        )
         if not service:
             self.disconnect_at_fault(b"READY needs a service")
             return
@@ -126,19 +128,19 @@ class WorkerRole(ClientRole):
             stales = self.ebus.stales.default_text
         if self.is_plain_worker:
             out = self.held_out
-            out.write(words.REQ_OPENING)
+            out.write(commands.REQ_OPENING)
             self.ebus.write_rid(out, message.number)
             self.write_body(out, message.body, True)
             write_frame(self.held_out, stales, False)
             self.touch()
         else:
-            self.send_worker([words.REQ, self.ebus.rid_of(message.number), message.body, stales])
+            self.send_worker([commands.REQ, self.ebus.rid_of(message.number), message.body, stales])
 
     def withdraw(self, message: Message, reason: int) -> None:
         """Tell the worker to stop. Its slot is free immediately: the limit is on what it still has to do."""
         self.slots_owed += 1
         rid = self.ebus.rid_of(message.number)
-        self.send_worker([words.CANCEL, rid])
+        self.send_worker([commands.CANCEL, rid])
 
     # -- time -----------------------------------------------------------------------------------------------------------
 
@@ -157,10 +159,10 @@ class WorkerRole(ClientRole):
             return
         elif seconds_silent > self.pings:
             self.pings = seconds_silent
-            self.send_worker_now([words.PING])
+            self.send_worker_now([commands.PING])
         if settings.heartbeat_ns > 0 and now_ns >= self.next_beat_ns:
             self.next_beat_ns = now_ns + settings.heartbeat_ns
-            self.send_worker_now([words.HEARTBEAT])
+            self.send_worker_now([commands.HEARTBEAT])
 
     def give_slots_back(self) -> None:
         if self.slots_owed > 0:
@@ -170,7 +172,7 @@ class WorkerRole(ClientRole):
 
     def give_slots(self, slots: int) -> None:
         """Add slots, within the limit: a worker that left and came back may have more requests than its limit now."""
-        room = self.requests_max - self.work.slots - len(self.work.held)
+        room = self.requests_max - self.work.slots - len(self.work.leases)
         if room > 0 and self.is_worker and not self.work.is_leaving:
             self.exchange.ready(self, slots if slots < room else room)
 
@@ -180,11 +182,11 @@ class WorkerRole(ClientRole):
         self.disconnect_worker(why)
 
     def disconnect_worker(self, why: bytes) -> None:
-        self.send_worker([words.DISCONNECT, why])
+        self.send_worker([commands.DISCONNECT, why])
         self.finish()
 
     def send_worker(self, frames: list[bytes]) -> None:
-        self.say([b""] * self.worker_envelope + [words.CLIENT, *frames])
+        self.say([b""] * self.worker_envelope + [commands.CLIENT, *frames])
 
     def send_worker_now(self, frames: list[bytes]) -> None:
-        self.say_now([b""] * self.worker_envelope + [words.CLIENT, *frames])
+        self.say_now([b""] * self.worker_envelope + [commands.CLIENT, *frames])

@@ -6,8 +6,8 @@ from typing import Final
 
 from dragoman.dialects import description, features
 from dragoman.dialects.description import CLIENT, NEWS, PUBLISH, SUBSCRIBE, WORKER, DialectDescription, Fact, Frame
+from dragoman.model.enums import EMQP
 from dragoman.model.message import in_own_shape
-from dragoman.model.words import EMQP
 
 
 def request(fact: Fact, queue: str, message_id: str) -> list[Frame]:

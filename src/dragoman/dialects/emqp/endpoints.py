@@ -18,14 +18,14 @@ import msgspec
 from librt.strings import BytesWriter
 
 from dragoman.dialects import endpoint
-from dragoman.dialects.emqp import words
+from dragoman.dialects.emqp import commands
 from dragoman.dialects.endpoint import CallOptions, EndpointSetup
+from dragoman.model.enums import REFUSAL_CODES
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import REFUSAL_CODES
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message, write_frame
 
-PUBLISH_OPENING: Final = words.opening(words.PUBLISH)
+PUBLISH_OPENING: Final = commands.opening(commands.PUBLISH)
 DEDUPE: Final = b",dedupe:"
 TIMEOUT: Final = b"timeout"
 # The prefix of the broker's own refusals; a worker's error has its own type, or is formatted differently.
@@ -47,7 +47,7 @@ class RequestForm:
         self.dedupes_by_id = dedupes_by_id
 
     def write(self, out: BytesWriter, call_id: bytes, body: bytes) -> None:
-        out.write(words.REQUEST_OPENING)
+        out.write(commands.REQUEST_OPENING)
         write_frame(out, call_id, True)
         out.write(self.frames)
         if self.dedupes_by_id:
@@ -116,15 +116,19 @@ class EmqpClientEndpoint(endpoint.ClientEndpoint):
         reports: list[tuple[int, bytes, bytes]] = []
         for frames in self.zmtp.receive(data):
             count = len(frames)
-            if count < 5 or frames[0] or (frames[1] != words.VERSION and not frames[1].startswith(words.VERSION_MAJOR)):
+            if (
+                count < 5
+                or frames[0]
+                or (frames[1] != commands.VERSION and not frames[1].startswith(commands.VERSION_MAJOR))
+            ):
                 continue
             command = frames[2]
-            if command == words.REPLY:
+            if command == commands.REPLY:
                 if count > 5:
                     value = frames[4]
-                    is_refused = value.startswith(words.ERROR_START) and is_refusal(value)
+                    is_refused = value.startswith(commands.ERROR_START) and is_refusal(value)
                     reports.append((endpoint.REFUSED if is_refused else endpoint.ANSWERED, frames[5], value))
-            elif command == words.ACK:
+            elif command == commands.ACK:
                 reports.append((endpoint.KEPT, frames[4], b""))
         self.is_ready = self.zmtp.is_ready
         return reports
@@ -133,21 +137,21 @@ class EmqpClientEndpoint(endpoint.ClientEndpoint):
         form_of(options).write(self.unsent, call_id, body)
 
     def ask_state(self, question_id: bytes, call_id: bytes) -> None:
-        self.unsent.write(encode_message([b"", words.VERSION, words.STATE, question_id, call_id]))
+        self.unsent.write(encode_message([b"", commands.VERSION, commands.STATE, question_id, call_id]))
 
     def ask_cancel(self, question_id: bytes, call_id: bytes) -> None:
-        self.unsent.write(encode_message([b"", words.VERSION, words.CANCEL, question_id, call_id]))
+        self.unsent.write(encode_message([b"", commands.VERSION, commands.CANCEL, question_id, call_id]))
 
     def schedule(self, call_id: bytes, options: CallOptions, interval_s: float, cron: bytes, body: bytes) -> None:
         headers = header_text([b"ack-requested", b"nohaste", b"keep-same"], options)
-        self.write_schedule([words.SCHEDULE, call_id, options.queue, headers], interval_s, cron, body)
+        self.write_schedule([commands.SCHEDULE, call_id, options.queue, headers], interval_s, cron, body)
 
     def unschedule(self, call_id: bytes, options: CallOptions, interval_s: float, cron: bytes, body: bytes) -> None:
-        self.write_schedule([words.UNSCHEDULE, call_id, options.queue, b"ack-requested"], interval_s, cron, body)
+        self.write_schedule([commands.UNSCHEDULE, call_id, options.queue, b"ack-requested"], interval_s, cron, body)
 
     def write_schedule(self, frames: list[bytes], interval_s: float, cron: bytes, body: bytes) -> None:
         interval = b"-1" if cron else b"%.9g" % interval_s
-        self.unsent.write(encode_message([b"", words.VERSION, *frames, interval, body, cron]))
+        self.unsent.write(encode_message([b"", commands.VERSION, *frames, interval, body, cron]))
 
 
 @final
@@ -176,7 +180,9 @@ class EmqpWorkerEndpoint(endpoint.WorkerEndpoint):
         self.inform_id = self.ids.take()
         pairs = msgspec.json.encode([(weight, name.decode("utf-8", "replace")) for weight, name in queues])
         self.unsent.write(
-            encode_message([b"", words.VERSION, words.INFORM, self.inform_id, pairs, words.WORKER, words.BYTES])
+            encode_message(
+                [b"", commands.VERSION, commands.INFORM, self.inform_id, pairs, commands.WORKER, commands.BYTES]
+            )
         )
         self.ready_due = slots
 
@@ -185,19 +191,23 @@ class EmqpWorkerEndpoint(endpoint.WorkerEndpoint):
         jobs: list[tuple[bytes, float, bytes]] = []
         for frames in self.zmtp.receive(data):
             count = len(frames)
-            if count < 4 or frames[0] or (frames[1] != words.VERSION and not frames[1].startswith(words.VERSION_MAJOR)):
+            if (
+                count < 4
+                or frames[0]
+                or (frames[1] != commands.VERSION and not frames[1].startswith(commands.VERSION_MAJOR))
+            ):
                 continue
             command = frames[2]
-            if command == words.REQUEST:
+            if command == commands.REQUEST:
                 if count >= 7:
                     jobs.append((frames[3], timeout_s_of(frames[5]), frames[6]))
-            elif command == words.ACK:
+            elif command == commands.ACK:
                 self.is_acknowledged = self.is_acknowledged or (count > 4 and frames[4] == self.inform_id)
-            elif command == words.DISCONNECT:
+            elif command == commands.DISCONNECT:
                 self.is_over = True
                 self.problem = "the broker sent us away: we inform again"
-            elif command == words.HEARTBEAT:
-                self.is_dismissed = count > 5 and frames[5] == words.DISMISSED
+            elif command == commands.HEARTBEAT:
+                self.is_dismissed = count > 5 and frames[5] == commands.DISMISSED
         self.is_ready = self.is_acknowledged or (self.zmtp.is_ready and not self.inform_id)
         return jobs
 
@@ -206,7 +216,7 @@ class EmqpWorkerEndpoint(endpoint.WorkerEndpoint):
 
     def reply(self, request_id: bytes, value: bytes) -> None:
         out = self.unsent
-        out.write(words.REPLY_OPENING)
+        out.write(commands.REPLY_OPENING)
         write_frame(out, self.ids.take(), True)
         write_frame(out, value, True)
         write_frame(out, request_id, False)
@@ -214,7 +224,7 @@ class EmqpWorkerEndpoint(endpoint.WorkerEndpoint):
     def goodbye(self) -> None:
         self.is_leaving = True
         if self.inform_id:
-            self.unsent.write(encode_message([b"", words.VERSION, words.KBYE, self.ids.take()]))
+            self.unsent.write(encode_message([b"", commands.VERSION, commands.KBYE, self.ids.take()]))
 
     def beat(self, now_s: float) -> None:
         if self.has_received:
@@ -229,13 +239,15 @@ class EmqpWorkerEndpoint(endpoint.WorkerEndpoint):
             self.next_heartbeat_s = now_s + self.heartbeat_s
             if self.is_acknowledged and not self.is_leaving:
                 wall_text = b"%.6f" % (self.wall_s + now_s)
-                self.unsent.write(encode_message([b"", words.VERSION, words.HEARTBEAT, self.ids.take(), wall_text]))
+                self.unsent.write(
+                    encode_message([b"", commands.VERSION, commands.HEARTBEAT, self.ids.take(), wall_text])
+                )
 
     def data_to_send(self) -> bytes:
         if self.ready_due > 0 and self.is_acknowledged and not self.is_leaving:
             out = self.unsent
             for _ in range(self.ready_due):
-                out.write(words.READY_OPENING)
+                out.write(commands.READY_OPENING)
                 write_frame(out, self.ids.take(), False)
             self.ready_due = 0
         return super().data_to_send()

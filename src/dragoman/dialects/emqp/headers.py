@@ -11,8 +11,8 @@ import math
 from typing import Final, final
 
 from dragoman import limits
+from dragoman.model.enums import GUARANTEED, HANDOVER_WANTED, KEEP_SAME, KEPT_WANTED, NO_HASTE, REPLY_WANTED
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import GUARANTEED, HANDOVER_WANTED, KEEP_SAME, KEPT_WANTED, NO_HASTE, REPLY_WANTED
 
 FLAGS: Final = {b"guarantee": GUARANTEED, b"nohaste": NO_HASTE, b"keep-same": KEEP_SAME, b"ack-requested": KEPT_WANTED}
 NOT_FOR_ORIGINAL: Final = [b"keep-same", b"priority", b"delay", b"expires", b"dedupe", b"ack-requested"]

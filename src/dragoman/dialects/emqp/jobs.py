@@ -10,9 +10,9 @@ import msgspec
 from dragoman.dialects.emqp.settings import EmqpSettings
 from dragoman.dialects.traceparent import MARK, traceparent_of
 from dragoman.limits import JSON_READ_SIZE_MAX, WEIGHT_MAX
+from dragoman.model.enums import EMQP, INTERNAL
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import EMQP, INTERNAL
 
 # First bytes of a body that may be a JSON list. JOB checks for a list of two or more items without building them.
 LIST_BEGINNINGS: Final = [b"[", b" ", b"\t", b"\n", b"\r"]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from dragoman.dialects.emqp.commands import SCHEDULE
 from dragoman.dialects.emqp.headers import SECONDS_MAX
 from dragoman.dialects.emqp.jobs import json_value
-from dragoman.dialects.emqp.words import SCHEDULE
 from dragoman.limits import JSON_READ_SIZE_MAX, SCHEDULE_INTERVAL_NS_MIN
-from dragoman.model import words
+from dragoman.model import enums
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
 
@@ -30,24 +30,24 @@ def take(session: EmqpSession, command: bytes, frames: list[bytes], at: int) -> 
         forward(session, command, frames, at)
         return
     m, refusal, problem = schedule(session, command == SCHEDULE, frames, at)
-    if refusal != words.TAKEN:
+    if refusal != enums.TAKEN:
         session.refuse(m, refusal, problem)
-    elif m.flags & words.KEPT_WANTED:
+    elif m.flags & enums.KEPT_WANTED:
         session.kept(m)
 
 
 def forward(session: EmqpSession, command: bytes, frames: list[bytes], at: int) -> None:
     emqp = session.emqp
-    m = Message(words.EMQP, b"", frames[at], b"")
+    m = Message(enums.EMQP, b"", frames[at], b"")
     problem = why_no_scheduler_takes(session, command == SCHEDULE, frames, at)
     if problem:
-        session.refuse(m, words.BAD_SCHEDULE, problem)
+        session.refuse(m, enums.BAD_SCHEDULE, problem)
         return
     for scheduler in emqp.schedulers.values():
         scheduler.tell([command, *frames[at:]])
         return
     session.exchange.note(session, "EMQP_NO_SCHEDULER")
-    session.refuse(m, words.NOT_FOUND, "no scheduler is connected")
+    session.refuse(m, enums.NOT_FOUND, "no scheduler is connected")
 
 
 def schedule(session: EmqpSession, is_new: bool, frames: list[bytes], at: int) -> tuple[Message, int, str]:
@@ -55,9 +55,9 @@ def schedule(session: EmqpSession, is_new: bool, frames: list[bytes], at: int) -
     fields = [*frames[at:], b"", b"", b"", b"", b"", b""]
     exchange = session.exchange
     headers = session.emqp.meanings.of(fields[2])
-    m = Message(words.EMQP, fields[1] or session.emqp.settings.default_queue, fields[0], fields[4])
+    m = Message(enums.EMQP, fields[1] or session.emqp.settings.default_queue, fields[0], fields[4])
     if headers.problem:
-        return m, words.BAD_HEADER, headers.problem
+        return m, enums.BAD_HEADER, headers.problem
     m.headers = fields[2]
     m.flags = headers.flags
     m.retries_left = headers.retries
@@ -66,23 +66,23 @@ def schedule(session: EmqpSession, is_new: bool, frames: list[bytes], at: int) -
     m.expires_ns = headers.expires_ns
     m.dedupe = schedule_key(m.body)
     if not is_new:
-        return m, exchange.unschedule(m.dedupe, words.BY_CLIENT), "no schedule has this job"
+        return m, exchange.unschedule(m.dedupe, enums.BY_CLIENT), "no schedule has this job"
     try:
         interval_s = float(fields[3])
     except ValueError:
         interval_s = math.nan
     if not interval_s <= SECONDS_MAX:
-        return m, words.BAD_SCHEDULE, "the interval wants seconds, or -1 for cron"
+        return m, enums.BAD_SCHEDULE, "the interval wants seconds, or -1 for cron"
     interval_ns = int(interval_s * SECOND_NS) if interval_s > 0 else 0
     if interval_s > 0 and interval_ns < SCHEDULE_INTERVAL_NS_MIN:
-        return m, words.BAD_SCHEDULE, f"the interval is below {SCHEDULE_INTERVAL_NS_MIN / SECOND_NS} seconds"
+        return m, enums.BAD_SCHEDULE, f"the interval is below {SCHEDULE_INTERVAL_NS_MIN / SECOND_NS} seconds"
     if headers.runs == 0:
-        exchange.unschedule(m.dedupe, words.BY_CLIENT)
-        return m, words.TAKEN, ""
+        exchange.unschedule(m.dedupe, enums.BY_CLIENT)
+        return m, enums.TAKEN, ""
     cron = seconds_first(fields[5].decode("utf-8", "replace"))
     refusal = exchange.schedule(m, interval_ns, cron, headers.runs)
-    is_bad = refusal == words.BAD_SCHEDULE
-    return m, refusal, f"{cron[:64]!r} is not a cron expression" if is_bad else words.REFUSAL_TEXTS[refusal]
+    is_bad = refusal == enums.BAD_SCHEDULE
+    return m, refusal, f"{cron[:64]!r} is not a cron expression" if is_bad else enums.REFUSAL_TEXTS[refusal]
 
 
 def seconds_first(cron: str) -> str:
@@ -118,7 +118,7 @@ def why_no_scheduler_takes(session: EmqpSession, is_new: bool, frames: list[byte
     if is_new and interval_s < 0:
         if not session.exchange.is_cron(frames[at + 5].decode()):
             return "it is not a cron expression"
-        if headers.runs > 0 and not headers.flags & words.NO_HASTE:
+        if headers.runs > 0 and not headers.flags & enums.NO_HASTE:
             return "run_count with cron wants nohaste too"
     return ""
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from dragoman.dialects.emqp import jobs, schedules, status, words
+from dragoman.dialects.emqp import commands, jobs, schedules, status
 from dragoman.dialects.emqp.dialect import EmqpDialect, id_prefix_of
 from dragoman.dialects.emqp.headers import one_answer
 from dragoman.dialects.emqp.settings import EmqpSettings
 from dragoman.dialects.session import Outboxes, Session, ZmtpSession
 from dragoman.dialects.subscriber import TopicSubscriber
 from dragoman.limits import ERROR_TEXT_SIZE_MAX, INLINE_BODY_SIZE_MAX, NAME_SIZE_MAX, SERVED_TEXT_SIZE_MAX
-from dragoman.model import words as model_words
+from dragoman.model import enums
 from dragoman.model.message import Message, own_digits
 from dragoman.model.peer import TAKES_ANYTHING, TAKES_JSON_JOBS
 from dragoman.wire.zmtp.frames import write_frame
@@ -31,8 +31,8 @@ class EmqpSession(ZmtpSession):
     """Handles every eMQP command; the listener only decides what an unknown peer may do."""
 
     def __init__(self, listener: str, listener_no: int, outboxes: Outboxes, dialect: EmqpDialect) -> None:
-        super().__init__(model_words.EMQP, listener, listener_no, outboxes, b"ROUTER")
-        self.zmtp.reader.openings = words.OPENINGS
+        super().__init__(enums.EMQP, listener, listener_no, outboxes, b"ROUTER")
+        self.zmtp.reader.prefixes = commands.PREFIXES
         self.emqp = dialect
         self.envelope: int = 1
         self.is_req: bool = False
@@ -59,8 +59,8 @@ class EmqpSession(ZmtpSession):
 
     def on_message(self, frames: list[bytes]) -> None:
         first = frames[0]
-        if first is words.REQUEST_OPENING or first is words.REPLY_OPENING or first is words.READY_OPENING:
-            self.on_opened(first, frames)
+        if first is commands.REQUEST_OPENING or first is commands.REPLY_OPENING or first is commands.READY_OPENING:
+            self.on_prefixed(first, frames)
             return
         at = 0
         while at < len(frames) and at < 2 and not frames[at]:
@@ -69,7 +69,7 @@ class EmqpSession(ZmtpSession):
             self.exchange.note(self, "EMQP_SHORT_MESSAGE")
             return
         version = frames[at]
-        if version != words.VERSION and not version.startswith(words.VERSION_MAJOR):
+        if version != commands.VERSION and not version.startswith(commands.VERSION_MAJOR):
             self.exchange.note(self, "EMQP_VERSION")
             return
         if at != self.envelope:
@@ -77,52 +77,52 @@ class EmqpSession(ZmtpSession):
             self.is_plain = at == 1 and not self.zmtp.is_v1
         self.has_sent = True
         command = frames[at + 1]
-        if command == words.REQUEST:
+        if command == commands.REQUEST:
             self.on_request(frames, at + 2)
-        elif command == words.REPLY:
+        elif command == commands.REPLY:
             self.on_reply(frames, at + 2)
-        elif command == words.READY:
+        elif command == commands.READY:
             self.on_ready()
         else:
             self.on_rarer(command.upper(), frames, at + 2)
 
-    def on_opened(self, opening: bytes, frames: list[bytes]) -> None:
+    def on_prefixed(self, opening: bytes, frames: list[bytes]) -> None:
         """Handle the three commands that make up most of the traffic, in their usual envelope."""
         if self.envelope != 1:
             self.envelope = 1
             self.is_plain = True
         self.has_sent = True
-        if opening is words.REQUEST_OPENING:
+        if opening is commands.REQUEST_OPENING:
             self.on_request(frames, 1)
-        elif opening is words.REPLY_OPENING:
+        elif opening is commands.REPLY_OPENING:
             self.on_reply(frames, 1)
         else:
             self.on_ready()
 
     def on_rarer(self, command: bytes, frames: list[bytes], at: int) -> None:
         """`at` is the index of the message id."""
-        if command == words.HEARTBEAT:
+        if command == commands.HEARTBEAT:
             self.on_heartbeat()
-        elif command == words.INFORM:
+        elif command == commands.INFORM:
             self.on_inform(frames, at)
-        elif command == words.SCHEDULE or command == words.UNSCHEDULE:
+        elif command == commands.SCHEDULE or command == commands.UNSCHEDULE:
             schedules.take(self, command, frames, at)
-        elif command == words.PUBLISH:
+        elif command == commands.PUBLISH:
             self.on_publish(frames, at)
-        elif command == words.STATE or command == words.CANCEL:
+        elif command == commands.STATE or command == commands.CANCEL:
             self.on_question(command, frames, at)
-        elif command == words.KBYE or command == words.KBAI:
+        elif command == commands.KBYE or command == commands.KBAI:
             self.on_kbye()
-        elif command == words.DISCONNECT:
+        elif command == commands.DISCONNECT:
             self.on_disconnect(frames[at])
-        elif command == words.STATUS or command == words.SHOW_WORKERS or command == words.SHOW_SCHEDULERS:
-            self.tell([words.REPLY, self.emqp.next_id(), status.answer(command, self.exchange, self.emqp)])
+        elif command == commands.STATUS or command == commands.SHOW_WORKERS or command == commands.SHOW_SCHEDULERS:
+            self.tell([commands.REPLY, self.emqp.next_id(), status.answer(command, self.exchange, self.emqp)])
             self.had_enough = True
-        elif command == words.REQUEST:
+        elif command == commands.REQUEST:
             self.on_request(frames, at)
-        elif command == words.REPLY:
+        elif command == commands.REPLY:
             self.on_reply(frames, at)
-        elif command == words.READY:
+        elif command == commands.READY:
             self.on_ready()
         else:
             self.exchange.note(self, "EMQP_UNKNOWN_COMMAND")
@@ -133,9 +133,9 @@ class EmqpSession(ZmtpSession):
         text = frames[at + 2] if count > at + 2 else b""
         body = frames[at + 3] if count > at + 3 else b""
         headers = self.emqp.meanings.of(text)
-        m = Message(model_words.EMQP, queue if len(queue) > 0 else self.emqp.settings.default_queue, frames[at], body)
+        m = Message(enums.EMQP, queue if len(queue) > 0 else self.emqp.settings.default_queue, frames[at], body)
         if headers.problem:
-            self.refuse(m, model_words.BAD_HEADER, headers.problem)
+            self.refuse(m, enums.BAD_HEADER, headers.problem)
             return
         m.headers = text
         m.flags = one_answer(headers.flags) if self.is_req else headers.flags
@@ -150,12 +150,12 @@ class EmqpSession(ZmtpSession):
         m.client = self
         m.address = self.address
         refusal = self.exchange.submit(m)
-        if refusal == model_words.TAKEN:
+        if refusal == enums.TAKEN:
             return
-        if refusal == model_words.DUPLICATE and m.flags & model_words.KEPT_WANTED:
+        if refusal == enums.DUPLICATE and m.flags & enums.KEPT_WANTED:
             self.kept(m)
         else:
-            self.refuse(m, refusal, model_words.REFUSAL_TEXTS[refusal])
+            self.refuse(m, refusal, enums.REFUSAL_TEXTS[refusal])
 
     def on_reply(self, frames: list[bytes], at: int) -> None:
         """Handle a worker's answer, matched by the request's id: the original may answer with an identity that we have never seen."""
@@ -168,7 +168,7 @@ class EmqpSession(ZmtpSession):
         if m is None:
             self.exchange.late(self, self.exchange.ids.fact_id(own_digits(wire_id), 0, wire_id))
             return
-        self.exchange.reply(self, m, value, words.is_failure(value))
+        self.exchange.reply(self, m, value, commands.is_failure(value))
 
     def on_ready(self) -> None:
         self.has_sent_ready = True
@@ -178,28 +178,28 @@ class EmqpSession(ZmtpSession):
             self.exchange.note(self, "EMQP_READY_FROM_A_SCHEDULER")  # DISCONNECT would end the scheduler program
         else:
             # A worker that we took for lost, or that is still connected after a restart of ours: make it send INFORM again.
-            self.tell_now([words.DISCONNECT, self.emqp.next_id()])
+            self.tell_now([commands.DISCONNECT, self.emqp.next_id()])
 
     def on_inform(self, frames: list[bytes], at: int) -> None:
         """Register a scheduler, or a worker of some queues."""
         count = len(frames)
         role = frames[at + 2] if count > at + 2 else b""
-        if role == words.SCHEDULER:
+        if role == commands.SCHEDULER:
             self.is_scheduler = True
             self.emqp.schedulers[self.connection_no] = self
         else:
             settings = self.emqp.settings
             text = frames[at + 1] if count > at + 1 else b""
-            refusal = model_words.TOO_LONG
+            refusal = enums.TOO_LONG
             if (
                 len(text) <= SERVED_TEXT_SIZE_MAX
             ):  # checked before parsing: megabytes of JSON would block all connections
                 refusal = self.exchange.join(self, jobs.read_queues(text, settings))
-            if refusal != model_words.TAKEN:
+            if refusal != enums.TAKEN:
                 self.exchange.note(self, "EMQP_INFORM_REFUSED")
                 if count > at + 3:  # it accepts bytes: the original would not understand a REPLY
-                    error = jobs.error_value(model_words.REFUSAL_CODES[refusal], model_words.REFUSAL_TEXTS[refusal])
-                    self.tell_now([words.REPLY, self.emqp.next_id(), error, frames[at]])
+                    error = jobs.error_value(enums.REFUSAL_CODES[refusal], enums.REFUSAL_TEXTS[refusal])
+                    self.tell_now([commands.REPLY, self.emqp.next_id(), error, frames[at]])
                 return
             self.is_scheduler = False
             self.emqp.schedulers.pop(self.connection_no, None)
@@ -208,13 +208,13 @@ class EmqpSession(ZmtpSession):
             self.body_constraint = TAKES_JSON_JOBS if is_original and settings.json_only else TAKES_ANYTHING
             self.lease_grace_ns = settings.timeout_grace_ns if is_original else 0
             self.lease_ns = settings.original_timeout_ns if is_original else 0
-        self.tell_now([words.ACK, self.emqp.next_id(), frames[at]])
+        self.tell_now([commands.ACK, self.emqp.next_id(), frames[at]])
         self.send_heartbeat(self.exchange.now_ns)  # the original starts its processes on it
 
     def on_heartbeat(self) -> None:
         # Only a program that received an ACK sends these; on the worker port it is a job manager, which starts over on DISCONNECT.
         if self.informed == UNKNOWN and not self.is_scheduler and self.listener == "emqp.worker":
-            self.tell_now([words.DISCONNECT, self.emqp.next_id()])
+            self.tell_now([commands.DISCONNECT, self.emqp.next_id()])
 
     def on_publish(self, frames: list[bytes], at: int) -> None:
         if len(frames) < at + 3:
@@ -228,9 +228,11 @@ class EmqpSession(ZmtpSession):
     def on_question(self, command: bytes, frames: list[bytes], at: int) -> None:
         """Handle our extensions STATE and CANCEL: `id, the request's id` is answered with `value, id`."""
         request_id = frames[at + 1] if len(frames) > at + 1 else b""
-        answer = status.state_of if command == words.STATE else status.cancel
+        answer = status.state_of if command == commands.STATE else status.cancel
         self.had_enough = True  # it may search all messages on disk
-        self.tell([words.REPLY, self.emqp.next_id(), b'{"value":%s}' % answer(request_id, self.exchange), frames[at]])
+        self.tell(
+            [commands.REPLY, self.emqp.next_id(), b'{"value":%s}' % answer(request_id, self.exchange), frames[at]]
+        )
 
     def on_kbye(self) -> None:
         if self.is_worker:
@@ -246,15 +248,15 @@ class EmqpSession(ZmtpSession):
             self.exchange.note(self, "EMQP_ONLY_AN_ADMIN_MAY_STOP_THE_BROKER")
 
     def deliver(self, message: Message) -> None:
-        is_ours = message.dialect == model_words.EMQP or message.dialect == model_words.INTERNAL
+        is_ours = message.dialect == enums.EMQP or message.dialect == enums.INTERNAL
         headers = self.emqp.meanings.of(message.headers if is_ours else jobs.headers_of(message))
         text = headers.to_original if self.informed == ORIGINAL else headers.to_worker
         wire_id = self.exchange.ids.of(message)
         if not self.is_plain:
-            self.tell([words.REQUEST, wire_id, message.queue, text, message.body])
+            self.tell([commands.REQUEST, wire_id, message.queue, text, message.body])
             return
         out = self.held_out
-        out.write(words.REQUEST_OPENING)
+        out.write(commands.REQUEST_OPENING)
         write_frame(out, wire_id, True)
         write_frame(out, message.queue, True)
         write_frame(out, text, True)
@@ -268,19 +270,19 @@ class EmqpSession(ZmtpSession):
     def handed_over(self, message: Message) -> None:
         if self.is_plain:
             out = self.held_out
-            out.write(words.REPLY_OPENING)
+            out.write(commands.REPLY_OPENING)
             self.emqp.write_next_id(out)
             write_frame(out, message.client_id, False)
             self.touch()
         else:
-            self.tell([words.REPLY, self.emqp.next_id(), message.client_id])
+            self.tell([commands.REPLY, self.emqp.next_id(), message.client_id])
 
     def answered(self, message: Message, value: bytes) -> None:
-        if not message.flags & model_words.REPLY_WANTED:
+        if not message.flags & enums.REPLY_WANTED:
             return
         if self.is_plain:
             out = self.held_out
-            out.write(words.REPLY_OPENING)
+            out.write(commands.REPLY_OPENING)
             self.emqp.write_next_id(out)
             if len(value) <= INLINE_BODY_SIZE_MAX:
                 write_frame(out, value, True)
@@ -290,32 +292,32 @@ class EmqpSession(ZmtpSession):
             write_frame(out, message.client_id, False)
             self.touch()
         else:
-            self.tell([words.REPLY, self.emqp.next_id(), value, message.client_id])
+            self.tell([commands.REPLY, self.emqp.next_id(), value, message.client_id])
 
     def kept(self, message: Message) -> None:
-        self.tell([words.ACK, self.emqp.next_id(), message.client_id])
+        self.tell([commands.ACK, self.emqp.next_id(), message.client_id])
 
     def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
         """Notify only a client that waits for an answer: for a result it requested, or for any answer if a REQ peer had none yet."""
-        if message.flags & model_words.REPLY_WANTED or (
-            self.is_req and message.flags & model_words.HANDOVER_WANTED and message.attempt == 0
+        if message.flags & enums.REPLY_WANTED or (
+            self.is_req and message.flags & enums.HANDOVER_WANTED and message.attempt == 0
         ):
-            if not words.is_failure(value):  # the worker used another dialect's format, or there is no value
-                name = model_words.REASON_NAMES[reason]
+            if not commands.is_failure(value):  # the worker used another dialect's format, or there is no value
+                name = enums.REASON_NAMES[reason]
                 text = value[:ERROR_TEXT_SIZE_MAX].decode("utf-8", "replace") if value else name.replace("_", " ")
                 value = jobs.error_value(name.upper(), text)
-            self.tell([words.REPLY, self.emqp.next_id(), value, message.client_id])
+            self.tell([commands.REPLY, self.emqp.next_id(), value, message.client_id])
 
     def refuse(self, message: Message, refusal: int, text: str) -> None:
         """Answer refused work whatever the headers are, because no other answer follows. While the journal cannot store anything this must not
         wait for it; only "duplicate" refers to a message that may not be stored yet."""
         frames = [
-            words.REPLY,
+            commands.REPLY,
             self.emqp.next_id(),
-            jobs.error_value(model_words.REFUSAL_CODES[refusal], text),
+            jobs.error_value(enums.REFUSAL_CODES[refusal], text),
             message.client_id,
         ]
-        if refusal == model_words.DUPLICATE:
+        if refusal == enums.DUPLICATE:
             self.tell(frames)
         else:
             self.tell_now(frames)
@@ -335,7 +337,7 @@ class EmqpSession(ZmtpSession):
         """Handle the loss of its worker role; DISCONNECT makes the original's and our own workers start over."""
         self.informed = UNKNOWN
         if self.has_sent_ready:
-            self.tell_now([words.DISCONNECT, self.emqp.next_id()])
+            self.tell_now([commands.DISCONNECT, self.emqp.next_id()])
 
     def beat(self, now_ns: int) -> None:
         settings = self.emqp.settings
@@ -344,7 +346,7 @@ class EmqpSession(ZmtpSession):
         if self.is_worker or self.is_scheduler:
             silence_ns = self.exchange.now_ns - self.last_sign_ns
             if self.is_worker and not self.work.is_leaving and silence_ns > settings.worker_lost_ns:
-                self.exchange.lose(self, model_words.HEARTBEAT_LOST)
+                self.exchange.lose(self, enums.HEARTBEAT_LOST)
                 self.ask_to_inform_again()
             elif now_ns >= self.next_beat_ns:
                 self.send_heartbeat(now_ns)
@@ -356,14 +358,14 @@ class EmqpSession(ZmtpSession):
         ):
             # The original waits for ever for the ACK of an INFORM that the previous broker received: any ACK releases it.
             self.was_released = True
-            self.tell_now([words.ACK, self.emqp.next_id(), self.emqp.next_id()])
+            self.tell_now([commands.ACK, self.emqp.next_id(), self.emqp.next_id()])
 
     def send_heartbeat(self, now_ns: int) -> None:
         self.next_beat_ns = now_ns + self.emqp.settings.heartbeat_ns
         stamp = b"%d.%06d" % (now_ns // 1_000_000_000, now_ns % 1_000_000_000 // 1000)
-        frames = [words.HEARTBEAT, self.emqp.next_id(), stamp]
+        frames = [commands.HEARTBEAT, self.emqp.next_id(), stamp]
         if self.work.is_dismissed and self.informed == ANYTHING:
-            frames.append(words.DISMISSED)
+            frames.append(commands.DISMISSED)
         self.tell_now(frames)
 
     def dismissed(self) -> None:
@@ -374,13 +376,13 @@ class EmqpSession(ZmtpSession):
 
     def say_goodbye(self) -> None:
         if self.is_worker or self.is_scheduler:
-            self.tell_now([words.KBYE, self.emqp.next_id()])
+            self.tell_now([commands.KBYE, self.emqp.next_id()])
 
     def tell(self, frames: list[bytes]) -> None:
-        self.say([b""] * self.envelope + [words.VERSION, *frames])
+        self.say([b""] * self.envelope + [commands.VERSION, *frames])
 
     def tell_now(self, frames: list[bytes]) -> None:
-        self.say_now([b""] * self.envelope + [words.VERSION, *frames])
+        self.say_now([b""] * self.envelope + [commands.VERSION, *frames])
 
 
 def new_dialect(outboxes: Outboxes, id_seed: bytes) -> EmqpDialect:
@@ -389,5 +391,5 @@ def new_dialect(outboxes: Outboxes, id_seed: bytes) -> EmqpDialect:
 
 def new_session(dialect: EmqpDialect, listener: str, listener_no: int) -> Session:
     if listener == "emqp.subscribe":
-        return TopicSubscriber(model_words.EMQP, listener, listener_no, dialect.outboxes, b"PUB")
+        return TopicSubscriber(enums.EMQP, listener, listener_no, dialect.outboxes, b"PUB")
     return EmqpSession(listener, listener_no, dialect.outboxes, dialect)

@@ -6,14 +6,14 @@ from typing import Final
 
 import msgspec
 
+from dragoman.dialects.emqp.commands import ACK, REPLY, SHOW_SCHEDULERS, SHOW_WORKERS
 from dragoman.dialects.emqp.dialect import EmqpDialect
 from dragoman.dialects.emqp.jobs import error_value
-from dragoman.dialects.emqp.words import ACK, REPLY, SHOW_SCHEDULERS, SHOW_WORKERS
 from dragoman.dialects.session import Outboxes
+from dragoman.model.enums import BY_CLIENT, TAKEN, shown
 from dragoman.model.exchange import Exchange
 from dragoman.model.peer import Peer
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import BY_CLIENT, TAKEN, shown
 
 REMOTE_STOP_OFF: Final = "DISCONNECT does not stop this broker; emqp.remote_stop = true would allow it"
 

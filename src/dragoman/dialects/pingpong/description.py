@@ -6,7 +6,7 @@ from typing import Final
 
 from dragoman.dialects import description, features
 from dragoman.dialects.description import CLIENT, WORKER, DialectDescription, Fact, Frame, ListenerDescription
-from dragoman.model.words import PINGPONG
+from dragoman.model.enums import PINGPONG
 
 
 def job(fact: Fact, queue: str, message_id: str) -> list[Frame]:

@@ -9,9 +9,9 @@ from dragoman.dialects.contract import Dialect
 from dragoman.dialects.pingpong.settings import PingpongSettings
 from dragoman.dialects.session import Outboxes
 from dragoman.limits import ANSWERS_HELD_NS, LINES_MAX
+from dragoman.model.enums import PINGPONG
 from dragoman.model.message import Message
 from dragoman.model.peer import ANONYMOUS
-from dragoman.model.words import PINGPONG
 
 if TYPE_CHECKING:
     from dragoman.dialects.pingpong.sessions import PingpongClient

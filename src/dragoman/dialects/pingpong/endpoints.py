@@ -17,8 +17,8 @@ from typing import Final, final
 
 from dragoman.dialects import endpoint
 from dragoman.dialects.endpoint import CallOptions, EndpointSetup
-from dragoman.dialects.pingpong.words import DELIMITER, ERROR, EXIT, JOB_COMPLETE, PING, PONG, READY
-from dragoman.model.words import REFUSAL_CODES
+from dragoman.dialects.pingpong.commands import DELIMITER, ERROR, EXIT, JOB_COMPLETE, PING, PONG, READY
+from dragoman.model.enums import REFUSAL_CODES
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message, write_frame
 

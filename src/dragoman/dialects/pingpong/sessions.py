@@ -18,23 +18,23 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, final
 
-from dragoman.dialects.pingpong import texts, words
+from dragoman.dialects.pingpong import commands, texts
 from dragoman.dialects.pingpong.dialect import Order, PingpongDialect, size_of
 from dragoman.dialects.pingpong.settings import PingpongSettings
 from dragoman.dialects.session import Outboxes, Session, ZmtpSession
 from dragoman.limits import EARLY_ANSWERS_SIZE_MAX, INLINE_BODY_SIZE_MAX, JSON_READ_SIZE_MAX
-from dragoman.model import words as model_words
+from dragoman.model import enums
 from dragoman.model.message import Message
 from dragoman.model.peer import TAKES_NO_CONTROL_WORDS, TAKES_TEXT
 from dragoman.wire.zmtp.frames import write_frame
 
 FULL: Final = [
-    model_words.DRAINING,
-    model_words.JOURNAL_FULL,
-    model_words.JOURNAL_FAILING,
-    model_words.QUEUE_FULL,
-    model_words.QUEUE_CLOSED,
-    model_words.MEMORY_FULL,
+    enums.DRAINING,
+    enums.JOURNAL_FULL,
+    enums.JOURNAL_FAILING,
+    enums.QUEUE_FULL,
+    enums.QUEUE_CLOSED,
+    enums.MEMORY_FULL,
 ]
 # Results waiting for an earlier one that are sent in one turn.
 ANSWERS_PER_TURN: Final = 1000
@@ -53,7 +53,7 @@ class PingpongClient(ZmtpSession):
     """Submits orders to the dialect's only queue."""
 
     def __init__(self, listener: str, listener_no: int, outboxes: Outboxes, dialect: PingpongDialect) -> None:
-        super().__init__(model_words.PINGPONG, listener, listener_no, outboxes, b"ROUTER")
+        super().__init__(enums.PINGPONG, listener, listener_no, outboxes, b"ROUTER")
         self.pingpong = dialect
         self.envelope: int = 1
         self.is_usual: bool = True  # the usual envelope and frame form: the fast output path applies
@@ -106,11 +106,11 @@ class PingpongClient(ZmtpSession):
                 self.json_orders += 1
                 self.had_enough = self.json_orders % JSON_ORDERS_PER_TURN == 0
                 if "order" in fields:
-                    self.order(fields["order"], words.ASKED_IN_JSON)
+                    self.order(fields["order"], commands.ASKED_IN_JSON)
                 else:
-                    self.refuse_shape(words.ASKED_IN_JSON)
+                    self.refuse_shape(commands.ASKED_IN_JSON)
                 return
-        at = words.envelope_of(frames)
+        at = commands.envelope_of(frames)
         self.envelope = at
         self.is_usual = at == 1 and not self.zmtp.is_v1
         if len(frames) == at + 1:
@@ -124,23 +124,23 @@ class PingpongClient(ZmtpSession):
 
     def order(self, body: bytes, form: bytes) -> None:
         pingpong = self.pingpong
-        m = Message(model_words.PINGPONG, pingpong.settings.queue, b"", body)
+        m = Message(enums.PINGPONG, pingpong.settings.queue, b"", body)
         m.headers = form
-        m.flags = model_words.REPLY_WANTED
+        m.flags = enums.REPLY_WANTED
         m.client = self
         m.address = self.address
         # Answers wait in memory for earlier ones: the only thing here that a client could make grow without limit. A client without waiting
         # answers is not affected by the others.
         is_crowded = self.early_size > 0 and pingpong.early_size > EARLY_ANSWERS_SIZE_MAX
-        refusal = model_words.QUEUE_FULL if is_crowded else self.exchange.submit(m)
-        if refusal == model_words.TAKEN:
+        refusal = enums.QUEUE_FULL if is_crowded else self.exchange.submit(m)
+        if refusal == enums.TAKEN:
             order = Order(m.number, form)
             self.orders.append(order)
             self.by_number[m.number] = order
             return
-        reason = f"{model_words.REFUSAL_CODES[refusal]}: {model_words.REFUSAL_TEXTS[refusal]}".encode()
-        frames = [words.JSON_FULL] if form and refusal in FULL else self.error_frames(reason, form)
-        self.refuse(frames, refusal == model_words.JOURNAL_FAILING)
+        reason = f"{enums.REFUSAL_CODES[refusal]}: {enums.REFUSAL_TEXTS[refusal]}".encode()
+        frames = [commands.JSON_FULL] if form and refusal in FULL else self.error_frames(reason, form)
+        self.refuse(frames, refusal == enums.JOURNAL_FAILING)
 
     def refuse(self, frames: list[bytes], is_stuck: bool) -> None:
         """Answer a refused order once the orders before it are answered. While the journal cannot store anything it must not wait for that."""
@@ -155,7 +155,7 @@ class PingpongClient(ZmtpSession):
             self.say(frames)
 
     def answered(self, message: Message, value: bytes) -> None:
-        if message.headers == words.ASKED_IN_JSON:
+        if message.headers == commands.ASKED_IN_JSON:
             form = texts.form_of(value)
             text = texts.error_of(NOT_TEXT) if form == texts.NO_TEXT else b'{"msg":%s}' % texts.as_json(value, form)
             self.answer(message, [text])
@@ -163,7 +163,7 @@ class PingpongClient(ZmtpSession):
             self.orders.popleft()
             del self.by_number[message.number]
             out = self.held_out
-            out.write(words.DELIMITER)
+            out.write(commands.DELIMITER)
             if len(value) <= INLINE_BODY_SIZE_MAX:
                 write_frame(out, value, False)
             else:
@@ -175,7 +175,7 @@ class PingpongClient(ZmtpSession):
             self.answer(message, self.in_envelope([value]))
 
     def failed_for_good(self, message: Message, outcome: int, reason: int, value: bytes) -> None:
-        text = value if value else model_words.REASON_NAMES[reason].upper().encode()
+        text = value if value else enums.REASON_NAMES[reason].upper().encode()
         self.answer(message, self.error_frames(text, message.headers))
 
     def handed_over(self, message: Message) -> None:
@@ -250,7 +250,7 @@ class PingpongClient(ZmtpSession):
                 if m is not None and m.is_answerable:
                     return
                 del self.by_number[order.number]
-                reason = model_words.REASON_NAMES[model_words.REPLY_UNDELIVERABLE].upper().encode()
+                reason = enums.REASON_NAMES[enums.REPLY_UNDELIVERABLE].upper().encode()
                 self.store_early(order, self.error_frames(reason, order.form))
             self.send_ready()
             if self in self.outboxes.deferred:
@@ -262,7 +262,9 @@ class PingpongClient(ZmtpSession):
 
     def error_frames(self, reason: bytes, form: bytes) -> list[bytes]:
         """The answer to an order of this form that failed."""
-        return [texts.error_of(reason)] if form == words.ASKED_IN_JSON else self.in_envelope([words.ERROR, reason])
+        return (
+            [texts.error_of(reason)] if form == commands.ASKED_IN_JSON else self.in_envelope([commands.ERROR, reason])
+        )
 
 
 @final
@@ -270,10 +272,10 @@ class PingpongWorker(ZmtpSession):
     """Serves the dialect's only queue, one job at a time."""
 
     def __init__(self, listener: str, listener_no: int, outboxes: Outboxes, dialect: PingpongDialect) -> None:
-        super().__init__(model_words.PINGPONG, listener, listener_no, outboxes, b"ROUTER")
+        super().__init__(enums.PINGPONG, listener, listener_no, outboxes, b"ROUTER")
         self.pingpong = dialect
         self.is_strict = True
-        self.form: int = words.UNKNOWN
+        self.form: int = commands.UNKNOWN
         self.envelope: int = 1
         self.is_usual: bool = True  # the usual envelope and frame form: the fast output path applies
         self.jobs_sent: int = 0
@@ -301,19 +303,19 @@ class PingpongWorker(ZmtpSession):
     def set_form(self, form: int) -> None:
         """Address the worker in this form from now on, unless the operator fixed the form."""
         fixed = self.pingpong.settings.form
-        self.form = fixed if fixed != words.UNKNOWN else form
-        self.body_constraint = TAKES_TEXT if self.form == words.JSON else TAKES_NO_CONTROL_WORDS
+        self.form = fixed if fixed != commands.UNKNOWN else form
+        self.body_constraint = TAKES_TEXT if self.form == commands.JSON else TAKES_NO_CONTROL_WORDS
 
     def on_message(self, frames: list[bytes]) -> None:
         if len(frames) != 2 or frames[0] or not self.is_usual:
             self.on_rarer(frames)
             return
         word = frames[1]
-        if self.expects_job and self.work.held and word != words.PING and word != words.READY:
+        if self.expects_job and self.work.leases and word != commands.PING and word != commands.READY:
             self.owes_pong = True
         else:
             self.pay_pong()
-            self.free_out.write(words.PONG_MESSAGE)
+            self.free_out.write(commands.PONG_MESSAGE)
             self.touch()
         self.on_word(word)
 
@@ -321,56 +323,56 @@ class PingpongWorker(ZmtpSession):
         """Send the deferred PONG, because no job follows to carry it."""
         if self.owes_pong:
             self.owes_pong = False
-            self.tell_now([words.PONG])
+            self.tell_now([commands.PONG])
 
     def on_rarer(self, frames: list[bytes]) -> None:
         if len(frames) == 1:
             fields = texts.read_object(frames[0])
             if fields is not None and "status" in fields:
-                self.say_now([words.JSON_PONG])
+                self.say_now([commands.JSON_PONG])
                 self.on_status(fields)
                 return
         self.pay_pong()
-        at = words.envelope_of(frames)
+        at = commands.envelope_of(frames)
         self.envelope = at
         self.is_usual = at == 1 and not self.zmtp.is_v1
-        self.tell_now([words.PONG])
+        self.tell_now([commands.PONG])
         count = len(frames) - at
         if count == 1:
             self.on_word(frames[at])
-        elif count >= 3 and frames[at] == words.JOB_COMPLETE:
-            self.on_result(frames[-1], frames[at + 1], False, words.PACKAGE)
+        elif count >= 3 and frames[at] == commands.JOB_COMPLETE:
+            self.on_result(frames[-1], frames[at + 1], False, commands.PACKAGE)
         else:
             self.exchange.note(self, "PINGPONG_SHAPE")
 
     def on_word(self, word: bytes) -> None:
-        if word == words.PING:
+        if word == commands.PING:
             self.on_ping()
-        elif word == words.READY:
+        elif word == commands.READY:
             self.on_ready()
         else:
-            self.on_result(word, b"", False, words.PLAIN)
+            self.on_result(word, b"", False, commands.PLAIN)
 
     def on_status(self, fields: dict[str, bytes]) -> None:
         """Handle a message of the json form."""
-        if self.form != words.JSON:
-            self.set_form(words.JSON)
+        if self.form != commands.JSON:
+            self.set_form(commands.JSON)
         status = texts.text_of(fields["status"])
-        if status == words.PING:
+        if status == commands.PING:
             self.on_ping()
-        elif status == words.READY:
+        elif status == commands.READY:
             self.on_ready()
         elif status == b"SUCCESS" or status == b"ERROR":
             is_failure = status == b"ERROR"
             value = fields.get("result", b"")
             if is_failure:
                 value = fields.get("msg", value)
-            self.on_result(texts.text_of(value), texts.text_of(fields.get("token", b"")), is_failure, words.JSON)
+            self.on_result(texts.text_of(value), texts.text_of(fields.get("token", b"")), is_failure, commands.JSON)
         else:
             self.exchange.note(self, "PINGPONG_UNKNOWN_STATUS")
 
     def on_ready(self) -> None:
-        if self.work.held or (self.is_owing and self.exchange.now_ns - self.owed_ns < CROSSING_NS):
+        if self.work.leases or (self.is_owing and self.exchange.now_ns - self.owed_ns < CROSSING_NS):
             # It was sent before the job arrived, or the worker is confused; with a second job its results could not be distinguished.
             self.exchange.note(self, "PINGPONG_READY_WHILE_BUSY")
             return
@@ -378,23 +380,23 @@ class PingpongWorker(ZmtpSession):
         self.free()
 
     def on_ping(self) -> None:
-        if not self.work.held:
+        if not self.work.leases:
             self.free()
-        elif self.form == words.UNKNOWN and not self.was_repeated:
+        elif self.form == commands.UNKNOWN and not self.was_repeated:
             self.repeat()
 
     def on_result(self, value: bytes, mark: bytes, is_failure: bool, form: int) -> None:
         m = self.job
         # A mark must be the job's own; only the first job may be answered as a package although it was sent plain.
         is_stray = mark != b"" and mark != self.mark and (self.mark != b"" or self.jobs_sent > 1)
-        if m is None or not self.work.held or is_stray:
+        if m is None or not self.work.leases or is_stray:
             self.exchange.late(self, mark)
-            if not self.work.held and self.is_owing:
+            if not self.work.leases and self.is_owing:
                 self.on_owed(form)
             return
         self.job = None
         self.freed_ns = self.exchange.now_ns
-        may_answer_again = self.was_repeated and self.form == words.UNKNOWN and form == words.PLAIN
+        may_answer_again = self.was_repeated and self.form == commands.UNKNOWN and form == commands.PLAIN
         if form > self.form:  # never back: a damaged message looks plain
             self.set_form(form)
         self.exchange.reply(self, m, value, is_failure)
@@ -407,13 +409,13 @@ class PingpongWorker(ZmtpSession):
             self.free()
 
     def catch_up(self) -> bool:
-        if self.is_connected and not self.work.held:
+        if self.is_connected and not self.work.leases:
             self.free()
         return False
 
     def on_owed(self, form: int) -> None:
         """Handle the result of a job that was withdrawn: it is dropped, but shows the form, and that the worker is free."""
-        may_answer_again = self.was_repeated and self.form == words.UNKNOWN and form == words.PLAIN
+        may_answer_again = self.was_repeated and self.form == commands.UNKNOWN and form == commands.PLAIN
         if form > self.form:
             self.set_form(form)
         if not may_answer_again:
@@ -427,7 +429,7 @@ class PingpongWorker(ZmtpSession):
         if (self.pingpong.is_draining or self.work.is_dismissed) and self.pingpong.settings.send_exit:
             self.say_exit()
             return
-        if not self.is_worker and self.exchange.join(self, [(10, self.pingpong.settings.queue)]) != model_words.TAKEN:
+        if not self.is_worker and self.exchange.join(self, [(10, self.pingpong.settings.queue)]) != enums.TAKEN:
             self.exchange.note(self, "PINGPONG_QUEUE_REFUSED")
             return
         # It may have shown another form while it was idle: a message that the old form could not carry may be waiting.
@@ -440,13 +442,13 @@ class PingpongWorker(ZmtpSession):
         self.was_repeated = False
         self.expects_job = self.exchange.now_ns - self.freed_ns < SOON_NS
         body = message.body
-        if self.owes_pong and (self.form > words.PLAIN or not self.is_usual):
+        if self.owes_pong and (self.form > commands.PLAIN or not self.is_usual):
             self.pay_pong()
-        if self.form == words.JSON:
+        if self.form == commands.JSON:
             self.mark = b"%032x" % (message.number << 16 | self.jobs_sent & 0xFFFF)
             self.say([texts.work_of(self.mark, body, self.form_of(message))])
             self.pingpong.formed = None
-        elif self.form == words.PACKAGE:
+        elif self.form == commands.PACKAGE:
             self.deliver_package(body)
         elif not self.is_usual:
             self.tell([body])
@@ -454,8 +456,8 @@ class PingpongWorker(ZmtpSession):
             out = self.held_out
             if self.owes_pong:
                 self.owes_pong = False
-                out.write(words.PONG_MESSAGE)
-            out.write(words.DELIMITER)
+                out.write(commands.PONG_MESSAGE)
+            out.write(commands.DELIMITER)
             if len(body) <= INLINE_BODY_SIZE_MAX:
                 write_frame(out, body, False)
             else:
@@ -468,10 +470,10 @@ class PingpongWorker(ZmtpSession):
         self.mark = mark
         if self.is_usual and len(body) <= INLINE_BODY_SIZE_MAX:
             out = self.held_out
-            out.write(words.DELIMITER)
+            out.write(commands.DELIMITER)
             write_frame(out, body, True)
             write_frame(out, mark, True)
-            out.write(words.PACKAGE_ENDING)
+            out.write(commands.PACKAGE_ENDING)
             self.touch()
         else:
             self.tell([body, mark, b"", b""])
@@ -496,7 +498,7 @@ class PingpongWorker(ZmtpSession):
             if kind == TAKES_TEXT:
                 is_fit = self.form_of(message) != texts.NO_TEXT
             else:
-                is_fit = message.body != words.PONG and message.body != words.EXIT
+                is_fit = message.body != commands.PONG and message.body != commands.EXIT
             if is_fit:
                 message.fit |= kind
             else:
@@ -523,22 +525,22 @@ class PingpongWorker(ZmtpSession):
             self.pay_pong()
         if self.is_unread:
             self.last_sign_ns = core_ns
-        if not self.is_worker or self.work.held or self.is_owing:
+        if not self.is_worker or self.work.leases or self.is_owing:
             return
         if core_ns - self.last_sign_ns > self.pingpong.settings.worker_expire_ns:
-            self.exchange.lose(self, model_words.HEARTBEAT_LOST)
+            self.exchange.lose(self, enums.HEARTBEAT_LOST)
 
     def say_goodbye(self) -> None:
         """Send EXIT; a worker with a job gets it after its result."""
-        if self.is_worker and not self.work.held and self.pingpong.settings.send_exit:
+        if self.is_worker and not self.work.leases and self.pingpong.settings.send_exit:
             self.say_exit()
 
     def say_exit(self) -> None:
         """Send EXIT once; the json form has no such command."""
-        if not self.was_sent_exit and self.form != words.JSON:
+        if not self.was_sent_exit and self.form != commands.JSON:
             self.was_sent_exit = True
             self.pay_pong()
-            self.tell_now([words.EXIT])
+            self.tell_now([commands.EXIT])
 
     def tell(self, frames: list[bytes]) -> None:
         self.say([b""] * self.envelope + frames)

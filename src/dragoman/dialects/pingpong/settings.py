@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from dragoman.dialects.pingpong.words import FORM_NAMES, UNKNOWN
+from dragoman.dialects.pingpong.commands import FORM_NAMES, UNKNOWN
 from dragoman.dialects.setting import DialectSetting
 from dragoman.model.units import SECOND_NS
 

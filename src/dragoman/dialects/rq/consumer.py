@@ -8,10 +8,10 @@ from librt.strings import write_i32_be
 from mypy_extensions import i32, i64
 
 from dragoman.limits import INLINE_BODY_SIZE_MAX
+from dragoman.model.enums import REPLY_WANTED, RQ, WORKER_LEFT
 from dragoman.model.message import Message
 from dragoman.model.peer import TAKES_ANYTHING, TAKES_NO_EMPTY_BODY, Peer
-from dragoman.model.words import REPLY_WANTED, RQ, WORKER_LEFT
-from dragoman.wire.risp.words import ID, NOREPLY, PRIORITY_LOW, REQUEST
+from dragoman.wire.risp.commands import ID, NOREPLY, PRIORITY_LOW, REQUEST
 from dragoman.wire.risp.writer import encode_broadcast_to_consumer, encode_consuming, request_head
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class RqConsumer(Peer):
         if not self.work.is_leaving:
             if self.unanswered + self.work.slots < self.messages_max:
                 self.session.exchange.ready(self, 1)
-        elif not self.work.held:
+        elif not self.work.leases:
             self.session.release(self, WORKER_LEFT)
 
     # -- callbacks of the core ------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Final
 
 from dragoman.dialects import description, features
 from dragoman.dialects.description import RISP, ROLES, DialectDescription, Fact, Frame
-from dragoman.model.words import RQ
+from dragoman.model.enums import RQ
 
 LINK: Final = "rq.link"
 LINK_NO: Final = 16

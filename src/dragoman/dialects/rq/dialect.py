@@ -8,9 +8,9 @@ from dragoman.dialects.contract import Dialect
 from dragoman.dialects.rq.description import LINK_NO
 from dragoman.dialects.rq.settings import RqSettings
 from dragoman.dialects.session import Outboxes
+from dragoman.model.enums import CONNECTION_ENDED, RQ
 from dragoman.model.peer import ANONYMOUS
-from dragoman.model.words import CONNECTION_ENDED, RQ
-from dragoman.wire.risp.words import U16
+from dragoman.wire.risp.commands import U16
 from dragoman.wire.risp.writer import FULL
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from dragoman.dialects import endpoint as sdk
 from dragoman.dialects.rq.ids import FreeIds
 from dragoman.model.units import SECOND_NS
 from dragoman.wire.risp import writer
+from dragoman.wire.risp.commands import ABSENT, PRIORITY_NONE, PRIORITY_NORMAL, U16
 from dragoman.wire.risp.reader import RispHandler, RispReader
-from dragoman.wire.risp.words import ABSENT, PRIORITY_NONE, PRIORITY_NORMAL, U16
 
 # After this long without a byte from the controller: PING; after as long again it counts as silent. The protocol's own number.
 SILENCE_S: Final = 15.0

@@ -9,11 +9,11 @@ from mypy_extensions import i64
 from dragoman.dialects.rq.consumer import RqConsumer, is_noreply
 from dragoman.errors import TooManyConsumers
 from dragoman.limits import RQ_QUEUES_MAX
+from dragoman.model.enums import EXPIRES_HELD, FAILURE_FINAL, HANDOVER_WANTED, KEPT_WANTED, REPLY_WANTED, RQ, TAKEN
 from dragoman.model.message import Message, fact_id
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import EXPIRES_HELD, FAILURE_FINAL, HANDOVER_WANTED, KEPT_WANTED, REPLY_WANTED, RQ, TAKEN
+from dragoman.wire.risp.commands import ABSENT, PRIORITY_LOW, PRIORITY_NONE, PRIORITY_NORMAL, U16
 from dragoman.wire.risp.reader import RispHandler
-from dragoman.wire.risp.words import ABSENT, PRIORITY_LOW, PRIORITY_NONE, PRIORITY_NORMAL, U16
 from dragoman.wire.risp.writer import PONG_BYTES, encode_consuming, encode_undelivered
 
 if TYPE_CHECKING:

@@ -24,11 +24,11 @@ from dragoman.dialects.rq.dialect import RqDialect
 from dragoman.dialects.rq.source import RqSource
 from dragoman.dialects.session import Outboxes
 from dragoman.limits import RQ_LINK_LINGER_NS
+from dragoman.model.enums import BROKER_STOPPED, CONNECTION_ENDED, HANDOVER_WANTED, REPLY_WANTED, RQ, TAKEN
 from dragoman.model.message import Message
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import BROKER_STOPPED, CONNECTION_ENDED, HANDOVER_WANTED, REPLY_WANTED, RQ, TAKEN
+from dragoman.wire.risp.commands import DELIVERED, NOREPLY, PRIORITY_LOW
 from dragoman.wire.risp.reader import RispHandler, RispReader
-from dragoman.wire.risp.words import DELIVERED, NOREPLY, PRIORITY_LOW
 from dragoman.wire.risp.writer import PING_BYTES, PONG_BYTES, encode_consume
 
 MESSAGES_MAX: Final = 1

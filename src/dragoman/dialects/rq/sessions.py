@@ -17,10 +17,10 @@ from dragoman.dialects.rq.link import RqLink
 from dragoman.dialects.rq.settings import RqSettings
 from dragoman.dialects.rq.source import RqSource
 from dragoman.dialects.session import Outboxes, Session
-from dragoman.model.words import BROKER_STOPPED, CONNECTION_ENDED, WORKER_LEFT
+from dragoman.model.enums import BROKER_STOPPED, CONNECTION_ENDED, WORKER_LEFT
 from dragoman.wire import first_bytes
+from dragoman.wire.risp.commands import CLOSING, is_of_known_commands
 from dragoman.wire.risp.reader import RispReader
-from dragoman.wire.risp.words import CLOSING, is_of_known_commands
 from dragoman.wire.risp.writer import CONTROLLER_CLOSING, PING_BYTES
 
 # Queues, and leased messages in them, that one connection releases in one turn: some ms of the event loop.
@@ -108,7 +108,7 @@ class RqSession(RqSource):
         while count < len(self.leaving) and work < RELEASED_STEP:
             consumer = self.leaving[count]
             count += 1
-            work += 1 + len(consumer.work.held)
+            work += 1 + len(consumer.work.leases)
             if not self.is_connected:
                 self.release(consumer, self.release_reason)
             elif consumer.is_worker and not consumer.work.is_leaving:
@@ -128,7 +128,7 @@ class RqSession(RqSource):
         """Give it no new work; its leased messages may still be answered."""
         consumer.is_consuming = False
         self.exchange.leave(consumer)
-        if not consumer.work.held:
+        if not consumer.work.leases:
             self.release(consumer, WORKER_LEFT)
 
     def holds_work(self) -> bool:

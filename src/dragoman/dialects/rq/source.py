@@ -9,11 +9,11 @@ from dragoman.dialects.rq.dialect import RqDialect
 from dragoman.dialects.session import Outboxes, Session
 from dragoman.errors import PeerError
 from dragoman.limits import INLINE_BODY_SIZE_MAX
+from dragoman.model.enums import REPLY_WANTED, RQ
 from dragoman.model.message import Message
 from dragoman.model.peer import address_of
-from dragoman.model.words import REPLY_WANTED, RQ
+from dragoman.wire.risp.commands import DELIVERED, PAYLOAD, REPLY, UNDELIVERED
 from dragoman.wire.risp.reader import RispReader
-from dragoman.wire.risp.words import DELIVERED, PAYLOAD, REPLY, UNDELIVERED
 from dragoman.wire.risp.writer import CLEAR_ID
 
 

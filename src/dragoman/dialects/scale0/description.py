@@ -6,7 +6,7 @@ from typing import Final
 
 from dragoman.dialects import description, features
 from dragoman.dialects.description import BROADCASTS, CLIENT, UNKNOWN_ID, WORKER, DialectDescription, Fact, Frame
-from dragoman.model.words import SCALE0
+from dragoman.model.enums import SCALE0
 
 
 def task(fact: Fact, queue: str, message_id: str) -> list[Frame]:

@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from dragoman.dialects.contract import Dialect
+from dragoman.dialects.scale0.commands import PING
 from dragoman.dialects.scale0.configuration.documents import Documents
 from dragoman.dialects.scale0.phrases import Phrases
 from dragoman.dialects.scale0.settings import Scale0Settings
-from dragoman.dialects.scale0.words import PING
 from dragoman.dialects.session import Outboxes
 from dragoman.limits import BANS_MAX
 from dragoman.model.units import SECOND_NS
@@ -122,8 +122,8 @@ class Scale0Dialect(Dialect):
         in_use = 0
         slots = 0
         for worker in self.exchange.all_workers():
-            in_use += len(worker.work.held)
-            slots += len(worker.work.held) + worker.work.slots
+            in_use += len(worker.work.leases)
+            slots += len(worker.work.leases) + worker.work.slots
         return in_use / slots if slots > 0 else 1.0
 
     # -- bans -----------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from dragoman.dialects import endpoint as sdk
-from dragoman.dialects.scale0 import words
+from dragoman.dialects.scale0 import commands
 from dragoman.dialects.scale0.headers import UNKNOWN_LOAD, Header, read_header, text_of, token_of
 from dragoman.wire.zmtp.connection import ZmtpConnection
 from dragoman.wire.zmtp.frames import encode_message, write_message
@@ -66,12 +66,12 @@ class NegotiatedSession:
 
     def connect(self) -> None:
         self.state = CONNECTING
-        self.send(words.CONNECT, b'"config_type":"JSON"' + self.introduction())
+        self.send(commands.CONNECT, b'"config_type":"JSON"' + self.introduction())
 
     def seek(self) -> None:
         self.state = SEEKING
         self.has_sought = True
-        self.send(words.NEEDBROKER, self.introduction()[1:])
+        self.send(commands.NEEDBROKER, self.introduction()[1:])
 
     def introduction(self) -> bytes:
         fields = b',"identity":%s' % token_of(self.zmtp.identity)
@@ -83,29 +83,29 @@ class NegotiatedSession:
 
     def receive_message(self, command: bytes, h: Header) -> None:
         """Handle everything but tasks and their outcomes."""
-        if command == words.CONFIG:
+        if command == commands.CONFIG:
             self.state = AGREED
             self.version = h.version
             self.load = h.load
             self.endpoint.is_ready = True
-        elif command == words.PONG:
+        elif command == commands.PONG:
             self.last_pong_s = self.now_s
             self.oldest_ping_s = self.now_s
             if self.pings_owed > 0:
                 self.pings_owed -= 1
-        elif command == words.CHANGEBROKER:
+        elif command == commands.CHANGEBROKER:
             self.endpoint.moved_to = h.broker
             self.end(h.reason.decode("utf-8", "replace") or "the broker sent us elsewhere")
-        elif command == words.FORCENEGOTIATE or h.code == words.WRONG_VERSION:
+        elif command == commands.FORCENEGOTIATE or h.code == commands.WRONG_VERSION:
             if self.state == AGREED:
                 self.connect()
-        elif h.code == words.MOVED:
+        elif h.code == commands.MOVED:
             self.is_moving = True
-        elif h.code == words.NOT_ACCEPTING and self.state == SEEKING:
+        elif h.code == commands.NOT_ACCEPTING and self.state == SEEKING:
             self.connect()
-        elif h.code == words.NOT_ACCEPTING and self.state == CONNECTING and not self.has_sought:
+        elif h.code == commands.NOT_ACCEPTING and self.state == CONNECTING and not self.has_sought:
             self.seek()
-        elif h.code == words.HOSTILE or h.code == words.NOT_ACCEPTING or self.state != AGREED:
+        elif h.code == commands.HOSTILE or h.code == commands.NOT_ACCEPTING or self.state != AGREED:
             self.end(f"{h.code}: {h.reason.decode('utf-8', 'replace')}")
 
     def end(self, problem: str) -> None:
@@ -138,7 +138,7 @@ class NegotiatedSession:
         if self.pings_owed == 0:
             self.oldest_ping_s = self.now_s
         self.pings_owed += 1
-        self.send(words.PING, b'"heartbeat_interval":%g%s%s' % (INTERVAL_S, self.stamp(), more))
+        self.send(commands.PING, b'"heartbeat_interval":%g%s%s' % (INTERVAL_S, self.stamp(), more))
 
     def stamp(self) -> bytes:
         """Time and version, each with a comma before it."""
@@ -176,13 +176,13 @@ class Scale0ClientEndpoint(sdk.ClientEndpoint):
         h = read_header(frames[1])
         if h.problem:
             return  # a broker never sends an invalid header
-        if command == words.TASKREPLY:
+        if command == commands.TASKREPLY:
             outcomes.append((sdk.ANSWERED, text_of(h.id_token()), frames[2] if len(frames) > 2 else b""))
-        elif command == words.ERROR and h.id_token():
+        elif command == commands.ERROR and h.id_token():
             is_refusal = (
-                h.code == words.MOVED
-                or h.code == words.NOT_UNDERSTOOD
-                or h.reason.partition(b":")[0] in words.REFUSED_WORDS
+                h.code == commands.MOVED
+                or h.code == commands.NOT_UNDERSTOOD
+                or h.reason.partition(b":")[0] in commands.REFUSED_WORDS
             )
             outcomes.append((sdk.REFUSED if is_refusal else sdk.FAILED, text_of(h.id_token()), h.reason))
         else:
@@ -191,7 +191,7 @@ class Scale0ClientEndpoint(sdk.ClientEndpoint):
     def request(self, call_id: bytes, options: sdk.CallOptions, body: bytes) -> None:
         negotiated = self.negotiated
         header = b'{"id":%s,"service":%s%s}' % (token_of(call_id), token_of(options.queue), negotiated.stamp())
-        write_message(self.unsent, [words.TASK, header, body], False)
+        write_message(self.unsent, [commands.TASK, header, body], False)
 
     def beat(self, now_s: float) -> None:
         self.negotiated.beat(now_s)
@@ -226,7 +226,7 @@ class Scale0WorkerEndpoint(sdk.WorkerEndpoint):
             h = read_header(frames[1])
             if h.problem:
                 continue  # a broker never sends an invalid header
-            if frames[0] == words.TASK:
+            if frames[0] == commands.TASK:
                 self.free -= 1
                 self.is_in_line = False
                 jobs.append((h.id_token(), 0.0, frames[2] if len(frames) > 2 else b""))
@@ -253,7 +253,7 @@ class Scale0WorkerEndpoint(sdk.WorkerEndpoint):
 
     def reply(self, request_id: bytes, value: bytes) -> None:
         header = b'{"id":%s%s}' % (request_id, self.negotiated.stamp())
-        write_message(self.unsent, [words.TASKREPLY, header, value], False)
+        write_message(self.unsent, [commands.TASKREPLY, header, value], False)
 
     def goodbye(self) -> None:
         self.is_leaving = True

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from dragoman.dialects.scale0.words import HEARTBEAT, OK, PING, PONG, READY
+from dragoman.dialects.scale0.commands import HEARTBEAT, OK, PING, PONG, READY
 from dragoman.limits import NAME_SIZE_MAX
 from dragoman.model.units import SECOND_NS
 

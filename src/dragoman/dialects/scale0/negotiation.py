@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from dragoman.dialects.scale0.commands import CHANGEBROKER, CONFIG, MOVED, NOT_ACCEPTING
 from dragoman.dialects.scale0.configuration import notations
 from dragoman.dialects.scale0.headers import Header, names_of, token_of
-from dragoman.dialects.scale0.words import CHANGEBROKER, CONFIG, MOVED, NOT_ACCEPTING
 from dragoman.limits import SERVED_MAX
-from dragoman.model.words import REFUSAL_CODES, REFUSAL_TEXTS, TAKEN, TOO_MANY_SERVED
+from dragoman.model.enums import REFUSAL_CODES, REFUSAL_TEXTS, TAKEN, TOO_MANY_SERVED
 
 if TYPE_CHECKING:
     from dragoman.dialects.scale0.sessions import Scale0Session
@@ -47,7 +47,7 @@ def take_offer(session: Scale0Session, h: Header) -> bool:
     if h.services:
         session.offered_token = h.services
         session.offered = offered
-        session.is_unsettled = True
+        session.is_unregistered = True
     return True
 
 
@@ -55,13 +55,13 @@ def set_name(session: Scale0Session, identity: bytes) -> None:
     name = identity.decode("utf-8", "replace")
     if name != session.name:
         session.name = name
-        session.is_unsettled = True
+        session.is_unregistered = True
 
 
-def settle(session: Scale0Session) -> bool:
+def register(session: Scale0Session) -> bool:
     """Register a worker's services with the core; False when they are refused and the worker got an error."""
     served = session.scale0.documents.services_of(session.name, session.offered)
-    session.is_unsettled = False
+    session.is_unregistered = False
     if session.is_worker and served == session.serving:
         return True
     if not served:
@@ -72,18 +72,18 @@ def settle(session: Scale0Session) -> bool:
         return True
     refusal = session.exchange.join(session, [(WEIGHT, name) for name in served])
     if refusal != TAKEN:
-        session.is_unsettled = True
+        session.is_unregistered = True
         session.misunderstood(f"services: {REFUSAL_CODES[refusal]}: {REFUSAL_TEXTS[refusal]}", b"")
         return False
     session.serving = served
     return True
 
 
-def settle_anew(session: Scale0Session) -> None:
+def register_again(session: Scale0Session) -> None:
     """Register the services again, which the configuration may have changed; a queued worker stays queued."""
     slots = session.work.slots
     was = session.serving
-    if settle(session) and session.serving is not was and slots > 0:
+    if register(session) and session.serving is not was and slots > 0:
         session.exchange.ready(session, slots)
 
 

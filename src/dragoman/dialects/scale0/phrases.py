@@ -14,13 +14,13 @@ from typing import Final, final
 
 from librt.strings import BytesWriter
 
+from dragoman.dialects.scale0.commands import PONG
 from dragoman.dialects.scale0.headers import is_plain, token_of
-from dragoman.dialects.scale0.words import PONG
 from dragoman.dialects.traceparent import traceparent_of, without_traceparent
 from dragoman.limits import SCALE0_PHRASES_MAX
+from dragoman.model.enums import SCALE0
 from dragoman.model.message import Message
 from dragoman.model.wire_ids import DIGITS, WireIds
-from dragoman.model.words import SCALE0
 from dragoman.wire.zmtp.frames import LONG, MORE, SHORT_BODY_SIZE_MAX, encode_message
 
 ORIGIN_SIZE_MAX: Final = 64

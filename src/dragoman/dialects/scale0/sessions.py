@@ -10,7 +10,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from dragoman.dialects.scale0 import legacy, negotiation, words
+from dragoman.dialects.scale0 import commands, legacy, negotiation
 from dragoman.dialects.scale0.dialect import Scale0Dialect
 from dragoman.dialects.scale0.headers import Header, HeaderCache, names_of, read_header, text_of
 from dragoman.dialects.scale0.phrases import error_header, id_token
@@ -19,10 +19,7 @@ from dragoman.dialects.session import Outboxes, Session, ZmtpSession
 from dragoman.dialects.subscriber import SubscriberSession
 from dragoman.dialects.traceparent import with_traceparent
 from dragoman.limits import ERROR_TEXT_SIZE_MAX, ID_SIZE_MAX, INLINE_BODY_SIZE_MAX
-from dragoman.model.message import Message
-from dragoman.model.units import MILLISECOND_NS, SECOND_NS
-from dragoman.model.wire_ids import DIGITS
-from dragoman.model.words import (
+from dragoman.model.enums import (
     BAD_HEADER,
     DRAINING,
     HEARTBEAT_LOST,
@@ -36,6 +33,9 @@ from dragoman.model.words import (
     TAKEN,
     TOO_LONG,
 )
+from dragoman.model.message import Message
+from dragoman.model.units import MILLISECOND_NS, SECOND_NS
+from dragoman.model.wire_ids import DIGITS
 from dragoman.wire.zmtp.frames import write_frame
 
 BRACE: Final = 0x7B
@@ -66,7 +66,7 @@ class Scale0Session(ZmtpSession):
         self.offered_token: bytes = b""
         self.offered: list[bytes] = []
         self.serving: list[bytes] = []  # the services registered with the core
-        self.is_unsettled: bool = True  # its services must be registered again
+        self.is_unregistered: bool = True  # its services must be registered again
         self.interval_ns: int = 0  # 0: the configuration's
         self.task_headers = HeaderCache()
         self.ping_headers = HeaderCache()
@@ -122,16 +122,16 @@ class Scale0Session(ZmtpSession):
             legacy.take(self, command, text)
             return
         self.has_spoken = True
-        if command == words.TASK:
+        if command == commands.TASK:
             self.on_task(text, frames[at + 2] if count > at + 2 else b"")
-        elif command == words.PING:
+        elif command == commands.PING:
             self.on_ping(text)
-        elif command == words.TASKREPLY:
+        elif command == commands.TASKREPLY:
             self.on_taskreply(text, frames[at + 2] if count > at + 2 else b"")
-        elif command == words.CONNECT:
+        elif command == commands.CONNECT:
             negotiation.on_connect(self, read_header(text))
             self.had_enough = True  # a configuration may be large, and so may be the list of brokers
-        elif command == words.NEEDBROKER:
+        elif command == commands.NEEDBROKER:
             negotiation.on_needbroker(self, read_header(text))
             self.had_enough = True
         else:
@@ -156,7 +156,7 @@ class Scale0Session(ZmtpSession):
         m.client = self
         m.address = self.address
         if not self.scale0.documents.is_accepting:
-            self.error(words.NOT_ACCEPTING, f"{words.NOT_TAKEN}: the broker takes nothing new", id_token(m))
+            self.error(commands.NOT_ACCEPTING, f"{commands.NOT_TAKEN}: the broker takes nothing new", id_token(m))
             return
         refusal = self.exchange.submit(m)
         if refusal == TAKEN:
@@ -200,10 +200,10 @@ class Scale0Session(ZmtpSession):
         if len(h.services) > 0 and h.services != self.offered_token:
             self.offered_token = h.services
             self.offered = names_of(h.services)
-            self.is_unsettled = True
+            self.is_unregistered = True
         if len(h.identity) > 0:
             negotiation.set_name(self, h.identity)
-        if (self.is_unsettled or not self.is_worker) and not negotiation.settle(self):
+        if (self.is_unregistered or not self.is_worker) and not negotiation.register(self):
             return
         if self.is_req:
             self.answer_req(self.is_worker and not h.is_busy)
@@ -230,9 +230,9 @@ class Scale0Session(ZmtpSession):
                 self.answer_req(False)  # a pending message for this REQ socket brings it up to date
                 return False
             self.exchange.note(self, "SCALE0_WRONG_VERSION")
-            self.error(words.WRONG_VERSION, f"the configuration is version {phrases.version.decode()}", b"")
+            self.error(commands.WRONG_VERSION, f"the configuration is version {phrases.version.decode()}", b"")
             if not self.is_req:
-                self.send_now([words.FORCENEGOTIATE, b"{}"])
+                self.send_now([commands.FORCENEGOTIATE, b"{}"])
             return False
         if has_version:
             self.config_version = phrases.version
@@ -277,12 +277,12 @@ class Scale0Session(ZmtpSession):
 
     def error(self, code: int, reason: str, token: bytes) -> None:
         """Send an ERROR without waiting for a commit: the message it refers to was not accepted."""
-        self.send_now([words.ERROR, error_header(code, reason.encode("utf-8", "replace"), token)])
+        self.send_now([commands.ERROR, error_header(code, reason.encode("utf-8", "replace"), token)])
 
     def send_skew(self, time_ms: i64, token: bytes) -> None:
         self.exchange.note(self, "SCALE0_CLOCK_SKEW")
         skew_s = int(time_ms) / 1000 - self.scale0.wall_ns() / SECOND_NS
-        self.error(words.NOT_ACCEPTING, f"{words.SKEWED}: your clock is {skew_s:+.3f} s off the broker's", token)
+        self.error(commands.NOT_ACCEPTING, f"{commands.SKEWED}: your clock is {skew_s:+.3f} s off the broker's", token)
 
     def misunderstood(self, reason: str, token: bytes) -> None:
         """Answer and count a message that is not understood: a peer that sends too many gets one more error and is then ignored for a while."""
@@ -294,10 +294,10 @@ class Scale0Session(ZmtpSession):
         self.offences += 1
         if self.offences <= settings.offences_max:
             self.exchange.note(self, "SCALE0_NOT_UNDERSTOOD")
-            self.error(words.NOT_UNDERSTOOD, reason, token)
+            self.error(commands.NOT_UNDERSTOOD, reason, token)
             return
         self.exchange.note(self, "SCALE0_HOSTILE")
-        self.error(words.HOSTILE, f"{self.offences} messages that mean nothing here", b"")
+        self.error(commands.HOSTILE, f"{self.offences} messages that mean nothing here", b"")
         self.banned_until_ns = now_ns + settings.ban_ns
         if self.ban_key:
             self.scale0.ban(self.ban_key)
@@ -306,11 +306,11 @@ class Scale0Session(ZmtpSession):
     def refuse(self, m: Message, refusal: int) -> None:
         """Answer new work that was not accepted."""
         if refusal == DRAINING:
-            code = words.MOVED
+            code = commands.MOVED
         elif refusal == TOO_LONG or refusal == BAD_HEADER or refusal == INEXPRESSIBLE:
-            code = words.NOT_UNDERSTOOD
+            code = commands.NOT_UNDERSTOOD
         else:
-            code = words.NOT_ACCEPTING
+            code = commands.NOT_ACCEPTING
         self.error(code, f"{REFUSAL_CODES[refusal]}: {REFUSAL_TEXTS[refusal]}", id_token(m))
         if refusal == DRAINING and not self.is_req:
             negotiation.send_elsewhere(self, negotiation.STOPPING)
@@ -322,10 +322,10 @@ class Scale0Session(ZmtpSession):
         phrases.at(self.scale0.wall_ns())
         if not self.is_plain:
             self.is_task_awaited = False
-            self.send([words.TASK, phrases.task_header(message), message.body])
+            self.send([commands.TASK, phrases.task_header(message), message.body])
             return
         out = self.held_out
-        out.write(words.TASK_OPENING)
+        out.write(commands.TASK_OPENING)
         phrases.write_task_header(out, message)
         self.write_body(message.body)
 
@@ -334,10 +334,10 @@ class Scale0Session(ZmtpSession):
         phrases.at(self.scale0.wall_ns())
         if not self.is_plain:
             if not self.is_req or message.number == self.awaited:
-                self.send([words.TASKREPLY, phrases.reply_header(message), value])
+                self.send([commands.TASKREPLY, phrases.reply_header(message), value])
             return
         out = self.held_out
-        out.write(words.TASKREPLY_OPENING)
+        out.write(commands.TASKREPLY_OPENING)
         phrases.write_reply_header(out, message)
         self.write_body(value)
 
@@ -352,7 +352,7 @@ class Scale0Session(ZmtpSession):
         """Send the reason why there will be no TASKREPLY, as given by the worker, if it gave one."""
         if not self.is_req or message.number == self.awaited:
             text = value[:ERROR_TEXT_SIZE_MAX] if value else REASON_NAMES[reason].upper().encode()
-            self.send([words.ERROR, error_header(words.NOT_ACCEPTING, text, id_token(message))])
+            self.send([commands.ERROR, error_header(commands.NOT_ACCEPTING, text, id_token(message))])
 
     def withdraw(self, message: Message, reason: int) -> None:
         """Do nothing: Scale0 has no command for it; the late answer will be dropped."""
@@ -362,8 +362,8 @@ class Scale0Session(ZmtpSession):
     def push_config(self) -> None:
         """Apply and send a changed configuration."""
         if self.is_worker:
-            negotiation.settle_anew(self)
-        self.is_unsettled = True
+            negotiation.register_again(self)
+        self.is_unregistered = True
         if self.is_req:
             self.owes_config = self.has_spoken
         elif self.has_spoken:
@@ -378,7 +378,7 @@ class Scale0Session(ZmtpSession):
 
     def ping_legacy(self, stamp: bytes) -> None:
         if self.generation == legacy.SECOND and not self.is_req:
-            self.send_now([words.PING, stamp])
+            self.send_now([commands.PING, stamp])
 
     def beat(self, now_ns: int) -> None:
         """Remove a worker that is silent for too long. One that has a task may be silent: it keeps the task and only loses its slot; the
@@ -391,7 +391,7 @@ class Scale0Session(ZmtpSession):
         if not self.is_worker:
             return
         if now_ns - self.last_message_ns > self.scale0.settings.heartbeats_missed * self.heartbeat_ns():
-            if self.work.held:
+            if self.work.leases:
                 self.exchange.busy(self)
             else:
                 self.exchange.lose(self, HEARTBEAT_LOST)
@@ -405,7 +405,7 @@ class Scale0Session(ZmtpSession):
             self.free_out.write(phrases.pong)
             self.touch()
         else:
-            self.send_now([words.PONG, phrases.pong_header])
+            self.send_now([commands.PONG, phrases.pong_header])
 
     def send(self, frames: list[bytes]) -> None:
         if self.may_send():

@@ -195,7 +195,7 @@ class ChainWalk:
 
     def _begin(self, file: SegmentFile) -> int:
         if self._after is not None:
-            segment_no, offset = fmt.split_place(self._after.place)
+            segment_no, offset = fmt.split_position(self._after.position)
             if segment_no == file.segment_no:
                 return offset + len(self._after.records)
         return fmt.SEGMENT_HEADER_SIZE

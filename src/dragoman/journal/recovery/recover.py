@@ -116,7 +116,7 @@ def _prove(disk: DiskFace, found: Recovered, start: int, claims: Superblock | No
     for file, block in walk:
         header = block.header
         if header.origin:
-            found.moves.add(header.origin, header.size, scan.record_place(file, block))
+            found.moves.add(header.origin, header.size, scan.record_position(file, block))
         if header.synced_block_no > synced_block_no:
             synced_block_no = header.synced_block_no
             while tail and tail[0][1].header.block_no <= synced_block_no:
@@ -139,8 +139,8 @@ def _prove(disk: DiskFace, found: Recovered, start: int, claims: Superblock | No
 
 def _unsynced_block(file: SegmentFile, block: Found) -> UnsyncedBlock:
     header = block.header
-    place = header.origin or scan.record_place(file, block)
-    return UnsyncedBlock([block.records], len(block.records), header.facts, header.time_ns, header.first_lsn, place)
+    position = header.origin or scan.record_position(file, block)
+    return UnsyncedBlock([block.records], len(block.records), header.facts, header.time_ns, header.first_lsn, position)
 
 
 def starts_too_late(first: SegmentFile) -> Damage | None:
@@ -251,7 +251,7 @@ def _moves_before(disk: DiskFace, found: Recovered) -> None:
             continue
         for block in scan.walk_file(disk, file):
             if block.header.origin:
-                found.moves.add(block.header.origin, block.header.size, scan.record_place(file, block))
+                found.moves.add(block.header.origin, block.header.size, scan.record_position(file, block))
 
 
 def _compare(found: Recovered, directory: str, missing: list[SegmentClaim], claims: Superblock | None) -> None:

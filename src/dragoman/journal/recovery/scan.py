@@ -166,13 +166,13 @@ def walk_file(disk: DiskFace, file: SegmentFile) -> Iterator[Found]:
         yield from SegmentWalk(disk, fd, file.seed)
 
 
-def record_place(file: SegmentFile, found: Found) -> int:
-    return fmt.place_of(file.segment_no, found.offset + BLOCK_HEADER_SIZE)
+def record_position(file: SegmentFile, found: Found) -> int:
+    return fmt.position_of(file.segment_no, found.offset + BLOCK_HEADER_SIZE)
 
 
 def block_of(file: SegmentFile, found: Found) -> Block:
-    header, place = found.header, record_place(file, found)
-    return Block(place, header.first_lsn, header.facts, header.time_ns, found.records, header.flags, header.block_no)
+    header, position = found.header, record_position(file, found)
+    return Block(position, header.first_lsn, header.facts, header.time_ns, found.records, header.flags, header.block_no)
 
 
 def read_segment_file(disk: DiskFace, directory: str, segment_no: int) -> SegmentFile:

@@ -1,6 +1,6 @@
 """Copies the intact blocks of a damaged journal into a new journal.
 
-Every whole block keeps its segment, its offset and its lsn, so that record places in checkpoints stay valid. A filler block of the same
+Every whole block keeps its segment, its offset and its lsn, so that positions in checkpoints stay valid. A filler block of the same
 length replaces damaged bytes; it allows the numbers of the next block to jump. The source is only read.
 """
 

@@ -1,4 +1,4 @@
-"""Blocks that are appended but not yet synced, buffered so that they can be rewritten if a sync fails, and the new places of records that were
+"""Blocks that are appended but not yet synced, buffered so that they can be rewritten if a sync fails, and the new positions of records that were
 rewritten."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from dragoman.journal import format as fmt
 from dragoman.journal.disk import DiskFace
-from dragoman.journal.format import BLOCK_HEADER_SIZE, SegmentHeader, place_of
+from dragoman.journal.format import BLOCK_HEADER_SIZE, SegmentHeader, position_of
 from dragoman.model.facts.records import record_in
 
 
@@ -42,26 +42,26 @@ class Moves:
         for move in moves._moves:
             self.add(*move)
 
-    def translate(self, place: int) -> int:
-        index = bisect_right(self._moves, place, key=lambda move: move.promised)
+    def translate(self, position: int) -> int:
+        index = bisect_right(self._moves, position, key=lambda move: move.promised)
         if index:
             move = self._moves[index - 1]
-            if place < move.promised + move.size:
-                return move.actual + (place - move.promised)
-        return place
+            if position < move.promised + move.size:
+                return move.actual + (position - move.promised)
+        return position
 
     def segments_now(self, segment_nos: Collection[int]) -> set[int]:
         """The segments that actually contain records announced in these segments."""
-        return {m.actual >> fmt.PLACE_SHIFT for m in self._moves if m.promised >> fmt.PLACE_SHIFT in segment_nos}
+        return {m.actual >> fmt.POSITION_SHIFT for m in self._moves if m.promised >> fmt.POSITION_SHIFT in segment_nos}
 
     def forget(self, segment_no: int) -> None:
         """Remove the moves into a segment that was dropped."""
-        self._moves = [move for move in self._moves if move.actual >> fmt.PLACE_SHIFT != segment_no]
+        self._moves = [move for move in self._moves if move.actual >> fmt.POSITION_SHIFT != segment_no]
 
 
 @dataclass(slots=True)
 class UnsyncedBlock:
-    """`promised` is the place that was announced for the block's records."""
+    """`promised` is the position that was announced for the block's records."""
 
     parts: list[bytes]
     size: int
@@ -88,10 +88,10 @@ class UnsyncedBlocks:
         for _ in range(count):
             self.size -= self._blocks.popleft().size
 
-    def record(self, place: int) -> bytes | None:
-        """The record announced at `place`, if a block in memory has it."""
+    def record(self, position: int) -> bytes | None:
+        """The record announced at `position`, if a block in memory has it."""
         for block in self._blocks:
-            at = place - block.promised
+            at = position - block.promised
             if 0 <= at < block.size:
                 return record_in(block.parts, at)
         return None
@@ -106,6 +106,6 @@ class UnsyncedBlocks:
                 seed, block.parts, size, block.count, 0, *numbers, *synced, block.time_ns, block.promised
             )
             disk.write(fd, [head, *block.parts], offset)
-            moves.add(block.promised, size, place_of(header.segment_no, offset + BLOCK_HEADER_SIZE))
+            moves.add(block.promised, size, position_of(header.segment_no, offset + BLOCK_HEADER_SIZE))
             offset, block_no = offset + BLOCK_HEADER_SIZE + size, block_no + 1
         return offset, block_no, moves

@@ -1,6 +1,6 @@
 """The writer: one live segment, one spare, and the blocks that are appended but not yet synced.
 
-Invariants: a place announced by `next_place` is kept, or the move is recorded on disk. A file is never synced again after a failed
+Invariants: a position announced by `next_position` is kept, or the move is recorded on disk. A file is never synced again after a failed
 sync: all uncommitted blocks are rewritten to a new segment, and they are committed only when that one is synced. An append that
 raises has written nothing.
 
@@ -19,7 +19,7 @@ from dragoman import limits
 from dragoman.errors import JournalFailing, JournalUnavailable
 from dragoman.journal import format as fmt
 from dragoman.journal.disk import DiskFace
-from dragoman.journal.format import BLOCK_HEADER_SIZE, SegmentHeader, pack_block_header, place_of
+from dragoman.journal.format import BLOCK_HEADER_SIZE, SegmentHeader, pack_block_header, position_of
 from dragoman.journal.recovery.recover import Recovered
 from dragoman.journal.segment_store import Segment, SegmentStore
 from dragoman.journal.settings import JournalSettings
@@ -85,9 +85,9 @@ class Writer:
     def has_checkpoint(self) -> bool:
         return any(c is not None for c in (self.checkpoint_no, self._checkpoint_synced, self._checkpoint_waiting))
 
-    def next_place(self) -> int:
-        self._promised = place = place_of(self._live.segment_no, self._live.end + BLOCK_HEADER_SIZE)
-        return place
+    def next_position(self) -> int:
+        self._promised = position = position_of(self._live.segment_no, self._live.end + BLOCK_HEADER_SIZE)
+        return position
 
     def wants_roll(self, size: int) -> bool:
         live = self._live
@@ -101,7 +101,9 @@ class Writer:
             return False
         return live.end + BLOCK_HEADER_SIZE + size >= min(self._settings.segment_size, live.allocated)
 
-    def append(self, parts: list[bytes], size: int, count: int, time_ns: int, settling: bool, place: int | None) -> int:
+    def append(
+        self, parts: list[bytes], size: int, count: int, time_ns: int, settling: bool, position: int | None
+    ) -> int:
         """Write one block. Return the lsn of its last fact. After a failed write, `os` moves to a new segment at once, because it promises that
         the block is written; `disk` may keep the block in memory, because it promises only the sync."""
         if self.unsynced.size > limits.UNCOMMITTED_SIZE_MAX:
@@ -111,13 +113,13 @@ class Writer:
         with self._lock:
             if self.spares.error is not None and not settling and not self.spares.make():
                 raise self.spares.unavailable(self._settings.segment_size)
-            promised = place if place is not None else self._promised
+            promised = position if position is not None else self._promised
             for _ in range(2):
                 if self._live.suspect and self._settings.durability == "os":
                     self._relocate()
-                actual = place_of(self._live.segment_no, self._live.end + BLOCK_HEADER_SIZE)
+                actual = position_of(self._live.segment_no, self._live.end + BLOCK_HEADER_SIZE)
                 promised = promised or actual
-                assert promised == actual or self._relocations, "a place changes only over a failed sync"
+                assert promised == actual or self._relocations, "a position changes only over a failed sync"
                 origin = promised if promised != actual else 0
                 if self._live.suspect or self._write(parts, size, count, 0, time_ns, origin):
                     break
@@ -280,7 +282,7 @@ class Writer:
 
     def _first_segment(self) -> Segment:
         """Begin the first segment of this run. A start never writes into an old segment: blocks that may be unsynced are rewritten here, and synced,
-        before any place is announced."""
+        before any position is announced."""
         segment, self.next_block_no = self._write_again(synced=True)
         self._dirty.append(segment)
         self._synced((self.next_lsn - 1, self.next_block_no - 1), len(self.unsynced), [], None)

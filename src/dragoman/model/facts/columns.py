@@ -14,8 +14,8 @@ from typing import Final, final
 from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i16_le, write_i32_le, write_i64_le
 from mypy_extensions import i16, i32, i64, u8
 
+from dragoman.model.enums import RQ, shown
 from dragoman.model.facts import fields, layout
-from dragoman.model.words import RQ, shown
 
 NO_LONG: Final = -(2**63)
 NO_BYTE: Final = 255

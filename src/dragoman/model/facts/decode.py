@@ -10,9 +10,9 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from dragoman.model.enums import DAMAGED, DIALECT_NAMES, DRAINS, FLAG_NAMES, REASON_NAMES, RQ, STATE_NAMES, shown, word
 from dragoman.model.facts import fields, layout
 from dragoman.model.facts.records import claims_of, read_accepted
-from dragoman.model.words import DAMAGED, DIALECT_NAMES, DRAINS, FLAG_NAMES, REASON_NAMES, RQ, STATE_NAMES, shown, word
 
 # Enumerated fields, by name.
 NAMES: Final = {

@@ -16,8 +16,8 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from dragoman.crc import crc32
+from dragoman.model.enums import shown
 from dragoman.model.facts import fields, layout
-from dragoman.model.words import shown
 
 OFFSET_BITS: Final = 32
 KEY_BITS: Final = 30

@@ -14,11 +14,11 @@ from mypy_extensions import i32, i64
 
 from dragoman.crc import crc32
 from dragoman.limits import BODY_REFERENCE_SIZE, LOG_SIZE_KEPT, RECORD_COPY_MAX
+from dragoman.model.enums import DAMAGED
 from dragoman.model.facts import layout
 from dragoman.model.facts.fields import accepted_message_no, body_end, headers_size
 from dragoman.model.message import Message
 from dragoman.model.peer import Peer
-from dragoman.model.words import DAMAGED
 
 ANY_RECORD: Final = 0
 ANY_MESSAGE: Final = -1
@@ -40,9 +40,9 @@ class FactLog:
         self.scratch = BytesWriter()
         self.crc32: Callable[[bytes], int] = crc32  # reading an attribute is faster than reading a global name
         self.count: int = 0
-        self.base_place: int = 0  # reference of the first record of `out` in the journal; 0: none
+        self.base_position: int = 0  # of the first record of `out` in the journal; 0: none
         self.taken: list[bytes] = []  # the previous block, which the journal may not have yet
-        self.taken_place: int = 0
+        self.taken_position: int = 0
         self.copied: bytes = b""  # a copy of `out`, made when one of its records was read
 
     def take_parts(self) -> list[bytes]:
@@ -55,7 +55,7 @@ class FactLog:
         else:
             self.out = BytesWriter()
         self.taken = parts
-        self.taken_place = self.first_place()
+        self.taken_position = self.first_position()
         self.parts = []
         self.parts_size = 0
         self.count = 0
@@ -66,9 +66,9 @@ class FactLog:
         """The same in one piece."""
         return b"".join(self.take_parts())
 
-    def find(self, place: int) -> bytes:
+    def find(self, position: int) -> bytes:
         """A record that may not be in the journal yet; empty if it is in the journal."""
-        at = place - self.first_place()
+        at = position - self.first_position()
         if at >= 0 and at < self.parts_size:
             return record_in(self.parts, at)
         at -= self.parts_size
@@ -76,12 +76,12 @@ class FactLog:
             if at >= len(self.copied):
                 self.copied = self.out.getvalue()
             return record_at(self.copied, at)
-        at = place - self.taken_place
+        at = position - self.taken_position
         return record_in(self.taken, at) if at >= 0 else b""
 
-    def first_place(self) -> int:
-        """The reference of this block's first record; 0: none."""
-        return self.base_place - self.parts_size if self.base_place != 0 else 0
+    def first_position(self) -> int:
+        """The position of this block's first record; 0: none."""
+        return self.base_position - self.parts_size if self.base_position != 0 else 0
 
     def size(self) -> int:
         return self.parts_size + len(self.out)
@@ -98,14 +98,14 @@ class FactLog:
     def moved_on(self, size: int) -> None:
         """Count bytes that moved from `out` to `parts`."""
         self.parts_size += size
-        if self.base_place != 0:
-            self.base_place += size
+        if self.base_position != 0:
+            self.base_position += size
 
     def accepted(self, m: Message) -> None:
-        """Also sets `Message.place`, the reference by which its body can be read again."""
+        """Also sets `Message.position`, by which its body can be read again."""
         out = self.out
-        if self.base_place != 0:
-            m.place = self.base_place + len(out)
+        if self.base_position != 0:
+            m.position = self.base_position + len(out)
         body = m.body
         is_small = len(body) <= RECORD_COPY_MAX
         scratch = self.scratch
@@ -219,9 +219,9 @@ class FactLog:
         self.numbered(layout.REQUEUED, m.number, m.queue_no, b"%d %d" % (m.dialect, 1 if is_in_line else 0))
 
     def carried(self, accepted: bytes, accepted_ns: int) -> int:
-        """Copy an accepted record out of an old segment: storage, not a fact. Returns its new reference."""
+        """Copy an accepted record out of an old segment: storage, not a fact. Returns its new position."""
         out = self.out
-        place = self.base_place + len(out)
+        position = self.base_position + len(out)
         accepted = with_crc(accepted)
         write_i32_le(out, layout.CARRIED_RECORD + len(accepted))
         out.append(layout.CARRIED)
@@ -230,7 +230,7 @@ class FactLog:
             out.write(accepted)
         else:
             self.add_by_reference(accepted)
-        return place
+        return position
 
     def numbered(self, kind: int, number: int, small: int, text: bytes) -> None:
         """Every rarer fact has one shape: `i64 number, i64 small, text`."""

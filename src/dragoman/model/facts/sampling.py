@@ -10,8 +10,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from dragoman.model.enums import EMQP, INTERNAL, SCALE0
 from dragoman.model.facts import fields, layout
-from dragoman.model.words import EMQP, INTERNAL, SCALE0
 
 SAMPLES: Final = 1 << 20  # a sampling ratio is a number out of these
 TRACEPARENT: Final = b"traceparent"

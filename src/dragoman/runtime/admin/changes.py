@@ -16,10 +16,10 @@ from dragoman.core.lifecycle import LEASED
 from dragoman.core.queries import lookup, views
 from dragoman.dialects.session import Session
 from dragoman.limits import ADMIN_STEP_COUNT
+from dragoman.model.enums import BY_OPERATOR, DROPPED, PURGED, TAKEN
 from dragoman.model.message import IN_DELAYED, Message
 from dragoman.model.peer import Peer
 from dragoman.model.phrases import read_number
-from dragoman.model.words import BY_OPERATOR, DROPPED, PURGED, TAKEN
 from dragoman.runtime.admin import operation as admin
 from dragoman.runtime.admin.operation import Name, Progress, Server, act, check, known_queue, operation
 
@@ -230,7 +230,7 @@ async def disconnect(server: Server, *, worker: Name) -> object:
         peer = admin.known_worker(core, worker)
         leased = 0
         for one in _on_same_connection(core, peer):
-            leased += len(one.work.held)
+            leased += len(one.work.leases)
             core.roster.leave(one, BY_OPERATOR)
         connection = server.broker.connections.get(cast(Session, peer.near_end()))
         if connection is not None and connection.session is not None:
@@ -254,7 +254,7 @@ async def dismiss(server: Server, *, worker: Name) -> object:
 
     dismissed = await act(server, change)
     workers = [views.worker_id(peer) for peer in dismissed]
-    return {"worker": worker, "workers": workers, "leased": sum(len(peer.work.held) for peer in dismissed)}
+    return {"worker": worker, "workers": workers, "leased": sum(len(peer.work.leases) for peer in dismissed)}
 
 
 @operation

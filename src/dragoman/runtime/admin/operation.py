@@ -20,10 +20,10 @@ from dragoman.core.state.queue import Queue
 from dragoman.dialects.registry import DESCRIPTIONS
 from dragoman.errors import DragomanError
 from dragoman.limits import ADMIN_PAGE_MAX
+from dragoman.model.enums import INTERNAL, REASON_NAMES, REFUSAL_CODES, REFUSAL_TEXTS, TAKEN
 from dragoman.model.message import Message
 from dragoman.model.peer import Peer, identities_of
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import INTERNAL, REASON_NAMES, REFUSAL_CODES, REFUSAL_TEXTS, TAKEN
 
 if TYPE_CHECKING:
     from dragoman.runtime.server import Server as Server

@@ -14,7 +14,7 @@ from dragoman.core.queries.explain import explain_message, explain_queue, explai
 from dragoman.core.queries.stuck import findings
 from dragoman.core.storage.stored import peek_body
 from dragoman.limits import BODY_SHOWN_SIZE_MAX, HELD_SHOWN_MAX, LAKE_BEHIND_MAX
-from dragoman.model.words import shown
+from dragoman.model.enums import shown
 from dragoman.runtime.admin import operation as admin
 from dragoman.runtime.admin.operation import Limit, Name, Offset, Server, operation
 from dragoman.runtime.config import render_toml
@@ -44,7 +44,7 @@ def status(server: Server) -> object:
             "live_size": broker.upkeep.live_size,
             "next_lsn": journal.next_lsn,
             "synced_lsn": journal.synced_lsn,
-            "uncommitted_size": journal.uncommitted_size,
+            "uncommitted_size": journal.unsynced_size,
             "damaged_blocks": journal.scrub.damaged_blocks,
             "proved_ns": journal.scrub.proved_ns,
             "trouble": str(journal.trouble) if journal.trouble is not None else "",

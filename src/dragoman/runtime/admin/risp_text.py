@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from dragoman.wire.risp import words
+from dragoman.wire.risp import commands
 
 TEXT_SHOWN_MAX: Final = 60
 NUMBER_SIZES: Final = (
@@ -19,7 +19,7 @@ NUMBER_SIZES: Final = (
     4,
 )  # bytes of a number, or of a text's length, by a command's top three bits
 NAMES: Final = {
-    getattr(words, name): name
+    getattr(commands, name): name
     for name in (
         "NOP", "CLEAR", "PING", "PONG", "REQUEST", "REPLY", "DELIVERED", "BROADCAST", "UNDELIVERED", "CONSUME",
         "CANCEL_QUEUE", "CLOSING", "SERVER_FULL", "CONSUMING", "EXCLUSIVE", "NOREPLY", "PRIORITY", "RETRIES", "QUEUEID",
@@ -43,7 +43,7 @@ class Item:
 
     @property
     def acts(self) -> bool:
-        return self.command < words.FLAGS and self.command not in (words.CLEAR, words.NOP)
+        return self.command < commands.FLAGS and self.command not in (commands.CLEAR, commands.NOP)
 
     def __str__(self) -> str:
         if self.value is None:
@@ -63,7 +63,7 @@ def items_of(data: bytes) -> tuple[list[Item], bytes]:
         size = NUMBER_SIZES[command >> 5]
         number = int.from_bytes(data[start : start + size], "big")
         value: int | bytes | None = number if size else None
-        if command >= words.TINY_TEXTS:
+        if command >= commands.TINY_TEXTS:
             start, size = start + size, number
             value = data[start : start + size]
         if start + size > len(data):

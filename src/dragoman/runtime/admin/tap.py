@@ -230,7 +230,7 @@ class SentReader:
 
 def unfolded(zmtp: ZmtpConnection, frames: list[bytes]) -> list[bytes]:
     """Split a message's known prefix, which the reader delivers as one frame, into its frames."""
-    if not any(frames[0] is opening.frames for opening in zmtp.reader.openings):
+    if not any(frames[0] is opening.frames for opening in zmtp.reader.prefixes):
         return frames
     reader = FrameReader(len(frames[0]))
     reader.is_open = True

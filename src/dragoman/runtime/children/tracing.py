@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from dragoman.errors import DataDirectoryUnusable
-from dragoman.model.words import shown
+from dragoman.model.enums import shown
 from dragoman.otel.cursor import CURSOR_NAME, Cursor, read_cursor, write_cursor
 from dragoman.runtime.children.followers import JournalFollower, as_json
 

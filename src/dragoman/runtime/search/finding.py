@@ -21,11 +21,11 @@ from dragoman.errors import BadSearch
 from dragoman.journal.format import SEGMENT_MOVED, Block, SegmentHeader
 from dragoman.journal.segment_views import SegmentView, segment_views
 from dragoman.journal.tools.verify import Progress, no_progress
+from dragoman.model.enums import DIALECT_NAMES, STATE_NAMES, shown
 from dragoman.model.facts.record_filter import ANY, ENDED, OPEN, Filter, find_listed, note_numbers
 from dragoman.model.peer import client_of, identities_of
 from dragoman.model.phrases import number_text, read_number
-from dragoman.model.words import DIALECT_NAMES, STATE_NAMES, shown
-from dragoman.runtime.search.lives import BEGINNINGS, Fact, FactCollector, Life
+from dragoman.runtime.search.lives import BEGINNINGS, Fact, FactCollector, MessageHistory
 from dragoman.runtime.search.naming import Naming
 from dragoman.runtime.search.trace import look_through
 
@@ -231,7 +231,7 @@ class Finder:
                         return False
         return True
 
-    def _histories(self, part: list[tuple[int, int]], segments: list[SegmentView]) -> dict[int, Life]:
+    def _histories(self, part: list[tuple[int, int]], segments: list[SegmentView]) -> dict[int, MessageHistory]:
         if not part:
             return {}
         self._built_count += len(part)
@@ -239,7 +239,7 @@ class Finder:
         collector.numbers.update(number for _, number in part)
         return {life.number: life for life in look_through(segments, collector)}
 
-    def _row(self, life: Life, lsn: int) -> Row | None:
+    def _row(self, life: MessageHistory, lsn: int) -> Row | None:
         """The row; None if the message does not match, or is listed at another fact. What one segment alone could not decide is decided here, by the
         same `Filter`, from all facts of the message."""
         row = row_of(life, lsn)
@@ -278,7 +278,7 @@ class Finder:
         positions = [at for at, view in enumerate(self._segments) if header_of(view).first_lsn <= lsn]
         return self._since_ns[positions[-1]] if positions else 0
 
-    def _time_of(self, life: Life | None, lsn: int) -> int:
+    def _time_of(self, life: MessageHistory | None, lsn: int) -> int:
         facts = life.facts if life is not None else []
         return next((int(fact["time_ns"]) for fact in facts if fact["lsn"] == lsn), self._question.from_ns)
 
@@ -326,7 +326,7 @@ def number_of(words: list[str], word: str) -> int:
     return words.index(word) if word in words else len(words)
 
 
-def row_of(life: Life, lsn: int) -> Row:
+def row_of(life: MessageHistory, lsn: int) -> Row:
     begin: Fact = next((fact for fact in life.facts if fact["fact"] in BEGINNINGS), {})
     end = life.end
     leases = [fact for fact in life.facts if fact["fact"] == "leased"] if life.is_leased else []

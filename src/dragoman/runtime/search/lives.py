@@ -28,7 +28,7 @@ Fact = dict[str, Any]
 
 
 @dataclass
-class Life:
+class MessageHistory:
     """One message: its facts in order, each with `lsn`, `time_ns` and its `source`, the journal or the lake."""
 
     number: int
@@ -71,7 +71,7 @@ class Names:
             if len(self._workers) > WORKERS_REMEMBERED_MAX:
                 del self._workers[next(iter(self._workers))]
 
-    def put_in(self, life: Life) -> None:
+    def put_in(self, life: MessageHistory) -> None:
         life.queue = self._queues.get(life.queue_no, (0, ""))[1]
         for fact in life.facts:
             if fact.get("worker_no", 0):
@@ -113,7 +113,7 @@ class FactCollector:
             self.wire_ids.update(wire_ids_of(fact["message_no"], fact["client_id"]))
         self.facts.append(fact)
 
-    def lives(self) -> list[Life]:
+    def lives(self) -> list[MessageHistory]:
         """The histories, oldest first; names are filled in later."""
         in_journal = {fact["lsn"] for fact in self.facts if fact["source"] == JOURNAL and fact["fact"] != "carried"}
         facts = [fact for fact in self.facts if fact["source"] == JOURNAL or fact["lsn"] not in in_journal]
@@ -130,7 +130,7 @@ class _HistoryBuilder:
     """Builds histories from facts in order."""
 
     def __init__(self) -> None:
-        self.lives: dict[int, Life] = {}
+        self.lives: dict[int, MessageHistory] = {}
         self._wire_ids: dict[str, int] = {}
 
     def add(self, fact: Fact) -> None:
@@ -150,7 +150,7 @@ class _HistoryBuilder:
             self._append(fact["message_no"], fact)
 
     def _append(self, number: int, fact: Fact) -> None:
-        life = self.lives.setdefault(number, Life(number))
+        life = self.lives.setdefault(number, MessageHistory(number))
         name = fact["fact"]
         if name == "carried" and life.is_begun:
             return  # moved to another file: not an event of the message

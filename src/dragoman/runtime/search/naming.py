@@ -9,10 +9,10 @@ from dragoman.core.storage.checkpoint import queue_names, read_key
 from dragoman.errors import JournalDamaged
 from dragoman.journal.format import Block
 from dragoman.journal.segment_views import SegmentView
+from dragoman.model.enums import shown
 from dragoman.model.facts.fields import RecordWalk, keyed_key, record_number
 from dragoman.model.facts.layout import KEYED
 from dragoman.model.wire_ids import WireIds
-from dragoman.model.words import shown
 from dragoman.runtime.search.search import START_KEY, blocks_with, name_facts, number_keys
 
 

@@ -18,7 +18,7 @@ from dragoman.model.facts.decode import decode
 from dragoman.model.facts.index import NUMBER_MAX, id_key, number_key
 from dragoman.model.facts.layout import KIND, QUEUE_NAMED, WORKER_JOINED
 from dragoman.model.facts.record_filter import find_matches
-from dragoman.runtime.search.lives import BEGINNINGS, Fact, Life, Names, wire_ids_of
+from dragoman.runtime.search.lives import BEGINNINGS, Fact, MessageHistory, Names, wire_ids_of
 
 START_KEY: Final = number_key(0)  # key of the broker's starts
 
@@ -103,7 +103,7 @@ def number_keys(numbers: set[int]) -> set[int]:
     return {number_key(number) for number in numbers if number <= NUMBER_MAX}
 
 
-def find_names(views: list[SegmentView], lives: list[Life], names: Names) -> None:
+def find_names(views: list[SegmentView], lives: list[MessageHistory], names: Names) -> None:
     """Add the names of these messages' queues and workers from segments that were read in part."""
     wanted = {fact.get("worker_no", 0) for life in lives for fact in life.facts} | {life.queue_no for life in lives}
     keys = number_keys(wanted - {0})

@@ -18,17 +18,17 @@ from dragoman.core.queries.explain import LEFT_TEXTS
 from dragoman.errors import DragomanError, JournalDamaged
 from dragoman.journal.segment_views import SegmentView, segment_views
 from dragoman.journal.tools.verify import Progress, no_progress
+from dragoman.model.enums import REASON_NAMES
 from dragoman.model.facts.decode import decode
 from dragoman.model.facts.index import NUMBER_MAX, number_key
 from dragoman.model.facts.record_filter import find_matches
 from dragoman.model.phrases import duration, instant, number_text, read_number
 from dragoman.model.wire_ids import WireIds, digits_in
-from dragoman.model.words import REASON_NAMES
-from dragoman.runtime.search.lives import Fact, FactCollector, Life
+from dragoman.runtime.search.lives import Fact, FactCollector, MessageHistory
 from dragoman.runtime.search.naming import stored_ids
 from dragoman.runtime.search.search import START_KEY, Search, blocks_with, find_names
 
-__all__ = ["Life", "departed_worker_lines", "end_line", "find_lives"]
+__all__ = ["MessageHistory", "departed_worker_lines", "end_line", "find_lives"]
 
 # Note for an id that only the key can resolve; the lake has no key.
 KEYLESS: Final = "an id that the broker gave to workers is read with the key in its journal, and this one has none: ask by the number"
@@ -40,7 +40,7 @@ def find_lives(
     progress: Progress = no_progress,
     lake: str | Callable[[], str] = "",
     notes: list[str] | None = None,
-) -> list[Life]:
+) -> list[MessageHistory]:
     """Every history in the journal in `directory` that matches `key`, oldest first.
 
     `lake`: the root of the lake that has what the journal no longer has, or a function that returns it, called only if needed; empty: no
@@ -66,7 +66,7 @@ def look_through(
     collector: FactCollector,
     progress: Progress = no_progress,
     notes: list[str] | None = None,
-) -> list[Life]:
+) -> list[MessageHistory]:
     """The histories in a journal, added to what was gathered before. With `notes`, damage adds a sentence there and the other segments
     are read; without, it is raised."""
     search = Search(collector.client_id, collector.numbers)
@@ -101,7 +101,9 @@ def is_trimmed(segments: list[SegmentView]) -> bool:
     return not headers or headers[0].first_lsn > 1 or numbers[-1] - numbers[0] >= len(numbers)
 
 
-def look_further(segments: list[SegmentView], key: str, ids: WireIds, lives: list[Life], lake: str) -> list[Life]:
+def look_further(
+    segments: list[SegmentView], key: str, ids: WireIds, lives: list[MessageHistory], lake: str
+) -> list[MessageHistory]:
     """The histories including the lake's facts, which may lead to more facts in the journal."""
     from dragoman.lake.lookup import facts_of
 
@@ -115,7 +117,7 @@ def look_further(segments: list[SegmentView], key: str, ids: WireIds, lives: lis
     return look_through(segments, collector)
 
 
-def end_line(life: Life) -> str:
+def end_line(life: MessageHistory) -> str:
     """How a settled message ended, in the words of `explain`."""
     closed = life.end
     assert closed is not None

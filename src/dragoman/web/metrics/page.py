@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from dragoman.errors import AdminRefused, AdminUnreachable
 from dragoman.limits import ADMIN_PAGE_MAX
-from dragoman.model.words import REFUSAL_CODES, REFUSAL_TEXTS
+from dragoman.model.enums import REFUSAL_CODES, REFUSAL_TEXTS
 from dragoman.web.link import Link
 from dragoman.web.metrics.exposition import OPENMETRICS_TYPE, TEXT_TYPE, wants_openmetrics, write
 from dragoman.web.metrics.families import Answers, families, up

@@ -19,7 +19,7 @@ from dragoman.dialects.description import Fact, Frame
 from dragoman.dialects.registry import DIALECTS_BY_NAME
 from dragoman.errors import AdminRefused
 from dragoman.model.phrases import duration, number_text, size
-from dragoman.runtime.search.lives import BEGINNINGS, Life
+from dragoman.runtime.search.lives import BEGINNINGS, MessageHistory
 from dragoman.runtime.search.trace import end_line
 from dragoman.web.dashboard import NOT_FOUND, Context, Dashboard, Query
 from dragoman.web.formatting import body_lines, plain
@@ -57,7 +57,7 @@ async def make(dashboard: Dashboard, query: Query, key: str) -> Context:
     life = life_of(lives, view, number)
     if life is None and view is None:
         raise AdminRefused(NOT_FOUND, f"no open message and no stored fact has the id {key!r}")
-    life = life or Life(0)  # without facts
+    life = life or MessageHistory(0)  # without facts
     if life.number and not life.queue:
         life.queue = next((q["queue"] for q in dashboard.sampler.queues if q["queue_no"] == life.queue_no), "")
     shown = view or {"id": number_text(life.number), "client_id": life.client_id, "queue": life.queue}
@@ -93,7 +93,7 @@ def export_command(data: Path, message_id: str) -> str:
     return f"dragoman export-test {where}--id {shlex.quote(message_id)} --out test_incident.py"
 
 
-def life_of(lives: list[Life], view: View | None, number: str) -> Life | None:
+def life_of(lives: list[MessageHistory], view: View | None, number: str) -> MessageHistory | None:
     """Choose among several messages with one id: the open one; else the requested one, or the newest. None if no facts are stored."""
     wanted = str(view["id"]) if view is not None else number
     found = next((one for one in lives if number_text(one.number) == wanted), None)
@@ -110,13 +110,13 @@ async def open_view(dashboard: Dashboard, key: str) -> View | None:
     return found
 
 
-def state_of(view: View | None, life: Life) -> str:
+def state_of(view: View | None, life: MessageHistory) -> str:
     if view is not None:
         return "delayed" if view["is_delayed"] else str(view["state"])
     return str(life.end["outcome"]) if life.end is not None else "unknown"
 
 
-async def explained(dashboard: Dashboard, view: View | None, life: Life) -> list[str]:
+async def explained(dashboard: Dashboard, view: View | None, life: MessageHistory) -> list[str]:
     if view is None:
         return [end_line(life)] if life.end is not None else []
     with suppress(AdminRefused):  # settled between two queries
@@ -133,7 +133,7 @@ async def worker_dialect(dashboard: Dashboard, view: View | None) -> str:
     return ""
 
 
-def hops_of(life: Life, facts: list[Fact], lease_dialect: str) -> list[Context]:
+def hops_of(life: MessageHistory, facts: list[Fact], lease_dialect: str) -> list[Context]:
     """Each of these facts as one hop: time, time since the previous one, a sentence, and the frames."""
     begin = next((fact for fact in facts if fact["fact"] in BEGINNINGS), None)
     return [
@@ -151,7 +151,7 @@ def hops_of(life: Life, facts: list[Fact], lease_dialect: str) -> list[Context]:
     ]
 
 
-def frames(fact: Fact, life: Life, later: list[Fact], begin: Fact | None, lease_dialect: str) -> list[Frame]:
+def frames(fact: Fact, life: MessageHistory, later: list[Fact], begin: Fact | None, lease_dialect: str) -> list[Frame]:
     """The frames of one hop in its dialect; empty where there are none, as for a message that the broker itself created."""
     name = fact["fact"]
     if name in BEGINNINGS and (client := DIALECTS_BY_NAME.get(fact["dialect"])):
@@ -198,7 +198,7 @@ def sentence(fact: Fact) -> str:
     return SENTENCES.get(name, "").format_map(fact)
 
 
-async def preview(dashboard: Dashboard, view: View | None, life: Life) -> list[str]:
+async def preview(dashboard: Dashboard, view: View | None, life: MessageHistory) -> list[str]:
     """The beginning of the body, only on request because bodies may be private."""
     body: bytes | None = None
     if view is not None:

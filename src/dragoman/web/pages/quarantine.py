@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dragoman.dialects.registry import DIALECTS_BY_NAME
 from dragoman.errors import AdminRefused
-from dragoman.model.words import REASON_NAMES
+from dragoman.model.enums import REASON_NAMES
 from dragoman.web.dashboard import Context, Dashboard, Query, one_part
 from dragoman.web.formatting import body_lines
 

@@ -27,7 +27,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from dragoman.errors import OperationWithoutId, PayloadTooLarge, RepeatedTooOften
 from dragoman.limits import RISP_REPEATED_SIZE_MAX
-from dragoman.wire.risp import words
+from dragoman.wire.risp import commands
 
 # The size counted for repeating an operation without a payload.
 REPETITION_SIZE: Final = 64
@@ -63,7 +63,7 @@ class RispHandler:
         pass
 
     def on_consuming(self, queue: bytes, queue_id: i64) -> None:
-        self.on_stray(words.CONSUMING)
+        self.on_stray(commands.CONSUMING)
 
     def on_cancel_queue(self, queue: bytes, queue_id: i64) -> None:
         pass
@@ -78,7 +78,7 @@ class RispHandler:
         pass
 
     def on_server_full(self) -> None:
-        self.on_stray(words.SERVER_FULL)
+        self.on_stray(commands.SERVER_FULL)
 
     def on_stray(self, command: i64) -> None:
         """An acting command that rq does not have, or that only a controller sends."""
@@ -100,14 +100,14 @@ class RispReader:
         # The accumulator.
         self._id = b""
         self._queue = b""
-        self._queue_id: i64 = words.ABSENT
+        self._queue_id: i64 = commands.ABSENT
         self._payload = b""
         self._no_reply = False
         self._is_exclusive = False
-        self._priority: i64 = words.ABSENT
-        self._retries: i64 = words.ABSENT
-        self._timeout_s: i64 = words.ABSENT
-        self._messages_max: i64 = words.ABSENT
+        self._priority: i64 = commands.ABSENT
+        self._retries: i64 = commands.ABSENT
+        self._timeout_s: i64 = commands.ABSENT
+        self._messages_max: i64 = commands.ABSENT
         # A parameter has arrived since the last acting byte.
         self._is_new = False
         self._is_spent = False  # an operation has used the payload
@@ -122,7 +122,7 @@ class RispReader:
         if self._recent:
             recent = self._recent
             self._recent = b""
-            if data[0] != words.CLEAR:
+            if data[0] != commands.CLEAR:
                 self._recall(recent)
         if self._rest:
             data = self._rest + data
@@ -167,8 +167,8 @@ class RispReader:
         whole_at: i64 = -1  # where the last fast-path operation began, if nothing has touched the accumulator since
         while at < end:
             command: i64 = data[at]
-            if command == words.CLEAR:
-                if end - at >= 7 and data[at + 1] == words.ID:
+            if command == commands.CLEAR:
+                if end - at >= 7 and data[at + 1] == commands.ID:
                     stop = self._whole(data, at, end)
                     if stop > 0:
                         whole_at = at
@@ -178,10 +178,10 @@ class RispReader:
                 whole_at = -1
                 at += 1
                 continue
-            if whole_at >= 0 and command != words.PING and command != words.PONG and command != words.NOP:
+            if whole_at >= 0 and command != commands.PING and command != commands.PONG and command != commands.NOP:
                 self._recall(data[whole_at:at])
                 whole_at = -1
-            if command < words.FLAGS:
+            if command < commands.FLAGS:
                 at += 1
                 self._act(command)
             else:
@@ -198,30 +198,30 @@ class RispReader:
         """Execute the common operation that begins with CLEAR ID at `at`. Returns where it ends, or 0 when it is another operation or
         incomplete. The caller guarantees at least 7 bytes."""
         kind: i64 = data[at + 6]
-        if kind == words.DELIVERED:
-            self.handler.on_delivered(i64(read_i32_be(data, at + 2)) & words.U32)
+        if kind == commands.DELIVERED:
+            self.handler.on_delivered(i64(read_i32_be(data, at + 2)) & commands.U32)
             return at + 7
         size: i64
         stop: i64
-        if kind == words.PAYLOAD:
+        if kind == commands.PAYLOAD:
             if end - at < 12:
                 return 0
-            size = i64(read_i32_be(data, at + 7)) & words.U32
+            size = i64(read_i32_be(data, at + 7)) & commands.U32
             if size > self._payload_size_max:
                 raise PayloadTooLarge(size, self._payload_size_max)
             stop = at + 11 + size
-            if stop >= end or data[stop] != words.REPLY:
+            if stop >= end or data[stop] != commands.REPLY:
                 return 0
-            self.handler.on_reply(i64(read_i32_be(data, at + 2)) & words.U32, data[at + 11 : stop])
+            self.handler.on_reply(i64(read_i32_be(data, at + 2)) & commands.U32, data[at + 11 : stop])
             return stop + 1
-        if kind != words.QUEUE or end - at < 8:
+        if kind != commands.QUEUE or end - at < 8:
             return 0
         name_size: i64 = data[at + 7]
         name_at: i64 = at + 8
         size_at: i64 = name_at + name_size + 1
-        if end - size_at < 5 or data[size_at - 1] != words.PAYLOAD:
+        if end - size_at < 5 or data[size_at - 1] != commands.PAYLOAD:
             return 0
-        size = i64(read_i32_be(data, size_at)) & words.U32
+        size = i64(read_i32_be(data, size_at)) & commands.U32
         if size > self._payload_size_max:
             raise PayloadTooLarge(size, self._payload_size_max)
         stop = size_at + 4 + size
@@ -229,25 +229,25 @@ class RispReader:
             return 0
         body_stop: i64 = stop
         no_reply = False
-        retries: i64 = words.ABSENT
-        timeout_s: i64 = words.ABSENT
-        if data[stop] != words.REQUEST:
-            if data[stop] == words.NOREPLY:
+        retries: i64 = commands.ABSENT
+        timeout_s: i64 = commands.ABSENT
+        if data[stop] != commands.REQUEST:
+            if data[stop] == commands.NOREPLY:
                 no_reply = True
                 stop += 1
-            if end - stop >= 2 and data[stop] == words.RETRIES:
+            if end - stop >= 2 and data[stop] == commands.RETRIES:
                 retries = data[stop + 1]
                 stop += 2
-            if end - stop >= 3 and data[stop] == words.TIMEOUT:
-                timeout_s = i64(read_i16_be(data, stop + 1)) & words.U16
+            if end - stop >= 3 and data[stop] == commands.TIMEOUT:
+                timeout_s = i64(read_i16_be(data, stop + 1)) & commands.U16
                 stop += 3
-            if stop >= end or data[stop] != words.REQUEST:
+            if stop >= end or data[stop] != commands.REQUEST:
                 return 0
-        if name_size != len(self._last_queue) or not words.is_at(data, name_at, self._last_queue, name_size):
+        if name_size != len(self._last_queue) or not commands.is_at(data, name_at, self._last_queue, name_size):
             self._last_queue = data[name_at : name_at + name_size]
         body = data[size_at + 4 : body_stop]
         self.handler.on_request(
-            data[at + 2 : at + 6], self._last_queue, words.ABSENT, body, no_reply, retries, timeout_s
+            data[at + 2 : at + 6], self._last_queue, commands.ABSENT, body, no_reply, retries, timeout_s
         )
         return stop + 1
 
@@ -266,14 +266,14 @@ class RispReader:
     def _clear(self) -> None:
         self._id = b""
         self._queue = b""
-        self._queue_id = words.ABSENT
+        self._queue_id = commands.ABSENT
         self._payload = b""
         self._no_reply = False
         self._is_exclusive = False
-        self._priority = words.ABSENT
-        self._retries = words.ABSENT
-        self._timeout_s = words.ABSENT
-        self._messages_max = words.ABSENT
+        self._priority = commands.ABSENT
+        self._retries = commands.ABSENT
+        self._timeout_s = commands.ABSENT
+        self._messages_max = commands.ABSENT
         self._is_spent = self._is_gone = False
         self._repeated = 0
 
@@ -281,50 +281,50 @@ class RispReader:
         """Read the parameter at `at`. Returns where it ends, or -1 when it is incomplete; its bytes are then stored or counted for skipping."""
         command: i64 = data[at]
         self._is_new = True
-        if command < words.BYTES:
-            if command == words.NOREPLY:
+        if command < commands.BYTES:
+            if command == commands.NOREPLY:
                 self._no_reply = True
-            elif command == words.EXCLUSIVE:
+            elif command == commands.EXCLUSIVE:
                 self._is_exclusive = True
             return at + 1
-        if command < words.TINY_TEXTS:
+        if command < commands.TINY_TEXTS:
             return self._gather_number(data, command, at, end)
         return self._gather_text(data, command, at, end)
 
     def _gather_number(self, data: bytes, command: i64, at: i64, end: i64) -> i64:
-        size: i64 = 2 if command < words.SHORTS else 3 if command < words.LONGS else 5
+        size: i64 = 2 if command < commands.SHORTS else 3 if command < commands.LONGS else 5
         if end - at < size:
             self._rest = data[at:]
             return -1
-        if command == words.ID:
+        if command == commands.ID:
             self._id = data[at + 1 : at + 5]
-        elif command < words.SHORTS:
-            if command == words.PRIORITY:
+        elif command < commands.SHORTS:
+            if command == commands.PRIORITY:
                 self._priority = data[at + 1]
-            elif command == words.RETRIES:
+            elif command == commands.RETRIES:
                 self._retries = data[at + 1]
-        elif command == words.QUEUEID:
-            self._queue_id = i64(read_i16_be(data, at + 1)) & words.U16
-        elif command == words.TIMEOUT:
-            self._timeout_s = i64(read_i16_be(data, at + 1)) & words.U16
-        elif command == words.MAX:
-            self._messages_max = i64(read_i16_be(data, at + 1)) & words.U16
+        elif command == commands.QUEUEID:
+            self._queue_id = i64(read_i16_be(data, at + 1)) & commands.U16
+        elif command == commands.TIMEOUT:
+            self._timeout_s = i64(read_i16_be(data, at + 1)) & commands.U16
+        elif command == commands.MAX:
+            self._messages_max = i64(read_i16_be(data, at + 1)) & commands.U16
         return at + size
 
     def _gather_text(self, data: bytes, command: i64, at: i64, end: i64) -> i64:
-        text_at: i64 = at + (2 if command < words.SHORT_TEXTS else 3 if command < words.LONG_TEXTS else 5)
+        text_at: i64 = at + (2 if command < commands.SHORT_TEXTS else 3 if command < commands.LONG_TEXTS else 5)
         if end < text_at:
             self._rest = data[at:]
             return -1
         size: i64
-        if command < words.SHORT_TEXTS:
+        if command < commands.SHORT_TEXTS:
             size = data[at + 1]
-        elif command < words.LONG_TEXTS:
-            size = i64(read_i16_be(data, at + 1)) & words.U16
+        elif command < commands.LONG_TEXTS:
+            size = i64(read_i16_be(data, at + 1)) & commands.U16
         else:
-            size = i64(read_i32_be(data, at + 1)) & words.U32
+            size = i64(read_i32_be(data, at + 1)) & commands.U32
         stop: i64 = text_at + size
-        if command == words.PAYLOAD:
+        if command == commands.PAYLOAD:
             if size > self._payload_size_max:
                 raise PayloadTooLarge(size, self._payload_size_max)
             if stop > end:
@@ -334,7 +334,7 @@ class RispReader:
                 return -1
             self._payload = data[text_at:stop]
             self._is_spent = self._is_gone = False
-        elif command == words.QUEUE:
+        elif command == commands.QUEUE:
             if stop > end:
                 self._rest = data[at:]
                 return -1
@@ -364,11 +364,11 @@ class RispReader:
 
     def _act(self, command: i64) -> None:
         handler = self.handler
-        if command == words.PING:
+        if command == commands.PING:
             handler.on_ping()
-        elif command == words.PONG:
+        elif command == commands.PONG:
             handler.on_pong()
-        elif command != words.NOP:
+        elif command != commands.NOP:
             self._count(command)
             self._operate(command)
 
@@ -376,7 +376,7 @@ class RispReader:
         """Limit how much a peer may repeat; a single repetition may be of any size."""
         size: i64 = 0 if self._is_new else REPETITION_SIZE
         self._is_new = False
-        if command == words.REQUEST or command == words.REPLY or command == words.BROADCAST:
+        if command == commands.REQUEST or command == commands.REPLY or command == commands.BROADCAST:
             if self._is_gone:
                 raise RepeatedTooOften(RISP_REPEATED_SIZE_MAX)
             if self._is_spent:
@@ -389,28 +389,28 @@ class RispReader:
 
     def _operate(self, command: i64) -> None:
         handler = self.handler
-        if command == words.REQUEST:
+        if command == commands.REQUEST:
             request_id = self._need_id(command)
             handler.on_request(
                 request_id, self._queue, self._queue_id, self._payload, self._no_reply, self._retries, self._timeout_s
             )
-        elif command == words.DELIVERED:
+        elif command == commands.DELIVERED:
             handler.on_delivered(number_of(self._need_id(command)))
-        elif command == words.REPLY:
+        elif command == commands.REPLY:
             handler.on_reply(number_of(self._need_id(command)), self._payload)
-        elif command == words.UNDELIVERED:
+        elif command == commands.UNDELIVERED:
             handler.on_undelivered(number_of(self._need_id(command)))
-        elif command == words.BROADCAST:
+        elif command == commands.BROADCAST:
             handler.on_broadcast(self._queue, self._queue_id, self._payload)
-        elif command == words.CONSUME:
+        elif command == commands.CONSUME:
             handler.on_consume(self._queue, self._queue_id, self._messages_max, self._priority, self._is_exclusive)
-        elif command == words.CONSUMING:
+        elif command == commands.CONSUMING:
             handler.on_consuming(self._queue, self._queue_id)
-        elif command == words.CANCEL_QUEUE:
+        elif command == commands.CANCEL_QUEUE:
             handler.on_cancel_queue(self._queue, self._queue_id)
-        elif command == words.CLOSING:
+        elif command == commands.CLOSING:
             handler.on_closing()
-        elif command == words.SERVER_FULL:
+        elif command == commands.SERVER_FULL:
             handler.on_server_full()
         else:
             handler.on_stray(command)
@@ -423,4 +423,4 @@ class RispReader:
 
 def number_of(request_id: bytes) -> i64:
     """Convert an id to a number."""
-    return i64(read_i32_be(request_id, 0)) & words.U32
+    return i64(read_i32_be(request_id, 0)) & commands.U32

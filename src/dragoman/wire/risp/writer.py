@@ -7,14 +7,14 @@ from typing import Final
 from librt.strings import BytesWriter, write_i32_be
 from mypy_extensions import i32
 
-from dragoman.wire.risp import words
+from dragoman.wire.risp import commands
 
-CLEAR_ID: Final = bytes([words.CLEAR, words.ID])
-PING_BYTES: Final = bytes([words.PING])
-PONG_BYTES: Final = bytes([words.PONG])
-NODE_CLOSING: Final = bytes([words.CLOSING])
-CONTROLLER_CLOSING: Final = bytes([words.CLEAR, words.CLOSING])
-FULL: Final = bytes([words.SERVER_FULL])
+CLEAR_ID: Final = bytes([commands.CLEAR, commands.ID])
+PING_BYTES: Final = bytes([commands.PING])
+PONG_BYTES: Final = bytes([commands.PONG])
+NODE_CLOSING: Final = bytes([commands.CLOSING])
+CONTROLLER_CLOSING: Final = bytes([commands.CLEAR, commands.CLOSING])
+FULL: Final = bytes([commands.SERVER_FULL])
 
 
 def id_bytes(number: int) -> bytes:
@@ -28,12 +28,12 @@ def short_field(command: int, number: int) -> bytes:
 
 
 def queue_field(queue: bytes) -> bytes:
-    return b"%c%c%s" % (words.QUEUE, len(queue), queue)
+    return b"%c%c%s" % (commands.QUEUE, len(queue), queue)
 
 
 def request_head(queue_id: int) -> bytes:
     """The common start of every request and broadcast to a consumer of this queue, up to the payload's length."""
-    return b"%c%s%c" % (words.CLEAR, short_field(words.QUEUEID, queue_id), words.PAYLOAD)
+    return b"%c%s%c" % (commands.CLEAR, short_field(commands.QUEUEID, queue_id), commands.PAYLOAD)
 
 
 def encode_request(request_id: bytes, queue: bytes, body: bytes, no_reply: bool, retries: int, timeout_s: int) -> bytes:
@@ -41,50 +41,55 @@ def encode_request(request_id: bytes, queue: bytes, body: bytes, no_reply: bool,
     out = BytesWriter()
     out.write(CLEAR_ID)
     out.write(request_id)
-    out.append(words.QUEUE)
+    out.append(commands.QUEUE)
     out.append(len(queue))
     out.write(queue)
-    out.append(words.PAYLOAD)
+    out.append(commands.PAYLOAD)
     write_i32_be(out, i32(len(body)))
     out.write(body)
     if no_reply:
-        out.append(words.NOREPLY)
+        out.append(commands.NOREPLY)
     if retries >= 0:
-        out.append(words.RETRIES)
+        out.append(commands.RETRIES)
         out.append(retries)
     if timeout_s >= 0:
-        out.write(short_field(words.TIMEOUT, timeout_s))
-    out.append(words.REQUEST)
+        out.write(short_field(commands.TIMEOUT, timeout_s))
+    out.append(commands.REQUEST)
     return out.getvalue()
 
 
 def encode_delivered(request_id: bytes) -> bytes:
-    return b"%s%s%c" % (CLEAR_ID, request_id, words.DELIVERED)
+    return b"%s%s%c" % (CLEAR_ID, request_id, commands.DELIVERED)
 
 
 def encode_undelivered(request_id: bytes) -> bytes:
-    return b"%s%s%c" % (CLEAR_ID, request_id, words.UNDELIVERED)
+    return b"%s%s%c" % (CLEAR_ID, request_id, commands.UNDELIVERED)
 
 
 def encode_reply(request_id: bytes, body: bytes) -> bytes:
-    return b"%s%s%c%s%s%c" % (CLEAR_ID, request_id, words.PAYLOAD, id_bytes(len(body)), body, words.REPLY)
+    return b"%s%s%c%s%s%c" % (CLEAR_ID, request_id, commands.PAYLOAD, id_bytes(len(body)), body, commands.REPLY)
 
 
 def encode_broadcast(queue: bytes, body: bytes) -> bytes:
     """Encode a broadcast to a controller."""
     size = id_bytes(len(body))
-    return b"%c%s%c%s%s%c" % (words.CLEAR, queue_field(queue), words.PAYLOAD, size, body, words.BROADCAST)
+    return b"%c%s%c%s%s%c" % (commands.CLEAR, queue_field(queue), commands.PAYLOAD, size, body, commands.BROADCAST)
 
 
 def encode_broadcast_to_consumer(queue_id: int, body: bytes) -> bytes:
-    return b"%s%s%s%c" % (request_head(queue_id), id_bytes(len(body)), body, words.BROADCAST)
+    return b"%s%s%s%c" % (request_head(queue_id), id_bytes(len(body)), body, commands.BROADCAST)
 
 
 def encode_consume(queue: bytes, messages_max: int, priority: int) -> bytes:
     """Encode a consumer's registration."""
-    limit = short_field(words.MAX, messages_max)
-    return b"%c%s%s%c%c%c" % (words.CLEAR, queue_field(queue), limit, words.PRIORITY, priority, words.CONSUME)
+    limit = short_field(commands.MAX, messages_max)
+    return b"%c%s%s%c%c%c" % (commands.CLEAR, queue_field(queue), limit, commands.PRIORITY, priority, commands.CONSUME)
 
 
 def encode_consuming(queue_id: int, queue: bytes) -> bytes:
-    return b"%c%s%s%c" % (words.CLEAR, short_field(words.QUEUEID, queue_id), queue_field(queue), words.CONSUMING)
+    return b"%c%s%s%c" % (
+        commands.CLEAR,
+        short_field(commands.QUEUEID, queue_id),
+        queue_field(queue),
+        commands.CONSUMING,
+    )

@@ -62,7 +62,7 @@ class FrameReader:
         self.is_v1 = False
         self.is_open = False
         self.has_commands = False
-        self.openings: list[FramePrefix] = []  # a message that begins with one has it as its first frame
+        self.prefixes: list[FramePrefix] = []  # a message that begins with one has it as its first frame
         self.control_size_max: i64 = HANDSHAKE_COMMAND_SIZE_MAX
         self._message_size_max: i64 = message_size_max
         self._data = b""
@@ -97,10 +97,10 @@ class FrameReader:
         size_max: i64 = self._message_size_max
         is_v1 = self.is_v1
         flags_max: i64 = MORE | LONG if self.is_open else -1
-        openings = self.openings if self.is_open and not is_v1 else []
+        prefixes = self.prefixes if self.is_open and not is_v1 else []
         while end - at >= 2:
             if len(frames) == 0 and end - at >= PREFIX_SIZE_MAX:
-                for opening in openings:
+                for opening in prefixes:
                     if opening.is_at(data, at):
                         frames.append(opening.frames)
                         size = opening.body_size

@@ -8,13 +8,13 @@ from typing import Any, Final, NamedTuple
 
 from dragoman.dialects.ebus.stales import in_ms
 from dragoman.dialects.emqp.headers import one_answer, read_headers
+from dragoman.model.enums import DIALECT_NAMES, EBUS, EMQP, INTERNAL, PINGPONG, REPLY_WANTED, RQ
 from dragoman.model.facts.decode import flag_words
 from dragoman.model.message import Message
 from dragoman.model.peer import ANONYMOUS, identity_in
 from dragoman.model.phrases import number_text
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import DIALECT_NAMES, EBUS, EMQP, INTERNAL, PINGPONG, REPLY_WANTED, RQ
-from dragoman_lab.replay.export.history import Fact, Life, Worker
+from dragoman_lab.replay.export.history import ExportedMessage, Fact, Worker
 from dragoman_lab.replay.tables import BY_SCHEDULE, Row
 
 NAME_SIZE_MAX: Final = 64  # a longer id is not used as a name in the tables; the message still has it
@@ -62,7 +62,7 @@ class Rows:
 class Cast:
     """The tables of clients, workers and messages; sets the names of lives."""
 
-    def __init__(self, lives: dict[int, Life]) -> None:
+    def __init__(self, lives: dict[int, ExportedMessage]) -> None:
         self.clients: dict[str, Entry] = {}
         self.workers: dict[str, Entry] = {}
         self.messages: dict[str, Entry] = {}
@@ -95,7 +95,7 @@ class Cast:
                 worker.entry["identity"] = plain(worker.identity)
         return worker.name
 
-    def _message(self, life: Life) -> Entry:
+    def _message(self, life: ExportedMessage) -> Entry:
         m, accepted_ns, placed_ns = life.message, life.accepted_ns, life.placed_ns
         entry: Entry = {"client": self.client_of(m), "queue": life.queue, "body": life.body}
         client_id = str(int.from_bytes(m.client_id, "big")) if m.dialect == RQ else plain(m.client_id)
@@ -133,7 +133,7 @@ def of_schedule(m: Message, remaining_s: float) -> Entry:
     return {name: value for name, value in entry.items() if value != usual[name]}
 
 
-def set_names(lives: Iterable[Life]) -> None:
+def set_names(lives: Iterable[ExportedMessage]) -> None:
     """A message's name: its client's id if that is readable and unique, else its number."""
     ids = {life.message.number: readable_id(life.message) for life in lives}
     counts = Counter(ids.values())

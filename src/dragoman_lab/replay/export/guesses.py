@@ -11,7 +11,7 @@ from typing import Final
 from dragoman.model.units import SECOND_NS
 from dragoman.runtime.config import Config
 from dragoman_lab.replay.export.cast import Cast, Rows, queues_of
-from dragoman_lab.replay.export.history import Fact, History, Life, Worker
+from dragoman_lab.replay.export.history import ExportedMessage, Fact, History, Worker
 
 SWEEP_NS: Final = SECOND_NS // 10  # how often a broker checks its timers
 # Dialect → the shape of its workers that do not accept every kind of body, and the kinds that they accept.
@@ -30,10 +30,10 @@ class Guesses:
         self._punctual: set[int] = set()  # workers whose timeouts were without EventMQ's grace
         self._last_acts: dict[int, int] = {}  # when a worker last sent something
 
-    def waits(self, life: Life) -> None:
+    def waits(self, life: ExportedMessage) -> None:
         self._waiting.setdefault(life.queue, {})[life.message.number] = life.body_kind
 
-    def leased(self, life: Life, worker: Worker) -> None:
+    def leased(self, life: ExportedMessage, worker: Worker) -> None:
         number = life.message.number
         self._kinds.setdefault(worker.number, set()).add(life.body_kind)
         self._waiting.get(life.queue, {}).pop(number, None)
@@ -44,7 +44,7 @@ class Guesses:
             self._cast.worker(worker)
             worker.entry["slots"] = max(worker.entry.get("slots", 1), len(self._leased[worker.number]))
 
-    def ended(self, life: Life) -> int:
+    def ended(self, life: ExportedMessage) -> int:
         """Record the end of a lease or of a message; return the worker that had it, or 0."""
         number = life.message.number
         self._waiting.get(life.queue, {}).pop(number, None)
@@ -52,7 +52,7 @@ class Guesses:
         self._leased.get(holder, set()).discard(number)
         return holder
 
-    def timed_out(self, fact: Fact, life: Life, holder: int) -> None:
+    def timed_out(self, fact: Fact, life: ExportedMessage, holder: int) -> None:
         """Detect EventMQ's own workers, which have a grace, and a timeout where the message has none."""
         worker = self._history.workers.get(holder)
         if worker is None or worker.dialect != "emqp":
@@ -120,7 +120,7 @@ class Guesses:
             self._rows.add(max(last.time_ns, self._rows.start_ns), position, worker.name, "parts")
 
 
-def leased_ns(life: Life, before: Fact) -> int:
+def leased_ns(life: ExportedMessage, before: Fact) -> int:
     """The start of the lease that a fact ended."""
     leases = [fact for fact in life.facts if fact["fact"] == "leased" and fact["lsn"] < before["lsn"]]
     return int(leases[-1]["time_ns"]) if leases else int(before["time_ns"])

@@ -40,7 +40,7 @@ class Wanted:
 
 
 @dataclass
-class Life:
+class ExportedMessage:
     """One message. `facts` without its acceptance; each with `lsn` and `time_ns`."""
 
     message: Message  # without its body
@@ -75,7 +75,7 @@ class History:
     def __init__(self, wanted: Wanted, queues: dict[int, str]) -> None:
         self.wanted = wanted
         self.queues = queues  # names by number; may be filled before reading, from elsewhere
-        self.lives: dict[int, Life] = {}
+        self.lives: dict[int, ExportedMessage] = {}
         self.workers: dict[int, Worker] = {}
         self.facts: list[Fact] = []  # of the slice, in order
         self.switched: dict[str, str] = {}  # queues paused or draining when it begins, and the operator's action
@@ -123,7 +123,7 @@ class History:
         body, message.body = message.body, b""
         kind = kind_of(body)
         shown = body if self.wanted.with_bodies or body in KEPT else (kind, len(body))
-        self.lives[message.number] = Life(message, kind, shown, queue, accepted_ns, lsn, is_new)
+        self.lives[message.number] = ExportedMessage(message, kind, shown, queue, accepted_ns, lsn, is_new)
         if is_new:
             self.facts.append({"fact": "accepted", "message_no": message.number, "lsn": lsn, "time_ns": time_ns})
         if time_ns >= self.wanted.from_ns:

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dragoman.errors import NotReplayable
+from dragoman.model.enums import DIALECT_NAMES, REPLY_WANTED, RQ
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import DIALECT_NAMES, REPLY_WANTED, RQ
 from dragoman.runtime.config import Config
 from dragoman.runtime.search.instants import written
 from dragoman_lab.replay import replay
 from dragoman_lab.replay.export.cast import STEPS, Cast, Entry, Rows, can_come_back, queues_of
 from dragoman_lab.replay.export.guesses import Guesses, leased_ns
-from dragoman_lab.replay.export.history import Fact, History, Life, Worker, switch_word
+from dragoman_lab.replay.export.history import ExportedMessage, Fact, History, Worker, switch_word
 from dragoman_lab.replay.play.player import STRANGER
 from dragoman_lab.replay.tables import BY_SCHEDULE, KEPT, Row
 from dragoman_lab.replay.telling import Told, differ, tell
@@ -126,7 +126,7 @@ class Writer:
         else:
             self._of_message(fact, self._history.lives[fact["message_no"]])
 
-    def _of_message(self, fact: Fact, life: Life) -> None:
+    def _of_message(self, fact: Fact, life: ExportedMessage) -> None:
         name = fact["fact"]
         worker = self._history.workers.get(fact.get("worker_no", 0))
         if name == "accepted":
@@ -144,13 +144,13 @@ class Writer:
         elif name in ("released", "quarantined", "closed"):
             self._ended(fact, life)
 
-    def _accept(self, life: Life, time_ns: int, position: int) -> None:
+    def _accept(self, life: ExportedMessage, time_ns: int, position: int) -> None:
         client = self._cast.client_of(life.message)
         self._away.discard(client)
         self._guesses.waits(life)
         self._rows.add(time_ns, position, client, "makes" if client == BY_SCHEDULE else "asks", life.name)
 
-    def _leased(self, fact: Fact, life: Life, worker: Worker) -> None:
+    def _leased(self, fact: Fact, life: ExportedMessage, worker: Worker) -> None:
         self._boot_took = fact
         self._rows.at(fact, self._cast.worker(worker), "takes", life.name)
         self._guesses.leased(life, worker)
@@ -159,7 +159,7 @@ class Writer:
             # It went to this worker at once because that had a free slot already.
             self._rows.at(before, self._cast.worker(worker), "has room", step=-2)
 
-    def _ended(self, fact: Fact, life: Life) -> None:
+    def _ended(self, fact: Fact, life: ExportedMessage) -> None:
         """Add the rows for the end of a lease, and possibly of the message."""
         holder = self._guesses.ended(life)
         if fact["fact"] == "released":
@@ -189,7 +189,7 @@ class Writer:
         if what == "fails" and worker.dialect == "pingpong":
             worker.entry["shape"] = "json"
 
-    def _scene(self, fact: Fact, life: Life, holder: int) -> Scene:
+    def _scene(self, fact: Fact, life: ExportedMessage, holder: int) -> Scene:
         worker = self._history.workers.get(holder or fact.get("worker_no", 0))
         left = worker.left if worker is not None else None
         bound_ns = life.message.timeout_ns or int(self._config.queues.timeout_s * SECOND_NS)
@@ -203,7 +203,7 @@ class Writer:
         self._guesses.acts(worker, fact["time_ns"])
         self._rows.at(fact, self._cast.worker(worker), what, message)
 
-    def _presence(self, fact: Fact, life: Life) -> None:
+    def _presence(self, fact: Fact, life: ExportedMessage) -> None:
         """Add rows that connect or disconnect the client, so that its reply is delivered or not as in the journal."""
         client = self._cast.client_of(life.message)
         is_answer = fact["fact"] == "closed" and fact["outcome"] == "done" and life.message.flags & REPLY_WANTED
@@ -322,7 +322,7 @@ class Past:
     is_handed_over: bool = False
 
 
-def past_of(life: Life, from_ns: int, start_ns: int) -> Past:
+def past_of(life: ExportedMessage, from_ns: int, start_ns: int) -> Past:
     past = Past({}, None)
     dead: set[int] = set()
     for fact in life.facts:
@@ -353,7 +353,7 @@ def past_of(life: Life, from_ns: int, start_ns: int) -> Past:
     return past
 
 
-def ended_attempts(fact: Fact, life: Life, start_ns: int) -> Entry:
+def ended_attempts(fact: Fact, life: ExportedMessage, start_ns: int) -> Entry:
     """The state after a released or quarantined fact."""
     had: Entry = {"attempts": fact["attempt"], "retries_left": fact.get("retries_left", life.message.retries_left)}
     if fact.get("due_ns", 0) > start_ns:

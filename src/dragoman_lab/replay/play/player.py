@@ -16,10 +16,10 @@ from typing import Any
 from dragoman.core import operator
 from dragoman.core.core import Core
 from dragoman.core.lifecycle import WAITING
+from dragoman.model.enums import HANDOVER_WANTED, INTERNAL, REASON_NAMES, TIMED_OUT, WORKER_LOST
 from dragoman.model.facts.layout import NO_DIALECT
 from dragoman.model.message import NOWHERE, Message
 from dragoman.model.units import SECOND_NS
-from dragoman.model.words import HANDOVER_WANTED, INTERNAL, REASON_NAMES, TIMED_OUT, WORKER_LOST
 from dragoman_lab.replay.play.peers import VALUE, WORKERS, ReplayClient, ReplayWorker
 from dragoman_lab.replay.play.stage import Fact, Stage
 from dragoman_lab.replay.tables import BY_SCHEDULE, MessageRow, PeerRow, Row, Table

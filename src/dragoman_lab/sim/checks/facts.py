@@ -50,7 +50,7 @@ def token_in(data: bytes) -> str:
 
 
 @dataclass(slots=True)
-class Life:
+class CheckedMessage:
     """One message according to the facts."""
 
     state: str = WAITING
@@ -67,8 +67,8 @@ class Chronicle:
     """Every fact since the first start, in order."""
 
     blocks: list[Block] = field(default_factory=list)
-    open: dict[int, Life] = field(default_factory=dict)
-    closed: dict[int, Life] = field(default_factory=dict)
+    open: dict[int, CheckedMessage] = field(default_factory=dict)
+    closed: dict[int, CheckedMessage] = field(default_factory=dict)
     by_token: dict[str, list[int]] = field(default_factory=dict)
     workers: set[int] = field(default_factory=set)
     broken: set[int] = field(default_factory=set)  # leased when the broker started, and not yet released by a fact
@@ -152,7 +152,7 @@ class Chronicle:
         assert number not in self.closed, f"{number} is accepted after its end"
         assert fact["queue_no"] not in self.draining, f"{number} is accepted by a queue that drains"
         token = token_in(fact["body"])
-        self.open[number] = Life(accepted_ns=self._block_ns)
+        self.open[number] = CheckedMessage(accepted_ns=self._block_ns)
         if fact["dedupe"]:
             self.keys.setdefault((fact["queue_no"], fact["dedupe"]), []).append(number)
         if token and not fact["schedule_no"]:
@@ -198,7 +198,7 @@ class Chronicle:
         self._ended(life)
         self.closed[number] = life
 
-    def _ended(self, life: Life) -> None:
+    def _ended(self, life: CheckedMessage) -> None:
         if not life.ended_boot_no:
             life.ended_ns, life.ended_boot_no = self._block_ns, self.boot_no
 
@@ -233,7 +233,7 @@ class Chronicle:
         self.fired.add((number, due_ns))
         self.last_fired[number] = due_ns
 
-    def _moved(self, fact: Fact, *states: str) -> Life:
+    def _moved(self, fact: Fact, *states: str) -> CheckedMessage:
         number = fact["message_no"]
         life = self.open.get(number)
         assert life is not None, f"{fact['fact']} of {number}, which is not open"

@@ -6,9 +6,9 @@ from dragoman.core.core import Core
 from dragoman.core.lifecycle import LEASED, QUARANTINED, WAITING
 from dragoman.core.state.lines import Lane, Line
 from dragoman.core.state.queue import Queue
+from dragoman.model.enums import STATE_NAMES
 from dragoman.model.message import IN_DELAYED, IN_FRESH, NOWHERE, Message
 from dragoman.model.peer import Peer
-from dragoman.model.words import STATE_NAMES
 from dragoman.runtime.memory import MemoryBudget
 from dragoman_lab.sim.checks.facts import Chronicle
 
@@ -74,7 +74,7 @@ def check_message(core: Core, number: int, m: Message, in_lines: dict[int, Messa
     elif m.state == LEASED:
         assert m.where == NOWHERE
         assert m.worker is not None
-        assert m.worker.work.held.get(number) is m, f"{number} is leased to a worker that does not have it"
+        assert m.worker.work.leases.get(number) is m, f"{number} is leased to a worker that does not have it"
     else:
         assert m.state == QUARANTINED, f"{number} is {name} and still among the open"
         assert m.worker is None
@@ -83,8 +83,8 @@ def check_message(core: Core, number: int, m: Message, in_lines: dict[int, Messa
 def check_worker(peer: Peer) -> None:
     assert peer.work.slots >= 0
     assert peer.is_connected, "a worker whose connection ended is no worker"
-    assert peer.work.timed_leases == sum(m.lease_until_ns != 0 for m in peer.work.held.values())
-    for number, m in peer.work.held.items():
+    assert peer.work.timed_leases == sum(m.lease_until_ns != 0 for m in peer.work.leases.values())
+    for number, m in peer.work.leases.items():
         assert m.worker is peer, f"{number} is leased to two"
         assert m.state == LEASED
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from dragoman.core.core import Core
 from dragoman.core.lifecycle import WAITING
 from dragoman.errors import JournalDamaged
-from dragoman.journal.format import segment_name, split_place
+from dragoman.journal.format import segment_name, split_position
 from dragoman.model.facts.layout import HEAD_SIZE
 from dragoman.model.facts.records import flaw_of
 from dragoman.model.units import SECOND_NS
@@ -25,7 +25,7 @@ from dragoman_lab.sim.machine.loop import MS_NS
 from dragoman_lab.sim.plan import DIRECTORY
 
 if TYPE_CHECKING:
-    from dragoman_lab.sim.machine.life import Life
+    from dragoman_lab.sim.machine.life import BrokerRun
     from dragoman_lab.sim.world import World
 
 HOUR_S = 3600
@@ -112,14 +112,14 @@ class Corruption:
     numbers: set[int] = field(default_factory=set)  # of the messages whose records were hit
     flips: list[Flip] = field(default_factory=list)
 
-    def strike(self, world: World, life: Life) -> None:
+    def strike(self, world: World, life: BrokerRun) -> None:
         """Flip a bit in the record of one waiting message, as known to the broker that runs or ran last."""
         before_no = life.journal.checkpoint_no or 0
-        found = [row for row in waiting_records(life.core) if split_place(row[1])[0] < before_no]
+        found = [row for row in waiting_records(life.core) if split_position(row[1])[0] < before_no]
         if not found:
             return
         number, ref = world.chance.choice(found)
-        segment_no, offset = split_place(ref)
+        segment_no, offset = split_position(ref)
         path = f"{DIRECTORY}/{segment_name(segment_no)}"
         if not world.disk.exists(path):
             return
@@ -152,10 +152,10 @@ class Corruption:
 
 def waiting_records(core: Core) -> list[tuple[int, int]]:
     """Number and record reference of each message whose record may have to be read again."""
-    found = [(m.number, m.place) for m in core.state.messages.values() if m.state == WAITING and m.place]
+    found = [(m.number, m.position) for m in core.state.messages.values() if m.state == WAITING and m.position]
     for queue in core.state.queues.values():
         for lane in queue.lanes:
             for line in lane.lines.values():
                 tail = line.tail
-                found += [(n, tail.places[at]) for at, n in enumerate(tail.numbers) if at >= tail.head and n > 0]
+                found += [(n, tail.positions[at]) for at, n in enumerate(tail.numbers) if at >= tail.head and n > 0]
     return found

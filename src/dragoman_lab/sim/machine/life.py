@@ -8,7 +8,7 @@ from dragoman.core.settings import CoreSettings
 from dragoman.journal.journal import Journal
 from dragoman.runtime.broker import Broker
 from dragoman.runtime.clock import Clock
-from dragoman.runtime.outside import Outside
+from dragoman.runtime.outside import Environment
 from dragoman.runtime.recovery import begin_boot, recover
 from dragoman.runtime.settings import apply_settings
 from dragoman.runtime.upkeep import Upkeep
@@ -33,11 +33,11 @@ class WatchedJournal(Journal):
     tried: tuple[bytes, int, int] | None = None
 
     def append(
-        self, parts: list[bytes], count: int, time_ns: int, *, settling: bool = False, place: int | None = None
+        self, parts: list[bytes], count: int, time_ns: int, *, settling: bool = False, position: int | None = None
     ) -> int:
         records = b"".join(parts)
         self.tried = (records, count, time_ns)
-        last = super().append(parts, count, time_ns, settling=settling, place=place)
+        last = super().append(parts, count, time_ns, settling=settling, position=position)
         self.tried = None
         if self.chronicle is not None:
             self.chronicle.append(records, count, time_ns)
@@ -59,7 +59,7 @@ class SimClock(Clock):
         return self._world.wall_ns()
 
 
-class Life:
+class BrokerRun:
     """Made when the broker starts; a crash may end it at any disk operation, also during the start."""
 
     def __init__(self, world: World) -> None:
@@ -88,9 +88,9 @@ class Life:
         begin_boot(self.core, self.journal, clock.now_ns(), b"simulated id key")
         thread = SimThread(self.loop, lambda: (chance.choice(plan.sync_ms) + world.disk.pause_ms) * MS_NS)
         commit_thread = thread if plan.durability == "disk" else None
-        write_thread = None if plan.durability == "memory" else thread  # as `Outside.real`
+        write_thread = None if plan.durability == "memory" else thread  # as `Environment.real`
         # The watchdog's clocks stand still: simulated callbacks take no time.
-        outside = Outside(
+        outside = Environment(
             self.loop.face(), commit_thread, chance.randbytes(10), Watchdog(int, int), write_thread=write_thread
         )
         upkeep = Upkeep(self.core, self.journal, segments, thread.new_thread)

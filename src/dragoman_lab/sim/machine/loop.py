@@ -52,7 +52,7 @@ class SimLoop:
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.is_alive = True
-        self.work: Callable[[], int] = int  # units of work done so far: see `Life`
+        self.work: Callable[[], int] = int  # units of work done so far: see `BrokerRun`
         self.pauses: Callable[[], bool] = bool  # called after each callback: whether the others have to wait
         self.read_size = 0  # bytes that sockets delivered since the last turn
         self._counted = 0

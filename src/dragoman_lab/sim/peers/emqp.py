@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from dragoman.model.words import REFUSAL_CODES
+from dragoman.model.enums import REFUSAL_CODES
 from dragoman_lab.sim.checks.facts import token_in, tokens_in
 from dragoman_lab.sim.checks.ledger import Request
 from dragoman_lab.sim.machine.loop import MS_NS

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from dragoman.core import operator
 from dragoman.core.core import Core
 from dragoman.dialects.scale0.configuration.notations import JSON, parse
-from dragoman.model.words import BY_OPERATOR, DROPPED
+from dragoman.model.enums import BY_OPERATOR, DROPPED
 from dragoman.runtime.config.kinds import Document
 
 if TYPE_CHECKING:
-    from dragoman_lab.sim.machine.life import Life
+    from dragoman_lab.sim.machine.life import BrokerRun
     from dragoman_lab.sim.world import World
 
 
@@ -30,7 +30,7 @@ class SimOperator:
         else:
             self.do(life, self._something())
 
-    def _reload(self, life: Life) -> None:
+    def _reload(self, life: BrokerRun) -> None:
         """Change the configuration document: every scale0 peer is notified, and those with the old one negotiate again."""
         life.broker.wake()
         tree = parse(JSON, b'{"family": {"edition": "%d"}}' % self.world.chance.randint(1, 3))
@@ -77,7 +77,7 @@ class SimOperator:
             else:
                 core.cancel(message, DROPPED)
 
-    def heal(self, life: Life) -> None:
+    def heal(self, life: BrokerRun) -> None:
         for queue in self.world.plan.queues:
             self.do(life, lambda core, queue=queue: operator.set_paused(core, queue, False))  # type: ignore[misc]
         for queue in set(life.core.state.queues) - set(self.world.plan.queues):  # what rude peers left
@@ -85,7 +85,7 @@ class SimOperator:
         self.do(life, unschedule_all)
         self.do(life, drop_quarantine)
 
-    def do(self, life: Life, change: Callable[[Core], object]) -> None:
+    def do(self, life: BrokerRun, change: Callable[[Core], object]) -> None:
         """Make a change as the admin socket does; when it is done, its facts must be kept."""
         lsn = 0
 

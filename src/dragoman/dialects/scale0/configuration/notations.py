@@ -132,7 +132,7 @@ class XmlReading:
         self.count = Count()
         self.open: list[Node] = []
         self.texts: list[str] = []  # of each open element, since its start or its last child
-        self.is_settled: list[bool] = []  # whether its value is complete
+        self.is_complete: list[bool] = []  # whether its value is complete
         self.preserves: list[bool] = []  # whether spaces around its value are part of it
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
@@ -158,11 +158,11 @@ class XmlReading:
             if name == STAND_IN and "name" in attributes:
                 name = attributes.pop("name")
             check_name(name, line)
-            self.settle_text()
+            self.complete_text()
             node = self.open[-1].put(name, "")
         self.open.append(node)
         self.texts.append("")
-        self.is_settled.append(False)
+        self.is_complete.append(False)
         self.preserves.append(attributes.pop(SPACE, "") == "preserve")
         for key, value in attributes.items():
             self.count.one_more(len(self.open), line)
@@ -171,18 +171,18 @@ class XmlReading:
             node.put(key, value)
 
     def on_end(self, name: str) -> None:
-        self.settle_text()
-        del self.open[-1], self.texts[-1], self.is_settled[-1], self.preserves[-1]
+        self.complete_text()
+        del self.open[-1], self.texts[-1], self.is_complete[-1], self.preserves[-1]
 
     def on_text(self, text: str) -> None:
         self.texts[-1] += text
 
-    def settle_text(self) -> None:
+    def complete_text(self) -> None:
         """End the text of the innermost element: at its first child, or at its end."""
         text = self.texts[-1]
         self.texts[-1] = ""
-        is_late = self.is_settled[-1]
-        self.is_settled[-1] = True
+        is_late = self.is_complete[-1]
+        self.is_complete[-1] = True
         if is_late or len(self.open) == 1:
             if text.strip(BLANK):
                 raise BadDocument(self.line(), "a text behind a child element, or in the root itself")

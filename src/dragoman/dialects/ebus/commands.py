@@ -42,7 +42,7 @@ def opening(frames: list[bytes]) -> bytes:
 # The most frequent incoming messages, matched as a frame prefix.
 ASK_OPENING: Final = opening([b"", CLIENT, REQ])
 ANSWER_OPENING: Final = opening([WORKER, REPLY])
-OPENINGS: Final[list[FramePrefix]] = [
+PREFIXES: Final[list[FramePrefix]] = [
     FramePrefix(ASK_OPENING, len(CLIENT) + len(REQ)),
     FramePrefix(ANSWER_OPENING, len(WORKER) + len(REPLY)),
 ]

@@ -47,7 +47,7 @@ def opening(command: bytes) -> bytes:
 REQUEST_OPENING: Final = opening(REQUEST)
 REPLY_OPENING: Final = opening(REPLY)
 READY_OPENING: Final = opening(READY)
-OPENINGS: Final[list[FramePrefix]] = [
+PREFIXES: Final[list[FramePrefix]] = [
     FramePrefix(REQUEST_OPENING, len(VERSION) + len(REQUEST)),
     FramePrefix(REPLY_OPENING, len(VERSION) + len(REPLY)),
     FramePrefix(READY_OPENING, len(VERSION) + len(READY)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.model.words import REFUSAL_CODES
+from dragoman.model.enums import REFUSAL_CODES
 from dragoman.wire.zmtp.frames import encode_message
 
 CONNECT: Final = b"CONNECT"
