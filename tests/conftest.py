@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.examples import EXAMPLES
+
 # `settings.get_profile("machine")` is the one of every Hypothesis state machine; `make soak` asks for more examples.
-EXAMPLES_VARIABLE = "DRAGOMAN_TEST_EXAMPLES"
 settings.register_profile(
     "machine",
-    max_examples=int(os.environ.get(EXAMPLES_VARIABLE, "60")),
+    max_examples=EXAMPLES,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=list(HealthCheck),
