@@ -156,9 +156,7 @@ def test_what_the_only_consumer_gives_back_is_undelivered() -> None:
     assert client.hears() == ["ID=5 UNDELIVERED"]
 
 
-def test_a_guaranteed_message_that_its_only_consumer_gives_back_waits_for_the_backoff_and_is_quarantined_at_last() -> (
-    None
-):
+def test_a_guaranteed_message_that_its_only_consumer_gives_back_is_retried_and_then_quarantined() -> None:
     broker = InMemoryBroker()
     worker, client = consumer(broker), broker.client()
     client.request(b"q", b"hello", b"guarantee,retry-count:2,reply-requested")

@@ -55,10 +55,8 @@ class Scale0Session(ZmtpSession):
         self.is_plain: bool = True  # no envelope, the usual frame form, no REQ socket: the fast output path applies
         self.is_answer_due: bool = False  # of a REQ socket: its message is not answered yet
         self.awaited: int = 0  # and the number of the message that it waits for
-        self.is_task_awaited: bool = (
-            False  # of a REQ worker: it keeps its slot while the body of its task is read from disk
-        )
-        self.task_until_ns: int = 0  # and for how long
+        self.is_task_awaited: bool = False  # of a REQ worker: it keeps its slot while the body of a task is read for it
+        self.task_until_ns: int = 0  # and until when
         self.has_spoken: bool = False  # it has used the JSON form: it understands CONFIG and ERROR
         self.generation: int = 0  # of a legacy peer
         self.name: str = ""  # its identity
