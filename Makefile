@@ -29,7 +29,7 @@ ONCE := alone or browser or eventmq or slow or spark
 # Minutes each: `make longest` runs them, `make test` runs a shorter version of each.
 LONGEST := soak
 # Most tests wait for a process or a clock: four at a time take a third of the time, also on two cores.
-# EventMQ's own programs go by the second and run one at a time, beside the browser's; Spark's tests share a session, and two of these fill two cores.
+# Spark's tests share a session, and two of these fill two cores.
 SPREAD := --numprocesses 4 --dist worksteal --ignore tests/spark
 # A test of Spark may take longer than the limit after which every thread's stack is printed.
 SESSIONS := --numprocesses 2 --dist worksteal -o faulthandler_timeout=0
@@ -37,6 +37,9 @@ SESSIONS := --numprocesses 2 --dist worksteal -o faulthandler_timeout=0
 QUICK := $(addprefix tests/,model wire dialects core journal runtime)
 # What plain Python runs again, with the examples of `make quick`: the compiled modules and what drives them hardest. The rest is interpreted in both builds.
 PURE := $(QUICK) $(addprefix tests/,fuzz lab otel/test_tracer.py test_layout.py)
+INTERPRETED := $(addprefix --ignore tests/,dialects/example $(addprefix runtime/,admin children config process search))
+# EventMQ's own programs go by the second and run one at a time, beside the browser's. Both mostly wait: plain Python runs beside them, with a lower priority.
+BY_THE_SECOND := $(PY) -m pytest --ignore tests/spark --numprocesses 2 --dist loadgroup -m 'browser or eventmq'
 FEWER := DRAGOMAN_TEST_EXAMPLES=15 $(PY) -m pytest --hypothesis-profile quick
 # pytest ends with 5 where ARGS picks no test of a run: the other run may have some.
 NONE := [ $$? -eq 5 ]
@@ -75,18 +78,22 @@ test: test-installed test-pure ## run the whole suite on the installed build, th
 		echo "The browser tests were skipped: they need chromium and chromedriver (apt-get install chromium chromium-driver)."
 
 test-installed: setup $(SPARK) $(JUDGES)
-	@.ci/packages browser
 	@$(PY) -c 'from dragoman.version import version_line; print("testing", version_line())'
 	$(PY) -m pytest $(SPREAD) -m 'not (alone or browser or eventmq or $(LONGEST))' $(ARGS) || $(NONE)
 	$(PY) -m pytest --ignore tests/spark -m alone $(ARGS) || $(NONE)
-	$(PY) -m pytest --ignore tests/spark --numprocesses 2 --dist loadgroup -m 'browser or eventmq' $(ARGS) || $(NONE)
 	$(PY) -m pytest $(SESSIONS) -m 'spark and not $(LONGEST)' tests/spark $(ARGS) || $(NONE)
 
 test-pure: setup $(SPARK) $(JUDGES)
+	@.ci/packages browser
 	@if $(PY) -c 'import sys; from dragoman.version import build_flavour as f; sys.exit(f() != "compiled")'; then \
-		echo "testing plain Python (without: $(ONCE))"; \
-		PYTHONPATH='$(CURDIR)/src' $(FEWER) $(SPREAD) -m 'not ($(ONCE) or $(LONGEST) or long)' $(PURE) $(ARGS) || $(NONE); \
-	else echo "the installed build is plain Python already: no second run"; fi
+		echo "testing plain Python (without: $(ONCE)), and meanwhile the browser and EventMQ on the installed build"; \
+		said=$$(mktemp); ended=0; trap 'exit 130' INT TERM; trap 'kill $$beside 2>/dev/null; rm -f "$$said"' EXIT; \
+		$(BY_THE_SECOND) $(ARGS) >"$$said" 2>&1 & beside=$$!; \
+		PYTHONPATH='$(CURDIR)/src' nice -n 10 env $(FEWER) $(SPREAD) $(INTERPRETED) -m 'not ($(ONCE) or $(LONGEST) or long)' $(PURE) $(ARGS) \
+			|| $(NONE) || ended=1; \
+		wait $$beside || $(NONE) || ended=1; \
+		cat "$$said"; exit $$ended; \
+	else echo "the installed build is plain Python already: no second run"; $(BY_THE_SECOND) $(ARGS) || $(NONE); fi
 
 check: setup $(SPARK) ## ruff, mypy --strict, import-linter, retired words
 	$(VENV)/bin/ruff check .
@@ -130,7 +137,7 @@ damage: setup ## damage journals of a loaded broker TRIALS times (20000): nothin
 siege: setup ## all floods at once against a real broker for MINUTES (5), while good clients and workers measure
 	$(PY) -m tests.siege --minutes $(MINUTES) $(ARGS)
 
-longest: setup $(SPARK) $(JUDGES) ## the tests that take minutes each: a cluster of Spark, ten kills of a stream, the whole demo, a walk through all jobs
+longest: setup $(SPARK) $(JUDGES) ## the tests that take minutes each: clusters of Spark, a Connect server, ten kills of a stream, the whole demo, a walk through all jobs
 	$(PY) -m pytest -m $(LONGEST) -o faulthandler_timeout=0 $(ARGS)
 
 # Hours. `make -k soak` goes on behind a part that failed; `make soak EXAMPLES=100 SEEDS=100 KILLS=2 INPUTS=10000 TRIALS=100 MINUTES=0.5` tries it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +31,8 @@ def up(config_file: Path | None, **given: Any) -> int:
     SIGTERM and SIGINT drain it: no new work, workers finish their jobs, then it exits with 0. SIGHUP reads the settings
     again. `dragoman config show` prints every setting.
     """
+    # structlog loads rich where it finds it, to draw tracebacks; the broker logs them as text. A fifth of its start, and 5 MB.
+    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
     from dragoman.runtime.config import Config, Flags, load
     from dragoman.runtime.server import run
 

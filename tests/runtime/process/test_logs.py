@@ -61,3 +61,10 @@ def test_a_broker_whose_log_nobody_reads_any_more_goes_on(new_broker: NewBroker)
     with Client(broker) as client:
         client.keep(b"jobs")
     assert broker.stop() == 0
+
+
+def test_a_broker_loads_nothing_that_draws(new_broker: NewBroker) -> None:
+    broker = new_broker(env={"PYTHONPROFILEIMPORTTIME": "1"}).start()
+    loaded = {line.rpartition("|")[2].strip() for line in broker.process.log().splitlines() if "import time:" in line}
+    assert "structlog" in loaded
+    assert "rich.console" not in loaded
