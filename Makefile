@@ -107,7 +107,7 @@ format: setup ## let ruff put the code in order
 	$(VENV)/bin/ruff format .
 
 docs: setup $(SPARK) ## rewrite the generated reference pages and contrib/dragoman.toml
-	PYTHONPATH=src $(PY) -m dragoman.cli.reference_pages docs/reference contrib/dragoman.toml
+	PYTHONPATH=src $(PY) -m tests.docs.reference_pages docs/reference contrib/dragoman.toml
 	PYTHONPATH=src $(PY) -m dragoman_spark.tables_page docs/reference/tables.md
 
 screenshot: setup ## take the README's picture of the web page again (needs chromium and chromedriver)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import click
 
-from dragoman.cli.reference_pages import render
 from dragoman.cli.root import dragoman
 from dragoman.model.enums import DIALECT_NAMES, FLAG_NAMES, REASON_NAMES, REFUSAL_CODES, STATE_NAMES
 from dragoman.model.facts import layout
 from dragoman.model.facts.layout import FACT_NAMES
 from dragoman.runtime.admin.socket import OPERATIONS
+from tests.docs.reference_pages import render
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.reference_pages import render
 from dragoman.dialects import crossing, features
 from dragoman.dialects.crossing import DIALECTS
 from dragoman.dialects.description import DialectDescription
 from dragoman.dialects.features import BETWEEN, CROSSING, FEATURES
 from dragoman.dialects.registry import DESCRIPTIONS
 from dragoman.model.enums import EBUS, EMQP, RQ, SCALE0
+from tests.docs.reference_pages import render
 
 PAGE = Path(__file__).parents[2] / "docs/reference/crossings.md"
 

@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 from dragoman import limits
-from dragoman.cli.reference_pages import render
 from dragoman.lake import schema
 from dragoman.lake.store import Lake
 from dragoman.lake.writer import LakeWriter
 from dragoman.model.facts.layout import FACT_NAMES, WORKER_JOINED
 from dragoman.model.facts.records import FactLog
+from tests.docs.reference_pages import render
 from tests.lake.journals import BROKER_ID, NOON_NS, read_all
 from tests.model.facts.test_columns import every_fact, facts_of
 

@@ -17,7 +17,6 @@ import pytest
 
 from dragoman import App
 from dragoman.cli.admin_client import ask
-from dragoman.cli.reference_pages import PAGES
 from dragoman.cli.root import run
 from dragoman.cli.tap import line_of
 from dragoman.client.address import host_port_of, parse
@@ -30,6 +29,7 @@ from dragoman.model.enums import DIALECT_NAMES
 from dragoman.testing.broker import RunningBroker, running_worker
 from dragoman_lab.sim.world import run_seed
 from tests.client import errands
+from tests.docs.reference_pages import PAGES
 from tests.runtime.daemon import Daemon
 from tests.web.conftest import daemon_with_page
 from tests.web.visitor import Visitor

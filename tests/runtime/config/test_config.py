@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.reference_pages import render
 from dragoman.errors import BindNotLoopback, ConfigError
 from dragoman.runtime.config import Config, Flags, load, reloadable_changes, render_toml
 from dragoman.runtime.config.kinds import size_text
 from dragoman.runtime.config.loading import value_of
 from dragoman.runtime.config.sections import all_settings
 from dragoman.runtime.config.sources import environment_name, known_keys
+from tests.docs.reference_pages import render
 
 REPOSITORY = Path(__file__).parents[3]
 

@@ -4,7 +4,7 @@ A record is `u32 size, u8 kind, …`, little endian; `size` counts the whole rec
 offsets permanently: add at the end, never renumber. A field that was added later is missing in records of older journals (`fields.reaches`).
 
 To add a fact, add its kind, its entry in FACTS, and offsets if it has fields of its own. `model/facts/records` writes records and
-`model/facts/fields` reads them, both by these names; docs/reference/facts.md is generated from FACTS and STORAGE (cli/reference_pages);
+`model/facts/fields` reads them, both by these names; docs/reference/facts.md is generated from FACTS and STORAGE (tests/docs/reference_pages);
 tests/model/facts/test_layout.py checks that all of them agree, and tests/model/facts/test_readers.py that every other reader handles or
 ignores each kind.
 """

@@ -1,4 +1,4 @@
-"""Rewrites the generated files: `python -m dragoman.cli.reference_pages docs/reference contrib/dragoman.toml`.
+"""Rewrites the generated files: `python -m tests.docs.reference_pages docs/reference contrib/dragoman.toml`.
 
 The prose of a page is in the page. What the code declares (commands, settings, crossings, layouts of facts, columns of the lake) stands
 between comments, `<!-- generated: NAME -->` and `<!-- end -->`, and is replaced.
