@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import types as T
 
 from dragoman.errors import LakeEmpty, LakeIncomplete, NoTables, OutBusy
 from dragoman.lake.layout import HISTORY
 from dragoman_spark.jobs.backfill import backfill
-from dragoman_spark.jobs.check import check
+from dragoman_spark.jobs.check import check, differences
 from dragoman_spark.jobs.intake import Intake
 from dragoman_spark.jobs.options import SILENT, Options
 from dragoman_spark.jobs.state import last_state
@@ -24,6 +25,7 @@ from dragoman_spark.jobs.tables.compact import compact
 from dragoman_spark.jobs.tables.root import TableRoot
 from dragoman_spark.jobs.tables.table_store import TableStore, read_table
 from dragoman_spark.sources.catalog import Catalog
+from tests.spark.frames import made
 from tests.spark.lives_by_chance import Fact, facts_by_chance
 from tests.spark.small_lakes import cut, lay, lay_all
 
@@ -93,7 +95,8 @@ def test_whatever_is_done_to_the_tables_they_say_what_the_lake_says(
     day = facts[0]["at"].date()
     shutil.rmtree(out / "funnel/batch=-1")
     shutil.rmtree(out / "attempts/batch=-1")
-    assert set(differing()) == {"funnel", "attempts"}
+    if is_all_made_anew:
+        assert set(differing()) == {"funnel", "attempts"}
     backfill(*where, Options(), day, SILENT)
     assert read_table(spark, str(out), "funnel").where(f"date = '{day}'").count() > 0
     rows = read_table(spark, str(out), "attempts").count()
@@ -112,6 +115,21 @@ def test_whatever_is_done_to_the_tables_they_say_what_the_lake_says(
     shutil.rmtree(lake / f"facts/history/date={facts[0]['at'].date()}")
     with pytest.raises(LakeIncomplete):
         backfill(*where, Options(), None, SILENT)
+
+
+def test_a_row_that_only_one_side_has_is_a_difference(spark: SparkSession) -> None:
+    struct = T.StructType().add("name", T.StringType()).add("wait_ms", T.DoubleType())
+    same, twice = {"name": "same", "wait_ms": None}, {"name": "twice", "wait_ms": 7.0}
+    streamed = made(spark, [same, twice, {"name": "changed", "wait_ms": 1.0}], struct)
+    truth = made(spark, [same, twice, twice, {"name": "changed", "wait_ms": 1.5}], struct)
+    rows, shown = differences(streamed, truth)
+    assert rows == 3
+    assert {
+        'only streamed: {"name":"changed","wait_ms":1.0}',
+        'only in the lake: {"name":"changed","wait_ms":1.5}',
+    } < set(shown)
+    assert not any("same" in row for row in shown)
+    assert differences(truth, truth) == (0, [])
 
 
 def test_a_lake_without_a_file_is_reported_as_empty(spark: SparkSession, tmp_path: Path) -> None:
