@@ -206,7 +206,7 @@ def test_a_retry_reads_again_and_goes_back_to_quarantine_or_on() -> None:
     overwrite(disk, path, sound(disk, path, m))
     assert operator.requeue(broker.core, m) == TAKEN
     assert bodies(worker) == [BODIES[VICTIM]]
-    assert (m.client_id, m.damage, m.is_bare) == (b"job-3", b"", False)
+    assert (m.client_id, m.damage, m.is_unreadable) == (b"job-3", b"", False)
     check_replica(broker)
 
 

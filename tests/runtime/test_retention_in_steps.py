@@ -126,9 +126,9 @@ def test_a_large_record_is_carried_piece_by_piece() -> None:
     kept = broker.core.state.stored
     steps, is_open = 0, True
     while is_open:
-        effort = kept.effort
+        read_cost = kept.read_cost
         is_open = carrier.step(1000, STEP)
-        assert kept.effort - effort < 2 * STEP
+        assert kept.read_cost - read_cost < 2 * STEP
         broker.commit()
         steps += 1
     assert steps >= LARGE // STEP

@@ -12,7 +12,7 @@ notified through the methods of `Peer`; the runtime sends that output only once 
 | ready, unblock                         | Dispatch.add_slots, feed                   | leased                                            |
 | delivered                              | here                                       | delivered                                         |
 | reply; reject; cancel, cancel_all      | Settling.close                             | closed; late for an answer that does not count    |
-| reply with a failure; give_back        | Settling.give_back                         | released, closed or quarantined                   |
+| reply with a failure; give_back        | Settling.end_attempt                       | released, closed or quarantined                   |
 | leave                                  | Roster.leave                               | none; worker_left when it is lost                 |
 | lose, goodbye                          | Roster.lose, take_back                     | worker_left; per lease as give_back               |
 | publish, note                          | Topics.publish; here                       | none; Timers writes the counts: published, noted  |

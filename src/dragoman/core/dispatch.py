@@ -48,7 +48,7 @@ class BodyLoad:
             source = stored.begin(m.position, m.number, False)
             self.source = source
             self.position = m.position
-        stored.effort += size
+        stored.read_cost += size
         if not source.step(size):
             return False
         stored.set_body(m, source.head, source.taken())
@@ -81,7 +81,7 @@ class Dispatch:
         self.load: BodyLoad | None = None
         self.is_load_next: bool = False
         self.are_queues_first: bool = False  # `go_on` alternates which list comes first: flipped whenever a load begins
-        self.effort_before: int = 0  # `StoredRecords.effort` when this step began
+        self.cost_before: int = 0  # `StoredRecords.read_cost` when this step began
         self.lane: Lane | None = None  # the lane that the last `pop_lanes` took from
 
     def add_slots(self, peer: Peer, slots: int) -> None:
@@ -135,8 +135,8 @@ class Dispatch:
         for serving in peer.work.serves:
             if serving.is_idle:
                 self.state.queues_by_no[serving.queue_no].unset_idle(serving)
-        if not peer.work.is_unfed:
-            peer.work.is_unfed = True
+        if not peer.work.is_feeding_interrupted:
+            peer.work.is_feeding_interrupted = True
             self.unfed_workers.append(peer)
 
     def interrupt_leasing(self, queue: Queue) -> None:
@@ -147,7 +147,7 @@ class Dispatch:
     def has_more(self) -> bool:
         """Whether work was interrupted, or bodies were read: the next step has a new read budget."""
         is_broken_off = bool(self.unfed_workers) or bool(self.unserved_queues) or self.load is not None
-        return is_broken_off or self.effort_before != self.state.stored.effort
+        return is_broken_off or self.cost_before != self.state.stored.read_cost
 
     def go_on(self) -> None:
         """Resume interrupted work: every other call reads on the body load in progress, if there is one."""
@@ -155,7 +155,7 @@ class Dispatch:
         if self.load is not None and not self.is_load_next:
             self.go_on_loading(self.load)
             return
-        self.effort_before = self.state.stored.effort
+        self.cost_before = self.state.stored.read_cost
         if self.are_queues_first:
             self.lease_next_queue()
             self.feed_next()
@@ -166,7 +166,7 @@ class Dispatch:
     def feed_next(self) -> None:
         if self.unfed_workers:
             peer = self.unfed_workers.popleft()
-            peer.work.is_unfed = False
+            peer.work.is_feeding_interrupted = False
             self.feed(peer)
 
     def lease_next_queue(self) -> None:
@@ -192,7 +192,7 @@ class Dispatch:
             self.quarantine.put_damaged(m, load.queue)
         # `self.load` stays set until here, so that no new load begins ahead of workers and queues that have waited longer.
         self.feed(load.peer)
-        if load.peer.work.is_unfed:
+        if load.peer.work.is_feeding_interrupted:
             self.unfed_workers.remove(load.peer)
             self.unfed_workers.append(load.peer)
         if m.where != NOWHERE:
@@ -215,7 +215,7 @@ class Dispatch:
         return True
 
     def is_enough_read(self) -> bool:
-        return self.state.stored.effort - self.effort_before >= self.state.settings.load_step_size
+        return self.state.stored.read_cost - self.cost_before >= self.state.settings.load_step_size
 
     def put_back(self, m: Message, queue: Queue) -> None:
         """Undo the last `pop_lanes` exactly: no fact records it, so a replay must find the same order."""
@@ -349,7 +349,7 @@ class Dispatch:
             if m is None:
                 return None
             if not m.is_loaded:
-                if m.is_bare and not self.state.is_sound(m):
+                if m.is_unreadable and not self.state.is_sound(m):
                     self.quarantine.put_damaged(m, queue)
                     continue
                 if self.must_wait(m, queue, peer):

@@ -57,8 +57,8 @@ def purge(core: Core, name: bytes, most: int) -> int:
         return 0
     count = 0
     stored = core.state.stored
-    effort_max = stored.effort + core.settings.load_step_size
-    while count < most and queue.waiting > 0 and stored.effort < effort_max:
+    cost_max = stored.read_cost + core.settings.load_step_size
+    while count < most and queue.waiting > 0 and stored.read_cost < cost_max:
         message = core.dispatch.pop_lanes(queue, queue.lanes, False)
         for group in queue.unfit:
             if message is None:

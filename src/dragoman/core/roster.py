@@ -186,7 +186,7 @@ class Roster:
         text = worker_text(peer, claims)
         self.log.numbered(WORKER_JOINED, peer.number, peer.dialect, text)
         state = self.state
-        state.attendance.on_joined(peer.number, text, state.queues, state.queues_by_no, state.now_ns)
+        state.serving_history.on_joined(peer.number, text, state.queues, state.queues_by_no, state.now_ns)
 
     def claims_anew(self, peer: Peer, queue: Queue, rank: int, is_exclusive: bool) -> bool:
         """Update a repeated claim that is as exclusive as before and keep its position among the claims; False for any other claim."""
@@ -212,7 +212,7 @@ class Roster:
         peer.work.is_leaving = False
         peer.work.slots = 0
         peer.work.claims = []
-        if peer.near_end().work.is_dismissed or self.dismissals.holds(peer.lasting_id, self.state.now_ns):
+        if peer.connection_peer().work.is_dismissed or self.dismissals.holds(peer.lasting_id, self.state.now_ns):
             peer.work.is_dismissed = True
             peer.work.leaving_reason = enums.BY_OPERATOR
 
@@ -229,7 +229,7 @@ class Roster:
             return
         claims = peer.work.serves
         peer.work.is_dismissed = True
-        peer.near_end().work.is_dismissed = True
+        peer.connection_peer().work.is_dismissed = True
         peer.work.leaving_reason = enums.BY_OPERATOR
         self.dismissals.add(peer, self.state.now_ns)
         self.promote(self.drop_servings(peer, enums.BY_OPERATOR))
@@ -241,7 +241,7 @@ class Roster:
         claims = peer.work.claims
         peer.work.claims = []
         peer.work.is_dismissed = False
-        peer.near_end().work.is_dismissed = False
+        peer.connection_peer().work.is_dismissed = False
         self.dismissals.remove(peer.lasting_id)
         names: list[bytes] = []
         for claim in claims:
@@ -288,7 +288,7 @@ class Roster:
         lost = self.lost[0]
         if len(lost.leases) <= LEASES_PER_STEP_MAX:
             self.log.numbered(WORKER_LEFT_FACT, lost.number, lost.reason, b"")
-            self.state.attendance.on_left(lost.number, lost.reason, self.state.queues_by_no, self.state.now_ns)
+            self.state.serving_history.on_left(lost.number, lost.reason, self.state.queues_by_no, self.state.now_ns)
         for number in list(lost.leases)[:LEASES_PER_STEP_MAX]:
             message = lost.leases.pop(number)
             if message.worker is lost.peer and message.worker_no == lost.number:  # else settled meanwhile

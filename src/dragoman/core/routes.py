@@ -44,4 +44,4 @@ class Routes:
         client = m.client
         if client is not None and client.is_connected:
             return client
-        return self.peers.get(m.address) if not m.is_bare else None
+        return self.peers.get(m.address) if not m.is_unreadable else None

@@ -104,9 +104,9 @@ class Timers:
     def sweep_expiries(self, now_ns: int) -> None:
         state = self.core.state
         due = state.expiries.take(now_ns, DUE_PER_SWEEP_MAX)
-        effort_max = state.stored.effort + state.settings.load_step_size
+        cost_max = state.stored.read_cost + state.settings.load_step_size
         for at in range(0, len(due), 2):
-            if state.stored.effort >= effort_max:  # large records used up the read budget
+            if state.stored.read_cost >= cost_max:  # large records used up the read budget
                 state.expiries.give_back(now_ns, due, at)
                 return
             m = take_at(state, due[at], due[at + 1])

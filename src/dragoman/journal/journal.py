@@ -41,8 +41,9 @@ from dragoman.model.facts.records import ANY_RECORD
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Journal:
-    """Created by `Journal.open`. `append`, `roll`, `read_record` and `drop` belong to one thread; `commit`, `sync` and `upkeep` may run
-    in other threads at the same time."""
+    """Created by `Journal.open`. `append` and `roll` never run at the same time: `append` runs on the loop's thread, or for a large block on another
+    one, which the loop waits for before it appends or rolls. `read_record` and `drop` run on the loop's thread; `commit`, `sync` and `upkeep` may run
+    beside all of them."""
 
     def __init__(
         self, settings: JournalSettings, disk: DiskFace, broker_id: bytes, found: Recovered, time_ns: int

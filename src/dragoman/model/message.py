@@ -48,7 +48,9 @@ class Message:
         self.position: int = 0  # of its record in the journal, segment << 32 | offset; 0: none
         self.is_loaded: bool = True  # False: the body is on disk only
         self.damage: bytes = b""  # why its record cannot be read (`RecordDamaged.evidence`); empty: no damage is known
-        self.is_bare: bool = False  # its record is damaged: only its number, queue, priority and instants are known
+        self.is_unreadable: bool = (
+            False  # its record is damaged: only its number, queue, priority and instants are known
+        )
         self.fit: int = 0  # kinds of workers known to accept its body, as bits (`Peer.body_constraint`)
         self.unfit: int = 0  # and those known not to
 

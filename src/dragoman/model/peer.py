@@ -72,13 +72,13 @@ class WorkerState:
         self.serves: list[Serving] = []
         self.turn: int = 0
         self.leases: dict[int, Message] = {}  # its leases by message number
-        self.timed_leases: int = 0  # how many of `held` have a timeout
+        self.timed_leases: int = 0  # how many of `leases` have a timeout
         self.is_leaving: bool = False  # no new work; what it holds may still be answered
         self.leaving_reason: int = NO_REASON  # why it is leaving
         # By the operator: no new work until it is admitted; its leases may still be answered.
         self.is_dismissed: bool = False
         self.claims: list[Serving] = []  # while dismissed: its servings once it is admitted
-        self.is_unfed: bool = False  # it is in `Dispatch.unfed_workers`: feeding it was interrupted
+        self.is_feeding_interrupted: bool = False  # it is in `Dispatch.unfed_workers`: feeding it was interrupted
         self.settled: int = 0
         self.failed: int = 0
         self.last_leased_ns: int = 0
@@ -118,7 +118,7 @@ class Peer:
         self.lease_ns: int = 0  # timeout of a lease whose message has none; 0: the setting's
         self.work = WorkerState()
 
-    def near_end(self) -> Peer:
+    def connection_peer(self) -> Peer:
         """The peer of its connection: itself, unless several workers share a connection."""
         return self
 

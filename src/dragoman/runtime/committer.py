@@ -79,7 +79,7 @@ class Committer:
         return self._stuck is not None or (self._is_unsynced and not self.is_busy)
 
     def commit(self) -> int:
-        """Commit the log's content: KEPT, STARTED or WAITING."""
+        """Commit the log's content: DURABLE, STARTED or WAITING."""
         if self.is_busy or not self._append():
             return WAITING
         if not self._is_unsynced:

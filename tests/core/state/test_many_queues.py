@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from dragoman.core.state.queue import Attendance, Queue
+from dragoman.core.state.queue import Queue, ServingHistory
 from dragoman.limits import SERVED_MAX
 from dragoman.model.enums import SUPERSEDED
 from tests.core.harness import InMemoryBroker
@@ -22,13 +22,13 @@ def join_twice_ns(count: int) -> int:
     text = b"\t".join([b"emqp.worker", b"", b"", *(b"10 %s" % name for name in queues)])
     half = b"\t".join([b"emqp.worker", b"", b"", *(b"10 %s" % name for name in list(queues)[::2])])
     by_no = {queue.number: queue for queue in queues.values()}
-    attendance = Attendance()
+    serving_history = ServingHistory()
     began_ns = time.thread_time_ns()
-    attendance.on_joined(1, text, queues, by_no, 1)
-    attendance.on_joined(1, half, queues, by_no, 2)
+    serving_history.on_joined(1, text, queues, by_no, 1)
+    serving_history.on_joined(1, half, queues, by_no, 2)
     took_ns = time.thread_time_ns() - began_ns
-    assert attendance.serves[1] == list(range(1, count + 1, 2))
-    assert attendance.left == dict.fromkeys(range(2, count + 1, 2), (2, SUPERSEDED))
+    assert serving_history.serves[1] == list(range(1, count + 1, 2))
+    assert serving_history.left == dict.fromkeys(range(2, count + 1, 2), (2, SUPERSEDED))
     return took_ns
 
 

@@ -74,9 +74,9 @@ def test_a_large_body_comes_back_in_as_many_turns_as_it_has_steps() -> None:
     while broker.core.roster.has_more():
         if not worker.session.work.leases:
             assert canonical(broker.core) == before, "nothing has happened to it"
-        effort = broker.core.state.stored.effort
+        read_cost = broker.core.state.stored.read_cost
         broker.core.roster.go_on()
-        efforts.append(broker.core.state.stored.effort - effort)
+        efforts.append(broker.core.state.stored.read_cost - read_cost)
     assert max(efforts) <= STEP
     assert len(efforts) >= LARGE // STEP
     assert bodies(worker) == sent
@@ -102,9 +102,9 @@ def test_small_bodies_of_one_turn_are_no_more_than_a_step() -> None:
     broker = on_disk(broker)
     worker = join(broker, 20)
     while broker.core.roster.has_more():
-        effort = broker.core.state.stored.effort
+        read_cost = broker.core.state.stored.read_cost
         broker.core.roster.go_on()
-        assert broker.core.state.stored.effort - effort < 2 * 1000
+        assert broker.core.state.stored.read_cost - read_cost < 2 * 1000
     assert bodies(worker) == sent
 
 
@@ -287,7 +287,7 @@ def test_a_refill_proves_large_bodies_and_leaves_them_on_disk() -> None:
     filled(broker, [LARGE] * 5)
     broker = on_disk(broker)
     join(broker, 1)
-    assert broker.core.state.stored.effort <= 2 * LARGE // VERIFIED_SHARE
+    assert broker.core.state.stored.read_cost <= 2 * LARGE // VERIFIED_SHARE
     assert broker.core.state.bodies_size == 0
 
 
@@ -302,9 +302,9 @@ def test_large_ones_expire_as_fast_as_they_can_be_read() -> None:
         broker.commit()
         broker.core.set_time(broker.now_ns)
         assert broker.timers.when_next() <= broker.now_ns
-        effort = stored.effort
+        read_cost = stored.read_cost
         broker.timers.sweep(broker.now_ns, broker.now_ns)
-        assert stored.effort - effort <= STEP + 2 * LARGE // VERIFIED_SHARE
+        assert stored.read_cost - read_cost <= STEP + 2 * LARGE // VERIFIED_SHARE
         sweeps += 1
     assert sweeps > 5
     assert len(broker.facts("closed")) == 20
@@ -320,9 +320,9 @@ def test_a_damage_check_reads_no_more_than_a_step() -> None:
     check = DamageCheck(broker.core.state, broker.core.quarantine, FIRST_POSITION, FIRST_POSITION + len(broker.records))
     steps, is_open = 0, True
     while is_open:
-        effort = stored.effort
+        read_cost = stored.read_cost
         is_open = check.step(100, 100)
-        assert stored.effort - effort <= STEP + 2 * LARGE // VERIFIED_SHARE
+        assert stored.read_cost - read_cost <= STEP + 2 * LARGE // VERIFIED_SHARE
         steps += 1
     assert steps > 5
     assert check.count == 0

@@ -290,7 +290,7 @@ def longest_line(core: Core, peer: Peer) -> str:
 
 def sign_line(core: Core, peer: Peer) -> str:
     """When the worker was last heard from. Some sessions count only from the first heartbeat, so joining counts too."""
-    silent_ns = core.now_ns - max(peer.near_end().last_sign_ns, peer.joined_ns)
+    silent_ns = core.now_ns - max(peer.connection_peer().last_sign_ns, peer.joined_ns)
     return f"last sign of life from worker w{number_text(peer.number)} {duration(silent_ns)} ago"
 
 

@@ -153,7 +153,7 @@ def worker_view(peer: Peer) -> dict[str, object]:
         "leased": len(peer.work.leases),
         **fields_of(peer.work, "settled", "failed", "last_leased_ns"),
         "joined_ns": peer.joined_ns,
-        "last_sign_ns": peer.near_end().last_sign_ns,
+        "last_sign_ns": peer.connection_peer().last_sign_ns,
     }
 
 

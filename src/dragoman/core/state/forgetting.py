@@ -70,14 +70,14 @@ def on_queue_forgotten(state: State, queue: Queue) -> None:
     state.recent_name = b""
     if state.queues.get(queue.name) is queue:
         del state.queues[queue.name]
-    state.attendance.left.pop(queue.number, None)
+    state.serving_history.left.pop(queue.number, None)
     state.forgotten.done += queue.done
     state.forgotten.failed += queue.failed
     state.forgotten.released += queue.released
 
 
 def unused_since(state: State, queue: Queue) -> int:
-    left = state.attendance.left.get(queue.number)
+    left = state.serving_history.left.get(queue.number)
     return max(queue.used_ns, left[0]) if left is not None else queue.used_ns
 
 

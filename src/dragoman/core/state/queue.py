@@ -58,11 +58,11 @@ class Queue:
         self.strict: int = 0  # servings of workers with `Peer.is_strict`
         self.chosen_by_load: int = 0  # servings of workers chosen by load; one is enough to choose all by load
         # By rank, the highest first. A serving is in at most one line, once, and exactly while its `is_idle` is set. It may be stale: a message of
-        # another queue took the last slot, or the worker is busy or blocked. `Dispatch.offer_loaded` and `drain` remove stale entries that they
+        # another queue took the last slot, or the worker is busy or blocked. `Dispatch.offer_loaded` and `lease_waiting` remove stale entries that they
         # meet, `least_loaded` skips them, and `add_slots` removes a worker's own before it gets new slots; `drop` removes any.
         self.idle_lines: list[IdleLine] = []
         self.idle: int = 0  # servings in all idle lines, stale ones included
-        self.is_unserved: bool = False  # `Dispatch.drain` was interrupted: new messages are enqueued, not offered
+        self.is_unserved: bool = False  # leasing its messages was interrupted (`Dispatch.go_on`): new ones are enqueued
         # Dedupe keys, oldest first: key → (message number, when the key expires).
         self.dedupe: dict[bytes, tuple[int, int]] = {}
 
@@ -210,7 +210,7 @@ def lines_with_tails(queues: Iterable[Queue]) -> list[tuple[Queue, Lane, Line]]:
 
 
 @final
-class Attendance:
+class ServingHistory:
     """Which worker serves which queues, and when and why a worker last left each queue. Durable, so that after a restart an explanation can
     still name it. Only facts change it, by mutators like those of `State`: a worker that has left its queues but is still connected remains listed."""
 

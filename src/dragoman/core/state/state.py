@@ -1,7 +1,7 @@
 """The broker's state, and the mutators that change it.
 
 Durable state (messages, schedules, dedupe keys, quarantine, pauses, counters) changes only in mutators named `on_<fact>`: below, in
-`Attendance` (core/state/queue) and core/state/forgetting. A command decides, writes the fact and calls the mutator; recovery reads the fact
+`ServingHistory` (core/state/queue) and core/state/forgetting. A command decides, writes the fact and calls the mutator; recovery reads the fact
 and calls the same mutator. Storage records have two more: `State.move` (carried) and `WireIds.set_key` (keyed). Session state
 (peers, slots, routes) is not durable; it is in core/roster, core/routes and the peers.
 
@@ -23,7 +23,7 @@ from dragoman.core.retries import count_death
 from dragoman.core.settings import CoreSettings
 from dragoman.core.state.expiries import Expiries
 from dragoman.core.state.lines import Lane, Line, line_code
-from dragoman.core.state.queue import Attendance, Queue
+from dragoman.core.state.queue import Queue, ServingHistory
 from dragoman.core.state.schedule import Schedule
 from dragoman.core.storage.stored import StoredRecords, TailRow, find_row
 from dragoman.model.enums import HANDOVER_WANTED, NAMED_BY_CLIENT
@@ -61,7 +61,7 @@ class State:
         self.delayed: list[tuple[int, int]] = []  # heap of (due_ns, number)
         self.delayed_stale: int = 0  # entries of `delayed` whose message is no longer delayed
         self.expiries = Expiries()
-        self.attendance = Attendance()
+        self.serving_history = ServingHistory()
         self.settled: int = 0
         self.accepted: int = 0
         self.next_queue_no: int = 1  # queue numbers are never reused
@@ -103,7 +103,7 @@ class State:
             m.state = lifecycle.moved(m.state, lifecycle.RELEASE)
             queue.leased -= 1
             self.enqueue_returned(m, queue)
-        self.attendance.on_started(self.queues_by_no, self.now_ns)
+        self.serving_history.on_started(self.queues_by_no, self.now_ns)
 
     def on_queue_named(self, number: int, name: bytes) -> Queue:
         if number in self.queues_by_no:
@@ -323,13 +323,13 @@ class State:
         row = find_row(self.queues, number)
         return self.take_row(row) if row is not None else None
 
-    def take_bare(self, number: int) -> Message | None:
+    def take_unreadable(self, number: int) -> Message | None:
         """The open message of this number, whose record was found damaged: the record is not read, even if it is readable now."""
         m = self.messages.get(number)
         if m is not None:
             return m
         row = find_row(self.queues, number)
-        return self.take_out(row.line, row.at, self.stored.bare_row(row)) if row is not None else None
+        return self.take_out(row.line, row.at, self.stored.unreadable_row(row)) if row is not None else None
 
     def move(self, number: int, position: int) -> None:
         """Set the new position of the record of a message that was carried."""
@@ -391,7 +391,7 @@ class State:
 
     def is_sound(self, m: Message) -> bool:
         """Whether its record can be read; if not, `m.damage` says why."""
-        was_bare = m.is_bare
+        was_bare = m.is_unreadable
         is_sound = self.stored.is_sound(m)
         if was_bare and is_sound:
             self.index(m)
@@ -401,7 +401,7 @@ class State:
         """Load a body if it is on disk only; False when its record is damaged: `m.damage` says how."""
         if m.is_loaded:
             return True
-        was_bare = m.is_bare
+        was_bare = m.is_unreadable
         if not self.stored.load_body(m):
             return False
         if was_bare:

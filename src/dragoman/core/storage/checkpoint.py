@@ -178,10 +178,10 @@ class CheckpointReader:
                 if m is not None:
                     m.worker_no = worker_no
         elif section == SERVES:
-            state.attendance.serves[read_i64_le(data, FIELDS_AT)] = list(array("i", data[FIELDS_AT + 8 :]))
+            state.serving_history.serves[read_i64_le(data, FIELDS_AT)] = list(array("i", data[FIELDS_AT + 8 :]))
         elif section == LEFT:
             for queue_no, left_ns, reason in LEFT_ROW.iter_unpack(data[FIELDS_AT:]):
-                state.attendance.left[queue_no] = (left_ns, reason)
+                state.serving_history.left[queue_no] = (left_ns, reason)
         elif section == USED:
             for queue_no, used_ns in USED_ROW.iter_unpack(data[FIELDS_AT:]):
                 state.queues_by_no[queue_no].used_ns = used_ns
@@ -237,10 +237,10 @@ class CheckpointReader:
         self.put(m, queue, kind)
 
     def load(self, queue: Queue, position: int, data: bytes) -> Message:
-        """The message of a chunk; if its record is damaged, a bare one with what the chunk has. The damage that it was quarantined for stays."""
+        """The message of a chunk; if its record is damaged, an unreadable one with what the chunk has. The damage that it was quarantined for stays."""
         number, expires_ns, priority, damage_size = LATER_FIELDS.unpack_from(data, LATER_FIELDS_AT)
         m = self.state.stored.read(queue, number, position, False)
-        if m.is_bare:
+        if m.is_unreadable:
             m.expires_ns = expires_ns
             m.priority = priority
         if damage_size != 0:
@@ -250,7 +250,7 @@ class CheckpointReader:
     def load_old(self, queue: Queue, position: int) -> Message:
         """The message of a chunk of version 1, which has no number: if its record is damaged, it gets a number that no message has."""
         m = self.state.stored.read(queue, ANY_MESSAGE, position, False)
-        if m.is_bare:
+        if m.is_unreadable:
             self.nameless += 1
             m.number = (self.state.boot_no << BOOT_SHIFT | NAMELESS) + self.nameless
         return m

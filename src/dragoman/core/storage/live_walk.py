@@ -170,8 +170,8 @@ class Carrier(LiveWalk):
             if self.is_looking:
                 return True
         stored = self.state.stored
-        effort_max = stored.effort + size
-        while most > 0 and self.found and stored.effort < effort_max:
+        cost_max = stored.read_cost + size
+        while most > 0 and self.found and stored.read_cost < cost_max:
             tail, number = self.found[-1]
             if self.carry(tail, number, size):
                 self.found.pop()
@@ -219,7 +219,7 @@ class Carrier(LiveWalk):
             self.load = stored.begin(position, number, True)
             self.load_position = position
             return b""
-        stored.effort += size
+        stored.read_cost += size
         return load.taken() if load.step(size) else b""
 
 
@@ -254,8 +254,8 @@ class DamageCheck(LiveWalk):
         if self.is_looking and not self.numbers:
             self.is_looking = self.walk(rows_most)
         stored = self.state.stored
-        effort_max = stored.effort + self.state.settings.load_step_size
-        while self.numbers and most > 0 and stored.effort < effort_max:
+        cost_max = stored.read_cost + self.state.settings.load_step_size
+        while self.numbers and most > 0 and stored.read_cost < cost_max:
             most -= 1
             if self.quarantine.check(self.numbers.pop()):
                 self.count += 1

@@ -75,7 +75,7 @@ class Replay:
         number: int = fields.accepted_message_no(records, at + layout.CARRIED_RECORD)
         self.state.move(number, position + at)
         m = self.state.messages.get(number)
-        if m is not None and m.is_bare:
+        if m is not None and m.is_unreadable:
             complete(m, read_accepted(records, at + layout.CARRIED_RECORD, m.queue, False))
             m.damage = b""
             self.state.index(m)
@@ -125,15 +125,15 @@ class Replay:
         elif kind == layout.WORKER_JOINED:
             if number >= state.next_number:
                 state.next_number = number + 1
-            state.attendance.on_joined(number, text, state.queues, state.queues_by_no, state.now_ns)
+            state.serving_history.on_joined(number, text, state.queues, state.queues_by_no, state.now_ns)
         elif kind == layout.WORKER_LEFT:
-            state.attendance.on_left(number, small, state.queues_by_no, state.now_ns)
+            state.serving_history.on_left(number, small, state.queues_by_no, state.now_ns)
         elif kind == layout.DELIVERED:
             m = state.take(number)
             if m is not None:
                 state.on_delivered(m)
         elif kind == layout.QUARANTINED or kind == layout.REQUEUED:
-            m = state.take_bare(number) if kind == layout.QUARANTINED and small == DAMAGED else state.take(number)
+            m = state.take_unreadable(number) if kind == layout.QUARANTINED and small == DAMAGED else state.take(number)
             if m is not None:
                 self.isolated(m, kind, small, text)
         elif kind == layout.PAUSED or kind == layout.RESUMED:

@@ -1,8 +1,8 @@
 """Encodes the durable state of one instant, in steps, while the state changes (copy on write).
 
 `Snapshot` walks the state in the order of a checkpoint's chunks (core/storage/checkpoint draws them). While it is in progress,
-`State.snapshot` refers to it, and every mutator notifies it before a change: what the walk has not reached yet is copied first. Tails record
-the rows removed from them. So the bytes are those of the state at the instant the snapshot began, however many steps it takes.
+`State.snapshot` refers to it, and mutators of messages, queues and schedules notify it before a change: what the walk has not reached yet is
+copied first. The rest (which queues, schedules and workers there are) is copied at the beginning; tails record the rows removed from them. So the bytes are those of the state at the instant the snapshot began, however many steps it takes.
 
 State that is in no section may change freely. Positions must not change: nothing is carried while a snapshot is in progress.
 """
@@ -78,8 +78,8 @@ class Snapshot:
         self.cursor: int = -1  # messages up to this number are written
         self.saved: dict[int, Message] = {}
         self.holders: list[tuple[int, ...]] = []  # message_no, worker_no
-        self.serves: dict[int, list[int]] = dict(state.attendance.serves)
-        self.left: dict[int, tuple[int, int]] = dict(state.attendance.left)
+        self.serves: dict[int, list[int]] = dict(state.serving_history.serves)
+        self.left: dict[int, tuple[int, int]] = dict(state.serving_history.left)
         self.workers: list[int] = []
         self.worker_at: int = -1
         self.lines = LineRows(self.last_no, moved_position, is_watching)

@@ -1,7 +1,7 @@
 """Reads messages back from the journal by the position of their records (segment << 32 | offset). The CRC of every record is verified. A damaged
-record affects only its own message, which continues as a bare one (`Message.is_bare`) until it is quarantined.
+record affects only its own message, which continues with what else is known of it (`Message.is_unreadable`) until it is quarantined.
 
-Reading takes time, mostly for allocating memory: `effort` counts the bytes that were loaded, and an eighth of those that were only verified.
+Reading takes time, mostly for allocating memory: `read_cost` counts the bytes that were loaded, and an eighth of those that were only verified.
 Callers that read many records use it as their budget.
 """
 
@@ -31,7 +31,7 @@ ReadRecord = Callable[[int, int], bytes]
 Look = Callable[[int, int, int], bytes]
 BeginLoad = Callable[[int, int, bool], RecordLoad]
 
-# Fields that a bare message lacks and its record has.
+# Fields that an unreadable message lacks and its record has.
 RECORD_FIELDS: Final = [
     "dialect",
     "client_id",
@@ -80,10 +80,10 @@ class StoredRecords:
         self.read_record = read_record
         self.look = look
         self.begin_load = begin_load
-        self.effort: int = 0
+        self.read_cost: int = 0
 
     def load(self, position: int, number: int) -> bytes:
-        """The verified record of a message. Raises `RecordDamaged`, like `begin` and `prove`."""
+        """The verified record of a message. Raises `RecordDamaged`, like `begin` and `verify`."""
         record = self.log.find(position)
         return record if record else self.read_record(position, number)
 
@@ -102,15 +102,15 @@ class StoredRecords:
                 self.look(position, number, body_most) if self.look is not None else self.read_record(position, number)
             )
         size = record_size(record, 0)
-        self.effort += size if size == len(record) else size // VERIFIED_SHARE
+        self.read_cost += size if size == len(record) else size // VERIFIED_SHARE
         return record
 
     def read(self, queue: Queue, number: int, position: int, with_body: bool) -> Message:
-        """The message of a record; a bare one if the record is damaged. `with_body`: load the body if it is small."""
+        """The message of a record; an unreadable one if the record is damaged. `with_body`: load the body if it is small."""
         try:
             record = self.verify(position, number, 0)
         except RecordDamaged as damaged:
-            return bare_message(queue, number, position, damaged.evidence)
+            return unreadable_message(queue, number, position, damaged.evidence)
         is_whole = len(record) == record_size(record, 0)
         m = read_accepted(record, carried_at(record), queue.name, with_body and is_whole)
         m.position = position
@@ -121,32 +121,32 @@ class StoredRecords:
         """A message read from a tail row; it is in no index and in no line."""
         tail = line.tail
         m = self.read(queue, tail.numbers[at], tail.positions[at], with_body)
-        if m.is_bare:
+        if m.is_unreadable:
             add_row(m, lane, line, at)
         else:
             m.accepted_ns = tail.accepted[at]
         return m
 
-    def bare_row(self, row: TailRow) -> Message:
-        """The bare message of a tail row, without reading its record."""
+    def unreadable_row(self, row: TailRow) -> Message:
+        """The unreadable message of a tail row, without reading its record."""
         tail = row.line.tail
-        m = bare_message(row.queue, tail.numbers[row.at], tail.positions[row.at], b"")
+        m = unreadable_message(row.queue, tail.numbers[row.at], tail.positions[row.at], b"")
         add_row(m, row.lane, row.line, row.at)
         return m
 
     def load_body(self, m: Message) -> bool:
-        """Load a body, and the fields that a bare message lacks. False when its record is damaged: `m.damage` says how."""
+        """Load a body, and the fields that an unreadable message lacks. False when its record is damaged: `m.damage` says how."""
         try:
-            if m.is_bare or m.body_size <= READ_WHOLE_SIZE:
+            if m.is_unreadable or m.body_size <= READ_WHOLE_SIZE:
                 record = self.load(m.position, m.number)
                 at = carried_at(record)
-                self.effort += len(record)
+                self.read_cost += len(record)
                 self.set_body(m, record, accepted_body(record, at))
             else:
                 load = self.begin(m.position, m.number, False)
                 while not load.step(m.body_size):
                     pass
-                self.effort += m.body_size
+                self.read_cost += m.body_size
                 self.set_body(m, load.head, load.taken())
         except RecordDamaged as damaged:
             m.damage = damaged.evidence
@@ -155,48 +155,48 @@ class StoredRecords:
 
     def set_body(self, m: Message, head: bytes, body: bytes) -> None:
         """Set the body that was read; `head` is the beginning of the record, up to the body or further."""
-        if m.is_bare:
+        if m.is_unreadable:
             complete(m, read_accepted(head, carried_at(head), m.queue, False))
         m.body = body
         m.is_loaded = True
         m.damage = b""
 
     def is_sound(self, m: Message) -> bool:
-        """Whether a record can be read; if so, a bare message is completed. If not, `m.damage` says why."""
+        """Whether a record can be read; if so, an unreadable message is completed. If not, `m.damage` says why."""
         try:
             head = self.verify(m.position, m.number, 0)
         except RecordDamaged as damaged:
             m.damage = damaged.evidence
             return False
-        if m.is_bare:
+        if m.is_unreadable:
             complete(m, read_accepted(head, carried_at(head), m.queue, False))
         m.damage = b""
         return True
 
 
-def bare_message(queue: Queue, number: int, position: int, damage: bytes) -> Message:
+def unreadable_message(queue: Queue, number: int, position: int, damage: bytes) -> Message:
     """A message whose record is damaged. Its client is unknown: `Routes` finds none to answer."""
     m = Message(INTERNAL, queue.name, b"", b"")
     m.number = number
     m.queue_no = queue.number
     m.position = position
     m.is_loaded = False
-    m.is_bare = True
+    m.is_unreadable = True
     m.damage = damage
     m.state = WAITING
     return m
 
 
 def add_row(m: Message, lane: Lane, line: Line, at: int) -> None:
-    """Copy the fields that a tail row has to its bare message."""
+    """Copy the fields that a tail row has to its unreadable message."""
     m.priority = lane.priority
     m.accepted_ns = line.tail.accepted[at]
     m.expires_ns = line.tail.expires[at]
 
 
 def complete(m: Message, record: Message) -> None:
-    """Complete a bare message from its record, which can be read again."""
-    m.is_bare = False
+    """Complete an unreadable message from its record, which can be read again."""
+    m.is_unreadable = False
     for name in RECORD_FIELDS:
         setattr(m, name, getattr(record, name))
     if m.attempt == 0:
@@ -230,10 +230,10 @@ def peek_expiring(state: State, dialect: int) -> list[Message]:
             if tail.numbers[at] > 0 and tail.expires[at] > 0:
                 numbers.append(tail.numbers[at])
     newest = sorted(numbers, reverse=True)
-    effort_max = state.stored.effort + EXPIRING_READ_SIZE
+    cost_max = state.stored.read_cost + EXPIRING_READ_SIZE
     found: list[Message] = []
     for begin in range(0, len(newest), EXPIRING_STEP):
-        if len(found) >= EXPIRING_MAX or state.stored.effort > effort_max:
+        if len(found) >= EXPIRING_MAX or state.stored.read_cost > cost_max:
             break
         add_expiring(state, dialect, newest[min(begin + EXPIRING_STEP, len(newest)) - 1], newest[begin], found)
     return found
@@ -247,7 +247,7 @@ def add_expiring(state: State, dialect: int, first_no: int, last_no: int, found:
                 break
             if tail.numbers[at] > 0 and tail.expires[at] > 0:
                 m = state.stored.read_row(queue, lane, line, at, False)
-                if not m.is_bare and m.dialect == dialect:
+                if not m.is_unreadable and m.dialect == dialect:
                     found.append(m)
 
 

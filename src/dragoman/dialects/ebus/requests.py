@@ -241,7 +241,7 @@ class Requests:
 
     def claim(self, m: Message, rid: bytes, client: Peer) -> None:
         """Redirect a request's outcome to a connection of its client. A damaged record has lost its rid; this table still has it."""
-        if m.is_bare:
+        if m.is_unreadable:
             m.client_id = rid
         self.exchange.readdress(m, client)
 

@@ -35,7 +35,7 @@ class RqConsumer(Peer):
         self.is_consuming: bool = False  # CONSUMING was sent: it is served
         self.set_safe(session.rq.settings.librq_safe)
 
-    def near_end(self) -> Peer:
+    def connection_peer(self) -> Peer:
         return self.session
 
     def set_safe(self, is_safe: bool) -> None:

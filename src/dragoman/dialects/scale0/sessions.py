@@ -247,7 +247,7 @@ class Scale0Session(ZmtpSession):
             negotiation.send_config(self)
         elif may_work:
             self.exchange.ready(self, 1)
-            if self.is_answer_due and self.work.is_unfed:
+            if self.is_answer_due and self.work.is_feeding_interrupted:
                 self.is_task_awaited = True
                 self.task_until_ns = self.exchange.now_ns + self.heartbeat_ns() // 2
                 return
@@ -384,7 +384,7 @@ class Scale0Session(ZmtpSession):
         now_ns = self.exchange.now_ns
         if self.is_unread:
             self.last_message_ns = now_ns
-        if self.is_task_awaited and (now_ns >= self.task_until_ns or not self.work.is_unfed):
+        if self.is_task_awaited and (now_ns >= self.task_until_ns or not self.work.is_feeding_interrupted):
             self.await_no_task()
         if not self.is_worker:
             return

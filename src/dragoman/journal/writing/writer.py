@@ -4,7 +4,7 @@ Invariants: a position announced by `next_position` is kept, or the move is reco
 sync: all uncommitted blocks are rewritten to a new segment, and they are committed only when that one is synced. An append that
 raises has written nothing.
 
-`append` and `roll` belong to one thread; `sync` and `make_spare` may run in others at the same time. `_lock` guards the state and is
+`append` and `roll` never run at the same time; `sync` and `make_spare` may run in others at the same time. `_lock` guards the state and is
 held during a write, never during a sync; `_sync_lock` serialises syncs.
 """
 

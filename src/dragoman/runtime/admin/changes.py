@@ -218,8 +218,8 @@ def _forget_some(names: list[bytes], core: Core) -> int:
 
 def _on_same_connection(core: Core, peer: Peer) -> list[Peer]:
     """The worker and those that share its connection (rq)."""
-    end = peer.near_end()
-    return [other for other in core.workers.values() if other.near_end() is end]
+    end = peer.connection_peer()
+    return [other for other in core.workers.values() if other.connection_peer() is end]
 
 
 @operation
@@ -232,7 +232,7 @@ async def disconnect(server: Server, *, worker: Name) -> object:
         for one in _on_same_connection(core, peer):
             leased += len(one.work.leases)
             core.roster.leave(one, BY_OPERATOR)
-        connection = server.broker.connections.get(cast(Session, peer.near_end()))
+        connection = server.broker.connections.get(cast(Session, peer.connection_peer()))
         if connection is not None and connection.session is not None:
             connection.session.lost(BY_OPERATOR)
             connection.abort()
@@ -285,11 +285,12 @@ def _dismissed_workers(core: Core, key: str) -> list[Peer]:
     one = lookup.find_worker(core, key)
     if one is None or not one.work.is_dismissed:
         return []
-    end, lasting_id = one.near_end(), one.lasting_id
+    end, lasting_id = one.connection_peer(), one.lasting_id
     return [
         peer
         for peer in core.workers.values()
-        if peer.work.is_dismissed and (peer.near_end() is end or (lasting_id != b"" and peer.lasting_id == lasting_id))
+        if peer.work.is_dismissed
+        and (peer.connection_peer() is end or (lasting_id != b"" and peer.lasting_id == lasting_id))
     ]
 
 
