@@ -89,7 +89,7 @@ test-pure: setup $(SPARK) $(JUDGES)
 		echo "testing plain Python (without: $(ONCE)), and meanwhile the browser and EventMQ on the installed build"; \
 		said=$$(mktemp); ended=0; trap 'exit 130' INT TERM; trap 'kill $$beside 2>/dev/null; rm -f "$$said"' EXIT; \
 		$(BY_THE_SECOND) $(ARGS) >"$$said" 2>&1 & beside=$$!; \
-		PYTHONPATH='$(CURDIR)/src' nice -n 10 env $(FEWER) $(SPREAD) $(INTERPRETED) -m 'not ($(ONCE) or $(LONGEST) or long)' $(PURE) $(ARGS) \
+		PYTHONPATH='$(CURDIR)/src' nice -n 3 env $(FEWER) $(SPREAD) $(INTERPRETED) -m 'not ($(ONCE) or $(LONGEST) or long)' $(PURE) $(ARGS) \
 			|| $(NONE) || ended=1; \
 		wait $$beside || $(NONE) || ended=1; \
 		cat "$$said"; exit $$ended; \

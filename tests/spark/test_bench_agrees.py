@@ -13,7 +13,7 @@ from bench.pipeline.agree import differences, digests
 
 @pytest.mark.timeout(600)
 def test_duckdb_writes_every_row_that_spark_writes(spark: SparkSession, tmp_path: Path) -> None:
-    lake = lakes.lake(tmp_path / "lakes", 5_000, False, lambda _: None)
+    lake = lakes.lake(tmp_path / "lakes", 20_000, False, lambda _: None)
     in_spark.run(lake, tmp_path / "spark")
     in_duckdb.run(lake, tmp_path / "duckdb")
     assert differences(digests(tmp_path / "spark"), digests(tmp_path / "duckdb")) == []
