@@ -295,6 +295,8 @@ DAMAGE_CHECK_ROWS: Final = 50_000
 LOG_SIZE_KEPT: Final = 1024 * 1024
 # A body up to this many bytes is copied once more, so that one call computes its record's CRC; a larger one needs a second call instead.
 RECORD_COPY_MAX: Final = 4096
+# zlib computes the CRC of a record up to this many bytes, zlib-ng that of a longer one (dragoman/crc).
+CRC_SHORT_MAX: Final = 255
 # A body of this many bytes is not copied into the fact log: copying megabytes blocks the event loop. For smaller ones a copy is cheaper.
 BODY_REFERENCE_SIZE: Final = 64 * 1024
 # How long, and up to how many bytes in all, answers are kept for disconnected clients: a reconnect takes seconds, not minutes.

@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from dragoman.crc import crc32
+from dragoman.crc import crc32, short_crc32
 
 # Version 2 adds a CRC to each accepted record, and a checkpoint names the message of each record it refers to. Version 1 can be read.
 FORMAT_VERSION: Final = 2
@@ -188,7 +188,7 @@ def pack_block_header(
 ) -> bytes:
     """The 72 bytes that go before `parts`, whose total size is `size`; the records are not copied."""
     rest = _BLOCK_REST.pack(size, count, flags, 0, block_no, first_lsn, synced_lsn, synced_block_no, time_ns, origin)
-    crc = crc32(rest, seed)
+    crc = short_crc32(rest, seed)
     for part in parts:
         crc = crc32(part, crc)
     return _BLOCK_LEAD.pack(BLOCK_MAGIC, crc) + rest

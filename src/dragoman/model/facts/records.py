@@ -12,8 +12,8 @@ from typing import Final, final
 from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, write_i64_le
 from mypy_extensions import i32, i64
 
-from dragoman.crc import crc32
-from dragoman.limits import BODY_REFERENCE_SIZE, LOG_SIZE_KEPT, RECORD_COPY_MAX
+from dragoman.crc import crc32, short_crc32
+from dragoman.limits import BODY_REFERENCE_SIZE, CRC_SHORT_MAX, LOG_SIZE_KEPT, RECORD_COPY_MAX
 from dragoman.model.enums import DAMAGED
 from dragoman.model.facts import layout
 from dragoman.model.facts.fields import accepted_message_no, body_end, headers_size
@@ -38,7 +38,9 @@ class FactLog:
         self.parts: list[bytes] = []
         self.parts_size: int = 0
         self.scratch = BytesWriter()
-        self.crc32: Callable[[bytes], int] = crc32  # reading an attribute is faster than reading a global name
+        # Reading an attribute is faster than reading a global name.
+        self.crc32: Callable[[bytes], int] = crc32
+        self.short_crc32: Callable[[bytes], int] = short_crc32
         self.count: int = 0
         self.base_position: int = 0  # of the first record of `out` in the journal; 0: none
         self.taken: list[bytes] = []  # the previous block, which the journal may not have yet
@@ -112,7 +114,7 @@ class FactLog:
         write_accepted(scratch, m, layout.CRC_SIZE, is_small)
         head = scratch.getvalue()
         scratch.truncate(0)
-        crc: int = self.crc32(head)
+        crc: int = self.short_crc32(head) if len(head) <= CRC_SHORT_MAX else self.crc32(head)
         out.write(head)
         self.count += 1
         if is_small:
